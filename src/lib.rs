@@ -1,0 +1,3 @@
+//! oxkeeper: a ZooKeeper server. `ARCHITECTURE.md` is the map of the rooms below.
+
+pub mod model;

@@ -1,0 +1,3 @@
+//! Arguments, logging, exit code; all else is the library.
+
+fn main() {}

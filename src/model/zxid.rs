@@ -1,0 +1,77 @@
+//! Places in the agreed history.
+
+use std::fmt;
+
+/// Number of a leader's reign: the high half of every zxid it assigns.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Epoch(pub u32);
+
+/// Place of one transaction in the agreed history: leader epoch (high 32 bits), counter (low 32).
+///
+/// Order is numeric, so anything from a newer epoch sorts after everything from an older one.
+/// Never negative: the wire's sentinels (-1, `Long.MIN`) become `None` where they are parsed, and
+/// `Option<Zxid>` sorts `None` before any zxid, as Java's signed compare does.
+#[derive(Clone, Copy, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Zxid(u64);
+
+impl Zxid {
+    pub const ZERO: Self = Self(0);
+
+    pub const fn new(epoch: Epoch, counter: u32) -> Self {
+        Self((epoch.0 as u64) << 32 | counter as u64)
+    }
+
+    /// A zxid as it stands on the wire or in a file; `None` for a negative one.
+    pub const fn from_wire(raw: i64) -> Option<Self> {
+        if raw < 0 { None } else { Some(Self(raw as u64)) }
+    }
+
+    /// As it stands on the wire and in files.
+    pub const fn to_wire(self) -> i64 {
+        self.0 as i64
+    }
+
+    pub const fn epoch(self) -> Epoch {
+        Epoch((self.0 >> 32) as u32)
+    }
+
+    pub const fn counter(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// `None` once the epoch is used up: its leader must step down so an election opens the next.
+    pub const fn next(self) -> Option<Self> {
+        // The all-ones counter is never proposed (Leader.propose, ZOOKEEPER-1277).
+        if self.0 as u32 >= u32::MAX - 1 { None } else { Some(Self(self.0 + 1)) }
+    }
+}
+
+impl fmt::Display for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}:{:x}", self.0 >> 32, self.0 as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epoch_sorts_before_counter() {
+        assert!(Zxid::new(Epoch(1), u32::MAX) < Zxid::new(Epoch(2), 0));
+        assert!(None < Some(Zxid::ZERO));
+    }
+
+    #[test]
+    fn all_ones_counter_is_never_handed_out() {
+        assert_eq!(Zxid::new(Epoch(3), 7).next(), Some(Zxid::new(Epoch(3), 8)));
+        assert_eq!(Zxid::new(Epoch(3), u32::MAX - 1).next(), None);
+        assert_eq!(Zxid::from_wire(-1), None);
+    }
+}

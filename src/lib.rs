@@ -1,3 +1,6 @@
 //! oxkeeper: a ZooKeeper server. `ARCHITECTURE.md` is the map of the rooms below.
 
+pub mod auth;
 pub mod model;
+pub mod tree;
+pub mod zab;

@@ -1,5 +1,27 @@
 //! Words that every room shares: ids, zxids, paths, codes. No behaviour beyond their own rules.
 
+mod acl;
+mod code;
+mod owner;
+pub mod path;
+pub mod sync;
 mod zxid;
 
+pub use acl::{Acl, Identity, OPEN_ACL, perms};
+pub use code::{Code, EventKind, op, xid};
+pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use zxid::{Epoch, Zxid};
+
+/// A client session. Never 0 for a live one: 0 on the wire means "none yet".
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct SessionId(pub i64);
+
+impl std::fmt::Display for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A server of an ensemble: its `myid`.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ServerId(pub i64);

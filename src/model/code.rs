@@ -1,0 +1,82 @@
+//! Error codes and opcodes as they stand on the wire (P-35..P-60h, P-85, P-86).
+
+use std::fmt;
+
+/// A result code of the client protocol; 0 is success. Codes from a peer or a log may be any number.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Code(pub i32);
+
+impl Code {
+    pub const OK: Self = Self(0);
+    pub const RUNTIME_INCONSISTENCY: Self = Self(-2);
+    pub const MARSHALLING_ERROR: Self = Self(-5);
+    pub const UNIMPLEMENTED: Self = Self(-6);
+    pub const BAD_ARGUMENTS: Self = Self(-8);
+    pub const NO_NODE: Self = Self(-101);
+    pub const NO_AUTH: Self = Self(-102);
+    pub const BAD_VERSION: Self = Self(-103);
+    pub const NO_CHILDREN_FOR_EPHEMERALS: Self = Self(-108);
+    pub const NODE_EXISTS: Self = Self(-110);
+    pub const NOT_EMPTY: Self = Self(-111);
+    pub const SESSION_EXPIRED: Self = Self(-112);
+    pub const INVALID_ACL: Self = Self(-114);
+    pub const AUTH_FAILED: Self = Self(-115);
+    pub const SESSION_MOVED: Self = Self(-118);
+    pub const NO_WATCHER: Self = Self(-121);
+
+    pub const fn is_ok(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Numbers of operations, in request headers and in transaction headers alike.
+pub mod op {
+    pub const CREATE: i32 = 1;
+    pub const DELETE: i32 = 2;
+    pub const EXISTS: i32 = 3;
+    pub const GET_DATA: i32 = 4;
+    pub const SET_DATA: i32 = 5;
+    pub const GET_ACL: i32 = 6;
+    pub const SET_ACL: i32 = 7;
+    pub const GET_CHILDREN: i32 = 8;
+    pub const SYNC: i32 = 9;
+    pub const PING: i32 = 11;
+    pub const GET_CHILDREN2: i32 = 12;
+    pub const CHECK: i32 = 13;
+    pub const MULTI: i32 = 14;
+    pub const CREATE2: i32 = 15;
+    pub const RECONFIG: i32 = 16;
+    pub const CREATE_CONTAINER: i32 = 19;
+    pub const DELETE_CONTAINER: i32 = 20;
+    pub const CREATE_TTL: i32 = 21;
+    pub const AUTH: i32 = 100;
+    pub const SET_WATCHES: i32 = 101;
+    pub const SASL: i32 = 102;
+    pub const SET_WATCHES2: i32 = 105;
+    pub const CREATE_SESSION: i32 = -10;
+    pub const CLOSE_SESSION: i32 = -11;
+    /// Only as a transaction: a write that was refused.
+    pub const ERROR: i32 = -1;
+}
+
+/// Transaction ids of requests that are not counted from 1 up (P-27).
+pub mod xid {
+    pub const NOTIFICATION: i32 = -1;
+    pub const PING: i32 = -2;
+}
+
+/// What a watch event says happened (P-30).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(i32)]
+pub enum EventKind {
+    NodeCreated = 1,
+    NodeDeleted = 2,
+    NodeDataChanged = 3,
+    NodeChildrenChanged = 4,
+}

@@ -1,0 +1,96 @@
+//! Paths of znodes and the rules they are judged by (P-69..P-71).
+
+/// Why a string is no path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum PathError {
+    #[error("path must start with /")]
+    NotAbsolute,
+    #[error("path has an empty name")]
+    EmptyName,
+    #[error("path has a relative name")]
+    Relative,
+    #[error("path has a character ZooKeeper refuses: U+{0:04X}")]
+    Character(u32),
+}
+
+/// Checks a path as Java's `PathUtils.validatePath` does.
+///
+/// Only create, setData, setACL and check ask for it, each at its own step (P-69): reads, watches, delete and
+/// sync accept any string and answer "no node" (P-69a). Hence a check and not a type that every path must pass.
+///
+/// # Errors
+/// [`PathError`] with the first rule broken.
+pub fn validate(path: &str) -> Result<(), PathError> {
+    let names = path.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+    if names.is_empty() {
+        return Ok(()); // The root.
+    }
+    for name in names.split('/') {
+        match name {
+            "" => return Err(PathError::EmptyName),
+            "." | ".." => return Err(PathError::Relative),
+            // ASCII from the space on, DEL aside, is all allowed and nearly all there is.
+            _ if name.bytes().all(|b| (b' '..0x7F).contains(&b)) => {}
+            _ => name.chars().try_for_each(check_char)?,
+        }
+    }
+    Ok(())
+}
+
+fn check_char(c: char) -> Result<(), PathError> {
+    match c as u32 {
+        // From U+10000 up Java sees two surrogates, and refuses those.
+        bad @ (0..=0x1F | 0x7F..=0x9F | 0xD800..=0xF8FF | 0xFFF0..) => {
+            Err(PathError::Character(bad))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The parent's path as the tree knows it: `/a/b` -> `/a`, `/a` -> `` (the root). `None` without a slash.
+pub fn parent(path: &str) -> Option<&str> {
+    path.rfind('/').map(|at| &path[..at])
+}
+
+/// Paths whose znodes can't be deleted (P-40).
+pub fn is_special(path: &str) -> bool {
+    matches!(path, "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: P-71
+    #[test]
+    fn java_rules() {
+        for good in ["/", "/a", "/a/b", "/a b", "/é", "/...", "/a.", "/\u{FFEF}"] {
+            assert_eq!(validate(good), Ok(()), "{good:?}");
+        }
+        let bad = [
+            ("", PathError::NotAbsolute),
+            ("a", PathError::NotAbsolute),
+            ("/a/", PathError::EmptyName),
+            ("//a", PathError::EmptyName),
+            ("/a/./b", PathError::Relative),
+            ("/..", PathError::Relative),
+            ("/a\0", PathError::Character(0)),
+            ("/\u{1f}", PathError::Character(0x1F)),
+            ("/\u{7f}", PathError::Character(0x7F)),
+            ("/\u{9f}", PathError::Character(0x9F)),
+            ("/\u{E000}", PathError::Character(0xE000)),
+            ("/\u{FFFD}", PathError::Character(0xFFFD)),
+            ("/\u{1F600}", PathError::Character(0x1F600)),
+        ];
+        for (path, error) in bad {
+            assert_eq!(validate(path), Err(error), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn parents() {
+        assert_eq!(parent("/a/b"), Some("/a"));
+        assert_eq!(parent("/a"), Some(""));
+        assert_eq!(parent("a"), None);
+    }
+}

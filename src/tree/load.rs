@@ -1,0 +1,183 @@
+//! Building a tree from the stream inside a snapshot file (D-21..D-23, D-66).
+
+use super::digest::StatPart;
+use super::{AclId, NodeId, Options, Tree};
+use crate::model::{Zxid, path};
+use hashbrown::HashMap;
+use jute::data::{Acl, StatPersisted};
+use jute::{Buffer, DecodeError, Reader, Ustring, Vector};
+
+/// Why a stream is no tree.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum LoadError {
+    #[error("decode {what} of the snapshot: {source}")]
+    Decode { what: &'static str, source: DecodeError },
+    #[error("znode {path:?} comes before its parent")]
+    Orphan { path: String },
+    #[error("znode {path:?} comes twice")]
+    Twice { path: String },
+    #[error("znode {path:?} names access list {acl}, which the snapshot does not hold")]
+    NoAcl { path: String, acl: i64 },
+    #[error("the snapshot holds no root")]
+    NoRoot,
+}
+
+/// How far a piece of the stream was understood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Taken {
+    /// Bytes that need not be given again.
+    pub bytes: usize,
+    /// The stream has ended; what follows is the file's seal.
+    pub ended: bool,
+}
+
+/// A tree being filled. Give it the stream piece by piece.
+pub struct Loader {
+    tree: Tree,
+    left: Left,
+    acls: HashMap<i64, AclId, foldhash::fast::FixedState>,
+    /// The parent of the znode before: the next one is usually its sibling.
+    parent: Option<NodeId>,
+    nodes: u64,
+}
+
+enum Left {
+    SessionCount,
+    Sessions(i32),
+    AclCount,
+    Acls(i32),
+    Nodes,
+    Ended,
+}
+
+impl Loader {
+    pub fn new(options: Options) -> Self {
+        Self {
+            tree: Tree::empty(options),
+            left: Left::SessionCount,
+            acls: HashMap::with_hasher(foldhash::fast::FixedState::with_seed(options.seed)),
+            parent: None,
+            nodes: 0,
+        }
+    }
+
+    /// Znodes so far: for progress reports.
+    pub const fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Takes all whole items off the front of `bytes`. What is left must be given again with more behind it.
+    ///
+    /// # Errors
+    /// [`LoadError`] when the bytes can't be a snapshot, however many more there are.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, LoadError> {
+        let mut from = Reader::new(bytes);
+        loop {
+            let start = from.at();
+            if matches!(self.left, Left::Ended) {
+                return Ok(Taken { bytes: start, ended: true });
+            }
+            match self.item(&mut from) {
+                Ok(()) => {}
+                Err(LoadError::Decode { source: DecodeError::Short { .. }, .. }) => {
+                    return Ok(Taken { bytes: start, ended: false });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn item(&mut self, from: &mut Reader<'_>) -> Result<(), LoadError> {
+        let fail = |what| move |source| LoadError::Decode { what, source };
+        self.left = match self.left {
+            Left::SessionCount => Left::Sessions(from.read().map_err(fail("session count"))?),
+            Left::Sessions(left) if left > 0 => {
+                let (id, timeout_ms) = (from.read(), from.read());
+                let id = id.map_err(fail("session"))?;
+                self.tree.sessions.insert(id, timeout_ms.map_err(fail("session"))?);
+                Left::Sessions(left - 1)
+            }
+            Left::Sessions(_) => Left::AclCount,
+            Left::AclCount => Left::Acls(from.read().map_err(fail("access list count"))?),
+            Left::Acls(left) if left > 0 => {
+                let index = from.read().map_err(fail("access list"))?;
+                let start = from.at();
+                from.read::<Vector<'_, Acl<'_>>>().map_err(fail("access list"))?;
+                let acl = self.tree.acls.acquire(from.since(start)).map_err(fail("access list"))?;
+                self.acls.insert(index, acl);
+                Left::Acls(left - 1)
+            }
+            Left::Acls(_) => Left::Nodes,
+            Left::Nodes => {
+                let path = from.read::<Ustring<'_>>().map_err(fail("path"))?.unwrap_or_default();
+                if path == "/" {
+                    Left::Ended
+                } else {
+                    self.node(&path, from)?;
+                    Left::Nodes
+                }
+            }
+            Left::Ended => Left::Ended,
+        };
+        Ok(())
+    }
+
+    fn node(&mut self, path: &str, from: &mut Reader<'_>) -> Result<(), LoadError> {
+        let fail = |source| LoadError::Decode { what: "znode", source };
+        let data = from.read::<Buffer<'_>>().map_err(fail)?;
+        let index: i64 = from.read().map_err(fail)?;
+        let stat: StatPersisted = from.read().map_err(fail)?;
+        let acl = match index {
+            -1 => AclId::OPEN,
+            acl => {
+                *self.acls.get(&acl).ok_or_else(|| LoadError::NoAcl { path: path.into(), acl })?
+            }
+        };
+        let parent = match path::parent(path) {
+            None => None, // The root, or a name without a slash, which `place` refuses.
+            Some(parent) => {
+                let known = self.parent.filter(|&id| self.tree.path(id) == parent);
+                let id = known.or_else(|| self.tree.find(parent));
+                Some(id.ok_or_else(|| LoadError::Orphan { path: path.into() })?)
+            }
+        };
+        if parent.is_none() && !path.is_empty() {
+            return Err(LoadError::Orphan { path: path.into() });
+        }
+        if self.tree.find(path).is_some() {
+            return Err(LoadError::Twice { path: path.into() });
+        }
+        self.parent = parent;
+        let stat = StatPart {
+            czxid: stat.czxid,
+            mzxid: stat.mzxid,
+            pzxid: stat.pzxid,
+            ctime: stat.ctime,
+            mtime: stat.mtime,
+            version: stat.version,
+            cversion: stat.cversion,
+            aversion: stat.aversion,
+            ephemeral_owner: stat.ephemeral_owner,
+        };
+        self.tree.acls.share(acl);
+        self.tree.place(parent.unwrap_or(super::NO_NODE), path, data, acl, &stat);
+        self.nodes += 1;
+        Ok(())
+    }
+
+    /// The tree, at the zxid in the snapshot's file name.
+    ///
+    /// # Errors
+    /// [`LoadError::NoRoot`] when the stream held no root.
+    pub fn finish(mut self, zxid: Zxid) -> Result<Tree, LoadError> {
+        if self.tree.root == super::NO_NODE {
+            return Err(LoadError::NoRoot);
+        }
+        for &acl in self.acls.values() {
+            self.tree.acls.release(acl); // The table's own use; znodes have theirs.
+        }
+        self.tree.acls.sweep();
+        self.tree.last_zxid = zxid;
+        Ok(self.tree)
+    }
+}

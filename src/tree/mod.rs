@@ -1,0 +1,485 @@
+//! The replicated state: znodes, sessions, access lists, and what a transaction does to them.
+//!
+//! `Tree` knows nothing of who agreed on a transaction, who asked for it, or where it is stored. It is filled by
+//! [`apply`](Tree::apply) and by [`load`], read under the shared lock of [`State`], and streamed out by [`freeze`].
+//!
+//! # Invariants
+//! 1. `digest` is the wrapping sum of the digests of all znodes that count; every change goes through
+//!    [`Tree::change`], [`Tree::insert`] or [`Tree::remove`], which keep it so.
+//! 2. Every znode but the root has a living parent whose path is its own without the last name.
+//! 3. `apply` is total: a transaction is foreign bytes, and what cannot be done is a result, equal on every server.
+//! 4. While a freeze is on, a znode is saved before it changes or goes: the snapshot is of one zxid, not fuzzy.
+//!
+//! # Not here
+//! Zxids are not chosen here (`request::prep`), nor is anything compared with what was predicted (`replica`).
+
+mod acls;
+mod apply;
+mod blob;
+pub mod digest;
+pub mod freeze;
+pub mod load;
+mod node;
+mod owners;
+mod read;
+mod state;
+#[cfg(test)]
+mod tests;
+pub mod txn;
+mod watch;
+
+pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as own_acl};
+pub use apply::{Applied, Change, Effects};
+pub use node::{NO_NODE, NodeId};
+pub use read::{Data, Znode};
+pub use state::State;
+pub use watch::{Trigger, WatchKind, WatcherId, Watches};
+
+use crate::model::{Owner, Zxid};
+use acls::Acls;
+use blob::Blobs;
+use bytes::Bytes;
+use digest::StatPart;
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use node::{Arena, NULL_DATA, Node};
+use owners::Owners;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
+
+/// The index is split so that growing one part of it never holds writers up for long.
+const INDEX_PARTS: usize = 1024;
+/// Data from this many bytes on is kept apart and shared with replies instead of copied into them.
+pub const SHARED_DATA_MIN: usize = 4096;
+
+/// Hash of some bytes under one seeded state.
+fn hash_of(state: &FixedState, bytes: &[u8]) -> u64 {
+    let mut hasher = state.build_hasher();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// What a server is told about its tree at start.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Seed of all hashes: random in a server, fixed in a simulation.
+    pub seed: u64,
+    /// `zookeeper.digest.enabled`.
+    pub digest: bool,
+    /// `zookeeper.extendedTypesEnabled`.
+    pub extended_types: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 0, digest: true, extended_types: false }
+    }
+}
+
+/// Znodes, access lists and sessions at [`Tree::last_zxid`].
+pub struct Tree {
+    nodes: Arena,
+    index: Vec<HashTable<NodeId>>,
+    blobs: Blobs,
+    shared: Vec<Bytes>,
+    shared_free: Vec<u32>,
+    acls: Acls,
+    owners: Owners,
+    /// Session timeouts in ms, by session id.
+    sessions: BTreeMap<i64, i32>,
+    root: NodeId,
+    digest: u64,
+    /// Bytes of all paths and data: Java's `approximate_data_size`.
+    data_size: u64,
+    ephemerals: u64,
+    last_zxid: Zxid,
+    freeze: Option<freeze::Freeze>,
+    hash: FixedState,
+    options: Options,
+}
+
+impl Tree {
+    /// A fresh server's tree: the root, `/zookeeper`, `/zookeeper/config` and `/zookeeper/quota` (P-81).
+    pub fn new(options: Options) -> Self {
+        let mut tree = Self::empty(options);
+        for (path, version) in [("", 0), ("/zookeeper", 0), ("/zookeeper/quota", 0)] {
+            tree.insert_system(path, crate::model::OPEN_ACL, version);
+        }
+        tree.add_config_node();
+        tree
+    }
+
+    /// Without any znode: what a snapshot is loaded into.
+    fn empty(options: Options) -> Self {
+        Self {
+            nodes: Arena::new(),
+            index: (0..INDEX_PARTS).map(|_| HashTable::new()).collect(),
+            blobs: Blobs::new(),
+            shared: Vec::new(),
+            shared_free: Vec::new(),
+            acls: Acls::new(options.seed),
+            owners: Owners::new(options.seed),
+            sessions: BTreeMap::new(),
+            root: NO_NODE,
+            digest: 0,
+            data_size: 0,
+            ephemerals: 0,
+            last_zxid: Zxid::ZERO,
+            freeze: None,
+            hash: FixedState::with_seed(options.seed),
+            options,
+        }
+    }
+
+    fn insert_system(&mut self, path: &str, acl: &[u8], aversion: i32) {
+        let acl = self.acls.acquire(acl).expect("our own list is well formed");
+        let stat = StatPart { aversion, ..StatPart::default() };
+        self.insert(path, Some(b""), acl, &stat).expect("parents come first");
+    }
+
+    /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
+    fn add_config_node(&mut self) {
+        if self.find("/zookeeper/config").is_none() && self.find("/zookeeper").is_some() {
+            // world:anyone:r
+            let acl = acls::encode(&[crate::model::Acl {
+                perms: 1,
+                who: crate::model::Identity::new("world", "anyone"),
+            }]);
+            self.insert_system("/zookeeper/config", &acl, -1);
+        }
+    }
+
+    pub const fn last_zxid(&self) -> Zxid {
+        self.last_zxid
+    }
+
+    /// The digest of the whole tree; 0 when digests are off.
+    pub const fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub const fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Number of znodes as Java counts them: the root twice (P-81).
+    pub const fn node_count(&self) -> usize {
+        self.nodes.len() + 1
+    }
+
+    /// Bytes of all paths and data.
+    pub const fn data_size(&self) -> u64 {
+        self.data_size
+    }
+
+    pub const fn ephemeral_count(&self) -> u64 {
+        self.ephemerals
+    }
+
+    /// Session timeouts in ms, by session id.
+    pub const fn sessions(&self) -> &BTreeMap<i64, i32> {
+        &self.sessions
+    }
+
+    /// Paths of the ephemeral znodes of one session, sorted.
+    pub fn ephemerals_of(&self, session: i64) -> Vec<String> {
+        let mut paths: Vec<String> =
+            self.owners.nodes(session).map(|id| self.path(id).to_owned()).collect();
+        paths.sort_unstable();
+        paths
+    }
+
+    /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
+    pub fn orphan_sessions(&self) -> Vec<i64> {
+        let is_orphan = |owner: i64| {
+            matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+                && !self.sessions.contains_key(&owner)
+        };
+        let mut orphans: Vec<i64> =
+            self.owners.iter().map(|(owner, _)| owner).filter(|&o| is_orphan(o)).collect();
+        orphans.sort_unstable();
+        orphans
+    }
+
+    /// The znode at `path`; `/` and `` both name the root.
+    pub fn find(&self, path: &str) -> Option<NodeId> {
+        let key = if path == "/" { "" } else { path }.as_bytes();
+        self.find_hashed(key, hash_of(&self.hash, key))
+    }
+
+    fn find_hashed(&self, key: &[u8], hash: u64) -> Option<NodeId> {
+        let part = &self.index[part_of(hash)];
+        part.find(hash, |&id| self.path_bytes(self.nodes.get(id)) == key).copied()
+    }
+
+    fn path_bytes(&self, node: &Node) -> &[u8] {
+        &self.blobs.get(node.blob, blob_len(node))[..node.path_len as usize]
+    }
+
+    /// The path of a living znode; the root's is ``.
+    pub fn path(&self, id: NodeId) -> &str {
+        str::from_utf8(self.path_bytes(self.nodes.get(id))).expect("paths are stored from strings")
+    }
+
+    fn stat_part(&self, node: &Node) -> StatPart {
+        StatPart {
+            czxid: node.czxid,
+            mzxid: node.mzxid,
+            pzxid: node.pzxid,
+            ctime: node.ctime,
+            mtime: node.mtime,
+            version: node.version,
+            cversion: node.cversion,
+            aversion: node.aversion,
+            ephemeral_owner: self.owners.value(node.owner),
+        }
+    }
+
+    fn node_digest(&self, node: &Node) -> u64 {
+        if !self.options.digest || !digest::counts(self.path_bytes(node)) {
+            return 0;
+        }
+        digest::node(node.crc, &self.stat_part(node))
+    }
+
+    /// Changes a znode's fields; not its path, data or place among its siblings.
+    fn change(&mut self, id: NodeId, with: impl FnOnce(&mut Node)) {
+        self.save_for_freeze(id);
+        let before = self.node_digest(self.nodes.get(id));
+        with(self.nodes.get_mut(id));
+        let after = self.node_digest(self.nodes.get(id));
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
+    }
+
+    /// Adds a znode below an existing parent (or the root, with path ``). Takes over one user of `acl`.
+    /// `None` when the parent is missing; then the access list's user is given back.
+    fn insert(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: AclId,
+        stat: &StatPart,
+    ) -> Option<NodeId> {
+        let parent = match crate::model::path::parent(path) {
+            Some(parent) => self.find(parent),
+            None if path.is_empty() => Some(NO_NODE),
+            None => None,
+        };
+        let Some(parent) = parent else {
+            self.acls.release(acl);
+            return None;
+        };
+        Some(self.place(parent, path, data, acl, stat))
+    }
+
+    /// Adds a znode below a living parent ([`NO_NODE`] for the root). Takes over one user of `acl`.
+    fn place(
+        &mut self,
+        parent: NodeId,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: AclId,
+        stat: &StatPart,
+    ) -> NodeId {
+        let owner = self.owners.intern(stat.ephemeral_owner);
+        let crc = if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 };
+        let mut node = Node {
+            czxid: stat.czxid,
+            mzxid: stat.mzxid,
+            pzxid: stat.pzxid,
+            ctime: stat.ctime,
+            mtime: stat.mtime,
+            version: stat.version,
+            cversion: stat.cversion,
+            aversion: stat.aversion,
+            owner,
+            acl: acl.0,
+            crc,
+            parent,
+            path_len: path.len() as u32,
+            ..Node::EMPTY
+        };
+        self.put_blob(&mut node, path.as_bytes(), data);
+        let digest = self.node_digest(&node);
+        self.digest = self.digest.wrapping_add(digest);
+        self.data_size += path.len() as u64 + data.map_or(0, |data| data.len() as u64);
+        let id = self.nodes.insert(node);
+        if let Some(freeze) = &self.freeze {
+            freeze.skip(id); // Younger than the snapshot.
+        }
+        if parent == NO_NODE {
+            self.root = id;
+        } else {
+            self.link(parent, id);
+        }
+        self.owners.add(owner, id);
+        if self.is_ephemeral(stat.ephemeral_owner) {
+            self.ephemerals += 1;
+        }
+        self.index_insert(id, path.as_bytes());
+        id
+    }
+
+    fn is_ephemeral(&self, owner: i64) -> bool {
+        matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+    }
+
+    fn index_insert(&mut self, id: NodeId, key: &[u8]) {
+        let hash = hash_of(&self.hash, key);
+        let (nodes, blobs, state) = (&self.nodes, &self.blobs, &self.hash);
+        self.index[part_of(hash)].insert_unique(hash, id, |&id| {
+            let node = nodes.get(id);
+            hash_of(state, &blobs.get(node.blob, blob_len(node))[..node.path_len as usize])
+        });
+    }
+
+    /// Takes a znode without children out of the tree. Its access list can be read until the next sweep.
+    fn remove(&mut self, id: NodeId) {
+        self.save_for_freeze(id);
+        let node = *self.nodes.get(id);
+        debug_assert_eq!(node.children, 0);
+        self.digest = self.digest.wrapping_sub(self.node_digest(&node));
+        self.data_size -= u64::from(node.path_len) + self.data_len(&node) as u64;
+        let hash = hash_of(&self.hash, self.path_bytes(&node));
+        if let Ok(found) = self.index[part_of(hash)].find_entry(hash, |&other| other == id) {
+            found.remove();
+        }
+        if self.is_ephemeral(self.owners.value(node.owner)) {
+            self.ephemerals -= 1;
+        }
+        self.owners.remove(node.owner, id);
+        self.acls.release(AclId(node.acl));
+        self.unlink(&node);
+        self.free_blob(&node);
+        self.nodes.remove(id);
+    }
+
+    fn link(&mut self, parent: NodeId, id: NodeId) {
+        let first = self.nodes.get(parent).first_child;
+        if first != NO_NODE {
+            self.nodes.get_mut(first).prev = id;
+        }
+        self.nodes.get_mut(id).next = first;
+        let parent = self.nodes.get_mut(parent);
+        parent.first_child = id;
+        parent.children += 1;
+    }
+
+    fn unlink(&mut self, node: &Node) {
+        if node.parent == NO_NODE {
+            return;
+        }
+        if node.prev == NO_NODE {
+            self.nodes.get_mut(node.parent).first_child = node.next;
+        } else {
+            self.nodes.get_mut(node.prev).next = node.next;
+        }
+        if node.next != NO_NODE {
+            self.nodes.get_mut(node.next).prev = node.prev;
+        }
+        self.nodes.get_mut(node.parent).children -= 1;
+    }
+
+    /// Replaces a znode's data.
+    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>) {
+        self.save_for_freeze(id);
+        let mut node = *self.nodes.get(id);
+        let before = self.node_digest(&node);
+        self.data_size -= self.data_len(&node) as u64;
+        self.data_size += data.map_or(0, |data| data.len() as u64);
+        let inline = data.is_none_or(|data| data.len() < SHARED_DATA_MIN);
+        let (old_len, path_len) = (blob_len(&node), node.path_len as usize);
+        let new_len = path_len + data.map_or(0, <[u8]>::len);
+        if inline && !is_shared(&node) && (old_len == new_len || Blobs::fits(old_len, new_len)) {
+            let at = self.blobs.get_mut(node.blob, new_len);
+            at[path_len..].copy_from_slice(data.unwrap_or_default());
+            node.data_len = data.map_or(NULL_DATA, |data| data.len() as u32);
+        } else {
+            let path = self.path_bytes(&node).to_vec();
+            self.free_blob(&node);
+            self.put_blob(&mut node, &path, data);
+        }
+        if self.options.digest {
+            node.crc = digest::start(self.path_bytes(&node), data);
+        }
+        *self.nodes.get_mut(id) = node;
+        let after = self.node_digest(&node);
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
+    }
+
+    /// Stores path and data of a node whose `path_len` is set.
+    fn put_blob(&mut self, node: &mut Node, path: &[u8], data: Option<&[u8]>) {
+        node.data_len = data.map_or(NULL_DATA, |data| data.len() as u32);
+        let reference;
+        let tail = match data {
+            Some(data) if data.len() >= SHARED_DATA_MIN => {
+                let bytes = Bytes::copy_from_slice(data);
+                let at = match self.shared_free.pop() {
+                    Some(at) => {
+                        self.shared[at as usize] = bytes;
+                        at
+                    }
+                    None => {
+                        self.shared.push(bytes);
+                        self.shared.len() as u32 - 1
+                    }
+                };
+                reference = at.to_ne_bytes();
+                &reference[..]
+            }
+            other => other.unwrap_or_default(),
+        };
+        let len = path.len() + tail.len();
+        node.blob = self.blobs.alloc(len);
+        let blob = self.blobs.get_mut(node.blob, len);
+        blob[..path.len()].copy_from_slice(path);
+        blob[path.len()..].copy_from_slice(tail);
+    }
+
+    fn free_blob(&mut self, node: &Node) {
+        if is_shared(node) {
+            let at = self.shared_index(node);
+            self.shared[at as usize] = Bytes::new();
+            self.shared_free.push(at);
+        }
+        self.blobs.free(node.blob, blob_len(node));
+    }
+
+    fn shared_index(&self, node: &Node) -> u32 {
+        let tail = &self.blobs.get(node.blob, blob_len(node))[node.path_len as usize..];
+        u32::from_ne_bytes(
+            *tail.first_chunk().expect("shared data leaves its index behind the path"),
+        )
+    }
+
+    fn data_len(&self, node: &Node) -> usize {
+        if node.data_len == NULL_DATA { 0 } else { node.data_len as usize }
+    }
+
+    fn save_for_freeze(&self, id: NodeId) {
+        if let Some(freeze) = &self.freeze {
+            freeze.save(self, id);
+        }
+    }
+}
+
+const fn part_of(hash: u64) -> usize {
+    // Neither the bits that choose the bucket (low) nor those that tag it (top seven).
+    (hash >> 40) as usize % INDEX_PARTS
+}
+
+const fn is_shared(node: &Node) -> bool {
+    node.data_len != NULL_DATA && node.data_len as usize >= SHARED_DATA_MIN
+}
+
+/// Length of a znode's blob: path, then data or the index of shared data.
+const fn blob_len(node: &Node) -> usize {
+    let data = if node.data_len == NULL_DATA {
+        0
+    } else if is_shared(node) {
+        4
+    } else {
+        node.data_len as usize
+    };
+    node.path_len as usize + data
+}

@@ -1,0 +1,225 @@
+//! The tree against a plain map, and the frozen stream against the tree it froze.
+
+use super::load::Loader;
+use super::txn::{Create, CreateKind, Txn};
+use super::{Applied, Options, Tree};
+use crate::model::{Code, OPEN_ACL, Zxid, op};
+use jute::txn::TxnHeader;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const READ_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
+
+/// Everything a client or a file could see of a tree.
+fn dump(tree: &Tree) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![tree.find("/").unwrap()];
+    let mut digest = 0u64;
+    while let Some(id) = open.pop() {
+        let (znode, path) = (tree.znode(id), tree.path(id));
+        let mut names: Vec<_> = znode.child_names().collect();
+        names.sort_unstable();
+        assert_eq!(names.len(), znode.children() as usize);
+        open.extend(names.iter().map(|name| tree.find(&format!("{path}/{name}")).unwrap()));
+        if super::digest::counts(path.as_bytes()) {
+            digest = digest.wrapping_add(znode.fresh_digest(path));
+        }
+        let acl = tree.acl(znode.acl());
+        let seen = format!(
+            "{:?} {:?} {:?} {names:?} {acl:?}",
+            znode.data().bytes(),
+            znode.stat(),
+            znode.stat_part()
+        );
+        all.insert(path.to_owned(), seen);
+    }
+    assert_eq!(digest, tree.digest(), "the digest kept is the digest from scratch");
+    assert_eq!(all.len(), tree.node_count() - 1);
+    all.insert("sessions".into(), format!("{:?}", tree.sessions()));
+    all
+}
+
+fn thawed(stream: &[u8], zxid: Zxid, piece: usize) -> Tree {
+    let mut loader = Loader::new(Options::default());
+    let (mut at, mut have) = (0, 0);
+    loop {
+        have = (have + piece).min(stream.len());
+        let taken = loader.take(&stream[at..have]).unwrap();
+        at += taken.bytes;
+        if taken.ended {
+            assert_eq!(at, stream.len());
+            return loader.finish(zxid).unwrap();
+        }
+        assert!(have < stream.len(), "the stream ends itself");
+    }
+}
+
+fn header(zxid: i64, kind: i32) -> TxnHeader {
+    TxnHeader { client_id: 7, cxid: 1, zxid, time: 1_000 + zxid, kind }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Create(u8, u8, Option<usize>, bool, bool),
+    Delete(u8),
+    Set(u8, Option<usize>),
+    SetAcl(u8, bool),
+    Close,
+    Freeze,
+    Piece,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let size = || prop::option::of(prop_oneof![0usize..40, 4000usize..4200, 9000usize..9100]);
+    prop_oneof![
+        6 => (any::<u8>(), any::<u8>(), size(), any::<bool>(), any::<bool>())
+            .prop_map(|(p, n, d, e, a)| Act::Create(p, n, d, e, a)),
+        3 => any::<u8>().prop_map(Act::Delete),
+        4 => (any::<u8>(), size()).prop_map(|(p, d)| Act::Set(p, d)),
+        1 => (any::<u8>(), any::<bool>()).prop_map(|(p, a)| Act::SetAcl(p, a)),
+        1 => Just(Act::Close),
+        1 => Just(Act::Freeze),
+        2 => Just(Act::Piece),
+    ]
+}
+
+fn run(tree: &mut Tree, zxid: i64, act: &Act) -> Option<Code> {
+    // Leaves and inner znodes both, or deletes would hardly ever succeed.
+    let mut paths: Vec<String> =
+        dump(tree).into_keys().filter(|p| p.starts_with("/n") || p.is_empty()).collect();
+    paths.sort_unstable();
+    let pick = |at: u8| paths[at as usize % paths.len()].clone();
+    let bytes = |len: Option<usize>| len.map(|len| vec![len as u8; len]);
+    let acl = |readable: bool| if readable { READ_ACL } else { OPEN_ACL };
+    let (kind, data, txn);
+    match *act {
+        Act::Create(parent, name, len, ephemeral, readable) => {
+            data = bytes(len);
+            kind = op::CREATE2;
+            txn = Txn::Create(Create {
+                path: format!("{}/n{}", pick(parent), name % 8).into(),
+                data: data.as_deref(),
+                acl: acl(readable),
+                kind: if ephemeral { CreateKind::Ephemeral } else { CreateKind::Persistent },
+                parent_cversion: -1,
+            });
+        }
+        Act::Delete(at) => {
+            kind = op::DELETE;
+            let path = pick(at);
+            if tree.find(&path).is_some_and(|id| tree.znode(id).children() > 0) {
+                return None; // Never proposed.
+            }
+            txn = Txn::Delete { path: path.into() };
+        }
+        Act::Set(at, len) => {
+            data = bytes(len);
+            kind = op::SET_DATA;
+            txn =
+                Txn::SetData { path: pick(at).into(), data: data.as_deref(), version: zxid as i32 };
+        }
+        Act::SetAcl(at, readable) => {
+            kind = op::SET_ACL;
+            txn = Txn::SetAcl { path: pick(at).into(), acl: acl(readable), version: zxid as i32 };
+        }
+        Act::Close => {
+            kind = op::CLOSE_SESSION;
+            txn = Txn::CloseSession { paths: None };
+        }
+        Act::Freeze | Act::Piece => return None,
+    }
+    let applied: Applied<'_> = tree.apply(&header(zxid, kind), &txn, &mut Vec::new());
+    Some(applied.code)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// A snapshot taken in pieces while transactions go on is exactly the tree it began with.
+    // rows: D-21 D-22 D-23 D-68
+    #[test]
+    fn a_freeze_is_of_one_zxid(acts in prop::collection::vec(act(), 1..120), piece in 1usize..3000) {
+        let mut tree = Tree::new(Options::default());
+        tree.apply(&header(1, op::CREATE_SESSION), &Txn::CreateSession { timeout_ms: 4000 }, &mut Vec::new());
+        let mut frozen = None;
+        let mut stream = Vec::new();
+        for (at, act) in acts.iter().enumerate() {
+            run(&mut tree, at as i64 + 2, act);
+            match act {
+                Act::Freeze if frozen.is_none() => {
+                    stream.clear();
+                    frozen = tree.freeze().map(|frozen| (frozen, dump(&tree), tree.digest()));
+                }
+                Act::Piece if frozen.is_some() && tree.freeze_piece(&mut stream) => {
+                    let (frozen, expected, digest) = frozen.take().unwrap();
+                    tree.thaw();
+                    let back = thawed(&stream, frozen.zxid, piece);
+                    prop_assert_eq!(dump(&back), expected);
+                    prop_assert_eq!(back.digest(), digest);
+                    prop_assert_eq!(frozen.digest, Some(digest));
+                }
+                _ => {}
+            }
+        }
+        dump(&tree);
+    }
+}
+
+// rows: P-81
+#[test]
+fn a_fresh_tree_is_javas() {
+    let tree = Tree::new(Options::default());
+    assert_eq!(tree.node_count(), 5);
+    let stat = |path| tree.znode(tree.find(path).unwrap()).stat();
+    assert_eq!((stat("/").cversion, stat("/").num_children), (-1, 1));
+    assert_eq!((stat("/zookeeper").cversion, stat("/zookeeper").num_children), (-2, 2));
+    assert_eq!((stat("/zookeeper/config").version, stat("/zookeeper/config").aversion), (0, -1));
+    assert_eq!(tree.find(""), tree.find("/"));
+}
+
+// rows: D-62 D-63 D-64 G-05
+#[test]
+fn replay_over_newer_znodes_only_raises() {
+    let mut tree = Tree::new(Options::default());
+    let create = |cversion| {
+        Txn::Create(Create {
+            path: "/a".into(),
+            data: None,
+            acl: READ_ACL,
+            kind: CreateKind::Persistent,
+            parent_cversion: cversion,
+        })
+    };
+    let apply = |tree: &mut Tree, zxid, kind, txn: &Txn<'_>| {
+        tree.apply(&header(zxid, kind), txn, &mut vec![]).code
+    };
+    assert_eq!(apply(&mut tree, 5, op::CREATE, &create(9)), Code::OK);
+    let root = |tree: &Tree| tree.znode(tree.find("/").unwrap()).stat_part();
+    assert_eq!((root(&tree).cversion, root(&tree).pzxid), (9, 5));
+    assert_eq!(apply(&mut tree, 6, op::CREATE, &create(4)), Code::NODE_EXISTS);
+    assert_eq!((root(&tree).cversion, root(&tree).pzxid), (9, 5));
+    assert_eq!(apply(&mut tree, 7, op::CREATE, &create(12)), Code::NODE_EXISTS);
+    assert_eq!((root(&tree).cversion, root(&tree).pzxid), (12, 7));
+    let gone = Txn::Delete { path: "/gone".into() };
+    assert_eq!(apply(&mut tree, 8, op::DELETE, &gone), Code::NO_NODE);
+    assert_eq!(root(&tree).pzxid, 8, "raised although the child is gone");
+    let set = Txn::SetData { path: "/gone".into(), data: None, version: 1 };
+    assert_eq!(apply(&mut tree, 9, op::SET_DATA, &set), Code::NO_NODE);
+    dump(&tree);
+}
+
+proptest! {
+    /// Apply is total: a transaction is foreign bytes.
+    // rows: G-01
+    #[test]
+    fn any_entry_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in -12i32..25) {
+        let mut tree = Tree::new(Options::default());
+        let mut entry = Vec::new();
+        jute::Encode::encode(&header(1, kind), &mut entry);
+        entry.extend(bytes);
+        if let Ok(entry) = super::txn::Entry::decode(&entry) {
+            tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+        }
+        dump(&tree);
+    }
+}

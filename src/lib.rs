@@ -2,5 +2,7 @@
 
 pub mod auth;
 pub mod model;
+pub mod replica;
+pub mod request;
 pub mod tree;
 pub mod zab;

@@ -1,0 +1,209 @@
+//! What was committed: apply it, tell the watchers, answer the one who asked.
+
+use super::{Action, Inflight, Replica, refuse_session};
+use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
+use crate::request::{Conn, Outgoing, Shared, reply};
+use crate::tree::txn::Entry;
+use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
+use jute::proto::SyncRequest;
+use jute::{Encode, Reader};
+use std::task::Waker;
+
+/// Transactions applied under one hold of the exclusive lock: well below a millisecond's worth.
+const HOLD_MAX: usize = 256;
+
+impl Replica {
+    /// Applies everything through `through` and answers what waits behind it. `None`: answers only.
+    pub(super) fn commit(&mut self, through: Option<Zxid>, now_us: u64, out: &mut Vec<Action>) {
+        let is_due = |inflight: &Inflight| {
+            inflight.zxid.is_none_or(|zxid| through.is_some_and(|end| zxid <= end))
+        };
+        let shared = self.shared.clone();
+        while self.inflight.front().is_some_and(is_due) {
+            let mut tree = shared.state.tree.write();
+            for _ in 0..HOLD_MAX {
+                let Some(inflight) = self.inflight.pop_front_if(|inflight| is_due(inflight)) else {
+                    break;
+                };
+                self.settle(&shared, &mut tree, &inflight, now_us);
+            }
+            drop(tree);
+            // The tasks have the lock to themselves between two holds.
+            out.extend(self.wakers.drain(..).map(Action::Wake));
+        }
+        if let Some(through) = through {
+            self.prep.applied(through);
+        }
+        if std::mem::take(&mut self.since_snapshot.due) {
+            self.snapshot(out);
+        }
+    }
+
+    fn settle(&mut self, shared: &Shared, tree: &mut Tree, inflight: &Inflight, now_us: u64) {
+        if inflight.zxid.is_none() {
+            self.answer_plain(tree.last_zxid(), inflight);
+        } else {
+            // It is our own proposal: bytes that can't be read here would be a bug of ours.
+            let entry = Entry::decode(&inflight.entry)
+                .expect("a transaction of our own making is well formed");
+            let mut effects = Effects::new();
+            let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
+            self.stats.commits += 1;
+            if let Some(digest) = entry.digest
+                && tree.options().digest
+                && digest.tree_digest != tree.digest() as i64
+            {
+                self.stats.digest_mismatches += 1;
+                let (zxid, expected) = (entry.header.zxid, digest.tree_digest);
+                tracing::error!(
+                    "digest mismatch at {zxid:#x}: predicted {expected}, the tree has {}",
+                    tree.digest()
+                );
+            }
+            for effect in effects {
+                self.stats.events +=
+                    tell(shared, tree, entry.header.zxid, &effect, &mut self.wakers);
+            }
+            self.answer(entry.header.zxid, inflight, &applied);
+        }
+        if inflight.conn.is_some() && inflight.received_us > 0 {
+            let us = now_us.saturating_sub(inflight.received_us);
+            self.stats.writes += 1;
+            self.stats.write_us_sum += us;
+            self.stats.write_us_max = self.stats.write_us_max.max(us);
+            self.stats.write_us_min = self.stats.write_us_min.min(us);
+        }
+    }
+
+    fn answer(&mut self, zxid: i64, inflight: &Inflight, applied: &Applied<'_>) {
+        match inflight.op {
+            op::CREATE_SESSION => {
+                let (Some(conn), session) = (&inflight.conn, inflight.session) else { return };
+                match self.sessions.get(session) {
+                    Some(kept) => conn.push_welcome(session, &mut self.wakers, |out| {
+                        reply::welcome(out, session, kept.timeout_ms, conn.wants_read_only());
+                    }),
+                    None => refuse_session(conn, &mut self.wakers),
+                }
+            }
+            op::CLOSE_SESSION => self.answer_close(zxid, inflight),
+            _ => {
+                let Some(conn) = &inflight.conn else { return };
+                if applied.code == Code::SESSION_MOVED {
+                    return conn.close(&mut self.wakers); // Without a reply (P-22).
+                }
+                let header = reply::header(inflight.xid, zxid, applied.code);
+                conn.push_answer(&mut self.wakers, |out| {
+                    reply::reply(out, header, |to| {
+                        let path = applied.path.as_deref();
+                        match inflight.op {
+                            op::CREATE => reply::path_and_stat(to, path, None),
+                            op::CREATE2 => reply::path_and_stat(to, path, applied.stat.as_ref()),
+                            op::SET_DATA => reply::path_and_stat(to, None, applied.stat.as_ref()),
+                            _ => {}
+                        }
+                    });
+                });
+            }
+        }
+    }
+
+    fn answer_close(&mut self, zxid: i64, inflight: &Inflight) {
+        let owner = self.sessions.remove(inflight.session);
+        match &inflight.conn {
+            Some(conn) => conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
+                reply::reply(out, reply::header(inflight.xid, zxid, Code::OK), |_| {});
+            }),
+            // Expired: whoever still speaks for it is cut off without a word.
+            None => close_owner(owner.as_deref(), inflight.session, &mut self.wakers),
+        }
+    }
+
+    /// What takes no zxid: a sync, or a body that could not be read.
+    fn answer_plain(&mut self, last: Zxid, inflight: &Inflight) {
+        let Some(conn) = &inflight.conn else { return };
+        let decoded = Reader::new(&inflight.entry).read::<SyncRequest<'_>>();
+        let code = match (inflight.code, &decoded) {
+            (Code::SESSION_MOVED, _) => return conn.close(&mut self.wakers),
+            (Code::OK, Err(_)) => Code::MARSHALLING_ERROR,
+            (code, _) => code,
+        };
+        let header = reply::header(inflight.xid, last.to_wire(), code);
+        conn.push_answer(&mut self.wakers, |out| {
+            reply::reply(out, header, |to| {
+                if let Ok(sync) = &decoded {
+                    sync.encode(to);
+                }
+            });
+        });
+    }
+}
+
+fn close_owner(owner: Option<&Conn>, session: SessionId, wakers: &mut Vec<Waker>) {
+    if let Some(conn) = owner.filter(|conn| conn.session() == Some(session)) {
+        conn.close(wakers);
+    }
+}
+
+/// Sends the events of one change; returns how many.
+fn tell(
+    shared: &Shared,
+    tree: &Tree,
+    zxid: i64,
+    change: &Change<'_>,
+    wakers: &mut Vec<Waker>,
+) -> u64 {
+    let mut teller = Teller { shared, tree, zxid, wakers, sent: 0 };
+    match change {
+        Change::Created { path, acl, parent_acl } => {
+            teller.fire(path, Trigger::Data, EventKind::NodeCreated, *acl);
+            teller.fire_parent(path, *parent_acl);
+        }
+        Change::Deleted { path, acl, parent_acl } => {
+            teller.fire(path, Trigger::Deleted, EventKind::NodeDeleted, *acl);
+            teller.fire_parent(path, *parent_acl);
+        }
+        Change::DataChanged { path, acl } => {
+            teller.fire(path, Trigger::Data, EventKind::NodeDataChanged, *acl);
+        }
+    }
+    teller.sent
+}
+
+struct Teller<'t> {
+    shared: &'t Shared,
+    tree: &'t Tree,
+    zxid: i64,
+    wakers: &'t mut Vec<Waker>,
+    sent: u64,
+}
+
+impl Teller<'_> {
+    fn fire_parent(&mut self, child: &str, acl: AclId) {
+        // The root's children change under the name its watchers know it by.
+        let parent = path::parent(child).filter(|parent| !parent.is_empty()).unwrap_or("/");
+        self.fire(parent, Trigger::Children, EventKind::NodeChildrenChanged, acl);
+    }
+
+    fn fire(&mut self, path: &str, trigger: Trigger, kind: EventKind, acl: AclId) {
+        let mut fired = Vec::new();
+        self.shared.state.watches.fire(path, trigger, |watcher| fired.push(watcher));
+        if fired.is_empty() {
+            return;
+        }
+        let mut frame = Vec::with_capacity(36 + path.len());
+        reply::event(&mut frame, self.zxid, kind, path);
+        let acl = self.tree.acl(acl);
+        for watcher in fired {
+            let Some(conn) = self.shared.conns.get(watcher) else { continue };
+            // A watch does not tell what its owner may not read (P-32).
+            if !self.shared.permits(acl, perms::READ, conn.who()) {
+                continue;
+            }
+            self.sent += 1;
+            if !conn.push_event(&frame, self.shared.limits.frame_max, self.wakers) {
+                tracing::warn!(peer = %conn.peer, "connection closed: it does not fetch its events");
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! `zab`, `request` and `tree` as one machine: the order between logging, applying, telling and answering.
+//!
+//! [`Replica::step`] is the table of contents. Nothing here blocks, reads a clock or touches a socket; whatever must
+//! happen outside is an [`Action`].
+//!
+//! # Invariants
+//! 1. A transaction is applied only once `zab` has committed it, and `zab` commits only what the log holds.
+//! 2. Applying, its events and its answer are one critical section under the exclusive lock; tasks are woken after it.
+//! 3. What takes the write path without a transaction (sync, a refused body) is answered in its place in the order.
+
+mod apply;
+mod sessions;
+
+use crate::model::sync::{Arc, Ordering};
+use crate::model::{Code, SessionId, Zxid, op};
+use crate::request::prep::{Asker, Prep, Prepared};
+use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
+use crate::tree::freeze::Frozen;
+use crate::zab;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::task::Waker;
+
+/// Milliseconds of one [`Input::Tick`].
+pub const TICK_MS: u64 = 5;
+
+/// All that can happen to the replica.
+pub enum Input {
+    /// 5 ms of monotonic time have passed.
+    Tick {
+        wall_ms: i64,
+    },
+    Command {
+        command: Command,
+        wall_ms: i64,
+    },
+    /// The log is durable through `through`. `now_us`: monotonic microseconds.
+    Flushed {
+        through: Zxid,
+        now_us: u64,
+    },
+    /// The snapshot under way has ended, well or badly.
+    SnapshotEnded,
+}
+
+/// All the replica can ask for, in this order.
+#[derive(Debug)]
+pub enum Action {
+    Append {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    /// The next entry starts a new log file.
+    Roll,
+    /// Write the frozen tree; report [`Input::SnapshotEnded`].
+    Snapshot(Frozen),
+    Wake(Waker),
+    /// This server can go no further; the process ends with this reason.
+    Stop(&'static str),
+}
+
+/// What the replica is told at start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Width of session buckets: tickTime.
+    pub tick_time_ms: u64,
+    /// First session id to try; later ones count up from it (P-15).
+    pub first_session: i64,
+    /// Transactions and log bytes after which a snapshot is due, at the most; half of each is random.
+    pub snap_count: u64,
+    pub snap_size_bytes: u64,
+    /// Connections without a session are closed after this long.
+    pub sessionless_timeout_ms: u64,
+    pub seed: u64,
+}
+
+/// Plain counters; `server` publishes them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    pub proposals: u64,
+    pub commits: u64,
+    pub digest_mismatches: u64,
+    pub sessions_expired: u64,
+    pub events: u64,
+    pub snapshots_skipped: u64,
+    /// Writes answered, and the sum, least and greatest of their latencies in microseconds.
+    pub writes: u64,
+    pub write_us_sum: u64,
+    pub write_us_max: u64,
+    pub write_us_min: u64,
+}
+
+/// A write or sync on its way: proposed, or waiting for what was proposed before it.
+struct Inflight {
+    /// `None`: takes no zxid and is answered once all before it is.
+    zxid: Option<Zxid>,
+    entry: Bytes,
+    /// For what takes no zxid: the answer, and the body that sync gives back.
+    code: Code,
+    /// Who waits for the answer; nobody for what the server itself proposed.
+    conn: Option<Arc<Conn>>,
+    session: SessionId,
+    xid: i32,
+    op: i32,
+    received_us: u64,
+}
+
+/// The machine.
+pub struct Replica {
+    shared: Arc<Shared>,
+    zab: zab::Leader,
+    prep: Prep,
+    sessions: Sessions,
+    inflight: VecDeque<Inflight>,
+    settings: Settings,
+    next_session: i64,
+    now_ms: u64,
+    since_snapshot: SinceSnapshot,
+    rng: u64,
+    pub stats: Stats,
+    zab_out: Vec<zab::Action>,
+    wakers: Vec<Waker>,
+}
+
+/// How much was logged since the last roll, and how much may be (D-33).
+#[derive(Default)]
+struct SinceSnapshot {
+    txns: u64,
+    bytes: u64,
+    txns_max: u64,
+    bytes_max: u64,
+    due: bool,
+}
+
+impl Replica {
+    /// A leader of one server, whose tree is what its disk held.
+    ///
+    /// * `now_ms`: monotonic milliseconds; sessions found on disk get their whole timeout from here.
+    pub fn standalone(
+        shared: Arc<Shared>,
+        zab: zab::Leader,
+        settings: Settings,
+        now_ms: u64,
+    ) -> Self {
+        let mut sessions = Sessions::new(settings.tick_time_ms);
+        let prep = {
+            let tree = shared.state.tree.read();
+            for (&id, &timeout_ms) in tree.sessions() {
+                sessions.track(SessionId(id), timeout_ms, None, now_ms);
+            }
+            Prep::new(&tree, settings.seed)
+        };
+        shared.clock_ms.store(now_ms, Ordering::Relaxed);
+        let mut replica = Self {
+            shared,
+            zab,
+            prep,
+            sessions,
+            inflight: VecDeque::new(),
+            next_session: settings.first_session,
+            rng: settings.seed | 1,
+            settings,
+            now_ms,
+            since_snapshot: SinceSnapshot::default(),
+            stats: Stats { write_us_min: u64::MAX, ..Stats::default() },
+            zab_out: Vec::new(),
+            wakers: Vec::new(),
+        };
+        replica.draw_snapshot_limits();
+        replica
+    }
+
+    /// Number of sessions kept.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Requests on their way.
+    pub fn outstanding(&self) -> usize {
+        self.inflight.len()
+    }
+
+    /// Applies one input and pushes what must happen next.
+    pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
+        match input {
+            Input::Tick { wall_ms } => self.on_tick(wall_ms, out),
+            Input::Command { command, wall_ms } => match command {
+                Command::Open { conn, timeout_ms } => self.open(conn, timeout_ms, wall_ms, out),
+                Command::Reopen { conn, session, timeout_ms } => {
+                    self.reopen(&conn, session, timeout_ms)
+                }
+                Command::Writes(batch) => self.on_writes(&batch, wall_ms, out),
+                Command::Gone { conn } => self.gone(&conn),
+            },
+            Input::Flushed { through, now_us } => {
+                self.zab.step(zab::Input::Flushed { through }, &mut self.zab_out);
+                self.on_zab(now_us, out);
+            }
+            Input::SnapshotEnded => self.shared.state.tree.write().thaw(),
+        }
+        out.extend(self.wakers.drain(..).map(Action::Wake));
+    }
+
+    /// Starts a snapshot of the tree as it is, unless one is under way.
+    pub fn snapshot(&mut self, out: &mut Vec<Action>) {
+        match self.shared.state.tree.write().freeze() {
+            Some(frozen) => out.push(Action::Snapshot(frozen)),
+            None => self.stats.snapshots_skipped += 1,
+        }
+    }
+
+    fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
+        let standing = self.sessions.check(batch.session, &batch.conn);
+        let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
+        let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
+        let first = self.inflight.len();
+        {
+            let shared = self.shared.clone();
+            let tree = shared.state.tree.read();
+            let mut start = 0;
+            for asked in &batch.requests {
+                let body = &batch.bytes[start..asked.end];
+                start = asked.end;
+                let mut inflight = Inflight {
+                    zxid: None,
+                    entry: Bytes::new(),
+                    code: Code::OK,
+                    conn: Some(batch.conn.clone()),
+                    session: batch.session,
+                    xid: asked.xid,
+                    op: asked.op,
+                    received_us: batch.received_us,
+                };
+                if asked.op == op::SYNC {
+                    // No transaction: answered once all before it is, with the path it came with.
+                    inflight.code = standing.err().unwrap_or(Code::OK);
+                    inflight.entry = Bytes::copy_from_slice(body);
+                } else {
+                    let asker = Asker {
+                        session: batch.session,
+                        xid: asked.xid,
+                        who: batch.conn.who(),
+                        standing,
+                        wall_ms,
+                        skip_acl: self.shared.limits.skip_acl,
+                    };
+                    let from = entries.len();
+                    match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
+                        Some(Prepared::Proposal(zxid)) => {
+                            inflight.zxid = Some(zxid);
+                            proposals.push((zxid, from..entries.len()));
+                        }
+                        Some(Prepared::Refused(code)) => inflight.code = code,
+                        None => return out.push(Action::Stop("the epoch has no zxids left")),
+                    }
+                    if asked.op == op::CLOSE_SESSION {
+                        self.sessions.set_closing(batch.session);
+                    }
+                }
+                self.inflight.push_back(inflight);
+            }
+        }
+        let entries = Bytes::from(entries);
+        let mut proposed =
+            self.inflight.range_mut(first..).filter(|inflight| inflight.zxid.is_some());
+        for (zxid, range) in proposals {
+            let entry = entries.slice(range);
+            if let Some(inflight) = proposed.next() {
+                inflight.entry = entry.clone();
+            }
+            self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
+        }
+        self.on_zab(batch.received_us, out);
+    }
+
+    /// Proposes what the server itself wants, or a connection wants before it has a session.
+    fn propose(
+        &mut self,
+        session: SessionId,
+        kind: i32,
+        body: &[u8],
+        conn: Option<Arc<Conn>>,
+        wall_ms: i64,
+    ) -> bool {
+        let mut entry = Vec::new();
+        let asker = Asker { session, xid: 0, who: &[], standing: Ok(()), wall_ms, skip_acl: true };
+        let prepared = {
+            let tree = self.shared.state.tree.read();
+            self.prep.prepare(&tree, &asker, kind, body, &mut entry)
+        };
+        let Some(Prepared::Proposal(zxid)) = prepared else { return false };
+        let entry = Bytes::from(entry);
+        self.inflight.push_back(Inflight {
+            zxid: Some(zxid),
+            entry: entry.clone(),
+            code: Code::OK,
+            conn,
+            session,
+            xid: 0,
+            op: kind,
+            received_us: 0,
+        });
+        self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
+        true
+    }
+
+    fn on_zab(&mut self, now_us: u64, out: &mut Vec<Action>) {
+        let mut actions = std::mem::take(&mut self.zab_out);
+        for action in actions.drain(..) {
+            match action {
+                zab::Action::Append { zxid, payload } => {
+                    self.stats.proposals += 1;
+                    self.since_snapshot.txns += 1;
+                    self.since_snapshot.bytes += payload.len() as u64;
+                    out.push(Action::Append { zxid, entry: payload });
+                    self.roll_if_due(out);
+                }
+                zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
+            }
+        }
+        self.zab_out = actions;
+        if self.inflight.front().is_some_and(|inflight| inflight.zxid.is_none()) {
+            self.commit(None, now_us, out);
+        }
+    }
+
+    fn roll_if_due(&mut self, out: &mut Vec<Action>) {
+        let since = &self.since_snapshot;
+        if since.txns < since.txns_max && since.bytes < since.bytes_max {
+            return;
+        }
+        // The log rolls even when the snapshot has to be skipped, as Java's does.
+        out.push(Action::Roll);
+        self.draw_snapshot_limits();
+        self.since_snapshot.due = true;
+    }
+
+    fn draw_snapshot_limits(&mut self) {
+        let (txns, bytes) = (self.settings.snap_count.max(2), self.settings.snap_size_bytes);
+        let (a, b) = (self.random(), self.random());
+        self.since_snapshot = SinceSnapshot {
+            txns_max: txns / 2 + a % (txns / 2),
+            // 0 or less turns the limit off.
+            bytes_max: if bytes < 2 { u64::MAX } else { bytes / 2 + b % (bytes / 2) },
+            ..SinceSnapshot::default()
+        };
+    }
+
+    /// xorshift: enough to keep servers from taking their snapshots together.
+    const fn random(&mut self) -> u64 {
+        self.rng ^= self.rng << 13;
+        self.rng ^= self.rng >> 7;
+        self.rng ^= self.rng << 17;
+        self.rng
+    }
+}
+
+/// Answers one that is not served: the session is gone.
+fn refuse_session(conn: &Conn, wakers: &mut Vec<Waker>) {
+    conn.push_farewell(wakers, |out| reply::welcome(out, SessionId(0), 0, conn.wants_read_only()));
+}

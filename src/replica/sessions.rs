@@ -1,0 +1,97 @@
+//! Sessions begin, move between connections, and expire.
+
+use super::{Action, Replica, TICK_MS, refuse_session};
+use crate::model::sync::{Arc, Ordering};
+use crate::model::{SessionId, op};
+use crate::request::{Conn, reply};
+
+/// Sessionless connections are looked for this often.
+const SWEEP_MS: u64 = 1000;
+
+impl Replica {
+    pub(super) fn on_tick(&mut self, wall_ms: i64, out: &mut Vec<Action>) {
+        self.now_ms += TICK_MS;
+        self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
+        for session in self.sessions.expired(self.now_ms) {
+            tracing::info!(%session, "session expired");
+            self.stats.sessions_expired += 1;
+            self.close(session, wall_ms, out);
+        }
+        if self.now_ms % SWEEP_MS < TICK_MS {
+            self.close_sessionless();
+        }
+    }
+
+    /// Proposes the end of a session that nobody asked to close.
+    pub fn close(&mut self, session: SessionId, wall_ms: i64, out: &mut Vec<Action>) {
+        if !self.propose(session, op::CLOSE_SESSION, &[], None, wall_ms) {
+            return out.push(Action::Stop("the epoch has no zxids left"));
+        }
+        self.on_zab(0, out);
+    }
+
+    pub(super) fn open(
+        &mut self,
+        conn: Arc<Conn>,
+        timeout_ms: i32,
+        wall_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let session = self.new_session();
+        // From now, not from its commit: a slow disk must not make it immortal.
+        self.sessions.track(session, timeout_ms, Some(conn.clone()), self.now_ms);
+        if !self.propose(
+            session,
+            op::CREATE_SESSION,
+            &timeout_ms.to_be_bytes(),
+            Some(conn),
+            wall_ms,
+        ) {
+            return out.push(Action::Stop("the epoch has no zxids left"));
+        }
+        self.on_zab(0, out);
+    }
+
+    /// Ids count up; one that is still in the database, from before a reboot, is passed over (P-15).
+    fn new_session(&mut self) -> SessionId {
+        loop {
+            let id = SessionId(self.next_session);
+            self.next_session = self.next_session.wrapping_add(1);
+            if id.0 != 0 && id.0 != crate::model::CONTAINER && !self.sessions.contains(id) {
+                return id;
+            }
+        }
+    }
+
+    pub(super) fn reopen(&mut self, conn: &Arc<Conn>, session: SessionId, timeout_ms: i32) {
+        match self.sessions.take_over(session, timeout_ms, conn, self.now_ms) {
+            Ok(old) => {
+                // Exclusively: a read of the old connection is either before this, or finds itself closed.
+                let _tree = self.shared.state.tree.write();
+                if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
+                    old.close(&mut self.wakers);
+                    self.shared.state.watches.remove_watcher(old.id);
+                }
+                conn.push_welcome(session, &mut self.wakers, |out| {
+                    reply::welcome(out, session, timeout_ms, conn.wants_read_only());
+                });
+            }
+            Err(_) => refuse_session(conn, &mut self.wakers),
+        }
+    }
+
+    pub(super) fn gone(&mut self, conn: &Arc<Conn>) {
+        // The session goes on without it until it expires; what it was last heard of stays known through it.
+        tracing::debug!(peer = %conn.peer, "connection ended");
+    }
+
+    fn close_sessionless(&mut self) {
+        let limit_ms = self.settings.sessionless_timeout_ms;
+        for conn in self.shared.conns.all() {
+            if conn.session().is_none() && conn.heard_ms() + limit_ms < self.now_ms {
+                tracing::info!(peer = %conn.peer, limit_ms, "connection closed: no session in time");
+                conn.close(&mut self.wakers);
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
+
+use super::outbox::{End, Found};
+use super::read::{self, Reading};
+use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
+use crate::model::sync::{Arc, Ordering};
+use crate::model::{Code, SessionId, op};
+use jute::{Decode, Reader};
+use std::task::Waker;
+
+/// One hold of the tree's lock answers at most this many requests...
+const HOLD_REQUESTS_MAX: u32 = 64;
+/// ...or this many bytes of replies.
+const HOLD_REPLY_BYTES_MAX: usize = 256 * 1024;
+/// A client with this much unsent is not read from.
+const UNSENT_MAX: usize = 1024 * 1024;
+
+/// What the machine needs before it can go on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Need {
+    /// More bytes from the client: at least this many, the rest of its frame.
+    Bytes(usize),
+    /// An answer of `replica`, or the end of a gate; do not read meanwhile.
+    Answer,
+    /// The client to take what was sent to it.
+    Room,
+    /// Another turn: this one has had its share.
+    Turn,
+    /// A four-letter word came instead of a connect request: answer it and close.
+    Word([u8; 4]),
+    /// To be closed once everything is sent, for the reason given (empty: as it should be).
+    Close(String),
+}
+
+/// What happened in a turn, for the metrics.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    pub received: u64,
+    /// Requests answered here, without `replica`.
+    pub answered: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// Neither a connect request nor a word has come yet.
+    Fresh,
+    /// The connect request is with `replica`.
+    Opening,
+    Open(SessionId),
+    /// Nothing more is read: closeSession was asked, or the connection is being closed.
+    Ending,
+}
+
+/// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
+pub struct Connection {
+    conn: Arc<Conn>,
+    shared: Arc<Shared>,
+    phase: Phase,
+    /// Writes and syncs handed to `replica` so far.
+    asked: u64,
+    known: Found,
+    /// To be sent, in order. Emptied by `net`.
+    pub unsent: Outgoing,
+    /// To be handed to `replica`, in order. Emptied by `net`.
+    pub commands: Vec<Command>,
+    pub counts: Counts,
+}
+
+impl Connection {
+    pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
+        Self {
+            conn,
+            shared,
+            phase: Phase::Fresh,
+            asked: 0,
+            known: Found { answered: 0, session: None, end: End::Open },
+            unsent: Outgoing::default(),
+            commands: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub const fn conn(&self) -> &Arc<Conn> {
+        &self.conn
+    }
+
+    /// Writes handed to `replica` and not answered yet.
+    pub const fn outstanding(&self) -> u64 {
+        self.asked - self.known.answered
+    }
+
+    /// Asks to be woken when others have something for this connection. `false`: they have already.
+    pub fn wait(&self, waker: &Waker) -> bool {
+        self.conn.wait(waker, self.known)
+    }
+
+    /// Moves what others have put into the outbox to `unsent`.
+    pub fn collect(&mut self) {
+        self.known = self.conn.take(&mut self.unsent);
+        if let (Phase::Opening, Some(session)) = (self.phase, self.known.session) {
+            self.phase = Phase::Open(session);
+        }
+    }
+
+    /// Takes what it can off the front of `input`; returns how many bytes, and what it needs to go on.
+    ///
+    /// * `now_us`: monotonic microseconds at which `input` was read.
+    pub fn advance(&mut self, input: &[u8], now_us: u64) -> (usize, Need) {
+        self.collect();
+        let mut taken = 0;
+        let mut batch = None;
+        let need = loop {
+            if self.known.end == End::Now {
+                self.unsent.clear();
+                break Need::Close(String::new());
+            }
+            if self.known.end == End::AfterFlush {
+                break Need::Close(String::new());
+            }
+            if self.unsent.len() > UNSENT_MAX {
+                break Need::Room;
+            }
+            let rest = &input[taken..];
+            match self.phase {
+                Phase::Fresh => match self.first(rest) {
+                    Ok(bytes) => taken += bytes,
+                    Err(need) => break need,
+                },
+                Phase::Opening | Phase::Ending => break Need::Answer,
+                Phase::Open(session) => match self.requests(session, rest, &mut batch, now_us) {
+                    (bytes, None) => taken += bytes,
+                    (bytes, Some(need)) => {
+                        taken += bytes;
+                        break need;
+                    }
+                },
+            }
+        };
+        self.commands.extend(batch.map(Command::Writes));
+        if let Need::Close(_) = need {
+            self.phase = Phase::Ending;
+        }
+        (taken, need)
+    }
+
+    /// The whole frame at the front of `bytes`, without its length.
+    fn frame<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8], Need> {
+        let Some(head) = bytes.first_chunk::<4>() else { return Err(Need::Bytes(4 - bytes.len())) };
+        let len_raw = i32::from_be_bytes(*head);
+        let Some(len) =
+            usize::try_from(len_raw).ok().filter(|&len| len <= self.shared.limits.frame_max)
+        else {
+            // No later boundary is known then, so the connection must go (P-01).
+            let frame_max = self.shared.limits.frame_max;
+            return Err(Need::Close(format!(
+                "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
+            )));
+        };
+        bytes.get(4..4 + len).ok_or(Need::Bytes(4 + len - bytes.len()))
+    }
+
+    /// A word or the connect request (P-02, P-13).
+    fn first(&mut self, bytes: &[u8]) -> Result<usize, Need> {
+        if let Some(word) = bytes.first_chunk::<4>()
+            && self.shared.limits.words.contains(word)
+        {
+            return Err(Need::Word(*word));
+        }
+        let frame = self.frame(bytes)?;
+        self.counts.received += 1;
+        self.connect(frame)?;
+        Ok(4 + frame.len())
+    }
+
+    fn connect(&mut self, frame: &[u8]) -> Result<(), Need> {
+        let mut from = Reader::new(frame);
+        let fail = |error| Need::Close(format!("undecodable connect request: {error}"));
+        let _protocol_version = i32::decode(&mut from).map_err(fail)?;
+        let last_zxid = i64::decode(&mut from).map_err(fail)?;
+        let timeout_ms = i32::decode(&mut from).map_err(fail)?;
+        let session = SessionId(i64::decode(&mut from).map_err(fail)?);
+        let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
+        // Very old clients leave the byte out, and then must not get one back (G-10).
+        self.conn.set_wants_read_only(!from.rest().is_empty());
+        let ours = self.shared.state.tree.read().last_zxid();
+        if ours.to_wire() < last_zxid {
+            // It has seen what this server has not: another server can serve it.
+            return Err(Need::Close(format!(
+                "client has seen zxid {last_zxid:#x}, ours is {ours}"
+            )));
+        }
+        let limits = &self.shared.limits;
+        let timeout_ms =
+            timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
+        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+        let conn = self.conn.clone();
+        self.phase = Phase::Opening;
+        if session.0 == 0 {
+            self.commands.push(Command::Open { conn, timeout_ms });
+        } else if secret == Some(&password(session)) {
+            self.commands.push(Command::Reopen { conn, session, timeout_ms });
+        } else {
+            // Judged before anything happens to the connection that has the session now (P-18).
+            reply::welcome(&mut self.unsent, SessionId(0), 0, self.conn.wants_read_only());
+            return Err(Need::Close(format!("wrong password for session {session}")));
+        }
+        Ok(())
+    }
+
+    /// Requests off the front of `bytes`: either writes, or one hold's worth of what is answered here.
+    fn requests(
+        &mut self,
+        session: SessionId,
+        bytes: &[u8],
+        batch: &mut Option<Batch>,
+        now_us: u64,
+    ) -> (usize, Option<Need>) {
+        let mut taken = 0;
+        loop {
+            let frame = match self.frame(&bytes[taken..]) {
+                Ok(frame) => frame,
+                Err(need) => return (taken, Some(need)),
+            };
+            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+                return (taken, Some(Need::Close("undecodable request header".into())));
+            };
+            match header.kind {
+                _ if is_write(header.kind) => {
+                    if self.outstanding() >= self.shared.limits.outstanding_max {
+                        return (taken, Some(Need::Answer));
+                    }
+                    taken += 4 + frame.len();
+                    self.counts.received += 1;
+                    self.asked += 1;
+                    self.heard();
+                    let batch = batch.get_or_insert_with(|| Batch {
+                        conn: self.conn.clone(),
+                        session,
+                        bytes: Vec::with_capacity(bytes.len()),
+                        requests: Vec::with_capacity(16),
+                        received_us: now_us,
+                    });
+                    batch.bytes.extend_from_slice(&frame[8..]);
+                    batch.requests.push(Asked {
+                        xid: header.xid,
+                        op: header.kind,
+                        end: batch.bytes.len(),
+                    });
+                    if header.kind == op::CLOSE_SESSION {
+                        self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+                        return (taken, Some(Need::Answer));
+                    }
+                }
+                _ if read::is_read(header.kind) => {
+                    // The gate. With a batch in hand there are unanswered writes too.
+                    if self.outstanding() > 0 {
+                        return (taken, Some(Need::Answer));
+                    }
+                    let (bytes, need) = self.reads(&bytes[taken..]);
+                    return (taken + bytes, need);
+                }
+                op::AUTH => {
+                    let header = reply::header(header.xid, 0, Code::AUTH_FAILED);
+                    reply::reply(&mut self.unsent, header, |_| {});
+                    return (
+                        taken,
+                        Some(Need::Close("no authentication scheme is served yet".into())),
+                    );
+                }
+                kind => {
+                    // As Java: refused on the spot, with zxid -1, and closed (P-60h).
+                    let header = reply::header(header.xid, -1, Code::UNIMPLEMENTED);
+                    reply::reply(&mut self.unsent, header, |_| {});
+                    return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
+                }
+            }
+        }
+    }
+
+    /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
+    fn reads(&mut self, bytes: &[u8]) -> (usize, Option<Need>) {
+        let shared = self.shared.clone();
+        let tree = shared.state.tree.read();
+        // What apply has put there until now stands before what is read now. It can add nothing while we hold the lock.
+        self.collect();
+        if self.known.end != End::Open {
+            return (0, None); // The caller looks again, and finds it.
+        }
+        self.heard();
+        let (mut taken, mut served) = (0, 0);
+        let before = self.unsent.len();
+        let need = loop {
+            if served == HOLD_REQUESTS_MAX || self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX {
+                break Some(Need::Turn);
+            }
+            let frame = match self.frame(&bytes[taken..]) {
+                Ok(frame) => frame,
+                Err(need) => break Some(need),
+            };
+            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+                break Some(Need::Close("undecodable request header".into()));
+            };
+            if !read::is_read(header.kind) {
+                break None;
+            }
+            Reading { shared: &shared, tree: &tree, conn: &self.conn }.serve(
+                header,
+                &frame[8..],
+                &mut self.unsent,
+            );
+            taken += 4 + frame.len();
+            served += 1;
+        };
+        self.counts.received += u64::from(served);
+        self.counts.answered += u64::from(served);
+        (taken, need)
+    }
+
+    fn heard(&self) {
+        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+    }
+
+    /// The connection is no more: its watches go, then its number.
+    pub fn end(&mut self) {
+        let mut wakers = Vec::new();
+        self.conn.close(&mut wakers);
+        {
+            let _tree = self.shared.state.tree.read();
+            self.shared.state.watches.remove_watcher(self.conn.id);
+        }
+        self.shared.conns.remove(self.conn.id);
+        self.commands.push(Command::Gone { conn: self.conn.clone() });
+    }
+}
+
+/// Operations that `replica` answers: they take the write path.
+const fn is_write(kind: i32) -> bool {
+    matches!(
+        kind,
+        op::CREATE | op::CREATE2 | op::DELETE | op::SET_DATA | op::SYNC | op::CLOSE_SESSION
+    )
+}

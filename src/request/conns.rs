@@ -1,0 +1,52 @@
+//! The connections of this server, by the number under which they watch.
+
+use super::Conn;
+use crate::model::sync::{Arc, RwLock};
+use crate::tree::WatcherId;
+
+/// A table whose places are used again; a place is freed only after its watches are gone.
+#[derive(Default)]
+pub struct Conns {
+    places: RwLock<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    conns: Vec<Option<Arc<Conn>>>,
+    free: Vec<u32>,
+}
+
+impl Conns {
+    /// Gives a new connection its number.
+    pub fn add(&self, make: impl FnOnce(WatcherId) -> Conn) -> Arc<Conn> {
+        let mut places = self.places.write();
+        let at = places.free.pop().unwrap_or_else(|| {
+            places.conns.push(None);
+            places.conns.len() as u32 - 1
+        });
+        let conn = Arc::new(make(WatcherId(at)));
+        places.conns[at as usize] = Some(conn.clone());
+        conn
+    }
+
+    pub fn remove(&self, id: WatcherId) {
+        let mut places = self.places.write();
+        if places.conns[id.0 as usize].take().is_some() {
+            places.free.push(id.0);
+        }
+    }
+
+    pub fn get(&self, id: WatcherId) -> Option<Arc<Conn>> {
+        self.places.read().conns.get(id.0 as usize).cloned().flatten()
+    }
+
+    /// All connections at this moment.
+    pub fn all(&self) -> Vec<Arc<Conn>> {
+        self.places.read().conns.iter().flatten().cloned().collect()
+    }
+
+    pub fn count(&self) -> usize {
+        let places = self.places.read();
+        places.conns.len() - places.free.len()
+    }
+}

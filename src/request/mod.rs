@@ -1,0 +1,94 @@
+//! What a client may ask, when it may be answered, and with what bytes.
+//!
+//! A connection is one pure machine ([`Connection`]): frames, handshake, gate, outbox. It answers reads itself under the
+//! shared lock of the tree; writes become [`Command`]s to `replica`, which has them judged by [`prep`], and answers
+//! through the connection's [`Conn`]. `net` moves the bytes.
+//!
+//! # Invariants
+//! 1. Replies leave in request order: a read waits until every earlier write and sync of its connection is answered,
+//!    and everything behind a waiting read waits with it. Writes follow writes without waiting (P-83).
+//! 2. An event caused by a transaction stands in a connection's bytes before any reply that shows the change (P-33).
+//! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
+
+mod connection;
+mod conns;
+mod expiry;
+mod outbox;
+mod password;
+mod pending;
+pub mod prep;
+mod read;
+pub mod reply;
+
+pub use connection::{Connection, Counts, Need};
+pub use conns::Conns;
+pub use expiry::{Session, Sessions};
+pub use outbox::{Conn, Outgoing};
+pub use password::password;
+
+use crate::model::sync::{Arc, AtomicU64};
+use crate::model::{Identity, SessionId};
+use crate::tree::State;
+
+/// What every connection is told.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Largest frame in bytes: `jute.maxbuffer`.
+    pub frame_max: usize,
+    pub min_session_timeout_ms: i32,
+    pub max_session_timeout_ms: i32,
+    /// Writes of one connection that may be under way: `globalOutstandingLimit`.
+    pub outstanding_max: u64,
+    /// `skipACL`.
+    pub skip_acl: bool,
+    /// Four-letter words this server knows: looked for in the first four bytes of a connection.
+    pub words: Vec<[u8; 4]>,
+}
+
+/// What the connections share with each other and with `replica`.
+pub struct Shared {
+    pub state: State,
+    pub conns: Conns,
+    pub limits: Limits,
+    /// Monotonic milliseconds, moved on by `replica`'s tick.
+    pub clock_ms: AtomicU64,
+}
+
+impl Shared {
+    /// Whether one of `who` has a permission of `wanted` on what `acl` guards.
+    pub fn permits(&self, acl: &[crate::model::Acl], wanted: i32, who: &[Identity]) -> bool {
+        self.limits.skip_acl || crate::auth::permits(acl, wanted, who)
+    }
+}
+
+/// What a connection asks of `replica`.
+pub enum Command {
+    /// A new session.
+    Open { conn: Arc<Conn>, timeout_ms: i32 },
+    /// An existing session, whose password was right.
+    Reopen { conn: Arc<Conn>, session: SessionId, timeout_ms: i32 },
+    /// Writes and syncs in request order.
+    Writes(Batch),
+    /// The connection is no more.
+    Gone { conn: Arc<Conn> },
+}
+
+/// Writes of one connection that arrived together.
+pub struct Batch {
+    pub conn: Arc<Conn>,
+    pub session: SessionId,
+    /// The bodies, one behind the other.
+    pub bytes: Vec<u8>,
+    pub requests: Vec<Asked>,
+    /// Monotonic microseconds at which they were read.
+    pub received_us: u64,
+}
+
+/// One request of a [`Batch`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Asked {
+    pub xid: i32,
+    pub op: i32,
+    /// Where the body ends in the batch's bytes; it begins where the one before ends.
+    pub end: usize,
+}

@@ -1,0 +1,263 @@
+//! What goes to a client: the only queue there is, filled by reads and by `replica`, emptied by `net`.
+
+use crate::model::sync::{AtomicU64, Mutex, Ordering};
+use crate::model::{Identity, SessionId};
+use crate::tree::WatcherId;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use std::task::Waker;
+
+/// Events a client has not fetched may fill its outbox to this many times the largest frame; then it is closed.
+const EVENT_FRAMES_MAX: usize = 4;
+
+/// Bytes on their way out, with large znode data shared instead of copied.
+#[derive(Debug, Default)]
+pub struct Outgoing {
+    pub bytes: Vec<u8>,
+    /// Pieces to be sent in between: each stands before `bytes[at]`, in rising order of `at`.
+    pub shared: Vec<(usize, Bytes)>,
+    shared_len: usize,
+}
+
+impl Outgoing {
+    /// Bytes in all.
+    pub const fn len(&self) -> usize {
+        self.bytes.len() + self.shared_len
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.shared.is_empty()
+    }
+
+    /// Puts a piece behind everything so far.
+    pub fn share(&mut self, piece: Bytes) {
+        self.shared_len += piece.len();
+        self.shared.push((self.bytes.len(), piece));
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.shared.clear();
+        self.shared_len = 0;
+    }
+
+    /// Takes all of `other` behind what is here.
+    pub fn append(&mut self, other: &mut Self) {
+        if self.is_empty() && self.bytes.capacity() == 0 {
+            std::mem::swap(self, other);
+            return;
+        }
+        let before = self.bytes.len();
+        self.bytes.append(&mut other.bytes);
+        self.shared.extend(other.shared.drain(..).map(|(at, piece)| (before + at, piece)));
+        self.shared_len += std::mem::take(&mut other.shared_len);
+    }
+
+    /// Appends one frame; `body` may [`share`](Self::share) pieces.
+    pub fn frame(&mut self, body: impl FnOnce(&mut Self)) {
+        let (start, before) = (self.bytes.len(), self.len());
+        self.bytes.extend_from_slice(&[0; 4]);
+        body(self);
+        let len = i32::try_from(self.len() - before - 4).expect("a frame fits an i32 length");
+        self.bytes[start..start + 4].copy_from_slice(&len.to_be_bytes());
+    }
+
+    /// Undoes everything appended since the bytes were `len` long; nothing may have been shared since.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+}
+
+/// A connection as others see it: where its answers go, and who it is.
+pub struct Conn {
+    pub id: WatcherId,
+    pub peer: SocketAddr,
+    /// The connect request had the readOnly byte, so the answer has it too (P-11).
+    wants_read_only: AtomicU64,
+    /// Monotonic milliseconds of the last sign of life.
+    heard_ms: AtomicU64,
+    outbox: Mutex<Outbox>,
+    who: Vec<Identity>,
+    pub stats: ConnStats,
+}
+
+/// Counts of one connection, for `stat` and `cons`.
+#[derive(Debug, Default)]
+pub struct ConnStats {
+    pub received: AtomicU64,
+    pub sent: AtomicU64,
+}
+
+#[derive(Default)]
+struct Outbox {
+    out: Outgoing,
+    event_bytes: usize,
+    /// Writes and syncs answered so far.
+    answered: u64,
+    session: Option<SessionId>,
+    end: End,
+    waker: Option<Waker>,
+}
+
+/// Whether and how the connection ends.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum End {
+    #[default]
+    Open,
+    /// Once everything is sent.
+    AfterFlush,
+    /// At once; what is left is dropped.
+    Now,
+}
+
+/// What the connection's own machine finds in its outbox.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    pub answered: u64,
+    pub session: Option<SessionId>,
+    pub end: End,
+}
+
+impl Conn {
+    pub fn new(id: WatcherId, peer: SocketAddr, now_ms: u64) -> Self {
+        let address = peer.ip().to_canonical().to_string();
+        Self {
+            id,
+            peer,
+            wants_read_only: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(now_ms),
+            outbox: Mutex::default(),
+            who: vec![Identity::new("ip", &address)],
+            stats: ConnStats::default(),
+        }
+    }
+
+    /// Who this connection has shown to be.
+    pub fn who(&self) -> &[Identity] {
+        &self.who
+    }
+
+    pub fn heard(&self, now_ms: u64) {
+        self.heard_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Monotonic milliseconds of the last sign of life.
+    pub fn heard_ms(&self) -> u64 {
+        self.heard_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn set_wants_read_only(&self, wants: bool) {
+        self.wants_read_only.store(u64::from(wants), Ordering::Relaxed);
+    }
+
+    pub fn wants_read_only(&self) -> bool {
+        self.wants_read_only.load(Ordering::Relaxed) != 0
+    }
+
+    /// The session, once there is one.
+    pub fn session(&self) -> Option<SessionId> {
+        self.outbox.lock().session
+    }
+
+    /// Appends an event that is already a frame. `false`: so much is waiting that the connection was closed.
+    pub fn push_event(&self, frame: &[u8], frame_max: usize, wakers: &mut Vec<Waker>) -> bool {
+        let mut outbox = self.outbox.lock();
+        if outbox.end != End::Open {
+            return true;
+        }
+        outbox.out.bytes.extend_from_slice(frame);
+        outbox.event_bytes += frame.len();
+        let fits = outbox.event_bytes <= EVENT_FRAMES_MAX * frame_max;
+        if !fits {
+            outbox.end = End::Now;
+        }
+        wakers.extend(outbox.waker.take());
+        fits
+    }
+
+    /// Appends the answer to a write or sync.
+    pub fn push_answer(&self, wakers: &mut Vec<Waker>, answer: impl FnOnce(&mut Outgoing)) {
+        let mut outbox = self.outbox.lock();
+        outbox.answered += 1;
+        if outbox.end == End::Open {
+            answer(&mut outbox.out);
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
+    /// Appends the answer to the connect request; from here on the connection speaks for `session`.
+    pub fn push_welcome(
+        &self,
+        session: SessionId,
+        wakers: &mut Vec<Waker>,
+        answer: impl FnOnce(&mut Outgoing),
+    ) {
+        let mut outbox = self.outbox.lock();
+        if outbox.end == End::Open {
+            outbox.session = Some(session);
+            answer(&mut outbox.out);
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
+    /// Appends a last answer and closes behind it.
+    pub fn push_farewell(&self, wakers: &mut Vec<Waker>, answer: impl FnOnce(&mut Outgoing)) {
+        let mut outbox = self.outbox.lock();
+        if outbox.end == End::Open {
+            answer(&mut outbox.out);
+            outbox.end = End::AfterFlush;
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
+    /// Closes at once, dropping what was not sent.
+    pub fn close(&self, wakers: &mut Vec<Waker>) {
+        let mut outbox = self.outbox.lock();
+        outbox.end = End::Now;
+        outbox.out = Outgoing::default();
+        wakers.extend(outbox.waker.take());
+    }
+
+    /// Moves what is waiting behind `to`.
+    pub(super) fn take(&self, to: &mut Outgoing) -> Found {
+        let mut outbox = self.outbox.lock();
+        outbox.event_bytes = 0;
+        if !outbox.out.is_empty() {
+            to.append(&mut outbox.out);
+        }
+        Found { answered: outbox.answered, session: outbox.session, end: outbox.end }
+    }
+
+    /// Asks to be woken by the next change. `false`: something is waiting already.
+    pub(super) fn wait(&self, waker: &Waker, known: Found) -> bool {
+        let mut outbox = self.outbox.lock();
+        let now = Found { answered: outbox.answered, session: outbox.session, end: outbox.end };
+        if !outbox.out.is_empty() || now != known {
+            return false;
+        }
+        if !outbox.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            outbox.waker = Some(waker.clone());
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_pieces_keep_their_place() {
+        let mut a = Outgoing::default();
+        a.frame(|out| {
+            out.bytes.push(1);
+            out.share(Bytes::from_static(b"xyz"));
+            out.bytes.push(2);
+        });
+        assert_eq!((&a.bytes[..], a.len()), (&[0, 0, 0, 5, 1, 2][..], 9));
+        let mut b = Outgoing { bytes: vec![9], ..Outgoing::default() };
+        b.append(&mut a);
+        assert_eq!((b.shared[0].0, b.len()), (6, 10));
+        assert!(a.is_empty());
+    }
+}

@@ -1,0 +1,166 @@
+//! The tree as it will be once everything proposed is applied: what the next write is judged by (P-66).
+
+use crate::model::{Acl, Zxid, perms};
+use crate::tree::digest::{self, StatPart};
+use crate::tree::{AclId, Tree};
+use hashbrown::HashTable;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+/// The access list of a znode that may not be in the tree yet.
+#[derive(Clone, Debug)]
+pub(super) enum AclOf {
+    Table(AclId),
+    Own(Arc<[Acl]>),
+}
+
+/// A znode as the next write will find it.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub stat: StatPart,
+    pub acl: AclOf,
+    pub children: u32,
+    /// CRC of path and data: [`digest::start`].
+    pub crc: u32,
+}
+
+impl View {
+    /// What the znode adds to the tree digest.
+    pub fn digest(&self, path: &str) -> u64 {
+        if digest::counts(path.as_bytes()) { digest::node(self.crc, &self.stat) } else { 0 }
+    }
+
+    pub fn acl<'a>(&'a self, tree: &'a Tree) -> &'a [Acl] {
+        match &self.acl {
+            AclOf::Table(id) => tree.acl(*id),
+            AclOf::Own(acl) => acl,
+        }
+    }
+}
+
+/// Changes proposed and not applied yet, by path.
+pub(super) struct Pending {
+    index: HashTable<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// What each proposal changed, in zxid order.
+    order: VecDeque<(Zxid, u32)>,
+    hash: foldhash::fast::FixedState,
+}
+
+#[derive(Default)]
+struct Slot {
+    path: String,
+    hash: u64,
+    /// The last proposal that changes the path.
+    zxid: Zxid,
+    /// `None`: deleted.
+    view: Option<View>,
+}
+
+impl Pending {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            order: VecDeque::new(),
+            hash: foldhash::fast::FixedState::with_seed(seed),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The znode at `path`, with all that was proposed; `None` if there is or will be none.
+    pub fn view(&self, tree: &Tree, path: &str) -> Option<View> {
+        let path = if path == "/" { "" } else { path };
+        if !self.index.is_empty() {
+            let hash = self.hash_of(path);
+            if let Some(&at) = self.index.find(hash, |&at| self.slots[at as usize].path == path) {
+                return self.slots[at as usize].view.clone();
+            }
+        }
+        let znode = tree.znode(tree.find(path)?);
+        Some(View {
+            stat: znode.stat_part(),
+            acl: AclOf::Table(znode.acl()),
+            children: znode.children(),
+            crc: znode.crc(),
+        })
+    }
+
+    /// Notes what the proposal `zxid` makes of `path`; `None`: deleted.
+    pub fn put(&mut self, path: &str, zxid: Zxid, view: Option<View>) {
+        let path = if path == "/" { "" } else { path };
+        let hash = self.hash_of(path);
+        let at = match self.index.find(hash, |&at| self.slots[at as usize].path == path) {
+            Some(&at) => at,
+            None => {
+                let at = self.free.pop().unwrap_or_else(|| {
+                    self.slots.push(Slot::default());
+                    self.slots.len() as u32 - 1
+                });
+                let slot = &mut self.slots[at as usize];
+                slot.path.push_str(path);
+                slot.hash = hash;
+                self.index.insert_unique(hash, at, |&at| self.slots[at as usize].hash);
+                at
+            }
+        };
+        let slot = &mut self.slots[at as usize];
+        slot.zxid = zxid;
+        slot.view = view;
+        self.order.push_back((zxid, at));
+    }
+
+    /// Forgets what the tree itself holds now.
+    pub fn applied(&mut self, through: Zxid) {
+        while let Some(&(zxid, at)) = self.order.front()
+            && zxid <= through
+        {
+            self.order.pop_front();
+            let slot = &mut self.slots[at as usize];
+            // A later proposal may have changed the path again; then that one's turn will come. A proposal that changed
+            // it twice is met twice, the second time with the slot emptied or already another's.
+            if slot.zxid == zxid && !slot.path_is_free() {
+                let hash = slot.hash;
+                if let Ok(found) = self.index.find_entry(hash, |&other| other == at) {
+                    found.remove();
+                    slot.path.clear();
+                    slot.view = None;
+                    self.free.push(at);
+                }
+            }
+        }
+    }
+
+    /// Paths proposed to be created for, or deleted from, one owner: `true` for created.
+    pub fn owned_by(&self, owner: i64) -> impl Iterator<Item = (&str, bool)> {
+        let live = self.index.iter().map(|&at| &self.slots[at as usize]);
+        live.filter_map(move |slot| match &slot.view {
+            None => Some((&*slot.path, false)),
+            Some(view) if view.stat.ephemeral_owner == owner => Some((&*slot.path, true)),
+            Some(_) => None,
+        })
+    }
+
+    fn hash_of(&self, path: &str) -> u64 {
+        let mut hasher = self.hash.build_hasher();
+        hasher.write(path.as_bytes());
+        hasher.finish()
+    }
+}
+
+impl Slot {
+    /// Emptied by an earlier note of the same proposal. (The root's path is empty too, but the root keeps its view.)
+    const fn path_is_free(&self) -> bool {
+        self.path.is_empty() && self.view.is_none()
+    }
+}
+
+/// The permission that changing a znode's children asks of it.
+pub(super) const PARENT_OF_CREATED: i32 = perms::CREATE;
+pub(super) const PARENT_OF_DELETED: i32 = perms::DELETE;

@@ -1,0 +1,65 @@
+//! The bytes of answers and events.
+
+use super::Outgoing;
+use crate::model::{Code, EventKind, SessionId, xid};
+use jute::data::Stat;
+use jute::proto::{ConnectResponse, ReplyHeader};
+use jute::{Encode, put_frame, put_i32, put_string};
+
+/// Keeper state of every event a server sends: SyncConnected (P-31).
+const SYNC_CONNECTED: i32 = 3;
+
+/// A reply; `body` runs only for a success.
+pub fn reply(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
+    put_frame(&mut out.bytes, |to| {
+        header.encode(to);
+        if header.err == 0 {
+            body(to);
+        }
+    });
+}
+
+/// Header of a reply.
+pub const fn header(xid: i32, zxid: i64, code: Code) -> ReplyHeader {
+    ReplyHeader { xid, zxid, err: code.0 }
+}
+
+/// Body of create2, setData and their like: an optional path, then an optional stat.
+pub fn path_and_stat(to: &mut Vec<u8>, path: Option<&str>, stat: Option<&Stat>) {
+    if let Some(path) = path {
+        put_string(to, path);
+    }
+    if let Some(stat) = stat {
+        stat.encode(to);
+    }
+}
+
+/// A watch event as a frame: encoded once, shared by all who watch (P-29).
+///
+/// * `zxid`: of the transaction; -1 for what `setWatches` finds missed.
+pub fn event(to: &mut Vec<u8>, zxid: i64, kind: EventKind, path: &str) {
+    put_frame(to, |to| {
+        header(xid::NOTIFICATION, zxid, Code::OK).encode(to);
+        put_i32(to, kind as i32);
+        put_i32(to, SYNC_CONNECTED);
+        put_string(to, path);
+    });
+}
+
+/// Answer to a connect request (P-11); session 0 with timeout 0 says "expired" (P-17).
+pub fn welcome(out: &mut Outgoing, session: SessionId, timeout_ms: i32, read_only_flag: bool) {
+    let password = if session.0 == 0 { [0; 16] } else { super::password(session) };
+    put_frame(&mut out.bytes, |to| {
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout_ms: if session.0 == 0 { 0 } else { timeout_ms },
+            session_id: session.0,
+            password: Some(&password),
+            read_only: false,
+        };
+        response.encode(to);
+        if !read_only_flag {
+            to.pop(); // The byte at the end, which a client of old would take for the next frame.
+        }
+    });
+}

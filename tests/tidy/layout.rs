@@ -112,6 +112,30 @@ fn check_stages(files: &[File]) -> Complaints {
     complaints
 }
 
+/// Each deviation names rows that exist and tests that exist, or admits that it has none yet.
+fn check_deviations(files: &[File]) -> Complaints {
+    let rows = text_of(files, "docs/parity-rows.tsv");
+    let known = |id: &str| rows.lines().any(|line| line.split('\t').next() == Some(id));
+    let mut complaints = Vec::new();
+    for line in text_of(files, "docs/deviations.md").lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", what, _, ids, tests, ""] = cells[..] else { continue };
+        if what == "Deviation" || what.starts_with("---") {
+            continue;
+        }
+        for id in ids.split(", ").filter(|id| !known(id)) {
+            complaints.push(format!("docs/deviations.md: {what:?}: no row `{id}`"));
+        }
+        for test in tests.split(", ").filter(|test| *test != "not yet") {
+            let (path, name) = test.trim_matches('`').split_once("::").unwrap_or((test, ""));
+            if name.is_empty() || words(text_of(files, path), name).is_empty() {
+                complaints.push(format!("docs/deviations.md: {what:?}: no test {test}"));
+            }
+        }
+    }
+    complaints
+}
+
 /// What may stand in no file. Written in halves, or this file would complain of itself.
 fn check_words(files: &[File]) -> Complaints {
     let notes = [concat!("TO", "DO"), concat!("FIX", "ME")];
@@ -136,7 +160,7 @@ fn check_words(files: &[File]) -> Complaints {
                 let free = |at: &usize| !line[..*at].ends_with(|c: char| c.is_alphanumeric());
                 line.match_indices(*path).map(|(at, _)| at).any(|at| free(&at))
             };
-            if paths.iter().any(|path| absolute(&path)) {
+            if paths.iter().any(absolute) {
                 complaints.push(format!("{at}: a path of one machine"));
             }
             if mirrors.iter().any(|mirror| line.contains(mirror)) {
@@ -185,6 +209,11 @@ fn scripts_are_thin() {
 #[test]
 fn stages_match_their_runners() {
     none(check_stages(&project_files()));
+}
+
+#[test]
+fn deviations_have_rows_and_tests() {
+    none(check_deviations(&project_files()));
 }
 
 #[test]
@@ -241,6 +270,25 @@ fn stages_can_fail() {
     one(of(&active, "tests/differential.rs", ""), "[[test]] differential");
     let entry = "[[test]]\nname = \"differential\"\nharness = false\ntest = false\n";
     none(of(&active, "tests/differential.rs", entry));
+}
+
+#[test]
+fn deviations_can_fail() {
+    let of = |rows: &str, test: &str| {
+        let page = format!(
+            "| Deviation | Why | Rows | Test |\n|---|---|---|---|\n| a | b | {rows} | {test} |\n"
+        );
+        check_deviations(&[
+            File::new("docs/deviations.md", &page),
+            File::new("docs/parity-rows.tsv", "P-01\tFrame\tmissing: x\nP-02\tWords\tmissing: x\n"),
+            File::new("tests/a.rs", "fn refuses() {}"),
+        ])
+    };
+    none(of("P-01, P-02", "not yet"));
+    none(of("P-01", "`tests/a.rs::refuses`"));
+    one(of("P-01, P-03", "not yet"), "no row `P-03`");
+    one(of("P-01", "`tests/a.rs::refuse`"), "no test");
+    one(of("P-01", ""), "no test");
 }
 
 #[test]

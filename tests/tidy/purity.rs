@@ -29,6 +29,10 @@ const BANNED: &[(&str, &str)] = &[
     ("print!", "log through tracing"),
 ];
 
+/// Shared state is locked in two places only: the tree, and the outbox that apply and reads fill.
+const LOCKS: &[&str] = &["Mutex", "RwLock"];
+const MAY_LOCK: &[&str] = &["tree", "request"];
+
 /// Complaints about shipped code of the pure rooms; `crates` are the names of all dependencies.
 ///
 /// Only `#[cfg(test)]` code is free of this. There is no way to exempt a line.
@@ -51,6 +55,11 @@ fn check(files: &[File], crates: &[String]) -> Complaints {
             lines.sort();
             lines.dedup();
             lines.into_iter().for_each(|line| complain(line, what, instead));
+        }
+        for lock in LOCKS.iter().filter(|_| !MAY_LOCK.contains(&room)) {
+            if let Some(at) = words(&code, lock).first() {
+                complain(line_at(&code, *at), lock, "locks are for tree and request");
+            }
         }
         for name in crates.iter().filter(|name| !PURE_CRATES.contains(&name.as_str())) {
             let already_banned = ["tokio", "rand"].contains(&name.as_str());

@@ -35,13 +35,25 @@ fn walk(root: &Path, folder: &str, marks: &mut Vec<Mark>) -> Result<(), String> 
             {
                 walk(root, &path, marks)?;
             }
-        } else if ENDINGS.contains(&path.rsplit('.').next().unwrap_or(""))
-            && let Ok(text) = std::fs::read_to_string(entry.path())
+        } else if let Ok(text) = std::fs::read_to_string(entry.path())
+            && ENDINGS.contains(&ending(&path, &text))
         {
             marks.extend(in_file(&path, &text)?);
         }
     }
     Ok(())
+}
+
+/// What a file is written in: its ending, or for a command without one, what its first line says.
+fn ending<'a>(path: &'a str, text: &str) -> &'a str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or("");
+    match name.rsplit_once('.') {
+        Some((_, ending)) => ending,
+        None if first.contains("python") => "py",
+        None if !first.is_empty() => "sh",
+        None => "",
+    }
 }
 
 /// The marks of one file.
@@ -63,7 +75,7 @@ pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
             ));
         }
         let below: Vec<&str> = text.lines().skip(number + 1).collect();
-        let ending = path.rsplit('.').next().unwrap_or("");
+        let ending = ending(path, text);
         let found = below.iter().enumerate().find_map(|(at, line)| Some((at, name(ending, line)?)));
         let shipped = path.starts_with("src/") || path.starts_with("jute/src/");
         let between = found.as_ref().map_or(&[] as &[&str], |(at, _)| &below[..*at]);
@@ -134,6 +146,8 @@ fn marks_name_the_test_below() {
         "P-1 compat-tests/a.sh::start"
     );
     assert_eq!(of("tests/zab/a.txt", "# rows: Q-1\ncluster"), ["Q-1 tests/zab/a.txt"]);
+    let command = "#!/usr/bin/env python3\n# rows: P-1\ndef run():";
+    assert_eq!(of("compat-tests/kill/run", command), ["P-1 compat-tests/kill/run::run"]);
     assert!(of("tests/a.rs", "let x = \"// rows: P-1\"; // see rows: P-1").is_empty());
 }
 

@@ -4,6 +4,8 @@
 //! marks it. A test marks rows with a comment line above it, `// rows: P-40 P-44` (`# rows:` in scripts). A marked
 //! row reads `works`; a row without a mark never does, whatever the table says.
 //!
+//! Marks of a suite that `scripts/test` does not run yet do not count.
+//!
 //! `UPDATE_EXPECT=1 cargo test --test parity` rewrites the page. Commit the change with the test that caused it.
 
 #[path = "parity/marks.rs"]

@@ -7,6 +7,15 @@ const IDS_MAX: usize = 8;
 const FOLDERS: &[&str] = &["src", "jute", "tests", "compat-tests", "benches"];
 const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];
 
+/// Suites that only a stage of `scripts/test` runs. Until its line is awake, their marks prove nothing.
+const SUITES: &[(&str, &str)] = &[
+    ("tests/differential", "stage differential "),
+    ("compat-tests/common/", "stage differential "),
+    ("tests/interchange", "stage interchange "),
+    ("compat-tests/clients/", "stage clients "),
+    ("compat-tests/kill/", "stage kill "),
+];
+
 /// One row that one test proves.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Mark {
@@ -20,9 +29,28 @@ pub fn in_project(root: &Path) -> Result<Vec<Mark>, String> {
     for folder in FOLDERS {
         walk(root, folder, &mut marks)?;
     }
-    marks.sort();
-    marks.dedup();
-    Ok(marks)
+    let script = std::fs::read_to_string(root.join("scripts/test")).unwrap_or_default();
+    let mut run = Vec::new();
+    for mark in marks {
+        if is_run(&mark.test, &script)? {
+            run.push(mark);
+        }
+    }
+    run.sort();
+    run.dedup();
+    Ok(run)
+}
+
+/// # Errors
+/// A mark under `compat-tests` that belongs to no suite, so that nothing says when it runs.
+fn is_run(test: &str, script: &str) -> Result<bool, String> {
+    match SUITES.iter().find(|(start, _)| test.starts_with(start)) {
+        Some((_, stage)) => Ok(script.lines().any(|line| line.starts_with(stage))),
+        None if test.starts_with("compat-tests/") => {
+            Err(format!("{test}: which stage runs it? Add it to SUITES"))
+        }
+        None => Ok(true), // `cargo test` runs it.
+    }
 }
 
 fn walk(root: &Path, folder: &str, marks: &mut Vec<Mark>) -> Result<(), String> {
@@ -162,4 +190,13 @@ fn bad_marks_fail() {
     wrong("tests/a.rs", "// rows: P-40\n#[test]\n#[ignore]\nfn f() {}", "ignored");
     wrong("tests/a.rs", "// rows: P-40\n", "no test below");
     wrong("src/tree/a.rs", "// rows: P-40\npub fn delete() {}", "stands above a test");
+}
+
+#[test]
+fn marks_count_once_their_stage_is_awake() {
+    let kill = "compat-tests/kill/kill.py::loses_nothing";
+    assert_eq!(is_run(kill, "# stage kill x\n"), Ok(false));
+    assert_eq!(is_run(kill, "stage kill x\n"), Ok(true));
+    assert_eq!(is_run("src/tree/a.rs::deletes", ""), Ok(true));
+    assert!(is_run("compat-tests/other/a.py::x", "").is_err());
 }

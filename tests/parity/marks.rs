@@ -9,9 +9,9 @@ const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];
 
 /// Suites that only a stage of `scripts/test` runs. Until its line is awake, their marks prove nothing.
 const SUITES: &[(&str, &str)] = &[
-    ("tests/differential", "stage differential "),
+    ("compat-tests/differential/", "stage differential "),
     ("compat-tests/common/", "stage differential "),
-    ("tests/interchange", "stage interchange "),
+    ("compat-tests/interchange/", "stage interchange "),
     ("compat-tests/clients/", "stage clients "),
     ("compat-tests/kill/", "stage kill "),
 ];

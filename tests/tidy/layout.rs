@@ -10,8 +10,8 @@ const SCRIPT_LINES_MAX: usize = 50;
 
 /// Stages of `scripts/test` that wait for their runner: its file, and the start of its line.
 const RUNNERS: &[(&str, &str)] = &[
-    ("tests/differential.rs", "stage differential "),
-    ("tests/interchange.rs", "stage interchange "),
+    ("compat-tests/differential/main.rs", "stage differential "),
+    ("compat-tests/interchange/main.rs", "stage interchange "),
     ("compat-tests/clients/run", "stage clients "),
     ("compat-tests/kill/run", "stage kill "),
 ];
@@ -101,9 +101,10 @@ fn check_stages(files: &[File]) -> Complaints {
             }
             _ => {}
         }
-        let name = runner.trim_start_matches("tests/").trim_end_matches(".rs");
-        let entry = format!("name = \"{name}\"\nharness = false\ntest = false\n");
-        if exists && runner.starts_with("tests/") && !manifest.contains(&entry) {
+        let name = runner.split('/').nth(1).unwrap_or_default();
+        let entry =
+            format!("name = \"{name}\"\npath = \"{runner}\"\nharness = false\ntest = false\n");
+        if exists && runner.ends_with(".rs") && !manifest.contains(&entry) {
             // Otherwise the plain test stage would run it a second time.
             complaints
                 .push(format!("Cargo.toml: [[test]] {name} needs exactly these lines: {entry:?}"));
@@ -273,9 +274,10 @@ fn stages_can_fail() {
     one(of(&active, "src/lib.rs", ""), "is gone");
     one(of(&waiting.replace("# stage kill", ""), "src/lib.rs", ""), "waiting line");
     let active = waiting.replace("# stage diff", "stage diff");
-    one(of(&active, "tests/differential.rs", ""), "[[test]] differential");
-    let entry = "[[test]]\nname = \"differential\"\nharness = false\ntest = false\n";
-    none(of(&active, "tests/differential.rs", entry));
+    one(of(&active, "compat-tests/differential/main.rs", ""), "[[test]] differential");
+    let entry = "name = \"differential\"\npath = \"compat-tests/differential/main.rs\"\n\
+                 harness = false\ntest = false\n";
+    none(of(&active, "compat-tests/differential/main.rs", entry));
 }
 
 #[test]

@@ -28,8 +28,9 @@ impl File {
     }
 }
 
+/// Asked for at run time: worktrees that share a target folder may share the built test as well.
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into()).into()
 }
 
 /// Every text file that git tracks or would track; a plain walk where there is no git.

@@ -1,0 +1,202 @@
+//! Finds the marker comments and the test that each stands above.
+
+use std::path::Path;
+
+/// More ids than this on one line say that nobody looked at what the test proves.
+const IDS_MAX: usize = 8;
+const FOLDERS: &[&str] = &["src", "jute", "tests", "compat-tests", "benches"];
+const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];
+
+/// Suites that only a stage of `scripts/test` runs. Until its line is awake, their marks prove nothing.
+const SUITES: &[(&str, &str)] = &[
+    ("compat-tests/differential/", "stage differential "),
+    ("compat-tests/common/", "stage differential "),
+    ("compat-tests/interchange/", "stage interchange "),
+    ("compat-tests/clients/", "stage clients "),
+    ("compat-tests/kill/", "stage kill "),
+];
+
+/// One row that one test proves.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Mark {
+    pub row: String,
+    /// `file::name`, or the file where tests have no names.
+    pub test: String,
+}
+
+pub fn in_project(root: &Path) -> Result<Vec<Mark>, String> {
+    let mut marks = Vec::new();
+    for folder in FOLDERS {
+        walk(root, folder, &mut marks)?;
+    }
+    let script = std::fs::read_to_string(root.join("scripts/test")).unwrap_or_default();
+    let mut run = Vec::new();
+    for mark in marks {
+        if is_run(&mark.test, &script)? {
+            run.push(mark);
+        }
+    }
+    run.sort();
+    run.dedup();
+    Ok(run)
+}
+
+/// # Errors
+/// A mark under `compat-tests` that belongs to no suite, so that nothing says when it runs.
+fn is_run(test: &str, script: &str) -> Result<bool, String> {
+    match SUITES.iter().find(|(start, _)| test.starts_with(start)) {
+        Some((_, stage)) => Ok(script.lines().any(|line| line.starts_with(stage))),
+        None if test.starts_with("compat-tests/") => {
+            Err(format!("{test}: which stage runs it? Add it to SUITES"))
+        }
+        None => Ok(true), // `cargo test` runs it.
+    }
+}
+
+fn walk(root: &Path, folder: &str, marks: &mut Vec<Mark>) -> Result<(), String> {
+    for entry in std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{folder}/{name}");
+        if entry.path().is_dir() {
+            if !["target", "node_modules", "__pycache__"].contains(&name.as_str())
+                && !name.starts_with('.')
+            {
+                walk(root, &path, marks)?;
+            }
+        } else if let Ok(text) = std::fs::read_to_string(entry.path())
+            && ENDINGS.contains(&ending(&path, &text))
+        {
+            marks.extend(in_file(&path, &text)?);
+        }
+    }
+    Ok(())
+}
+
+/// What a file is written in: its ending, or for a command without one, what its first line says.
+fn ending<'a>(path: &'a str, text: &str) -> &'a str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or("");
+    match name.rsplit_once('.') {
+        Some((_, ending)) => ending,
+        None if first.contains("python") => "py",
+        None if !first.is_empty() => "sh",
+        None => "",
+    }
+}
+
+/// The marks of one file.
+///
+/// # Errors
+/// A marker line without ids or with too many; one above an ignored test, or in Rust above none.
+pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
+    let mut marks = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let list = line.strip_prefix("// rows:").or_else(|| line.strip_prefix("# rows:"));
+        let Some(list) = list else { continue };
+        let at = format!("{path}:{}", number + 1);
+        let ids: Vec<&str> = list.split([' ', ',']).filter(|id| !id.is_empty()).collect();
+        if ids.is_empty() || ids.len() > IDS_MAX {
+            return Err(format!(
+                "{at}: {} rows on one line, from 1 to {IDS_MAX} may be",
+                ids.len()
+            ));
+        }
+        let below: Vec<&str> = text.lines().skip(number + 1).collect();
+        let ending = ending(path, text);
+        let found = below.iter().enumerate().find_map(|(at, line)| Some((at, name(ending, line)?)));
+        let shipped = path.starts_with("src/") || path.starts_with("jute/src/");
+        let between = found.as_ref().map_or(&[] as &[&str], |(at, _)| &below[..*at]);
+        let is_test = |line: &&str| line.trim().starts_with("#[") && line.contains("test");
+        if shipped && !between.iter().any(is_test) {
+            return Err(format!("{at}: a mark stands above a test, and the next function is none"));
+        }
+        if between.iter().any(|line| line.trim().starts_with("#[ignore")) {
+            return Err(format!("{at}: an ignored test proves nothing"));
+        }
+        if ending == "rs" && found.is_none() {
+            return Err(format!("{at}: no test below"));
+        }
+        let test = found.map_or(path.to_owned(), |(_, name)| format!("{path}::{name}"));
+        marks.extend(ids.into_iter().map(|id| Mark { row: id.to_owned(), test: test.clone() }));
+    }
+    Ok(marks)
+}
+
+/// The function that a line declares.
+fn name(ending: &str, line: &str) -> Option<String> {
+    let line = line.trim();
+    let word = |text: &str| -> Option<String> {
+        let name: String = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        (!name.is_empty()).then_some(name)
+    };
+    let after = |start: &str| word(line.split_once(start)?.1);
+    match ending {
+        "rs" => {
+            let head = line.trim_start_matches("pub ").trim_start_matches("async ");
+            word(head.strip_prefix("fn ")?)
+        }
+        "py" => word(line.trim_start_matches("async ").strip_prefix("def ")?),
+        "go" => word(line.strip_prefix("func ")?),
+        "sh" => word(line).filter(|name| line[name.len()..].trim_start().starts_with("()")),
+        "java" | "c" => {
+            let called = line.ends_with('{') && !line.starts_with("//") && !line.starts_with('@');
+            let head = line.split_once('(').filter(|_| called)?.0;
+            word(head.rsplit(' ').next()?).filter(|_| head.contains(' '))
+        }
+        "js" => after("function ").or_else(|| after("test('")),
+        _ => None, // Scripts of a test that have no names inside: the file is the name.
+    }
+}
+
+#[test]
+fn marks_name_the_test_below() {
+    let of = |path: &str, text: &str| -> Vec<String> {
+        let marks = in_file(path, text).unwrap();
+        marks.into_iter().map(|mark| format!("{} {}", mark.row, mark.test)).collect()
+    };
+    let rust = "    // rows: P-40 P-44\n    #[test]\n    fn deletes() {}\n";
+    assert_eq!(
+        of("src/tree/a.rs", rust),
+        ["P-40 src/tree/a.rs::deletes", "P-44 src/tree/a.rs::deletes"]
+    );
+    assert_eq!(of("tests/a.rs", "// rows: P-1\nasync fn f() {}"), ["P-1 tests/a.rs::f"]);
+    assert_eq!(
+        of("compat-tests/a.py", "# rows: P-1, P-2\ndef test_x(zk):")[1],
+        "P-2 compat-tests/a.py::test_x"
+    );
+    assert_eq!(
+        of("compat-tests/A.java", "// rows: P-1\n@Test\npublic void reads() {")[0],
+        "P-1 compat-tests/A.java::reads"
+    );
+    assert_eq!(
+        of("compat-tests/a.sh", "# rows: P-1\nstart() {")[0],
+        "P-1 compat-tests/a.sh::start"
+    );
+    assert_eq!(of("tests/zab/a.txt", "# rows: Q-1\ncluster"), ["Q-1 tests/zab/a.txt"]);
+    let command = "#!/usr/bin/env python3\n# rows: P-1\ndef run():";
+    assert_eq!(of("compat-tests/kill/run", command), ["P-1 compat-tests/kill/run::run"]);
+    assert!(of("tests/a.rs", "let x = \"// rows: P-1\"; // see rows: P-1").is_empty());
+}
+
+#[test]
+fn bad_marks_fail() {
+    let wrong = |path: &str, text: &str, about: &str| {
+        let error = in_file(path, text).unwrap_err();
+        assert!(error.contains(about), "{error}");
+    };
+    wrong("tests/a.rs", "// rows:\nfn f() {}", "0 rows on one line");
+    wrong("tests/a.rs", "// rows: A B C D E F G H I\nfn f() {}", "9 rows on one line");
+    wrong("tests/a.rs", "// rows: P-40\n#[test]\n#[ignore]\nfn f() {}", "ignored");
+    wrong("tests/a.rs", "// rows: P-40\n", "no test below");
+    wrong("src/tree/a.rs", "// rows: P-40\npub fn delete() {}", "stands above a test");
+}
+
+#[test]
+fn marks_count_once_their_stage_is_awake() {
+    let kill = "compat-tests/kill/kill.py::loses_nothing";
+    assert_eq!(is_run(kill, "# stage kill x\n"), Ok(false));
+    assert_eq!(is_run(kill, "stage kill x\n"), Ok(true));
+    assert_eq!(is_run("src/tree/a.rs::deletes", ""), Ok(true));
+    assert!(is_run("compat-tests/other/a.py::x", "").is_err());
+}

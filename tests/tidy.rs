@@ -1,0 +1,76 @@
+//! The house rules that a machine can check. Each says what to do, and each has a test that it can fail.
+//!
+//! * rooms: who may use whom. The table is below; `ARCHITECTURE.md` gives the reasons.
+//! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
+//! * size: files and functions stay small enough to read.
+//! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
+
+#[path = "tidy/layout.rs"]
+mod layout;
+#[path = "tidy/purity.rs"]
+mod purity;
+#[path = "tidy/rooms.rs"]
+mod rooms;
+#[path = "tidy/size.rs"]
+mod size;
+#[path = "tidy/source.rs"]
+mod source;
+
+/// Each room and the rooms it may use. Arrows point one way: nothing may use `server`.
+///
+/// A line appears here before its room does. A room on disk without a line fails.
+pub const ROOMS: &[(&str, &[&str])] = &[
+    ("jute", &[]),
+    ("metrics", &[]),
+    ("model", &["jute"]),
+    ("config", &["model"]),
+    ("auth", &["model"]),
+    ("tree", &["model", "jute"]),
+    ("zab", &["model", "jute"]),
+    ("store", &["model", "jute"]),
+    ("request", &["model", "auth", "tree", "jute"]),
+    ("replica", &["model", "zab", "request", "tree", "jute"]),
+    ("net", &["model", "jute", "auth", "config", "metrics", "request"]),
+    ("admin", &["model", "config", "metrics", "auth"]),
+    ("client", &["model", "jute"]),
+    ("tools", &["client", "config", "store", "tree", "model", "jute", "metrics"]),
+    ("sim", &["jute", "model", "auth", "tree", "zab", "request", "replica", "store"]),
+    ("server", EVERYTHING),
+    ("main", EVERYTHING),
+];
+
+/// Rooms that decide: same input, same output, on every machine and in every simulated world.
+pub const PURE: &[&str] = &["jute", "model", "auth", "tree", "zab", "request", "replica"];
+
+/// Crates that a pure room may use: they do no IO, start nothing and read no clock.
+///
+/// A new one needs a reason here, not just in `Cargo.toml`.
+pub const PURE_CRATES: &[&str] = &[
+    "jute",
+    "bytes",     // Shared payloads.
+    "hashbrown", // Tables that take their hash from outside.
+    "foldhash",  // With a seed that is an argument; `RandomState` is refused below.
+    "crc32fast", // The tree digest.
+    "thiserror", // Typed errors.
+    "tracing",   // Logs are no decision; the subscriber is main's.
+];
+
+pub const EVERYTHING: &[&str] = &["*"];
+
+/// One broken rule: where, and what to do about it.
+pub type Complaints = Vec<String>;
+
+/// Fails with all complaints at once, so that one run shows all there is to fix.
+#[track_caller]
+pub fn none(complaints: Complaints) {
+    assert!(complaints.is_empty(), "{} found:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// For self-tests: exactly one complaint, and it speaks of `about`.
+#[track_caller]
+pub fn one(complaints: Complaints, about: &str) {
+    assert!(
+        complaints.len() == 1 && complaints[0].contains(about),
+        "expected one complaint about {about:?}, got {complaints:?}"
+    );
+}

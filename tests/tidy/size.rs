@@ -1,0 +1,114 @@
+//! How long a file and a function may get.
+
+use super::source::{File, body_or_end, close_of, line_at, project_files, shipped_rust, words};
+use super::{Complaints, none, one};
+
+/// Above this a file must say why, in a line that starts with `// long because: `.
+const FILE_ASKS: usize = 600;
+/// Above this a file is split, whatever it says.
+const FILE_MAX: usize = 800;
+const FUNCTION_MAX: usize = 70;
+
+/// Functions that were longer than the limit when the rule came, or that gain nothing from a cut.
+///
+/// A ratchet: file, function, lines. A listed one may shrink but not grow, and leaves the list when it fits.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
+
+/// Complaints about files. Lines of `#[cfg(test)]` code do not count.
+fn check_files(files: &[File]) -> Complaints {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        // Blanked test lines are empty, while an empty line of the file itself still counts.
+        let tests = file.code().lines().zip(file.shipped().lines()).filter(|(a, b)| a != b).count();
+        let lines = file.text.lines().count() - tests;
+        let reason = file.text.lines().any(|line| line.starts_with("// long because: "));
+        if lines > FILE_MAX {
+            complaints.push(format!("{}: {lines} lines, at most {FILE_MAX}: split it", file.path));
+        } else if lines > FILE_ASKS && !reason {
+            let path = &file.path;
+            complaints.push(format!("{path}: {lines} lines need a `// long because: ` line"));
+        }
+    }
+    complaints
+}
+
+fn check_functions(files: &[File], allowed: &[(&str, &str, usize)]) -> Complaints {
+    let mut complaints = Vec::new();
+    let mut met = Vec::new();
+    for file in shipped_rust(files) {
+        for (name, line, lines) in functions(&file.shipped()) {
+            if lines <= FUNCTION_MAX {
+                continue;
+            }
+            let listed = allowed.iter().find(|(path, f, _)| *path == file.path && *f == name);
+            met.extend(listed);
+            if listed.is_none_or(|(_, _, most)| lines > *most) {
+                let most = listed.map_or(FUNCTION_MAX, |(_, _, most)| *most);
+                let path = &file.path;
+                complaints
+                    .push(format!("{path}:{line}: `{name}` has {lines} lines, at most {most}"));
+            }
+        }
+    }
+    for gone in allowed.iter().filter(|entry| !met.contains(*entry)) {
+        complaints.push(format!("{} `{}` fits now: take it off the list", gone.0, gone.1));
+    }
+    complaints
+}
+
+/// Name, first line and length of each function with a body.
+fn functions(code: &str) -> Vec<(String, usize, usize)> {
+    let mut found = Vec::new();
+    for at in words(code, "fn") {
+        let name: String = code[at + 2..]
+            .trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        let stop = body_or_end(code, at);
+        if name.is_empty() || code.as_bytes().get(stop) != Some(&b'{') {
+            continue; // A function type, or a declaration in a trait.
+        }
+        let end = close_of(code, stop, b'{', b'}');
+        let first = line_at(code, at);
+        found.push((name, first, line_at(code, end) - first + 1));
+    }
+    found
+}
+
+#[test]
+fn files_stay_readable() {
+    none(check_files(&project_files()));
+}
+
+#[test]
+fn functions_stay_readable() {
+    none(check_functions(&project_files(), LONG_FUNCTIONS));
+}
+
+#[test]
+fn files_can_fail() {
+    let of = |lines: usize, head: &str| {
+        check_files(&[File::new("src/tree/a.rs", &format!("{head}{}", "x();\n".repeat(lines)))])
+    };
+    none(of(600, ""));
+    one(of(601, ""), "need a");
+    none(of(700, "// long because: one table.\n"));
+    one(of(800, "// long because: one table.\n"), "split it");
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "x();\n".repeat(900));
+    none(of(600, &tests));
+}
+
+#[test]
+fn functions_can_fail() {
+    let of = |lines: usize, allowed: &[(&str, &str, usize)]| {
+        let text = format!("fn long(a: [u8; 4]) {{\n{}}}\nfn short();", "x();\n".repeat(lines - 2));
+        check_functions(&[File::new("src/tree/a.rs", &text)], allowed)
+    };
+    none(of(70, &[]));
+    one(of(71, &[]), "`long` has 71 lines");
+    let listed = [("src/tree/a.rs", "long", 75)];
+    none(of(75, &listed));
+    one(of(76, &listed), "at most 75");
+    one(of(70, &listed), "take it off");
+}

@@ -133,7 +133,7 @@ fn javas_log_is_rewritten_to_the_same_bytes() {
         let (mut body, mut again) = (Reader::new(payload), Vec::new());
         let header: txn::TxnHeader = copy(&mut body, &mut again);
         copy_body(header.kind, &mut body, &mut again);
-        // Session changes and errors leave the tree as it is, and are logged without a digest.
+        // An error leaves the tree as it is, and is logged without a digest.
         if !body.rest().is_empty() {
             copy::<txn::TxnDigest>(&mut body, &mut again);
         }

@@ -1,0 +1,219 @@
+"""The clients as processes that are all told what to do in the same words."""
+
+import os
+import pathlib
+import queue
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+
+import server as tools
+
+HERE = pathlib.Path(__file__).parent
+PERSISTENT, EPHEMERAL, SEQUENTIAL = 0, 1, 2
+CREATED, DELETED, CHANGED, CHILD = 1, 2, 3, 4
+CONNECTION_LOSS, NO_NODE, BAD_VERSION, NODE_EXISTS, NOT_EMPTY, NO_CHILDREN = -4, -101, -103, -110, -111, -108
+PATIENCE = 60  # Seconds; a bound against hanging.
+
+
+class Refused(Exception):
+    """A request ended in an error; `code` is ZooKeeper's number for it, or a text."""
+
+    def __init__(self, code):
+        super().__init__(f"error {code}")
+        self.code = int(code) if re.fullmatch(r"-?\d+", str(code)) else code
+
+
+def wait(what, done):
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        if deadline < time.monotonic():
+            raise AssertionError(f"waited in vain for {what}")
+        time.sleep(0.02)
+
+
+class Worker:
+    """A client process that is told what to do line by line, and says what happened in the same way.
+
+    Sent: `connect ADDRESS TIMEOUT_MS`, `session`, `create MODE PATH DATA`, `get PATH`, `exists PATH`,
+    `set PATH DATA VERSION`, `children PATH`, `delete PATH VERSION`, `close`. All reads leave a watch.
+    Received: `ok ANSWER` or `error CODE`, one per line sent; `event TYPE PATH` and `state NAME` at any time.
+    """
+
+    versions = True  # Can name the version it expects.
+    rewatches = True  # Registers its watches again when it reconnects.
+
+    def __init__(self, command, server, timeout_ms=6000):
+        self.server, self.timeout_ms = server, timeout_ms
+        self.answers, self.events, self.connects, self.session = queue.Queue(), [], 0, None
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors())
+        threading.Thread(target=self.listen, daemon=True).start()
+        self.connect()
+
+    def errors(self):
+        return subprocess.DEVNULL
+
+    def listen(self):
+        for line in self.process.stdout:
+            kind, _, rest = line.decode().rstrip("\n").partition(" ")
+            if kind == "event":
+                number, path = rest.split(" ", 1)
+                self.events.append((int(number), path))
+            elif kind == "state":
+                self.connects += rest == "SyncConnected"
+            else:
+                self.answers.put((kind, rest))
+        self.answers.put(("error", "client process ended"))
+
+    def send(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def connect(self):
+        self.ask("connect", self.server.address, self.timeout_ms)
+        wait("a session", lambda: self.connects)
+        self.session = int(self.ask("session"), 16)
+
+    def ask(self, *words):
+        self.send(" ".join(map(str, words)))
+        try:
+            kind, answer = self.answers.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise AssertionError(f"no answer to {words}") from None
+        if kind == "error":
+            raise Refused(answer)
+        return answer
+
+    def create(self, path, mode=PERSISTENT):
+        return self.ask("create", mode, path, "new")
+
+    def get(self, path):
+        data, version, owner = self.ask("get", path).split(" ")
+        return data, int(version), int(owner, 16)
+
+    def exists(self, path):
+        try:
+            self.ask("exists", path)
+        except Refused as error:
+            if error.code != NO_NODE:
+                raise
+            return False
+        return True
+
+    def set(self, path, data, version=-1):
+        return int(self.ask("set", path, data, version))
+
+    def children(self, path):
+        return [name for name in self.ask("children", path).split(",") if name]
+
+    def delete(self, path, version=-1):
+        self.ask("delete", path, version)
+
+    def expect(self, *event):
+        wait(f"event {event}, came {self.events}", lambda: event in self.events)
+        self.events.remove(event)
+
+    def current_session(self):
+        return int(self.ask("session"), 16)
+
+    def close(self):
+        self.ask("close")
+        self.kill()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Kazoo(Worker):
+    rewatches = False  # kazoo knows no SetWatches request.
+
+    def __init__(self, server, **more):
+        super().__init__([tools.venv_python(), HERE / "kazoo_work.py"], server, **more)
+
+
+class Java(Worker):
+    classes = None
+
+    def __init__(self, server, **more):
+        if Java.classes is None:
+            Java.classes = tempfile.mkdtemp(prefix="oxkeeper-classes-")
+            subprocess.check_call(["javac", "-cp", tools.jars(), "-d", Java.classes, HERE / "ClientWork.java"])
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+        super().__init__(tools.java(quiet, "-cp", f"{Java.classes}:{tools.jars()}", "ClientWork"), server, **more)
+
+
+class C(Worker):
+    """cli_mt, whose output is meant for people. A sync behind each command marks the end of its output."""
+
+    versions = False  # Its commands have no place for one.
+    path = "/usr/lib/zookeeper/bin/cli_mt"
+    EVENTS = {"CREATED_EVENT": CREATED, "DELETED_EVENT": DELETED, "CHANGED_EVENT": CHANGED, "CHILD_EVENT": CHILD}
+
+    def __init__(self, server, **more):
+        program = shutil.which("cli_mt") or C.path
+        if not os.path.exists(program):
+            subprocess.check_call(["apt-get", "install", "-y", "-qq", "zookeeper-bin"], stdout=subprocess.DEVNULL)
+        self.asked = 0
+        super().__init__([program, "-h", server.address], server, **more)
+
+    def errors(self):
+        return subprocess.STDOUT  # It prints everything there.
+
+    def listen(self):
+        output = []
+        for line in self.process.stdout:
+            line = line.decode().rstrip("\n")
+            if match := re.match(r"Watcher (\w+) state = (\w+)(?: for path (.*))?", line):
+                self.connects += match[1] == "SESSION_EVENT" and match[2] == "CONNECTED_STATE"
+                if match[1] in self.EVENTS:
+                    self.events.append((self.EVENTS[match[1]], match[3]))
+            elif match := re.match(r"Got a new session id: 0x(\w+)", line):
+                self.session = int(match[1], 16)
+            elif line.startswith("\tname = /end-"):
+                continue  # What the sync prints behind its result.
+            elif re.match(r"\[/end-\d+\]: rc = ", line):
+                self.answers.put(("ok", "\n".join(output)))
+                output = []
+            else:
+                output.append(line)
+        self.answers.put(("error", "client process ended"))
+
+    def connect(self):
+        wait("a session", lambda: self.session)
+
+    def ask(self, *words):
+        self.asked += 1
+        answer = super().ask(*words[:-1], f"{words[-1]}\nsync /end-{self.asked}")
+        match = re.search(r": rc = (-?\d+)|Error (-?\d+) for", answer)
+        if match and (match[1] or match[2]) != "0":
+            raise Refused(match[1] or match[2])
+        return answer
+
+    def create(self, path, mode=PERSISTENT):
+        flag = ["", "+e ", "+s ", "+es "][mode]
+        return re.search(r"^\tname = (.*)$", self.ask("create", flag + path), re.M)[1]
+
+    def get(self, path):
+        text = self.ask("get", path)
+        data = re.search(r"value_len = \d+\n(.*?)\nStat:", text, re.S)[1]
+        return data, int(re.search(r"\tversion=(\w+)", text)[1], 16), int(re.search(r"Owner = (\w+)", text)[1], 16)
+
+    def set(self, path, data, version=-1):
+        return int(re.search(r"\tversion=(\w+)", self.ask("set", path, data))[1], 16)
+
+    def children(self, path):
+        return sorted(re.findall(r"^\t(.*)$", self.ask("ls", path), re.M))
+
+    def delete(self, path, version=-1):
+        self.ask("delete", path)
+
+    def current_session(self):
+        return self.session
+
+    def close(self):
+        self.send("quit")
+        self.process.wait(PATIENCE)

@@ -1,0 +1,120 @@
+"""One server under test, ours or Java's, and the tools that the suites here need on the machine."""
+
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
+KAZOO = "kazoo==2.11.0"
+START_SECONDS = 60  # A bound against hanging, not an expectation.
+
+
+def jars():
+    """The class path entry that holds Java ZooKeeper; the first call downloads it."""
+    return subprocess.check_output([HERE / "jars"], text=True).strip() + "/*"
+
+
+def venv_python():
+    """A Python that has kazoo; the first call installs it."""
+    venv = CACHE / "venv"
+    if not list(venv.glob(f"lib/*/site-packages/{KAZOO.replace('==', '-')}.dist-info")):
+        subprocess.check_call(["python3", "-m", "venv", venv])
+        subprocess.check_call([venv / "bin/pip", "install", "-q", "--disable-pip-version-check", KAZOO])
+    return str(venv / "bin/python")
+
+
+def java(*arguments):
+    return ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", *arguments]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A data directory, a zoo.cfg, and the process that serves them; it may be ended and started again."""
+
+    def __init__(self, command, settings=()):
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-compat-"))
+        self.log = self.folder / "server.log"
+        (self.folder / "data").mkdir()
+        config = [
+            f"dataDir={self.folder / 'data'}",
+            f"clientPort={self.port}",
+            "clientPortAddress=127.0.0.1",
+            "tickTime=500",  # Sessions expire in multiples of it, so it bounds how long the suites wait.
+            "minSessionTimeout=1000",
+            "maxSessionTimeout=8000",
+            "4lw.commands.whitelist=*",
+            "admin.enableServer=false",
+            "extendedTypesEnabled=true",
+            *settings,
+        ]
+        (self.folder / "zoo.cfg").write_text("\n".join(config) + "\n")
+        if command == "java":
+            quorum_peer = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+            quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+            self.command = java(quiet, "-cp", jars(), quorum_peer)
+        else:
+            self.command = shlex.split(command)
+            # The server runs in its own folder, so a relative path to it has to be resolved here.
+            self.command[0] = str(pathlib.Path(shutil.which(self.command[0]) or self.command[0]).resolve())
+        self.process = None
+
+    def start(self):
+        with self.log.open("a") as log:
+            # A group of its own: a signal then also reaches a server that CMD starts through a wrapper.
+            self.process = subprocess.Popen([*self.command, self.folder / "zoo.cfg"], cwd=self.folder, stdout=log,
+                                            stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        deadline = time.monotonic() + START_SECONDS
+        while not self.serves():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"server ended with {self.process.returncode}\n{self.tail()}")
+            if deadline < time.monotonic():
+                raise RuntimeError(f"server does not answer\n{self.tail()}")
+            time.sleep(0.05)
+        return self
+
+    def serves(self):
+        return "Mode: standalone" in self.word("srvr")
+
+    def word(self, word):
+        """The answer to a four-letter word, empty when there is none."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                connection.sendall(word.encode())
+                answer = b""
+                while part := connection.recv(65536):
+                    answer += part
+                return answer.decode()
+        except OSError:
+            return ""
+
+    def end(self, how=signal.SIGTERM):
+        if self.process and self.process.poll() is None:
+            os.killpg(self.process.pid, how)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                raise RuntimeError(f"server ignores {how.name}\n{self.tail()}") from None
+
+    def tail(self, lines=15):
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join("    | " + line for line in text.splitlines()[-lines:])
+
+    def remove(self):
+        self.end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,5 +4,6 @@ pub mod auth;
 pub mod model;
 pub mod replica;
 pub mod request;
+pub mod store;
 pub mod tree;
 pub mod zab;

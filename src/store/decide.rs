@@ -1,0 +1,258 @@
+//! What to do with what a start finds on disk: pure, total tables.
+
+use super::record::{Head, StopKind};
+
+/// The most bytes one flush writes, one larger record aside; so the most that one crash can tear.
+pub const FLUSH_MAX: u64 = 4 << 20;
+
+/// What became of the snapshots.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SnapshotFact {
+    /// No file that passes the quick check (D-30).
+    None,
+    /// One is loaded.
+    Loaded,
+    /// Some passed the quick check and none could be loaded.
+    AllBad,
+}
+
+/// All that the choice at start depends on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StartFacts {
+    pub snapshot: SnapshotFact,
+    /// A log file holds at least one whole record.
+    pub has_txns: bool,
+    /// `zookeeper.snapshot.trust.empty`.
+    pub trust_empty: bool,
+    /// `zookeeper.db.autocreate`.
+    pub autocreate: bool,
+    /// The file `initialize` is there (D-02).
+    pub initialize: bool,
+}
+
+/// How a server starts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Start {
+    /// Replay the log onto the loaded snapshot.
+    Replay,
+    /// Replay the whole log onto an empty tree.
+    ReplayOntoEmpty,
+    /// A new server: zxid 0; the caller writes `snapshot.0` before anything else.
+    Empty,
+    /// Nothing here, and nobody said that this is right: zxid -1, no vote until synced.
+    Unsure,
+    /// Txns without the snapshot they continue.
+    RefuseNoSnapshot,
+    /// Snapshots, and all of them damaged.
+    RefuseBadSnapshots,
+}
+
+/// The row of [`start`]'s table that a state of the disk falls into; `None` in a cell matches anything.
+struct StartRow(SnapshotFact, Option<bool>, Option<bool>, Option<bool>, Option<bool>, Start);
+
+const ANY: Option<bool> = None;
+const YES: Option<bool> = Some(true);
+const NO: Option<bool> = Some(false);
+
+/// ```text
+/// snapshot   txns  trust.empty  autocreate  initialize   start
+/// loaded      -        -            -           -         replay                    D-31
+/// all bad     -        -            -           -         refuse                    D-31
+/// none       yes      yes           -           -         replay onto empty         D-61
+/// none       yes      no            -           -         refuse                    D-61
+/// none       no        -           yes          -         empty, zxid 0             D-60
+/// none       no        -           no          yes        empty, zxid 0             D-60
+/// none       no        -           no          no         unsure, zxid -1           D-60
+/// ```
+#[rustfmt::skip]
+const START: [StartRow; 7] = [
+    StartRow(SnapshotFact::Loaded, ANY, ANY, ANY, ANY, Start::Replay),
+    StartRow(SnapshotFact::AllBad, ANY, ANY, ANY, ANY, Start::RefuseBadSnapshots),
+    StartRow(SnapshotFact::None,   YES, YES, ANY, ANY, Start::ReplayOntoEmpty),
+    StartRow(SnapshotFact::None,   YES, NO,  ANY, ANY, Start::RefuseNoSnapshot),
+    StartRow(SnapshotFact::None,   NO,  ANY, YES, ANY, Start::Empty),
+    StartRow(SnapshotFact::None,   NO,  ANY, NO,  YES, Start::Empty),
+    StartRow(SnapshotFact::None,   NO,  ANY, NO,  NO,  Start::Unsure),
+];
+
+impl StartRow {
+    fn matches(&self, facts: StartFacts) -> bool {
+        let fits = |cell: Option<bool>, fact| cell.is_none_or(|cell| cell == fact);
+        self.0 == facts.snapshot
+            && fits(self.1, facts.has_txns)
+            && fits(self.2, facts.trust_empty)
+            && fits(self.3, facts.autocreate)
+            && fits(self.4, facts.initialize)
+    }
+}
+
+/// Chooses how to start, by the table [`START`]. Total: exactly one row matches any facts.
+///
+/// Source: `FileTxnSnapLog.restore`, ZooKeeper 3.9. One difference: a log file without a record is no reason to refuse;
+/// Java judges by the name.
+pub fn start(facts: StartFacts) -> Start {
+    let row = START.iter().find(|row| row.matches(facts));
+    row.expect("the table is total: tests try every combination").5
+}
+
+/// Whole records behind the place where a file's records end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Behind {
+    Nothing,
+    /// All within [`FLUSH_MAX`] of the end: one torn flush may have left them.
+    Near,
+    Far,
+}
+
+/// All that the meaning of a file's end depends on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct EndFacts {
+    pub kind: StopKind,
+    /// No newer file holds a header: only this one can have been open when the power went.
+    pub newest: bool,
+    pub behind: Behind,
+    /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
+    pub zero_sector: bool,
+}
+
+/// What the end of a file's records means.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FileEnd {
+    /// As every crash and every clean stop leaves it: go on with the next file.
+    Quiet,
+    /// A flush that the power cut into, so nothing of it was acknowledged: go on, and cut it off, since once there
+    /// is a newer file it could no longer be told from damage.
+    Torn,
+    /// Acknowledged records may be lost here: refuse to start.
+    Corrupt,
+}
+
+/// Tells a torn flush from damage.
+///
+/// ```text
+/// records end with          newest  whole records behind  zero sector   means
+/// end of file or zeros        -             -                 -         quiet     D-45
+/// no 0x42                     -             -                 -         quiet     D-45
+/// more bytes than there are   -          nothing              -         quiet     D-45
+///   "                         -          near, far            -         corrupt   its length is wrong: D-46
+/// bad checksum or length     no             -                 -         corrupt   D-46
+///   "                        yes         nothing              -         torn
+///   "                        yes           near              yes        torn      a hole in a flush
+///   "                        yes           near              no         corrupt   D-46
+///   "                        yes           far                -         corrupt   D-46
+/// ```
+///
+/// Java refuses in every case of a bad checksum, and so cannot start after some power cuts.
+pub fn end(facts: EndFacts) -> FileEnd {
+    match (facts.kind, facts.newest, facts.behind, facts.zero_sector) {
+        (StopKind::Clean | StopKind::NoEndMark { .. }, _, _, _) => FileEnd::Quiet,
+        (StopKind::Truncated { .. }, _, Behind::Nothing, _) => FileEnd::Quiet,
+        (StopKind::Truncated { .. }, _, Behind::Near | Behind::Far, _) => FileEnd::Corrupt,
+        (StopKind::Checksum { .. } | StopKind::Length { .. }, false, _, _) => FileEnd::Corrupt,
+        (StopKind::Checksum { .. } | StopKind::Length { .. }, true, behind, zero_sector) => {
+            match (behind, zero_sector) {
+                (Behind::Nothing, _) | (Behind::Near, true) => FileEnd::Torn,
+                (Behind::Near, false) | (Behind::Far, _) => FileEnd::Corrupt,
+            }
+        }
+    }
+}
+
+/// What to do with a file after a look at its header.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Opening {
+    Read,
+    /// Made by a server that went before its header was durable; no record was ever written to it.
+    Remove,
+    Refuse,
+}
+
+/// ```text
+/// header                                newest   do
+/// good                                    -      read
+/// short, or the file is all zeros        yes     remove   D-47
+///   "                                    no      refuse   D-47
+/// another magic, or data behind zeros     -      refuse   D-46
+/// ```
+pub fn opening(head: Head, newest: bool) -> Opening {
+    match (head, newest) {
+        (Head::Good, _) => Opening::Read,
+        (Head::Unwritten, true) => Opening::Remove,
+        (Head::Unwritten, false) | (Head::Bad { .. }, _) => Opening::Refuse,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [bool; 2] = [false, true];
+
+    // rows: D-60 D-61 D-31
+    #[test]
+    fn exactly_one_row_for_every_start() {
+        let mut hits = [0; START.len()];
+        let snapshots = [SnapshotFact::None, SnapshotFact::Loaded, SnapshotFact::AllBad];
+        for snapshot in snapshots {
+            for bits in 0..16 {
+                let bit = |n: u32| bits >> n & 1 == 1;
+                let (has_txns, trust_empty, autocreate, initialize) =
+                    (bit(0), bit(1), bit(2), bit(3));
+                let facts = StartFacts { snapshot, has_txns, trust_empty, autocreate, initialize };
+                let rows: Vec<usize> =
+                    (0..START.len()).filter(|&row| START[row].matches(facts)).collect();
+                let [row] = rows[..] else { panic!("{facts:?} matches rows {rows:?}") };
+                hits[row] += 1;
+                assert_eq!(start(facts), START[row].5);
+                // Never a fresh database beside data, whatever the settings.
+                if start(facts) == Start::Empty {
+                    assert!(snapshot == SnapshotFact::None && !has_txns);
+                }
+            }
+        }
+        assert!(hits.iter().all(|&hits| 0 < hits), "a row is never used: {hits:?}");
+    }
+
+    // rows: D-45 D-46 G-12
+    #[test]
+    fn every_end() {
+        let len = 5;
+        let kinds = [
+            StopKind::Clean,
+            StopKind::Truncated { len },
+            StopKind::NoEndMark { len },
+            StopKind::Length { len: -2 },
+            StopKind::Checksum { len, stored: 1, actual: 2 },
+        ];
+        let mut counts = [0; 3];
+        for kind in kinds {
+            for newest in BOTH {
+                for behind in [Behind::Nothing, Behind::Near, Behind::Far] {
+                    for zero_sector in BOTH {
+                        let end = end(EndFacts { kind, newest, behind, zero_sector });
+                        let damaged =
+                            matches!(kind, StopKind::Length { .. } | StopKind::Checksum { .. });
+                        match end {
+                            FileEnd::Quiet => assert!(!damaged),
+                            FileEnd::Torn => assert!(damaged && newest && behind != Behind::Far),
+                            FileEnd::Corrupt => assert!(damaged || behind != Behind::Nothing),
+                        }
+                        counts[end as usize] += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(counts, [28, 6, 26]);
+    }
+
+    // rows: D-47
+    #[test]
+    fn every_opening() {
+        for newest in BOTH {
+            assert_eq!(opening(Head::Good, newest), Opening::Read);
+            assert_eq!(opening(Head::Bad { magic: 1 }, newest), Opening::Refuse);
+        }
+        assert_eq!(opening(Head::Unwritten, true), Opening::Remove);
+        assert_eq!(opening(Head::Unwritten, false), Opening::Refuse);
+    }
+}

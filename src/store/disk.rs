@@ -1,0 +1,311 @@
+//! The door to the disk, small enough to fake.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// All that this room asks of a file system.
+///
+/// # What is assumed of the medium
+/// 1. `sync_data` that returned means: the file's bytes and its length survive a power cut.
+/// 2. `sync_dir` that returned means: creations, renames and removals in that folder survive it.
+/// 3. Of what was written but not synced, any subset of 512-byte sectors may survive; a sector is never mixed.
+/// 4. `rename` replaces its target at once: a reader sees the old file or the new one.
+pub trait Disk: Send + Sync {
+    type File: Send;
+
+    /// Names in a folder, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Makes a folder and those above it; one that is there is no error.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Opens a file for reading and writing.
+    fn open(&self, path: &Path) -> io::Result<Self::File>;
+    /// Makes a file that must not be there yet.
+    fn create(&self, path: &Path) -> io::Result<Self::File>;
+    /// Bytes read from offset `at`; 0 only at the end.
+    fn read_at(&self, file: &Self::File, at: u64, into: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `bytes` at offset `at`.
+    fn write_at(&self, file: &Self::File, at: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Length in bytes.
+    fn len(&self, file: &Self::File) -> io::Result<u64>;
+    /// Cuts, or grows without writing (reads as zeros).
+    fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()>;
+    fn sync_data(&self, file: &Self::File) -> io::Result<()>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// The machine's own file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    type File = File;
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            // Names of ours are ASCII; a name that is not UTF-8 is nobody's of this room.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        match OpenOptions::new().read(true).write(true).open(path) {
+            // Tools look at files of a server they may not change.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path),
+            other => other,
+        }
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    }
+
+    fn read_at(&self, file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match file.read_at(into, at) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn write_at(&self, file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+        file.write_all_at(bytes, at)
+    }
+
+    fn len(&self, file: &File) -> io::Result<u64> {
+        Ok(file.metadata()?.len())
+    }
+
+    fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
+        file.set_len(len)
+    }
+
+    fn sync_data(&self, file: &File) -> io::Result<()> {
+        // fdatasync: also carries the length and the block map, without which the bytes could not be read back.
+        Ok(rustix::fs::fdatasync(file)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        Ok(rustix::fs::fsync(File::open(dir)?)?)
+    }
+}
+
+/// A disk that refuses every change after its first failed one.
+///
+/// A failed fsync may drop the dirty pages and report success when tried again, so the only honest
+/// answer to an error is to stop and replay the log from what is really there. Clones share the latch: log and
+/// snapshots are one disk's.
+#[derive(Clone, Debug, Default)]
+pub struct FailStop<D> {
+    disk: D,
+    stopped: Arc<AtomicBool>,
+}
+
+impl<D: Disk> FailStop<D> {
+    pub fn new(disk: D) -> Self {
+        Self { disk, stopped: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// True once a change has failed.
+    pub fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    fn change<T>(&self, call: impl FnOnce(&D) -> io::Result<T>) -> io::Result<T> {
+        if self.stopped() {
+            return Err(io::Error::other("disk stopped by an earlier error"));
+        }
+        call(&self.disk).inspect_err(|error| {
+            // A name that is there or is not says nothing about the medium.
+            if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) {
+                self.stopped.store(true, Ordering::Release);
+            }
+        })
+    }
+}
+
+impl<D: Disk> Disk for FailStop<D> {
+    type File = D::File;
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.change(|disk| disk.create_dir(dir))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<D::File> {
+        self.disk.open(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<D::File> {
+        self.change(|disk| disk.create(path))
+    }
+
+    fn read_at(&self, file: &D::File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.disk.read_at(file, at, into)
+    }
+
+    fn write_at(&self, file: &D::File, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.change(|disk| disk.write_at(file, at, bytes))
+    }
+
+    fn len(&self, file: &D::File) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+
+    fn set_len(&self, file: &D::File, len: u64) -> io::Result<()> {
+        self.change(|disk| disk.set_len(file, len))
+    }
+
+    fn sync_data(&self, file: &D::File) -> io::Result<()> {
+        self.change(|disk| disk.sync_data(file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change(|disk| disk.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.change(|disk| disk.remove(path))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.change(|disk| disk.sync_dir(dir))
+    }
+}
+
+/// Reads a file from front to back; what decompression will wrap.
+pub struct Reading<'d, D: Disk> {
+    disk: &'d D,
+    file: D::File,
+    at: u64,
+}
+
+impl<'d, D: Disk> Reading<'d, D> {
+    pub fn open(disk: &'d D, path: &Path) -> io::Result<Self> {
+        Ok(Self { disk, file: disk.open(path)?, at: 0 })
+    }
+
+    /// Length of the whole file in bytes.
+    pub fn len(&self) -> io::Result<u64> {
+        self.disk.len(&self.file)
+    }
+
+    /// True when the file holds nothing.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Bytes from offset `at`, without moving the place of sequential reading.
+    pub fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.disk.read_at(&self.file, at, into)
+    }
+}
+
+impl<D: Disk> Read for Reading<'_, D> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.disk.read_at(&self.file, self.at, into)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Puts a small file in place so that a crash leaves the old content or the new, never a part.
+///
+/// * `temporary`: name beside it that is written first; leftovers of an earlier crash are replaced.
+///
+/// Source: `AtomicFileWritingIdiom`, ZooKeeper 3.9, plus the folder's own sync, which Java leaves out.
+pub fn replace_file<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    name: &str,
+    temporary: &str,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let temporary = dir.join(temporary);
+    remove_if_there(disk, &temporary)?;
+    let file = disk.create(&temporary)?;
+    disk.write_at(&file, 0, bytes)?;
+    disk.sync_data(&file)?;
+    disk.rename(&temporary, &dir.join(name))?;
+    disk.sync_dir(dir)
+}
+
+/// Removes a file; true when there was one.
+pub fn remove_if_there<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
+    match disk.remove(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sim_disk::{Fault, SimDisk};
+
+    #[test]
+    fn first_error_is_the_last() {
+        let sim = SimDisk::new();
+        let disk = FailStop::new(sim.clone());
+        let file = disk.create(Path::new("/a")).unwrap();
+        sim.fail_next(Fault::Sync);
+        disk.write_at(&file, 0, b"x").unwrap();
+        assert!(disk.sync_data(&file).is_err());
+        assert!(disk.stopped());
+        // The disk itself would say yes now, with the page gone.
+        assert!(sim.sync_data(&file).is_ok());
+        let twin = disk.clone();
+        assert!(twin.write_at(&file, 0, b"y").is_err());
+    }
+
+    #[test]
+    fn a_missing_name_does_not_stop_the_disk() {
+        let disk = FailStop::new(SimDisk::new());
+        assert!(!remove_if_there(&disk, Path::new("/none")).unwrap());
+        assert!(!disk.stopped());
+    }
+
+    #[test]
+    fn real_disk_does_what_the_trait_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk;
+        replace_file(&disk, dir.path(), "a", "a.tmp", b"one").unwrap();
+        replace_file(&disk, dir.path(), "a", "a.tmp", b"second").unwrap();
+        assert_eq!(disk.list(dir.path()).unwrap(), ["a"]);
+        let path = dir.path().join("a");
+        assert_eq!(disk.create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let file = disk.open(&path).unwrap();
+        disk.set_len(&file, 100).unwrap();
+        assert_eq!(disk.len(&file).unwrap(), 100);
+        let mut bytes = [1; 8];
+        assert_eq!(disk.read_at(&file, 0, &mut bytes).unwrap(), 8);
+        assert_eq!(&bytes, b"second\0\0");
+        assert_eq!(disk.read_at(&file, 100, &mut bytes).unwrap(), 0);
+    }
+}

@@ -1,0 +1,143 @@
+//! The two epoch files of a quorum server; a standalone one has none.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::disk::{self, Disk, Reading};
+use crate::model::Epoch;
+
+/// Which promise a file holds (D-05).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EpochFile {
+    /// The epoch whose leader this server last synced with.
+    Current,
+    /// The epoch this server has promised to join.
+    Accepted,
+}
+
+impl EpochFile {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "currentEpoch",
+            Self::Accepted => "acceptedEpoch",
+        }
+    }
+
+    /// Name while it is written. Java's too, and D-06 gives meaning to one that was left.
+    const fn temporary(self) -> &'static str {
+        match self {
+            Self::Current => "currentEpoch.tmp",
+            Self::Accepted => "acceptedEpoch.tmp",
+        }
+    }
+}
+
+/// Why an epoch could not be read or saved.
+#[derive(Debug, thiserror::Error)]
+pub enum EpochError {
+    #[error("read epoch file {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("read epoch file {}: {text:?} is no epoch", path.display())]
+    Malformed { path: PathBuf, text: String },
+    #[error("save epoch {epoch} to {}", path.display(), epoch = epoch.0)]
+    Save { path: PathBuf, epoch: Epoch, source: io::Error },
+}
+
+/// Reads an epoch; `None` when there is no such file.
+///
+/// * `dir`: `version-2` under dataDir.
+///
+/// # Errors
+/// [`EpochError::Malformed`] unless the first line is a decimal number that fits an epoch.
+pub fn read<D: Disk>(disk: &D, dir: &Path, which: EpochFile) -> Result<Option<Epoch>, EpochError> {
+    read_file(disk, dir.join(which.name()))
+}
+
+/// The value a crash left in the temporary file, if there is one and it is whole (D-06).
+///
+/// # Errors
+/// Those of the disk.
+pub fn read_left_over<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    which: EpochFile,
+) -> Result<Option<Epoch>, EpochError> {
+    match read_file(disk, dir.join(which.temporary())) {
+        Err(EpochError::Malformed { .. }) => Ok(None),
+        other => other,
+    }
+}
+
+fn read_file<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochError> {
+    let mut bytes = Vec::new();
+    let read = Reading::open(disk, &path).and_then(|file| file.take(64).read_to_end(&mut bytes));
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(EpochError::Read { path, source }),
+        Ok(_) => {}
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let epoch = text.lines().next().and_then(|line| line.parse().ok());
+    match epoch {
+        Some(epoch) => Ok(Some(Epoch(epoch))),
+        None => Err(EpochError::Malformed { path, text: text.into_owned() }),
+    }
+}
+
+/// Saves an epoch; durable when it returns.
+///
+/// # Errors
+/// [`EpochError::Save`] with the disk's reason. The old value or the new is there then, never a part.
+pub fn save<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    which: EpochFile,
+    epoch: Epoch,
+) -> Result<(), EpochError> {
+    let text = epoch.0.to_string();
+    disk::replace_file(disk, dir, which.name(), which.temporary(), text.as_bytes())
+        .map_err(|source| EpochError::Save { path: dir.join(which.name()), epoch, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sim_disk::SimDisk;
+
+    const DIR: &str = "/data/version-2";
+
+    // rows: D-05
+    #[test]
+    fn a_crash_leaves_the_old_epoch_or_the_new() {
+        let (disk, dir, which) = (SimDisk::new(), Path::new(DIR), EpochFile::Accepted);
+        assert_eq!(read(&disk, dir, which).unwrap(), None);
+        save(&disk, dir, which, Epoch(7)).unwrap();
+        disk.keep_images();
+        save(&disk, dir, which, Epoch(12)).unwrap();
+        for image in disk.take_images() {
+            for seed in 0..20 {
+                let found = read(&image.crash(seed), dir, which).unwrap();
+                assert!([Some(Epoch(7)), Some(Epoch(12))].contains(&found), "{found:?}");
+            }
+        }
+        assert_eq!(read(&disk.image().crash(0), dir, which).unwrap(), Some(Epoch(12)));
+    }
+
+    // rows: D-05 D-06
+    #[test]
+    fn text_as_java_writes_it() {
+        let (disk, dir) = (SimDisk::new(), Path::new(DIR));
+        let put = |name: &str, text: &str| {
+            let file = disk.create(&dir.join(name)).unwrap();
+            disk.write_at(&file, 0, text.as_bytes()).unwrap();
+        };
+        put("currentEpoch", "3\n");
+        put("currentEpoch.tmp", "4");
+        put("acceptedEpoch", "");
+        put("acceptedEpoch.tmp", "99999999999");
+        assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(3)));
+        assert_eq!(read_left_over(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(4)));
+        assert!(matches!(read(&disk, dir, EpochFile::Accepted), Err(EpochError::Malformed { .. })));
+        assert_eq!(read_left_over(&disk, dir, EpochFile::Accepted).unwrap(), None);
+    }
+}

@@ -1,0 +1,518 @@
+//! The transaction log: append, flush, truncate. Reading it back is [`super::scan`].
+//!
+//! A log is a folder of files `log.<hex zxid of its first record>`: header, records, zero padding.
+//! Byte layout: [`super::record`]. Media assumptions: [`super::disk::Disk`].
+//!
+//! # Invariants
+//! 1. A file's header and its folder entry are durable before the first record is written to it. So a file without
+//!    a header never held one.
+//! 2. A file's records are durable before the next file is made. So only the newest can end in a torn flush.
+//! 3. One flush writes at most [`FLUSH_MAX`] bytes, one larger record aside. So a torn flush ends within that.
+//! 4. Ahead of the head a file holds zeros, so what a lost write leaves are zeros.
+//! 5. What was flushed changes only through [`Log::truncate`], itself durable on return.
+//! 6. Only files this process made are appended to (D-51a).
+//!
+//! # Not here
+//! Who may append (`zab`), when to snapshot (`replica`), how records are read by meaning (`tree`).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::decide::FLUSH_MAX;
+use super::disk::Disk;
+use super::names;
+use super::record::{self, HEADER_LEN, Head, Records, Step};
+use super::scan::FileSource;
+use crate::model::Zxid;
+
+/// How far ahead of the head a file is filled with real zeros.
+///
+/// fdatasync of blocks that were written before costs 125 us, of new ones 200: no block map to change. One MiB is
+/// some 5,000 small writes, and takes so little to write that a flush which has to wait for it is a slow one, not a
+/// pause; four would be. It is topped up at half.
+const AHEAD: u64 = 1 << 20;
+/// Java grows a file when its head comes this near to the end (D-44).
+const NEAR_END: u64 = 4096;
+
+/// Why the transaction log could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("list log folder {}", path.display())]
+    List { path: PathBuf, source: io::Error },
+    #[error("make log file {}", path.display())]
+    Create { path: PathBuf, source: io::Error },
+    #[error("make log file {}: it is there and holds transactions", path.display())]
+    Exists { path: PathBuf },
+    #[error("write {len} bytes at {at} of log file {}", path.display())]
+    Write { path: PathBuf, at: u64, len: usize, source: io::Error },
+    #[error("flush log file {} through {through}", path.display())]
+    Flush { path: PathBuf, through: Zxid, source: io::Error },
+    #[error("fill log file {} with zeros from {at} on", path.display())]
+    Fill { path: PathBuf, at: u64, source: io::Error },
+    #[error("truncate log to {to}: log file {}", path.display())]
+    Truncate { to: Zxid, path: PathBuf, source: io::Error },
+    #[error("truncate log to {to}: no log files in {}", dir.display())]
+    NoFiles { to: Zxid, dir: PathBuf },
+}
+
+/// Settings of a log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LogOptions {
+    /// Bytes by which a file's length grows ahead of its head; 0: not at all. `zookeeper.preAllocSize`, in KiB there.
+    pub prealloc: u64,
+    /// A file with more bytes than this is ended; 0: no limit. `zookeeper.txnLogSizeLimitInKb`. Java counts the
+    /// padding too, so that a limit below preAllocSize ends a file at every flush; here only records count.
+    pub size_limit: u64,
+    /// `zookeeper.forceSync`: false gives up durability for speed.
+    pub force_sync: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { prealloc: 64 << 20, size_limit: 0, force_sync: true }
+    }
+}
+
+/// What one flush made durable.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Flushed {
+    /// Highest zxid appended so far.
+    pub through: Zxid,
+    pub records: u32,
+    pub bytes: u64,
+}
+
+/// The end of the log that is written to. See the module.
+pub struct Log<D: Disk> {
+    disk: D,
+    dir: PathBuf,
+    options: LogOptions,
+    file: Option<OpenFile<D::File>>,
+    pending: Vec<u8>,
+    /// Zxid of the first pending record, which names the file if none is open.
+    pending_first: Zxid,
+    pending_records: u32,
+    /// Written and not yet synced.
+    unsynced: Option<Flushed>,
+    /// Highest zxid appended, by this process or before it.
+    last: Option<Zxid>,
+}
+
+struct OpenFile<F> {
+    file: F,
+    path: PathBuf,
+    /// Where the next record goes. `head <= zeroed` or the zeros are used up; `zeroed <= allocated`, or no padding.
+    head: u64,
+    /// Length of the file.
+    allocated: u64,
+    /// Real bytes are on disk up to here.
+    zeroed: u64,
+}
+
+impl<D: Disk> Log<D> {
+    /// A log whose next record opens a new file.
+    ///
+    /// * `last`: highest zxid that recovery found.
+    pub fn new(disk: D, dir: &Path, options: LogOptions, last: Option<Zxid>) -> Self {
+        Self {
+            disk,
+            dir: dir.to_owned(),
+            options,
+            file: None,
+            pending: Vec::new(),
+            pending_first: Zxid::ZERO,
+            pending_records: 0,
+            unsynced: None,
+            last,
+        }
+    }
+
+    /// Queues one record. `entry`: TxnHeader, txn, digest, as they are logged (D-42).
+    ///
+    /// A zxid that does not increase is written all the same, with a warning: a Java leader may send one (D-50, G-01),
+    /// and what the ensemble agreed on is not ours to refuse.
+    pub fn append(&mut self, zxid: Zxid, entry: &[u8]) {
+        if Some(zxid) <= self.last {
+            tracing::warn!(%zxid, last = ?self.last, "log a zxid that does not increase");
+        }
+        self.last = self.last.max(Some(zxid));
+        if self.pending.is_empty() {
+            self.pending_first = zxid;
+        }
+        record::put_record(entry, &mut self.pending);
+        self.pending_records += 1;
+    }
+
+    /// True when a flush is due before an entry of `len` bytes is appended, to keep invariant 3.
+    pub fn is_full_for(&self, len: usize) -> bool {
+        !self.pending.is_empty() && FLUSH_MAX < self.pending.len() as u64 + record::record_len(len)
+    }
+
+    /// Bytes of header and records in the file being written.
+    pub fn file_len(&self) -> u64 {
+        self.file.as_ref().map_or(0, |open| open.head)
+    }
+
+    /// Writes and syncs all that is queued; `None` when nothing was.
+    ///
+    /// # Errors
+    /// [`LogError`]; nothing more may be asked of this log then.
+    pub fn flush(&mut self) -> Result<Option<Flushed>, LogError> {
+        self.write()?;
+        self.sync()
+    }
+
+    /// First half of [`Log::flush`]: hands all that is queued to the operating system in one write.
+    ///
+    /// # Errors
+    /// As `flush`.
+    pub fn write(&mut self) -> Result<(), LogError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if self.file.is_none() {
+            self.file = Some(self.create(self.pending_first)?);
+        }
+        let open = self.file.as_mut().expect("made above");
+        let (at, len) = (open.head, self.pending.len());
+        let error = |source| LogError::Write { path: open.path.clone(), at, len, source };
+        let end = at + len as u64;
+        let allocated = grown(end, open.allocated, self.options.prealloc);
+        if allocated != open.allocated {
+            self.disk.set_len(&open.file, allocated).map_err(error)?;
+            open.allocated = allocated;
+        }
+        self.disk.write_at(&open.file, at, &self.pending).map_err(error)?;
+        open.head = end;
+        open.zeroed = open.zeroed.max(end);
+        let through = self.last.expect("something was appended");
+        self.unsynced = Some(Flushed { through, records: self.pending_records, bytes: len as u64 });
+        self.pending.clear();
+        // A rare large record must not hold its memory for ever.
+        self.pending.shrink_to(2 * FLUSH_MAX as usize);
+        self.pending_records = 0;
+        Ok(())
+    }
+
+    /// Second half of [`Log::flush`]: makes what was written durable.
+    ///
+    /// # Errors
+    /// As `flush`.
+    pub fn sync(&mut self) -> Result<Option<Flushed>, LogError> {
+        let Some(flushed) = self.unsynced.take() else { return Ok(None) };
+        let open = self.file.as_ref().expect("something was written to it");
+        if self.options.force_sync {
+            let error = |source| LogError::Flush {
+                path: open.path.clone(),
+                through: flushed.through,
+                source,
+            };
+            self.disk.sync_data(&open.file).map_err(error)?;
+        }
+        if self.options.size_limit != 0 && self.options.size_limit < open.head {
+            self.file = None;
+        }
+        Ok(Some(flushed))
+    }
+
+    /// Ends the file being written; the next record opens a new one (D-51). Flushes first: invariant 2.
+    ///
+    /// # Errors
+    /// As [`Log::flush`].
+    pub fn roll(&mut self) -> Result<Option<Flushed>, LogError> {
+        let flushed = self.flush()?;
+        self.file = None;
+        Ok(flushed)
+    }
+
+    /// True when [`Log::prepare_ahead`] would do something.
+    pub fn wants_ahead(&self) -> bool {
+        let due = |open: &OpenFile<_>| open.zeroed < open.head + AHEAD / 2;
+        self.options.force_sync
+            && AHEAD <= self.options.prealloc
+            && self.file.as_ref().is_some_and(due)
+    }
+
+    /// Fills the file with zeros ahead of its head, durably; to be called when nobody waits for a flush.
+    ///
+    /// # Errors
+    /// [`LogError::Fill`]; nothing more may be asked of this log then.
+    pub fn prepare_ahead(&mut self) -> Result<(), LogError> {
+        if !self.wants_ahead() {
+            return Ok(());
+        }
+        let Some(open) = &mut self.file else { return Ok(()) };
+        let at = open.zeroed;
+        let error = |source| LogError::Fill { path: open.path.clone(), at, source };
+        let to = open.head + AHEAD;
+        let allocated = grown(to, open.allocated, self.options.prealloc);
+        if allocated != open.allocated {
+            self.disk.set_len(&open.file, allocated).map_err(error)?;
+            open.allocated = allocated;
+        }
+        static ZEROS: [u8; AHEAD as usize] = [0; AHEAD as usize];
+        self.disk.write_at(&open.file, at, &ZEROS[..(to - at) as usize]).map_err(error)?;
+        self.disk.sync_data(&open.file).map_err(error)?;
+        open.zeroed = to;
+        Ok(())
+    }
+
+    /// Makes the file whose first record is `first`, durably: invariant 1.
+    fn create(&self, first: Zxid) -> Result<OpenFile<D::File>, LogError> {
+        let path = self.dir.join(names::log_name(first));
+        let error = |source| LogError::Create { path: path.clone(), source };
+        let file = match self.disk.create(&path) {
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+                // A file of this name that lost its only records, torn or truncated, may go. Java overwrites any.
+                if self.holds_records(&path).map_err(error)? {
+                    return Err(LogError::Exists { path });
+                }
+                self.disk.remove(&path).map_err(error)?;
+                self.disk.create(&path)
+            }
+            other => other,
+        };
+        let file = file.map_err(error)?;
+        self.disk.write_at(&file, 0, &record::header()).map_err(error)?;
+        let allocated = grown(HEADER_LEN, HEADER_LEN, self.options.prealloc);
+        if allocated != HEADER_LEN {
+            self.disk.set_len(&file, allocated).map_err(error)?;
+        }
+        if self.options.force_sync {
+            self.disk.sync_data(&file).map_err(error)?;
+            self.disk.sync_dir(&self.dir).map_err(error)?;
+        }
+        tracing::info!(path = %path.display(), "new log file");
+        Ok(OpenFile { file, path, head: HEADER_LEN, allocated, zeroed: HEADER_LEN })
+    }
+
+    fn holds_records(&self, path: &Path) -> io::Result<bool> {
+        let mut records = Records::new(FileSource::open(&self.disk, path)?);
+        Ok(records.head()? == Head::Good && matches!(records.step()?, Step::Record { .. }))
+    }
+
+    /// Cuts off every record greater than `to`, durably, and all behind the first such. The next record opens a new
+    /// file.
+    ///
+    /// Files go newest first, each durably, so that a crash in between leaves a log without a gap. Snapshots are not
+    /// touched: [`super::purge::remove_snapshots_after`].
+    ///
+    /// # Errors
+    /// [`LogError::NoFiles`] when there is no log at all; else the disk's.
+    ///
+    /// Source: D-52. Java keeps the first record at or behind `to`, greater or not, and does not sync.
+    pub fn truncate(&mut self, to: Zxid) -> Result<(), LogError> {
+        self.roll()?;
+        let list = |source| LogError::List { path: self.dir.clone(), source };
+        let mut files = names::logs(&self.disk, &self.dir).map_err(list)?;
+        if files.is_empty() {
+            return Err(LogError::NoFiles { to, dir: self.dir.clone() });
+        }
+        while let Some(file) = files.pop() {
+            let path = self.dir.join(&file.name);
+            let error = |source| LogError::Truncate { to, path: path.clone(), source };
+            if file.zxid <= to {
+                self.cut(&path, to).map_err(error)?;
+                break; // Names are first zxids: older files end before this one begins.
+            }
+            self.disk.remove(&path).map_err(error)?;
+            self.disk.sync_dir(&self.dir).map_err(error)?;
+        }
+        self.last = self.last.min(Some(to));
+        Ok(())
+    }
+
+    /// Cuts a file before its first record greater than `to`.
+    fn cut(&self, path: &Path, to: Zxid) -> io::Result<()> {
+        let mut records = Records::new(FileSource::open(&self.disk, path)?);
+        if records.head()? != Head::Good {
+            return Ok(());
+        }
+        while let Step::Record { at, entry } = records.step()? {
+            if record::entry_zxid(entry).is_some_and(|zxid| to.to_wire() < zxid) {
+                let file = self.disk.open(path)?;
+                self.disk.set_len(&file, at)?;
+                return self.disk.sync_data(&file);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The length a file should have whose records end at `end`.
+///
+/// Source: `FilePadding.calculateFileSizeWithPadding`, ZooKeeper 3.9 (D-44).
+fn grown(end: u64, allocated: u64, prealloc: u64) -> u64 {
+    if prealloc == 0 || end + NEAR_END < allocated {
+        allocated
+    } else if allocated < end {
+        (end + prealloc) / prealloc * prealloc
+    } else {
+        allocated + prealloc
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::store::scan::{ScanError, scan};
+    use crate::store::sim_disk::SimDisk;
+
+    const DIR: &str = "/logs";
+
+    fn zxid(raw: i64) -> Zxid {
+        Zxid::from_wire(raw).unwrap()
+    }
+
+    fn append(log: &mut Log<SimDisk>, raw: i64) {
+        let mut entry = vec![raw as u8; 100];
+        entry[12..20].copy_from_slice(&raw.to_be_bytes());
+        log.append(zxid(raw), &entry);
+    }
+
+    fn log(disk: &SimDisk, prealloc: u64) -> Log<SimDisk> {
+        let options = LogOptions { prealloc, ..LogOptions::default() };
+        Log::new(disk.clone(), Path::new(DIR), options, None)
+    }
+
+    fn zxids(disk: &SimDisk) -> Vec<i64> {
+        let mut seen = Vec::new();
+        let result: Result<_, ScanError<Infallible>> =
+            scan(disk, Path::new(DIR), None, |zxid, _| {
+                seen.push(zxid);
+                Ok(ControlFlow::Continue(()))
+            });
+        result.unwrap();
+        seen
+    }
+
+    fn names(disk: &SimDisk) -> Vec<String> {
+        disk.list(Path::new(DIR)).unwrap()
+    }
+
+    #[test]
+    fn one_sync_for_all_that_queued() {
+        let disk = SimDisk::new();
+        let mut log = log(&disk, 1 << 16);
+        append(&mut log, 1);
+        log.flush().unwrap();
+        let before = disk.counts();
+        (2..100).for_each(|raw| append(&mut log, raw));
+        let flushed = log.flush().unwrap().unwrap();
+        assert_eq!((flushed.through, flushed.records, flushed.bytes), (zxid(99), 98, 98 * 113));
+        let after = disk.counts();
+        assert_eq!((after.syncs - before.syncs, after.writes - before.writes), (1, 1));
+        assert_eq!(log.flush().unwrap(), None);
+        assert_eq!(zxids(&disk.image().crash(0)), (1..100).collect::<Vec<_>>());
+    }
+
+    // rows: D-04 D-44 D-51
+    #[test]
+    fn names_padding_and_rolling() {
+        let disk = SimDisk::new();
+        let mut log = log(&disk, 1 << 16);
+        append(&mut log, 0x1f);
+        log.roll().unwrap();
+        append(&mut log, 0x2_0000_0001);
+        log.flush().unwrap();
+        assert_eq!(names(&disk), ["log.1f", "log.200000001"]);
+        let file = disk.open(Path::new("/logs/log.1f")).unwrap();
+        assert_eq!(disk.len(&file).unwrap(), 16 + (1 << 16));
+        assert_eq!(grown(100, 1 << 16, 1 << 16), 1 << 16);
+        assert_eq!(grown((1 << 16) - 4096, 1 << 16, 1 << 16), 2 << 16);
+        assert_eq!(grown(3 << 16, 1 << 16, 1 << 16), 4 << 16);
+        assert_eq!(grown(50, 10, 0), 10);
+    }
+
+    #[test]
+    fn size_limit_counts_records_only() {
+        let disk = SimDisk::new();
+        let options = LogOptions { prealloc: 1 << 16, size_limit: 1000, force_sync: true };
+        let mut log = Log::new(disk.clone(), Path::new(DIR), options, None);
+        for raw in 1..=20 {
+            append(&mut log, raw);
+            log.flush().unwrap();
+        }
+        assert_eq!(names(&disk), ["log.1", "log.13", "log.a"]);
+    }
+
+    #[test]
+    fn zeros_ahead_are_overwritten_and_topped_up() {
+        let disk = SimDisk::new();
+        let mut log = log(&disk, 2 << 20);
+        assert!(!log.wants_ahead());
+        append(&mut log, 1);
+        log.flush().unwrap();
+        assert!(log.wants_ahead());
+        log.prepare_ahead().unwrap();
+        assert!(!log.wants_ahead());
+        for raw in 2..20_000 {
+            append(&mut log, raw);
+            if raw % 3000 == 0 {
+                log.flush().unwrap();
+                log.prepare_ahead().unwrap();
+            }
+        }
+        log.flush().unwrap();
+        assert_eq!(zxids(&disk.image().crash(0)), (1..20_000).collect::<Vec<_>>());
+    }
+
+    // rows: D-52
+    #[test]
+    fn truncate_leaves_nothing_greater() {
+        for (to, left, files) in [
+            (25, 25, vec!["log.1", "log.b", "log.15"]),
+            (20, 20, vec!["log.1", "log.b"]),
+            (13, 13, vec!["log.1", "log.b"]),
+            (10, 10, vec!["log.1"]),
+            (0, 0, vec![]),
+            (99, 30, vec!["log.1", "log.b", "log.15"]),
+        ] {
+            let disk = SimDisk::new();
+            let mut log = log(&disk, 1 << 16);
+            for raw in 1..=30 {
+                append(&mut log, raw);
+                if raw % 10 == 0 {
+                    log.roll().unwrap();
+                }
+            }
+            log.truncate(zxid(to)).unwrap();
+            let found = disk.image().crash(0);
+            assert_eq!(zxids(&found), (1..=left).collect::<Vec<_>>());
+            let mut names = names(&found);
+            names.sort_by_key(|name| i64::from_str_radix(&name[4..], 16).unwrap());
+            assert_eq!(names, files);
+            // What comes next goes to a new file, even under the name of one that was cut.
+            append(&mut log, left + 1);
+            log.flush().unwrap();
+            assert_eq!(zxids(&disk.image().crash(0)), (1..=left + 1).collect::<Vec<_>>());
+        }
+        let error = log(&SimDisk::new(), 0).truncate(zxid(5)).unwrap_err();
+        assert_eq!(error.to_string(), "truncate log to 0x5: no log files in /logs");
+    }
+
+    // rows: D-51a
+    #[test]
+    fn a_file_of_an_earlier_process_is_never_overwritten() {
+        let disk = SimDisk::new();
+        let mut first = log(&disk, 0);
+        append(&mut first, 7);
+        first.flush().unwrap();
+        let mut second = log(&disk, 0);
+        append(&mut second, 7);
+        assert!(matches!(second.flush(), Err(LogError::Exists { .. })));
+    }
+
+    // rows: D-50
+    #[test]
+    fn zxids_that_do_not_increase_are_written() {
+        let disk = SimDisk::new();
+        let mut log = log(&disk, 0);
+        [5, 5, 4, 6].into_iter().for_each(|raw| append(&mut log, raw));
+        assert_eq!(log.flush().unwrap().unwrap().through, zxid(6));
+        assert_eq!(zxids(&disk), [5, 5, 4, 6]);
+    }
+}

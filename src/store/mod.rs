@@ -1,0 +1,39 @@
+//! What outlives the process: transaction log, snapshots, epochs, and starting again from them.
+//!
+//! The room knows bytes, file names and zxids. What an entry or a znode means is the tree's business; it is told
+//! through [`Restore`].
+//!
+//! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
+//! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`], [`epoch`], [`decide`]
+//! (what to do with what is found, as tables), [`recover`] (doing it), [`worker`] (the log thread), [`purge`].
+//!
+//! # Invariants
+//! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.
+//! 2. An older log file is whole and durable before a newer one exists, so only the newest can be torn by a crash.
+//! 3. The first error of a disk is its last: nothing is written after it ([`disk::FailStop`]).
+//! 4. No allocation is sized by a length that was read, only by bytes that are there.
+//!
+//! # Not here
+//! Who may append (`zab`), when to take a snapshot (`replica`), what entries and nodes mean (`tree`).
+
+pub mod decide;
+pub mod disk;
+pub mod epoch;
+pub mod log;
+pub mod names;
+pub mod purge;
+pub mod record;
+pub mod recover;
+pub mod scan;
+pub mod sim_disk;
+pub mod snapshot;
+pub mod snapshot_read;
+pub mod worker;
+
+pub use disk::{Disk, FailStop, RealDisk};
+pub use log::{Log, LogError, LogOptions};
+pub use names::Folders;
+pub use recover::{RecoverError, RecoverOptions, Recovered, Restore, recover};
+pub use snapshot::{DigestTrailer, SnapshotError, SnapshotWriter, Trailers};
+pub use snapshot_read::{Progress, SnapshotReader};
+pub use worker::{Command, Event, Worker};

@@ -1,0 +1,158 @@
+//! Names of files and folders.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::Disk;
+use crate::model::Zxid;
+
+/// Where a server keeps its files: `version-2` under dataDir and under dataLogDir, which may be the same.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Folders {
+    /// Snapshots and epochs.
+    pub snapshots: PathBuf,
+    /// Transaction logs. The file `initialize` is looked for beside this folder (D-02).
+    pub logs: PathBuf,
+}
+
+impl Folders {
+    pub fn new(data_dir: &Path, data_log_dir: &Path) -> Self {
+        Self { snapshots: data_dir.join("version-2"), logs: data_log_dir.join("version-2") }
+    }
+}
+
+/// A file whose name carries a zxid.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Named {
+    /// First zxid of a log, or the last one applied when a snapshot was begun.
+    pub zxid: Zxid,
+    pub name: String,
+}
+
+/// How a snapshot's bytes are packed; told by the name alone (D-29).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Packing {
+    Plain,
+    Gzip,
+    Snappy,
+}
+
+impl Packing {
+    pub fn of(name: &str) -> Self {
+        match name.rsplit('.').next() {
+            Some("gz") => Self::Gzip,
+            Some("snappy") => Self::Snappy,
+            _ => Self::Plain,
+        }
+    }
+}
+
+pub fn log_name(first: Zxid) -> String {
+    format!("log.{:x}", first.to_wire())
+}
+
+pub fn snapshot_name(zxid: Zxid) -> String {
+    format!("snapshot.{:x}", zxid.to_wire())
+}
+
+/// Name of a snapshot while it is written. Java would take `snapshot.5.tmp` for a snapshot, so the word is not first.
+pub fn snapshot_temporary(zxid: Zxid) -> String {
+    format!(".snapshot.{:x}.tmp", zxid.to_wire())
+}
+
+/// True for what a crash in the middle of a snapshot leaves.
+pub fn is_snapshot_temporary(name: &str) -> bool {
+    name.starts_with(".snapshot.") && name.ends_with(".tmp")
+}
+
+/// Log files of a folder, oldest first.
+///
+/// # Errors
+/// Those of [`Disk::list`].
+pub fn logs<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
+    named(disk, dir, "log")
+}
+
+/// Snapshot files of a folder, whole or not, oldest first.
+///
+/// # Errors
+/// Those of [`Disk::list`].
+pub fn snapshots<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
+    named(disk, dir, "snapshot")
+}
+
+fn named<D: Disk>(disk: &D, dir: &Path, prefix: &str) -> io::Result<Vec<Named>> {
+    let names = disk.list(dir)?.into_iter();
+    let mut found: Vec<Named> =
+        names.filter_map(|name| Some(Named { zxid: zxid_of(&name, prefix)?, name })).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// The zxid in a name `prefix.<hex>`, whatever follows a further dot (D-14). `None`: not such a name.
+///
+/// Source: `Util.getZxidFromName`, ZooKeeper 3.9.
+fn zxid_of(name: &str, prefix: &str) -> Option<Zxid> {
+    let mut parts = name.split('.');
+    if parts.next() != Some(prefix) {
+        return None;
+    }
+    Zxid::from_wire(i64::from_str_radix(parts.next()?, 16).ok()?)
+}
+
+/// The files that may hold transactions after `after`: all named later, and the last one that is not.
+///
+/// * `logs`: oldest first. `after`: `None` for all of them.
+///
+/// Source: `FileTxnIterator.init`, ZooKeeper 3.9. It takes the earlier file even when one is named exactly the zxid
+/// wanted next, since Java's logs may repeat a zxid (D-48).
+pub fn logs_after(logs: &[Named], after: Option<Zxid>) -> &[Named] {
+    let later = logs.partition_point(|log| Some(log.zxid) <= after);
+    &logs[later.saturating_sub(1)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(zxids: &[i64]) -> Vec<Named> {
+        let zxids = zxids.iter().map(|&raw| Zxid::from_wire(raw).unwrap());
+        zxids.map(|zxid| Named { zxid, name: log_name(zxid) }).collect()
+    }
+
+    // rows: D-14
+    #[test]
+    fn names_as_java_reads_them() {
+        let zxid = |raw| Zxid::from_wire(raw);
+        assert_eq!(zxid_of("log.1f", "log"), zxid(0x1f));
+        assert_eq!(zxid_of("snapshot.a00000001.gz", "snapshot"), zxid(0xa_0000_0001));
+        assert_eq!(zxid_of("snapshot.5.snappy", "snapshot"), zxid(5));
+        for name in [
+            "log",
+            "log.",
+            "log.xyz",
+            "logs.1",
+            "log.ffffffffffffffff",
+            "log.-1",
+            ".snapshot.5.tmp",
+        ] {
+            assert_eq!(zxid_of(name, "log"), None, "{name}");
+            assert_eq!(zxid_of(name, "snapshot"), None, "{name}");
+        }
+        assert!(is_snapshot_temporary(&snapshot_temporary(Zxid::ZERO)));
+        assert_eq!(Packing::of("snapshot.5.gz"), Packing::Gzip);
+        assert_eq!(Packing::of("snapshot.5"), Packing::Plain);
+    }
+
+    // rows: D-48
+    #[test]
+    fn reading_starts_in_the_file_before() {
+        let logs = named(&[1, 10, 20]);
+        let after = |raw| logs_after(&logs, Zxid::from_wire(raw)).len();
+        assert_eq!(
+            [after(-1), after(0), after(4), after(9), after(10), after(20)],
+            [3, 3, 3, 3, 2, 1]
+        );
+        assert!(logs_after(&[], Some(Zxid::ZERO)).is_empty());
+    }
+}

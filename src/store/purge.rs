@@ -1,0 +1,188 @@
+//! Removing files that no start needs any more.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::Disk;
+use super::names::{self, Folders, Named, Packing};
+use super::snapshot;
+use crate::model::Zxid;
+
+/// The fewest snapshots that may be kept (D-53).
+pub const KEEP_MIN: usize = 3;
+
+/// Why files could not be removed.
+#[derive(Debug, thiserror::Error)]
+pub enum PurgeError {
+    #[error("keep {keep} snapshots: at least {KEEP_MIN}")]
+    TooFew { keep: usize },
+    #[error("list folder {}", path.display())]
+    List { path: PathBuf, source: io::Error },
+    #[error("remove {}", path.display())]
+    Remove { path: PathBuf, source: io::Error },
+}
+
+/// Names to remove, in the order in which to do it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Plan {
+    pub snapshots: Vec<String>,
+    pub logs: Vec<String>,
+}
+
+/// Chooses what goes: snapshots older than the oldest one kept, and logs that end before it.
+///
+/// * `snapshots`: oldest first, whole or not. `logs`: oldest first.
+/// * `whole`: tells whole snapshots; asked newest first, for as few as are needed.
+/// * `keep`: number of whole snapshots to keep.
+///
+/// Of the logs named at or before the oldest kept snapshot the newest stays: it may hold txns behind it. With fewer
+/// whole snapshots than `keep` the oldest of them is the oldest kept, and with none nothing goes.
+///
+/// Source: `PurgeTxnLog.purgeOlderSnapshots`, ZooKeeper 3.9.
+pub fn plan(
+    snapshots: &[Named],
+    logs: &[Named],
+    keep: usize,
+    whole: impl FnMut(&&Named) -> bool,
+) -> Plan {
+    let kept = snapshots.iter().rev().filter(whole).take(keep).last();
+    let Some(kept) = kept else { return Plan::default() };
+    let names = |files: &[Named]| files.iter().map(|file| file.name.clone()).collect();
+    let older = snapshots.partition_point(|file| file.zxid < kept.zxid);
+    let started = logs.partition_point(|log| log.zxid <= kept.zxid);
+    // Java goes by zxid, so files of one zxid stay together.
+    let newest = started.checked_sub(1).map(|last| logs[last].zxid);
+    let ended = logs.partition_point(|log| Some(log.zxid) < newest);
+    Plan { snapshots: names(&snapshots[..older]), logs: names(&logs[..ended]) }
+}
+
+/// Does it; returns the files removed.
+///
+/// Not for a disk that latches: a file that cannot be removed is no reason to stop a server.
+///
+/// # Errors
+/// [`PurgeError`]. Snapshots go before logs, and oldest first, so what is left is whole after any error or crash.
+pub fn purge<D: Disk>(
+    disk: &D,
+    folders: &Folders,
+    keep: usize,
+) -> Result<Vec<PathBuf>, PurgeError> {
+    if keep < KEEP_MIN {
+        return Err(PurgeError::TooFew { keep });
+    }
+    let list = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PurgeError::List { path, source }
+    };
+    let snapshots = names::snapshots(disk, &folders.snapshots).map_err(list(&folders.snapshots))?;
+    let logs = names::logs(disk, &folders.logs).map_err(list(&folders.logs))?;
+    let plan = plan(&snapshots, &logs, keep, |file| {
+        let path = folders.snapshots.join(&file.name);
+        snapshot::looks_whole(disk, &path, Packing::of(&file.name)).unwrap_or(false)
+    });
+    let mut removed = remove(disk, &folders.snapshots, plan.snapshots)?;
+    removed.extend(remove(disk, &folders.logs, plan.logs)?);
+    Ok(removed)
+}
+
+/// Removes snapshots named later than `zxid`, durably.
+///
+/// A server that truncates its log must do this first: a snapshot taken of txns that the ensemble then dropped would
+/// bring them back at the next start (ZOOKEEPER-1549).
+///
+/// # Errors
+/// [`PurgeError`].
+pub fn remove_snapshots_after<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    zxid: Zxid,
+) -> Result<Vec<PathBuf>, PurgeError> {
+    let files = names::snapshots(disk, dir)
+        .map_err(|source| PurgeError::List { path: dir.to_owned(), source })?;
+    let later = files.partition_point(|file| file.zxid <= zxid);
+    remove(disk, dir, files[later..].iter().map(|file| file.name.clone()).collect())
+}
+
+fn remove<D: Disk>(disk: &D, dir: &Path, names: Vec<String>) -> Result<Vec<PathBuf>, PurgeError> {
+    let paths: Vec<PathBuf> = names.into_iter().map(|name| dir.join(name)).collect();
+    for path in &paths {
+        let error = |source| PurgeError::Remove { path: path.clone(), source };
+        disk.remove(path).map_err(error)?;
+        disk.sync_dir(dir).map_err(error)?;
+        tracing::info!(path = %path.display(), "removed");
+    }
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sim_disk::SimDisk;
+
+    fn named(zxids: &[i64], prefix: &str) -> Vec<Named> {
+        let name =
+            |&raw| Named { zxid: Zxid::from_wire(raw).unwrap(), name: format!("{prefix}{raw}") };
+        zxids.iter().map(name).collect()
+    }
+
+    // rows: D-53
+    #[test]
+    fn what_goes() {
+        let check = |snapshots: &[i64], broken: &[i64], logs: &[i64], gone: (&[&str], &[&str])| {
+            let whole = |file: &&Named| !broken.contains(&file.zxid.to_wire());
+            let plan = plan(&named(snapshots, "s"), &named(logs, "l"), 3, whole);
+            assert_eq!(
+                (&plan.snapshots[..], &plan.logs[..]),
+                (&gone.0.map_str()[..], &gone.1.map_str()[..])
+            );
+        };
+        check(&[0, 10, 20, 30, 40], &[], &[1, 11, 21, 31], (&["s0", "s10"], &["l1"]));
+        check(&[0, 10, 20, 30, 40], &[30], &[1, 11, 21, 31], (&["s0"], &[]));
+        check(&[0, 10, 20, 30], &[], &[1, 10, 11], (&["s0"], &["l1"]));
+        check(&[0, 10, 20, 30], &[], &[11, 12], (&["s0"], &[]));
+        check(&[10, 20], &[], &[1, 5, 11], (&[], &["l1"]));
+        check(&[10, 20], &[10, 20], &[1, 5], (&[], &[]));
+        check(&[], &[], &[1, 5], (&[], &[]));
+    }
+
+    trait MapStr {
+        fn map_str(&self) -> Vec<String>;
+    }
+
+    impl MapStr for &[&str] {
+        fn map_str(&self) -> Vec<String> {
+            self.iter().map(|&name| name.to_owned()).collect()
+        }
+    }
+
+    // rows: D-53
+    #[test]
+    fn files_are_gone_for_good() {
+        let disk = SimDisk::new();
+        let folders = Folders::new(Path::new("/data"), Path::new("/data"));
+        let put = |name: &str, bytes: &[u8]| {
+            let file = disk.create(&folders.logs.join(name)).unwrap();
+            disk.write_at(&file, 0, bytes).unwrap();
+        };
+        for name in ["snapshot.0", "snapshot.5", "snapshot.8", "snapshot.9"] {
+            put(name, b"ZKSN......\0\0\0\x01/");
+        }
+        ["log.1", "log.4", "log.6", "currentEpoch", "snapshot.bak"]
+            .into_iter()
+            .for_each(|name| put(name, b"."));
+        assert!(matches!(purge(&disk, &folders, 2), Err(PurgeError::TooFew { keep: 2 })));
+        assert_eq!(purge(&disk, &folders, 3).unwrap().len(), 2);
+        let left = [
+            "currentEpoch",
+            "log.4",
+            "log.6",
+            "snapshot.5",
+            "snapshot.8",
+            "snapshot.9",
+            "snapshot.bak",
+        ];
+        assert_eq!(disk.image().crash(0).list(&folders.logs).unwrap(), left);
+        remove_snapshots_after(&disk, &folders.snapshots, Zxid::from_wire(5).unwrap()).unwrap();
+        assert!(!disk.list(&folders.logs).unwrap().contains(&"snapshot.8".to_owned()));
+    }
+}

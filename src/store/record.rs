@@ -1,0 +1,412 @@
+//! One log file's bytes: header, records, padding.
+//!
+//! ```text
+//! header   i32 "ZKLG"   i32 version 2   i64 dbid 0
+//! record   i64 Adler-32 of the entry   i32 length   entry   byte 0x42
+//! padding  zeros
+//! ```
+//!
+//! Source: `FileTxnLog`, `Util.readTxnBytes`, ZooKeeper 3.9 (D-40, D-41, D-45, D-46).
+
+use std::io;
+
+use byteorder::{BE, ByteOrder};
+
+/// "ZKLG".
+pub const LOG_MAGIC: i32 = 0x5a4b_4c47;
+pub const LOG_VERSION: i32 = 2;
+/// Bytes before the first record.
+pub const HEADER_LEN: u64 = 16;
+/// Bytes of checksum and length before an entry.
+const HEAD_LEN: usize = 12;
+const END_MARK: u8 = 0x42;
+/// How much is read at once: large enough to stream, small beside a server's memory.
+const CHUNK: usize = 1 << 20;
+
+/// The head of a new log file.
+pub fn header() -> [u8; HEADER_LEN as usize] {
+    let mut bytes = [0; HEADER_LEN as usize];
+    BE::write_i32(&mut bytes[..4], LOG_MAGIC);
+    BE::write_i32(&mut bytes[4..8], LOG_VERSION);
+    bytes
+}
+
+/// Appends one record to `to`.
+///
+/// # Panics
+/// When the entry is empty, which readers take for the end of data, or above 2 GiB: a bug of the caller.
+pub fn put_record(entry: &[u8], to: &mut Vec<u8>) {
+    let len = i32::try_from(entry.len()).expect("an entry fits its length field");
+    assert!(len != 0, "an empty entry would end the log");
+    to.reserve(HEAD_LEN + entry.len() + 1);
+    to.extend_from_slice(&i64::from(adler32(entry)).to_be_bytes());
+    to.extend_from_slice(&len.to_be_bytes());
+    to.extend_from_slice(entry);
+    to.push(END_MARK);
+}
+
+/// Bytes that an entry of `len` bytes takes in a file.
+pub const fn record_len(len: usize) -> u64 {
+    (HEAD_LEN + len + 1) as u64
+}
+
+pub fn adler32(bytes: &[u8]) -> u32 {
+    simd_adler32::adler32(&bytes)
+}
+
+/// The zxid in an entry's TxnHeader (D-42), as it stands there; `None` when the entry is too short to have one.
+pub fn entry_zxid(entry: &[u8]) -> Option<i64> {
+    // clientId i64, cxid i32, then the zxid.
+    entry.get(12..20).map(BE::read_i64)
+}
+
+/// Bytes that can be read at any place: a file, or a slice in tests and fuzzing.
+pub trait Source {
+    /// Length in bytes; fixed while it is read.
+    fn len(&self) -> u64;
+    /// Bytes from offset `at`; 0 only at the end.
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<usize>;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Source for &[u8] {
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let len = rest.len().min(into.len());
+        into[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+}
+
+/// What a log file begins with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Head {
+    /// A header, dbid and version as Java leaves them: unchecked.
+    Good,
+    /// Fewer bytes than a header, or nothing but zeros: made, then lost before the header was durable.
+    Unwritten,
+    /// Another magic number, or zeros where a header should be with data behind.
+    Bad { magic: i32 },
+}
+
+/// Why the records of a file end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StopKind {
+    /// The file ends, or zeros begin, where a record would.
+    Clean,
+    /// The record asks for more bytes than the file has.
+    Truncated { len: i32 },
+    /// The byte behind the entry is not 0x42.
+    NoEndMark { len: i32 },
+    /// A negative length.
+    Length { len: i32 },
+    /// The entry is not what the checksum was taken over.
+    Checksum { len: i32, stored: i64, actual: u32 },
+}
+
+/// Where and why the records of a file end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stop {
+    /// Offset of the first byte that is in no whole record.
+    pub at: u64,
+    pub kind: StopKind,
+}
+
+/// One look at the next record.
+#[derive(Debug)]
+pub enum Step<'a> {
+    Record { at: u64, entry: &'a [u8] },
+    Stop(Stop),
+}
+
+/// Reads the records of one file, front to back, in chunks of 1 MiB.
+///
+/// Memory: one chunk, or one record when that is larger, and never more than the file has bytes. A record has no
+/// other limit: what a server has written it must be able to load.
+pub struct Records<S> {
+    source: S,
+    /// Bytes read and not yet given out are `buffer[start..]`; they are the file's from `at` on.
+    buffer: Vec<u8>,
+    start: usize,
+    at: u64,
+}
+
+impl<S: Source> Records<S> {
+    pub fn new(source: S) -> Self {
+        Self { source, buffer: Vec::new(), start: 0, at: 0 }
+    }
+
+    /// Offset behind the last record given out.
+    pub const fn at(&self) -> u64 {
+        self.at
+    }
+
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Reads the header; to be called once, first.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn head(&mut self) -> io::Result<Head> {
+        if !self.fill(HEADER_LEN)? {
+            return Ok(Head::Unwritten);
+        }
+        let magic = BE::read_i32(&self.buffer[self.start..]);
+        if magic != LOG_MAGIC {
+            return Ok(if self.rest_is_zero()? { Head::Unwritten } else { Head::Bad { magic } });
+        }
+        self.advance(HEADER_LEN as usize);
+        Ok(Head::Good)
+    }
+
+    /// The next record, or where and why there is none; asked again, a stop is given again.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn step(&mut self) -> io::Result<Step<'_>> {
+        let at = self.at;
+        let stop = |kind| Ok(Step::Stop(Stop { at, kind }));
+        if !self.fill(HEAD_LEN as u64)? {
+            // Fewer bytes than a record's head: the end of a file without padding, or of a torn one.
+            return stop(StopKind::Clean);
+        }
+        let head = &self.buffer[self.start..];
+        let (stored, len) = (BE::read_i64(head), BE::read_i32(&head[8..]));
+        let entry_len = match usize::try_from(len) {
+            Err(_) => return stop(StopKind::Length { len }),
+            Ok(0) => return stop(StopKind::Clean),
+            Ok(entry_len) => entry_len,
+        };
+        if !self.fill(record_len(entry_len))? {
+            return stop(StopKind::Truncated { len });
+        }
+        let record = &self.buffer[self.start..][..record_len(entry_len) as usize];
+        if record.last() != Some(&END_MARK) {
+            return stop(StopKind::NoEndMark { len });
+        }
+        let actual = adler32(&record[HEAD_LEN..HEAD_LEN + entry_len]);
+        if stored != i64::from(actual) {
+            return stop(StopKind::Checksum { len, stored, actual });
+        }
+        let from = self.start + HEAD_LEN;
+        self.advance(record_len(entry_len) as usize);
+        Ok(Step::Record { at, entry: &self.buffer[from..from + entry_len] })
+    }
+
+    /// True when some sector of 512 bytes holds only zeros where the record at the current place runs through it.
+    ///
+    /// A lost write leaves this in a file that was zeros before: all of our own files, ahead of their head. Rot does
+    /// not. The record must have been stepped on, which leaves its bytes in the buffer.
+    pub fn has_zero_sector(&self, len: i32) -> bool {
+        const SECTOR: u64 = 512;
+        let end = self.at + record_len(usize::try_from(len).unwrap_or(0));
+        // The checksum's upper half is always zero and says nothing.
+        let mut from = self.at + 4;
+        while from < end {
+            let to = ((from / SECTOR + 1) * SECTOR).min(end);
+            let place = self.start + (from - self.at) as usize;
+            let bytes = self.buffer.get(place..place + (to - from) as usize);
+            if bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) {
+                return true;
+            }
+            from = to;
+        }
+        false
+    }
+
+    /// Looks for whole records anywhere behind the current place; offset behind the last one found.
+    ///
+    /// Byte by byte, since after damage no boundary is known. A false find needs an Adler-32 and five more bytes to
+    /// agree by chance.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn last_whole_record_behind(mut self) -> io::Result<Option<u64>> {
+        let mut found = None;
+        if self.fill(1)? {
+            self.advance(1);
+        }
+        while self.fill(HEAD_LEN as u64)? {
+            let head = &self.buffer[self.start..];
+            // The checksum is 32 bits in a field of 64, the length is positive: this rejects nearly all places.
+            let may_be_head = head[..4] == [0; 4] && head[8] & 0x80 == 0 && head[8..12] != [0; 4];
+            if may_be_head && let Step::Record { .. } = self.step()? {
+                found = Some(self.at);
+            } else {
+                self.advance(1);
+            }
+        }
+        Ok(found)
+    }
+
+    /// True when nothing but zeros is left.
+    fn rest_is_zero(&mut self) -> io::Result<bool> {
+        let mut at = self.at;
+        let mut chunk = vec![0; CHUNK.min(self.source.len() as usize)];
+        loop {
+            match self.source.read_at(at, &mut chunk)? {
+                0 => return Ok(true),
+                read if chunk[..read].iter().any(|&byte| byte != 0) => return Ok(false),
+                read => at += read as u64,
+            }
+        }
+    }
+
+    fn advance(&mut self, len: usize) {
+        self.start += len;
+        self.at += len as u64;
+    }
+
+    /// Makes `len` bytes from the current place present; false when the file has fewer.
+    fn fill(&mut self, len: u64) -> io::Result<bool> {
+        if len <= (self.buffer.len() - self.start) as u64 {
+            return Ok(true);
+        }
+        if self.source.len() < self.at.saturating_add(len) {
+            return Ok(false);
+        }
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        while (self.buffer.len() as u64) < len {
+            // Grows with what was read, not with what the length field says.
+            let held = self.buffer.len();
+            let left = self.source.len() - (self.at + held as u64);
+            self.buffer.resize(held + left.min(CHUNK as u64) as usize, 0);
+            let read = self.source.read_at(self.at + held as u64, &mut self.buffer[held..])?;
+            self.buffer.truncate(held + read);
+            if read == 0 {
+                return Ok(false); // Cut by another process meanwhile.
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(entries: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = header().to_vec();
+        entries.iter().for_each(|entry| put_record(entry, &mut bytes));
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Stop) {
+        let mut records = Records::new(bytes);
+        assert_eq!(records.head().unwrap(), Head::Good);
+        let mut entries = Vec::new();
+        loop {
+            match records.step().unwrap() {
+                Step::Record { entry, .. } => entries.push(entry.to_vec()),
+                Step::Stop(stop) => return (entries, stop),
+            }
+        }
+    }
+
+    // rows: D-40 D-41
+    #[test]
+    fn bytes_of_a_file() {
+        let bytes = file(&[b"abc"]);
+        assert_eq!(&bytes[..16], b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0");
+        // Adler-32 of "abc" is 0x024d0127.
+        assert_eq!(&bytes[16..], b"\0\0\0\0\x02\x4d\x01\x27\0\0\0\x03abc\x42");
+    }
+
+    // rows: D-45 D-46 G-12
+    #[test]
+    fn how_files_end() {
+        let whole = file(&[b"one", b"two"]);
+        let (at, second) = (whole.len() as u64, 16 + record_len(3));
+        let ends = |bytes: &[u8], at, kind| assert_eq!(read(bytes).1, Stop { at, kind });
+        ends(&whole, at, StopKind::Clean);
+        ends(&[&whole[..], &[0; 100]].concat(), at, StopKind::Clean);
+        ends(&[&whole[..], &[0; 11]].concat(), at, StopKind::Clean);
+        ends(&whole[..whole.len() - 1], second, StopKind::Truncated { len: 3 });
+        let mut damaged = whole.clone();
+        *damaged.last_mut().unwrap() = 0;
+        ends(&damaged, second, StopKind::NoEndMark { len: 3 });
+        let mut damaged = whole.clone();
+        damaged[second as usize + 12] ^= 1;
+        assert!(matches!(read(&damaged).1.kind, StopKind::Checksum { len: 3, .. }));
+        let mut damaged = whole;
+        damaged[second as usize + 8] = 0xff;
+        assert!(matches!(read(&damaged).1.kind, StopKind::Length { .. }));
+    }
+
+    // rows: D-47
+    #[test]
+    fn heads() {
+        let head = |bytes: &[u8]| Records::new(bytes).head().unwrap();
+        assert_eq!(head(b""), Head::Unwritten);
+        assert_eq!(head(&header()[..15]), Head::Unwritten);
+        assert_eq!(head(&[0; 3 << 20]), Head::Unwritten);
+        assert_eq!(head(b"ZKSN\0\0\0\x02\0\0\0\0\0\0\0\0"), Head::Bad { magic: 0x5a4b_534e });
+        let mut late = vec![0; 2 << 20];
+        late.push(1);
+        assert_eq!(head(&late), Head::Bad { magic: 0 });
+    }
+
+    #[test]
+    fn records_across_chunks_and_larger_than_one() {
+        let large = vec![7; 3 * CHUNK + 5];
+        let mut small = vec![vec![1; 1000]; 3000];
+        small.push(large);
+        small.push(vec![2]);
+        let entries: Vec<&[u8]> = small.iter().map(Vec::as_slice).collect();
+        let (found, stop) = read(&file(&entries));
+        assert_eq!(found, small);
+        assert_eq!(stop.kind, StopKind::Clean);
+    }
+
+    #[test]
+    fn a_length_without_bytes_allocates_nothing() {
+        let mut bytes = file(&[]);
+        bytes.extend_from_slice(b"\0\0\0\0\0\0\0\x01\x7f\xff\xff\xff");
+        let mut records = Records::new(&bytes[..]);
+        records.head().unwrap();
+        let step = records.step().unwrap();
+        assert!(matches!(step, Step::Stop(Stop { kind: StopKind::Truncated { .. }, .. })));
+        assert!(records.buffer.capacity() < 1000);
+    }
+
+    #[test]
+    fn whole_records_are_found_behind_damage() {
+        let mut bytes = file(&[b"first", b"second", b"third"]);
+        let end = bytes.len() as u64;
+        bytes[16 + 9] = 0x7f;
+        bytes.extend_from_slice(&[0; 5000]);
+        let mut records = Records::new(&bytes[..]);
+        records.head().unwrap();
+        assert_eq!(records.last_whole_record_behind().unwrap(), Some(end));
+    }
+
+    #[test]
+    fn zero_sector_tells_a_lost_write_from_rot() {
+        let entry = vec![9; 3000];
+        let mut bytes = file(&[&entry]);
+        let lost = |bytes: &[u8]| {
+            let mut records = Records::new(bytes);
+            records.head().unwrap();
+            let Step::Stop(Stop { kind: StopKind::Checksum { len, .. }, .. }) =
+                records.step().unwrap()
+            else {
+                panic!("damage not seen");
+            };
+            records.has_zero_sector(len)
+        };
+        bytes[1000] ^= 1;
+        assert!(!lost(&bytes));
+        bytes[1024..1536].fill(0);
+        assert!(lost(&bytes));
+    }
+}

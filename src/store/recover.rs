@@ -1,0 +1,522 @@
+//! Starting from what is on disk: newest whole snapshot, then the log behind it.
+//!
+//! What to do is chosen by the tables in [`super::decide`]; this file finds the facts and does what they say.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::decide::{self, SnapshotFact, Start, StartFacts};
+use super::disk::{self, Disk, Reading};
+use super::names::{self, Folders, Named, Packing};
+use super::scan::{self, ScanError};
+use super::snapshot::{self, Trailers};
+use super::snapshot_read::{Progress, ReadError, SnapshotReader};
+use crate::model::Zxid;
+
+/// Snapshots tried before giving up (D-31).
+const TRIES_MAX: usize = 100;
+
+/// The state that is restored; the tree implements it.
+pub trait Restore {
+    type Error: Error + Send + Sync + 'static;
+
+    /// Back to the state of an empty database. Called first, and after a snapshot that could not be loaded.
+    fn reset(&mut self);
+    /// Takes whole items off the front of a snapshot's body: see [`Progress`].
+    fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Self::Error>;
+    /// The body is complete and its seal right. `zxid`: from the file's name, where replay goes on from (D-31).
+    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), Self::Error>;
+    /// Applies one logged txn. `zxid`: as it stands in the entry; it may repeat or go back (D-48).
+    fn replay(&mut self, zxid: i64, entry: &[u8]) -> Result<(), Self::Error>;
+}
+
+/// Settings of a start.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RecoverOptions {
+    /// `zookeeper.snapshot.trust.empty`, default false.
+    pub trust_empty: bool,
+    /// `zookeeper.db.autocreate`, default true.
+    pub autocreate: bool,
+}
+
+impl Default for RecoverOptions {
+    fn default() -> Self {
+        Self { trust_empty: false, autocreate: true }
+    }
+}
+
+/// Why a server cannot start on what is on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError<E: Error + 'static> {
+    #[error("make folder {}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("{what} {} lies in the folder of the other kind; check dataDir and dataLogDir", path.display())]
+    Misplaced { what: &'static str, path: PathBuf },
+    #[error("list snapshot folder {}", path.display())]
+    List { path: PathBuf, source: io::Error },
+    #[error("remove leftover {}", path.display())]
+    Remove { path: PathBuf, source: io::Error },
+    #[error("load snapshot {}: {packing:?} packing is not supported", path.display())]
+    Packed { path: PathBuf, packing: Packing },
+    #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
+    AllSnapshotsBad { dir: PathBuf, tried: usize },
+    #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
+    NoSnapshot { dir: PathBuf },
+    #[error(transparent)]
+    Log(#[from] ScanError<E>),
+    #[error("mend log in {}", dir.display())]
+    Repair { dir: PathBuf, source: io::Error },
+}
+
+/// A file that was not used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Skipped {
+    pub path: PathBuf,
+    pub why: SkipReason,
+}
+
+/// Why a file was not used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum SkipReason {
+    /// A snapshot whose end is missing (D-30).
+    NotWhole,
+    /// A snapshot that could not be loaded; the reason in words.
+    Bad(String),
+    /// A log file without a header; removed.
+    Unwritten,
+    /// The end of a log file, from this offset on, was a torn flush; cut off.
+    Torn(u64),
+}
+
+/// What a start found and did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recovered {
+    pub start: Start,
+    /// Zxid in the name and bytes of the snapshot that was loaded.
+    pub snapshot: Option<(Zxid, u64)>,
+    pub trailers: Trailers,
+    pub txns: u64,
+    /// Bytes of records in the log files read.
+    pub log_bytes: u64,
+    /// Zxid of the restored state; `None` stands for -1: [`Start::Unsure`].
+    pub last: Option<Zxid>,
+    pub skipped: Vec<Skipped>,
+    pub snapshot_took: Duration,
+    pub replay_took: Duration,
+    /// The file `initialize` is still there: with [`Start::Empty`] it stays until the caller has written
+    /// `snapshot.0`, then [`consume_initialize`].
+    pub initialize: bool,
+}
+
+/// Makes the folders and checks that neither kind of file lies in the other's (D-13).
+///
+/// # Errors
+/// [`RecoverError::Folder`], [`RecoverError::Misplaced`].
+pub fn prepare_folders<D: Disk>(
+    disk: &D,
+    folders: &Folders,
+) -> Result<(), RecoverError<Infallible>> {
+    for path in [&folders.snapshots, &folders.logs] {
+        disk.create_dir(path)
+            .map_err(|source| RecoverError::Folder { path: path.clone(), source })?;
+    }
+    if folders.snapshots == folders.logs {
+        return Ok(());
+    }
+    for (dir, prefix, what) in
+        [(&folders.logs, "snapshot.", "snapshot"), (&folders.snapshots, "log.", "log file")]
+    {
+        let names =
+            disk.list(dir).map_err(|source| RecoverError::List { path: dir.clone(), source })?;
+        if let Some(name) = names.iter().find(|name| name.starts_with(prefix)) {
+            return Err(RecoverError::Misplaced { what, path: dir.join(name) });
+        }
+    }
+    Ok(())
+}
+
+/// Removes the file `initialize` (D-02); true when there was one.
+///
+/// # Errors
+/// Those of the disk.
+pub fn consume_initialize<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
+    disk::remove_if_there(disk, &initialize_path(folders))
+}
+
+fn initialize_path(folders: &Folders) -> PathBuf {
+    folders.logs.with_file_name("initialize")
+}
+
+/// Restores the newest state that the disk holds, and mends what a crash left.
+///
+/// * `clock`: any monotonic time; only differences are used, for [`Recovered`]'s two durations.
+///
+/// Streams: memory is a few MiB beside the state itself. Every acknowledged txn is restored or this fails.
+///
+/// # Errors
+/// [`RecoverError`]; the state is to be thrown away then. Nothing on disk has been changed but leftovers of an
+/// unfinished snapshot.
+///
+/// Source: `FileTxnSnapLog.restore`, `FileSnap.deserialize`, ZooKeeper 3.9.
+pub fn recover<D: Disk, R: Restore>(
+    disk: &D,
+    folders: &Folders,
+    options: RecoverOptions,
+    state: &mut R,
+    mut clock: impl FnMut() -> Duration,
+) -> Result<Recovered, RecoverError<R::Error>> {
+    remove_leftovers(disk, &folders.snapshots)?;
+    state.reset();
+    let mut skipped = Vec::new();
+    let begun = clock();
+    let (fact, loaded, tried) = load_newest(disk, &folders.snapshots, state, &mut skipped)?;
+    let loaded_at = clock();
+    let initialize = disk.open(&initialize_path(folders)).is_ok();
+    let facts = StartFacts {
+        snapshot: fact,
+        has_txns: loaded.is_none() && has_txns(disk, &folders.logs)?,
+        trust_empty: options.trust_empty,
+        autocreate: options.autocreate,
+        initialize,
+    };
+    let start = decide::start(facts);
+    match start {
+        Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => {}
+        Start::RefuseNoSnapshot => {
+            return Err(RecoverError::NoSnapshot { dir: folders.snapshots.clone() });
+        }
+        Start::RefuseBadSnapshots => {
+            return Err(RecoverError::AllSnapshotsBad { dir: folders.snapshots.clone(), tried });
+        }
+    }
+    let after = loaded.as_ref().map(|loaded| loaded.zxid);
+    let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry| {
+        state.replay(zxid, entry).map(ControlFlow::Continue)
+    })?;
+    let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
+    scan::repair(disk, &folders.logs, &scanned).map_err(repair)?;
+    if initialize && start != Start::Empty {
+        consume_initialize(disk, folders).map_err(repair)?;
+    }
+    let unwritten =
+        scanned.unwritten.into_iter().map(|path| Skipped { path, why: SkipReason::Unwritten });
+    skipped.extend(unwritten);
+    let torn = scanned.torn.map(|torn| Skipped { path: torn.path, why: SkipReason::Torn(torn.at) });
+    skipped.extend(torn);
+    let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
+    Ok(Recovered {
+        start,
+        snapshot: loaded.as_ref().map(|loaded| (loaded.zxid, loaded.bytes)),
+        trailers: loaded.as_ref().map(|loaded| loaded.trailers).unwrap_or_default(),
+        txns: scanned.records,
+        log_bytes: scanned.bytes,
+        last: after.max(scanned.highest).max(floor),
+        skipped,
+        snapshot_took: loaded_at.saturating_sub(begun),
+        replay_took: clock().saturating_sub(loaded_at),
+        initialize: initialize && start == Start::Empty,
+    })
+}
+
+/// Removes snapshots that were never finished.
+fn remove_leftovers<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<(), RecoverError<E>> {
+    let names =
+        disk.list(dir).map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
+    for name in names.into_iter().filter(|name| names::is_snapshot_temporary(name)) {
+        let path = dir.join(name);
+        tracing::info!(path = %path.display(), "remove unfinished snapshot");
+        disk.remove(&path).map_err(|source| RecoverError::Remove { path, source })?;
+    }
+    Ok(())
+}
+
+struct Loaded {
+    zxid: Zxid,
+    bytes: u64,
+    trailers: Trailers,
+}
+
+/// Loads the newest snapshot that can be loaded; also says how many were tried.
+fn load_newest<D: Disk, R: Restore>(
+    disk: &D,
+    dir: &Path,
+    state: &mut R,
+    skipped: &mut Vec<Skipped>,
+) -> Result<(SnapshotFact, Option<Loaded>, usize), RecoverError<R::Error>> {
+    let files = names::snapshots(disk, dir)
+        .map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
+    let mut tried = 0;
+    for file in files.iter().rev() {
+        if tried == TRIES_MAX {
+            break;
+        }
+        let path = dir.join(&file.name);
+        let packing = Packing::of(&file.name);
+        match snapshot::looks_whole(disk, &path, packing) {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!(path = %path.display(), "pass over snapshot without an end");
+                skipped.push(Skipped { path, why: SkipReason::NotWhole });
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "pass over unreadable snapshot");
+                skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
+                continue;
+            }
+        }
+        if packing != Packing::Plain {
+            return Err(RecoverError::Packed { path, packing });
+        }
+        tried += 1;
+        match load(disk, &path, file, state) {
+            Ok(loaded) => return Ok((SnapshotFact::Loaded, Some(loaded), tried)),
+            Err(error) => {
+                let why = chain(&error);
+                tracing::warn!(path = %path.display(), why, "pass over damaged snapshot, an older one is tried");
+                skipped.push(Skipped { path, why: SkipReason::Bad(why) });
+                state.reset();
+            }
+        }
+    }
+    let fact = if tried == 0 { SnapshotFact::None } else { SnapshotFact::AllBad };
+    Ok((fact, None, tried))
+}
+
+fn load<D: Disk, R: Restore>(
+    disk: &D,
+    path: &Path,
+    file: &Named,
+    state: &mut R,
+) -> Result<Loaded, ReadError<R::Error>> {
+    let io = |source| ReadError::Io { at: 0, source };
+    let reading = Reading::open(disk, path).map_err(io)?;
+    let bytes = reading.len().map_err(io)?;
+    let trailers = SnapshotReader::new(reading).read(|bytes| state.snapshot_bytes(bytes))?;
+    let done = state.snapshot_done(file.zxid, trailers);
+    done.map_err(|source| ReadError::Body { at: bytes, source })?;
+    Ok(Loaded { zxid: file.zxid, bytes, trailers })
+}
+
+/// True when the log holds at least one whole record.
+fn has_txns<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<bool, RecoverError<E>> {
+    let scanned = scan::scan(disk, dir, None, |_, _| Ok(ControlFlow::Break(())))?;
+    Ok(scanned.stopped)
+}
+
+/// An error and all its sources on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::record;
+    use crate::store::sim_disk::SimDisk;
+    use crate::store::snapshot::SnapshotWriter;
+
+    /// A state that is the zxids it was given; its snapshot is one of them per 8 bytes, ended by -1.
+    #[derive(Debug, Default, PartialEq)]
+    struct State(Vec<i64>);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("zxid 666")]
+    struct Refused;
+
+    impl Restore for State {
+        type Error = Refused;
+        fn reset(&mut self) {
+            self.0.clear();
+        }
+        fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Refused> {
+            let (mut consumed, mut finished) = (0, false);
+            for chunk in bytes.chunks_exact(8) {
+                consumed += 8;
+                match i64::from_be_bytes(chunk.try_into().unwrap()) {
+                    -1 => {
+                        finished = true;
+                        break;
+                    }
+                    666 => return Err(Refused),
+                    zxid => self.0.push(zxid),
+                }
+            }
+            Ok(Progress { consumed, finished })
+        }
+        fn snapshot_done(&mut self, _: Zxid, _: Trailers) -> Result<(), Refused> {
+            Ok(())
+        }
+        fn replay(&mut self, zxid: i64, _: &[u8]) -> Result<(), Refused> {
+            if zxid == 666 {
+                return Err(Refused);
+            }
+            self.0.push(zxid);
+            Ok(())
+        }
+    }
+
+    fn folders() -> Folders {
+        Folders::new(Path::new("/data"), Path::new("/log"))
+    }
+
+    fn put_snapshot(disk: &SimDisk, zxid: i64, zxids: &[i64]) {
+        let dir = folders().snapshots;
+        let mut writer =
+            SnapshotWriter::create(disk, &dir, Zxid::from_wire(zxid).unwrap()).unwrap();
+        zxids.iter().chain([&-1]).for_each(|zxid| writer.body(&zxid.to_be_bytes()).unwrap());
+        writer.finish(Trailers { digest: None, zxid: Some(zxid) }).unwrap();
+    }
+
+    fn put_log(disk: &SimDisk, name: &str, zxids: &[i64]) {
+        let mut bytes = record::header().to_vec();
+        for zxid in zxids {
+            let mut entry = vec![0; 40];
+            entry[12..20].copy_from_slice(&zxid.to_be_bytes());
+            record::put_record(&entry, &mut bytes);
+        }
+        put(disk, folders().logs.join(name), &bytes);
+    }
+
+    fn put(disk: &SimDisk, path: PathBuf, bytes: &[u8]) {
+        let file = disk.create(&path).unwrap();
+        disk.write_at(&file, 0, bytes).unwrap();
+    }
+
+    fn run(
+        disk: &SimDisk,
+        options: RecoverOptions,
+    ) -> Result<(Vec<i64>, Recovered), RecoverError<Refused>> {
+        let mut state = State(vec![99]);
+        let mut now = 0;
+        let recovered = recover(disk, &folders(), options, &mut state, || {
+            now += 1;
+            Duration::from_millis(now * now)
+        })?;
+        Ok((state.0, recovered))
+    }
+
+    fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
+        run(disk, RecoverOptions::default()).unwrap()
+    }
+
+    // rows: D-31 D-48
+    #[test]
+    fn newest_snapshot_then_the_log_behind_it() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 3, &[1, 2, 3]);
+        put_snapshot(&disk, 5, &[1, 2, 3, 4, 5]);
+        put_log(&disk, "log.1", &[1, 2, 3, 4]);
+        put_log(&disk, "log.5", &[5, 6, 7]);
+        let (zxids, recovered) = default(&disk);
+        assert_eq!(zxids, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!((recovered.start, recovered.txns), (Start::Replay, 2));
+        assert_eq!((recovered.last, recovered.trailers.zxid), (Zxid::from_wire(7), Some(5)));
+        assert_eq!(
+            (recovered.snapshot_took.as_millis(), recovered.replay_took.as_millis()),
+            (3, 5)
+        );
+    }
+
+    // rows: D-30 D-31
+    #[test]
+    fn damaged_snapshots_fall_back_to_older_ones() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_snapshot(&disk, 4, &[1, 2, 3, 4]);
+        put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+        put(&disk, folders().snapshots.join("snapshot.6"), b"ZKSN");
+        put(&disk, folders().snapshots.join(".snapshot.7.tmp"), b"ZKSN");
+        let file = disk.open(&folders().snapshots.join("snapshot.4")).unwrap();
+        disk.write_at(&file, 23, &[7]).unwrap();
+        put_log(&disk, "log.1", &[1, 2, 3, 4, 5, 6]);
+        let (zxids, recovered) = default(&disk);
+        assert_eq!(zxids, [1, 2, 3, 4, 5, 6]);
+        let why: Vec<&SkipReason> = recovered.skipped.iter().map(|skipped| &skipped.why).collect();
+        assert_eq!(
+            why[..2],
+            [&SkipReason::NotWhole, &SkipReason::Bad("decode snapshot behind 16: zxid 666".into())]
+        );
+        assert!(matches!(why[2], SkipReason::Bad(why) if why.starts_with("seal at 56")), "{why:?}");
+        assert!(!disk.list(&folders().snapshots).unwrap().contains(&".snapshot.7.tmp".to_owned()));
+        disk.remove(&folders().snapshots.join("snapshot.2")).unwrap();
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(matches!(error, RecoverError::AllSnapshotsBad { tried: 2, .. }), "{error}");
+    }
+
+    // rows: D-60 D-61 D-02
+    #[test]
+    fn without_a_snapshot() {
+        let disk = SimDisk::new();
+        let initialize = || put(&disk, PathBuf::from("/log/initialize"), b"");
+        let strict = RecoverOptions { autocreate: false, trust_empty: false };
+        let (zxids, recovered) = default(&disk);
+        assert_eq!(
+            (zxids.len(), recovered.start, recovered.last),
+            (0, Start::Empty, Some(Zxid::ZERO))
+        );
+        let recovered = run(&disk, strict).unwrap().1;
+        assert_eq!((recovered.start, recovered.last), (Start::Unsure, None));
+        initialize();
+        let recovered = run(&disk, strict).unwrap().1;
+        assert_eq!((recovered.start, recovered.initialize), (Start::Empty, true));
+        assert!(consume_initialize(&disk, &folders()).unwrap());
+        put_log(&disk, "log.1", &[]);
+        assert_eq!(default(&disk).1.start, Start::Empty);
+        put_log(&disk, "log.2", &[2, 3]);
+        assert!(matches!(
+            run(&disk, RecoverOptions::default()),
+            Err(RecoverError::NoSnapshot { .. })
+        ));
+        initialize();
+        let (zxids, recovered) =
+            run(&disk, RecoverOptions { trust_empty: true, ..strict }).unwrap();
+        assert_eq!((zxids, recovered.start), (vec![2, 3], Start::ReplayOntoEmpty));
+        assert!(!consume_initialize(&disk, &folders()).unwrap());
+    }
+
+    // rows: D-13
+    #[test]
+    fn files_in_the_other_folder() {
+        let disk = SimDisk::new();
+        prepare_folders(&disk, &folders()).unwrap();
+        put(&disk, folders().logs.join("snapshot.1"), b"");
+        let error = prepare_folders(&disk, &folders()).unwrap_err();
+        assert!(
+            error.to_string().starts_with("snapshot /log/version-2/snapshot.1 lies in"),
+            "{error}"
+        );
+        let one = Folders::new(Path::new("/log"), Path::new("/log"));
+        prepare_folders(&disk, &one).unwrap();
+    }
+
+    // rows: D-29
+    #[test]
+    fn a_packed_snapshot_is_named() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put(&disk, folders().snapshots.join("snapshot.5.gz"), b"\x1f\x8b...");
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(matches!(error, RecoverError::Packed { packing: Packing::Gzip, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_txn_the_state_refuses_is_named() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 0, &[]);
+        put_log(&disk, "log.1", &[1, 666]);
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert_eq!(error.to_string(), "take transaction 0x29a at /log/version-2/log.1 offset 69");
+    }
+}

@@ -1,0 +1,326 @@
+//! Reading a whole log back, file after file.
+
+use std::fmt;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::decide::{self, Behind, EndFacts, FLUSH_MAX, FileEnd, Opening};
+use super::disk::{Disk, Reading};
+use super::names::{self, Named};
+use super::record::{self, Head, Records, Source, Step, Stop, StopKind};
+use crate::model::Zxid;
+
+/// Place of a record.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RecordAt {
+    pub path: PathBuf,
+    /// Offset in the file, in bytes.
+    pub at: u64,
+}
+
+impl fmt::Display for RecordAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} offset {}", self.path.display(), self.at)
+    }
+}
+
+/// Why a log could not be read. `E` is what the receiver of the records says.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError<E> {
+    #[error("list log folder {}", path.display())]
+    List { path: PathBuf, source: io::Error },
+    #[error("read log file {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("open log file {}: no header (magic {magic:#x}), and it is not the newest or holds data", path.display())]
+    Header { path: PathBuf, magic: i32 },
+    #[error("read record at {at}: {kind:?}; acknowledged transactions may be lost here")]
+    Corrupt { at: RecordAt, kind: StopKind },
+    #[error("read record at {at}: {len} bytes hold no transaction header")]
+    NoHeader { at: RecordAt, len: usize },
+    #[error("take transaction {zxid:#x} at {at}")]
+    Taken { at: RecordAt, zxid: i64, source: E },
+}
+
+/// What reading a log came upon, besides its records.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Scanned {
+    /// Records given out.
+    pub records: u64,
+    /// Records passed over because they were not after the zxid asked for.
+    pub passed: u64,
+    /// Highest zxid given out.
+    pub highest: Option<Zxid>,
+    /// Bytes of records in the files read.
+    pub bytes: u64,
+    /// Newest files without a header: nothing was ever written to them.
+    pub unwritten: Vec<PathBuf>,
+    /// The newest file's torn flush: cut the file here.
+    pub torn: Option<RecordAt>,
+    /// True when the receiver asked to stop.
+    pub stopped: bool,
+}
+
+/// Gives out the records after `after`, in the order they stand in the files.
+///
+/// * `after`: records are passed over until the first with a greater zxid; from there on all are given, those that
+///   repeat or go back too (D-48). `None`: all.
+/// * `take`: given the zxid as it stands in the entry, and the entry (D-42).
+///
+/// Changes nothing on disk; see [`repair`]. May run beside the log's writer when the caller stops at what is flushed.
+///
+/// # Errors
+/// [`ScanError`]: what may mean that acknowledged transactions are lost is fatal; see [`decide::end`].
+///
+/// Source: `FileTxnIterator`, ZooKeeper 3.9.
+pub fn scan<D: Disk, E>(
+    disk: &D,
+    dir: &Path,
+    after: Option<Zxid>,
+    mut take: impl FnMut(i64, &[u8]) -> Result<ControlFlow<()>, E>,
+) -> Result<Scanned, ScanError<E>> {
+    let list = |source| ScanError::List { path: dir.to_owned(), source };
+    let files = names::logs(disk, dir).map_err(list)?;
+    let mut scanned = Scanned::default();
+    let files = written(disk, dir, names::logs_after(&files, after), &mut scanned)?;
+    let mut reached = false;
+    for (index, file) in files.iter().enumerate() {
+        let path = dir.join(&file.name);
+        let read = |source| ScanError::Read { path: path.clone(), source };
+        let mut records = open(disk, &path)?;
+        let stop = loop {
+            let (at, entry) = match records.step().map_err(read)? {
+                Step::Record { at, entry } => (RecordAt { path: path.clone(), at }, entry),
+                Step::Stop(stop) => break stop,
+            };
+            let len = entry.len();
+            let zxid =
+                record::entry_zxid(entry).ok_or(ScanError::NoHeader { at: at.clone(), len })?;
+            reached |= after.is_none_or(|after| after.to_wire() < zxid);
+            if !reached {
+                scanned.passed += 1;
+                continue;
+            }
+            scanned.highest = scanned.highest.max(Zxid::from_wire(zxid));
+            scanned.records += 1;
+            let taken =
+                take(zxid, entry).map_err(|source| ScanError::Taken { at, zxid, source })?;
+            if taken.is_break() {
+                scanned.stopped = true;
+                return Ok(scanned);
+            }
+        };
+        scanned.bytes += stop.at;
+        judge(records, stop, index + 1 == files.len(), path, &mut scanned)?;
+    }
+    Ok(scanned)
+}
+
+/// Mends what [`scan`] found: removes files without a header, cuts a torn flush off. Durable when it returns.
+///
+/// To be done before a new log file is made, which would make the torn one no longer the newest.
+///
+/// # Errors
+/// Those of the disk.
+pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()> {
+    if let Some(torn) = &scanned.torn {
+        let file = disk.open(&torn.path)?;
+        disk.set_len(&file, torn.at)?;
+        disk.sync_data(&file)?;
+    }
+    for path in &scanned.unwritten {
+        disk.remove(path)?;
+    }
+    if scanned.unwritten.is_empty() { Ok(()) } else { disk.sync_dir(dir) }
+}
+
+/// Those of `files` that have a header. Newest ones without go to `scanned.unwritten`; an older one is an error.
+fn written<'f, D: Disk, E>(
+    disk: &D,
+    dir: &Path,
+    files: &'f [Named],
+    scanned: &mut Scanned,
+) -> Result<&'f [Named], ScanError<E>> {
+    let mut count = files.len();
+    while let Some(last) = count.checked_sub(1) {
+        let path = dir.join(&files[last].name);
+        let read = |source| ScanError::Read { path: path.clone(), source };
+        let head =
+            Records::new(FileSource::open(disk, &path).map_err(read)?).head().map_err(read)?;
+        if decide::opening(head, true) != Opening::Remove {
+            break; // Good, or refused when its turn comes.
+        }
+        tracing::warn!(path = %path.display(), "log file without a header, as a crash while it was made leaves it");
+        scanned.unwritten.push(path);
+        count = last;
+    }
+    Ok(&files[..count])
+}
+
+/// Opens a file for its records, the header read.
+fn open<'d, D: Disk, E>(
+    disk: &'d D,
+    path: &Path,
+) -> Result<Records<FileSource<'d, D>>, ScanError<E>> {
+    let read = |source| ScanError::Read { path: path.to_owned(), source };
+    let mut records = Records::new(FileSource::open(disk, path).map_err(read)?);
+    let head = records.head().map_err(read)?;
+    if decide::opening(head, false) == Opening::Read {
+        return Ok(records);
+    }
+    let magic = if let Head::Bad { magic } = head { magic } else { 0 };
+    Err(ScanError::Header { path: path.to_owned(), magic })
+}
+
+/// Decides what the end of a file means, and notes or refuses it.
+fn judge<S: Source, E>(
+    records: Records<S>,
+    stop: Stop,
+    newest: bool,
+    path: PathBuf,
+    scanned: &mut Scanned,
+) -> Result<(), ScanError<E>> {
+    let kind = stop.kind;
+    if kind == StopKind::Clean {
+        return Ok(()); // Spares the look behind, which reads the file to its end.
+    }
+    let zero_sector = match kind {
+        StopKind::Checksum { len, .. } => records.has_zero_sector(len),
+        _ => false,
+    };
+    let found = records.last_whole_record_behind();
+    let behind = match found.map_err(|source| ScanError::Read { path: path.clone(), source })? {
+        None => Behind::Nothing,
+        Some(end) if end - stop.at <= FLUSH_MAX => Behind::Near,
+        Some(_) => Behind::Far,
+    };
+    let at = RecordAt { path, at: stop.at };
+    match decide::end(EndFacts { kind, newest, behind, zero_sector }) {
+        FileEnd::Quiet => tracing::warn!(%at, ?kind, ?behind, "log file ends in a partial record"),
+        FileEnd::Torn => {
+            tracing::warn!(%at, ?kind, ?behind, "log file ends in a flush that was cut short; it is cut off");
+            scanned.torn = Some(at);
+        }
+        FileEnd::Corrupt => return Err(ScanError::Corrupt { at, kind }),
+    }
+    Ok(())
+}
+
+/// A log file as a [`Source`].
+pub struct FileSource<'d, D: Disk> {
+    file: Reading<'d, D>,
+    len: u64,
+}
+
+impl<'d, D: Disk> FileSource<'d, D> {
+    pub fn open(disk: &'d D, path: &Path) -> io::Result<Self> {
+        let file = Reading::open(disk, path)?;
+        let len = file.len()?;
+        Ok(Self { file, len })
+    }
+}
+
+impl<D: Disk> Source for FileSource<'_, D> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(at, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::store::sim_disk::SimDisk;
+
+    fn entry(zxid: i64) -> Vec<u8> {
+        let mut bytes = vec![0; 36];
+        bytes[12..20].copy_from_slice(&zxid.to_be_bytes());
+        bytes
+    }
+
+    fn put(disk: &SimDisk, name: &str, zxids: &[i64], tail: &[u8]) {
+        let mut bytes = record::header().to_vec();
+        zxids.iter().for_each(|&zxid| record::put_record(&entry(zxid), &mut bytes));
+        bytes.extend_from_slice(tail);
+        put_bytes(disk, name, &bytes);
+    }
+
+    fn put_bytes(disk: &SimDisk, name: &str, bytes: &[u8]) {
+        let file = disk.create(&Path::new("/logs").join(name)).unwrap();
+        disk.write_at(&file, 0, bytes).unwrap();
+    }
+
+    fn zxids(disk: &SimDisk, after: i64) -> Result<(Vec<i64>, Scanned), ScanError<Infallible>> {
+        let mut seen = Vec::new();
+        let scanned = scan(disk, Path::new("/logs"), Zxid::from_wire(after), |zxid, _| {
+            seen.push(zxid);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok((seen, scanned))
+    }
+
+    // rows: D-48 D-45
+    #[test]
+    fn repeats_and_steps_back_are_given_out() {
+        let disk = SimDisk::new();
+        put(&disk, "log.1", &[1, 2, 3], b"\0\0\0\0\x01\x02\x03\x04\0\0\0\x09torn");
+        put(&disk, "log.4", &[4, 6, 5, 6], &[0; 300]);
+        put(&disk, "log.7.old", &[7], b"");
+        assert_eq!(zxids(&disk, -1).unwrap().0, [1, 2, 3, 4, 6, 5, 6, 7]);
+        assert_eq!(zxids(&disk, 2).unwrap().0, [3, 4, 6, 5, 6, 7]);
+        assert_eq!(zxids(&disk, 5).unwrap().0, [6, 5, 6, 7]);
+        let (none, scanned) = zxids(&disk, 7).unwrap();
+        assert_eq!((none.len(), scanned.passed, scanned.highest), (0, 1, None));
+    }
+
+    // rows: D-47
+    #[test]
+    fn files_without_a_header() {
+        let disk = SimDisk::new();
+        put(&disk, "log.1", &[1, 2], b"");
+        put_bytes(&disk, "log.3", &[0; 5000]);
+        put_bytes(&disk, "log.4", b"");
+        let (seen, scanned) = zxids(&disk, -1).unwrap();
+        assert_eq!((seen, scanned.unwritten.len()), (vec![1, 2], 2));
+        repair(&disk, Path::new("/logs"), &scanned).unwrap();
+        assert_eq!(disk.list(Path::new("/logs")).unwrap(), ["log.1"]);
+        put_bytes(&disk, "log.3", b"ZKLG");
+        put(&disk, "log.5", &[5], b"");
+        assert!(matches!(zxids(&disk, -1), Err(ScanError::Header { .. })));
+    }
+
+    // rows: D-46
+    #[test]
+    fn damage_is_fatal_but_in_the_torn_end_of_the_newest() {
+        let damaged = |disk: &SimDisk| {
+            let file = disk.open(Path::new("/logs/log.3")).unwrap();
+            let second = record::HEADER_LEN + record::record_len(36);
+            disk.write_at(&file, second + 20, b"\x55").unwrap();
+        };
+        let disk = SimDisk::new();
+        put(&disk, "log.3", &[3, 4], &[0; 90]);
+        damaged(&disk);
+        let (seen, scanned) = zxids(&disk, -1).unwrap();
+        assert_eq!(seen, [3]);
+        repair(&disk, Path::new("/logs"), &scanned).unwrap();
+        put(&disk, "log.4", &[4], b"");
+        assert_eq!(zxids(&disk, -1).unwrap().0, [3, 4]);
+
+        let disk = SimDisk::new();
+        put(&disk, "log.3", &[3, 4, 5], &[0; 90]);
+        damaged(&disk);
+        let error = zxids(&disk, -1).unwrap_err();
+        assert!(error.to_string().starts_with("read record at /logs/log.3 offset 65"), "{error}");
+
+        let disk = SimDisk::new();
+        put(&disk, "log.3", &[3, 4], b"");
+        put(&disk, "log.5", &[5], b"");
+        damaged(&disk);
+        assert!(matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })));
+    }
+}

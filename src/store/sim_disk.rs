@@ -1,0 +1,459 @@
+//! A disk in memory that remembers what a power cut would leave.
+//!
+//! Bytes are tracked in pages of 4 KiB and survive in sectors of 512 bytes. A crash image holds all that was synced
+//! and, of the rest, a subset that the seed picks: sectors, lengths and folder entries each for themselves. That is
+//! harsher than any journalling file system, so what recovers from it recovers from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::disk::Disk;
+
+const PAGE: usize = 4096;
+const SECTOR: usize = 512;
+
+type Page = Arc<[u8; PAGE]>;
+type Pages = BTreeMap<u64, Page>;
+
+/// An error to inject.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fault {
+    /// The next sync fails and drops the dirty pages, so that a later one succeeds without them.
+    Sync,
+    /// The next write fails for want of space, having written nothing.
+    NoSpace,
+    /// The next write fails after this many bytes.
+    ShortWrite(usize),
+}
+
+/// What has been asked of the disk so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    pub syncs: u64,
+    pub writes: u64,
+    /// Every call that changes something, the two above included.
+    pub changes: u64,
+}
+
+/// See the module. Clones are handles to one disk.
+#[derive(Clone, Debug, Default)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// The disk as it stood after one change; turn it into the disk found after a power cut with [`Image::crash`].
+#[derive(Clone, Debug)]
+pub struct Image {
+    state: State,
+    /// What had been asked by then.
+    pub counts: Counts,
+}
+
+/// A file of a [`SimDisk`].
+#[derive(Clone, Copy, Debug)]
+pub struct SimFile(u64);
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Copy on write: an image of a large disk is cheap.
+    inodes: BTreeMap<u64, Arc<Inode>>,
+    live: BTreeMap<PathBuf, u64>,
+    durable: BTreeMap<PathBuf, u64>,
+    inode_next: u64,
+    counts: Counts,
+    faults: Vec<Fault>,
+    /// Power goes when `counts.changes` gets here.
+    cut_at: Option<u64>,
+    keep_images: bool,
+    images: Vec<Image>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    live: Pages,
+    durable: Pages,
+    /// Pages whose live bytes may differ from the durable ones.
+    dirty: BTreeSet<u64>,
+    live_len: u64,
+    durable_len: u64,
+}
+
+impl SimDisk {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.state().counts
+    }
+
+    /// Makes the next call that `fault` speaks of fail.
+    pub fn fail_next(&self, fault: Fault) {
+        self.state().faults.push(fault);
+    }
+
+    /// Makes every change from the `n`th on fail: the power is gone.
+    pub fn cut_power_at(&self, n: u64) {
+        self.state().cut_at = Some(n);
+    }
+
+    /// From now on, remembers an image after every change.
+    pub fn keep_images(&self) {
+        self.state().keep_images = true;
+    }
+
+    /// Takes the images remembered since the last call.
+    pub fn take_images(&self) -> Vec<Image> {
+        std::mem::take(&mut self.state().images)
+    }
+
+    /// The disk as it stands.
+    pub fn image(&self) -> Image {
+        self.state().image()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while the disk was held")
+    }
+
+    /// Runs one change, counted, and remembers the image after it.
+    fn change<T>(&self, call: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.state();
+        if state.cut_at.is_some_and(|at| at <= state.counts.changes) {
+            return Err(io::Error::other("power is gone"));
+        }
+        state.counts.changes += 1;
+        let result = call(&mut state);
+        if state.keep_images {
+            let image = state.image();
+            state.images.push(image);
+        }
+        result
+    }
+}
+
+impl Image {
+    /// The disk that is found after the power came back.
+    ///
+    /// * `seed`: picks what of the unsynced survived. 0: none of it; 1: all of it.
+    pub fn crash(&self, seed: u64) -> SimDisk {
+        let mut rng = Rng(seed);
+        // Real disks lose by page more often than by sector; both are tried.
+        let unit = if rng.coin() { SECTOR } else { PAGE };
+        let mut keep = move || match seed {
+            0 => false,
+            1 => true,
+            _ => rng.coin(),
+        };
+        let mut state = State { inode_next: self.state.inode_next, ..State::default() };
+        let names: BTreeSet<_> = self.state.live.keys().chain(self.state.durable.keys()).collect();
+        for name in names {
+            let (live, durable) = (self.state.live.get(name), self.state.durable.get(name));
+            let inode = if live == durable || keep() { live } else { durable };
+            if let Some(&inode) = inode {
+                state.live.insert(name.clone(), inode);
+                let found = self.state.inodes[&inode].crash(unit, &mut keep);
+                state.inodes.entry(inode).or_insert_with(|| Arc::new(found));
+            }
+        }
+        state.durable = state.live.clone();
+        SimDisk { state: Arc::new(Mutex::new(state)) }
+    }
+}
+
+impl State {
+    fn image(&self) -> Image {
+        let state =
+            State { images: Vec::new(), faults: Vec::new(), keep_images: false, ..self.clone() };
+        Image { counts: self.counts, state }
+    }
+
+    fn inode(&mut self, file: SimFile) -> &mut Inode {
+        let inode = self.inodes.get_mut(&file.0).expect("an open file has an inode");
+        Arc::make_mut(inode)
+    }
+
+    fn take_fault(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
+        let at = self.faults.iter().position(|&fault| wanted(fault))?;
+        Some(self.faults.remove(at))
+    }
+}
+
+impl Inode {
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (page, from) = place(at + done as u64);
+            let len = (PAGE - from).min(bytes.len() - done);
+            let held = self.live.entry(page).or_insert_with(|| Arc::new([0; PAGE]));
+            Arc::make_mut(held)[from..from + len].copy_from_slice(&bytes[done..done + len]);
+            self.dirty.insert(page);
+            done += len;
+        }
+        self.live_len = self.live_len.max(at + bytes.len() as u64);
+    }
+
+    fn set_len(&mut self, len: u64) {
+        if len < self.live_len {
+            let gone: Vec<u64> =
+                self.live.range(len.div_ceil(PAGE as u64)..).map(|(&page, _)| page).collect();
+            self.dirty.extend(&gone);
+            cut(&mut self.live, len);
+            self.dirty.insert(place(len).0);
+        }
+        self.live_len = len;
+    }
+
+    fn sync(&mut self) {
+        for page in std::mem::take(&mut self.dirty) {
+            match self.live.get(&page) {
+                Some(bytes) => self.durable.insert(page, bytes.clone()),
+                None => self.durable.remove(&page),
+            };
+        }
+        self.durable_len = self.live_len;
+    }
+
+    fn crash(&self, unit: usize, keep: &mut impl FnMut() -> bool) -> Self {
+        let mut pages = self.durable.clone();
+        for &page in &self.dirty {
+            let zeros = Arc::new([0; PAGE]);
+            let live = self.live.get(&page).unwrap_or(&zeros);
+            let mut found = self.durable.get(&page).unwrap_or(&zeros).clone();
+            for start in (0..PAGE).step_by(unit) {
+                if keep() {
+                    Arc::make_mut(&mut found)[start..start + unit]
+                        .copy_from_slice(&live[start..start + unit]);
+                }
+            }
+            pages.insert(page, found);
+        }
+        let len = if keep() { self.live_len } else { self.durable_len };
+        cut(&mut pages, len);
+        Self {
+            live: pages.clone(),
+            durable: pages,
+            dirty: BTreeSet::new(),
+            live_len: len,
+            durable_len: len,
+        }
+    }
+}
+
+/// Page number and offset in it.
+fn place(at: u64) -> (u64, usize) {
+    (at / PAGE as u64, (at % PAGE as u64) as usize)
+}
+
+/// Drops what lies past `len`, zeros included: a file grown again later reads as zeros there.
+fn cut(pages: &mut Pages, len: u64) {
+    pages.split_off(&len.div_ceil(PAGE as u64));
+    let (page, from) = place(len);
+    if let Some(bytes) = pages.get_mut(&page)
+        && 0 < from
+    {
+        Arc::make_mut(bytes)[from..].fill(0);
+    }
+}
+
+fn not_found(path: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("no file {}", path.display()))
+}
+
+impl Disk for SimDisk {
+    type File = SimFile;
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = self.state();
+        let inside = state.live.keys().filter(|path| path.parent() == Some(dir));
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
+    fn create_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(()) // Folders are there as soon as they are named.
+    }
+
+    fn open(&self, path: &Path) -> io::Result<SimFile> {
+        self.state().live.get(path).map(|&inode| SimFile(inode)).ok_or_else(|| not_found(path))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<SimFile> {
+        self.change(|state| {
+            if state.live.contains_key(path) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            state.inode_next += 1;
+            let inode = state.inode_next;
+            state.inodes.insert(inode, Arc::default());
+            state.live.insert(path.to_owned(), inode);
+            Ok(SimFile(inode))
+        })
+    }
+
+    fn read_at(&self, file: &SimFile, at: u64, into: &mut [u8]) -> io::Result<usize> {
+        let state = self.state();
+        let inode = &state.inodes[&file.0];
+        let len = inode.live_len.saturating_sub(at).min(into.len() as u64) as usize;
+        let mut done = 0;
+        while done < len {
+            let (page, from) = place(at + done as u64);
+            let part = (PAGE - from).min(len - done);
+            match inode.live.get(&page) {
+                Some(bytes) => into[done..done + part].copy_from_slice(&bytes[from..from + part]),
+                None => into[done..done + part].fill(0),
+            }
+            done += part;
+        }
+        Ok(len)
+    }
+
+    fn write_at(&self, file: &SimFile, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.change(|state| {
+            state.counts.writes += 1;
+            match state.take_fault(|fault| fault != Fault::Sync) {
+                Some(Fault::ShortWrite(len)) => {
+                    state.inode(*file).write(at, &bytes[..len.min(bytes.len())]);
+                    Err(io::ErrorKind::WriteZero.into())
+                }
+                Some(_) => Err(io::ErrorKind::StorageFull.into()),
+                None => {
+                    state.inode(*file).write(at, bytes);
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    fn len(&self, file: &SimFile) -> io::Result<u64> {
+        Ok(self.state().inodes[&file.0].live_len)
+    }
+
+    fn set_len(&self, file: &SimFile, len: u64) -> io::Result<()> {
+        self.change(|state| {
+            state.inode(*file).set_len(len);
+            Ok(())
+        })
+    }
+
+    fn sync_data(&self, file: &SimFile) -> io::Result<()> {
+        self.change(|state| {
+            state.counts.syncs += 1;
+            if state.take_fault(|fault| fault == Fault::Sync).is_some() {
+                state.inode(*file).dirty.clear();
+                return Err(io::Error::other("input/output error"));
+            }
+            state.inode(*file).sync();
+            Ok(())
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change(|state| {
+            let inode = state.live.remove(from).ok_or_else(|| not_found(from))?;
+            state.live.insert(to.to_owned(), inode);
+            Ok(())
+        })
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.change(|state| state.live.remove(path).map(drop).ok_or_else(|| not_found(path)))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.change(|state| {
+            state.counts.syncs += 1;
+            let here = |path: &Path| path.parent() == Some(dir);
+            state.durable.retain(|path, _| !here(path));
+            let entries = state.live.iter().filter(|(path, _)| here(path));
+            let entries: Vec<_> = entries.map(|(path, &inode)| (path.clone(), inode)).collect();
+            state.durable.extend(entries);
+            Ok(())
+        })
+    }
+}
+
+/// SplitMix64: the same seed, the same crash, on every machine.
+struct Rng(u64);
+
+impl Rng {
+    fn coin(&mut self) -> bool {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(disk: &SimDisk, path: &str) -> Option<Vec<u8>> {
+        let file = disk.open(Path::new(path)).ok()?;
+        let mut bytes = vec![0; disk.len(&file).unwrap() as usize];
+        disk.read_at(&file, 0, &mut bytes).unwrap();
+        Some(bytes)
+    }
+
+    #[test]
+    fn synced_survives_and_the_rest_by_seed() {
+        let disk = SimDisk::new();
+        let file = disk.create(Path::new("/d/a")).unwrap();
+        disk.write_at(&file, 0, &[1; 6000]).unwrap();
+        disk.sync_data(&file).unwrap();
+        assert_eq!(content(&disk.image().crash(0), "/d/a"), None); // Its folder was not synced.
+        disk.sync_dir(Path::new("/d")).unwrap();
+        disk.write_at(&file, 5000, &[2; 9000]).unwrap();
+        assert_eq!(content(&disk.image().crash(0), "/d/a"), Some(vec![1; 6000]));
+        let all = content(&disk.image().crash(1), "/d/a").unwrap();
+        assert_eq!((all.len(), all[4999], all[5000], all[13_999]), (14_000, 1, 2, 2));
+        let mut seen = BTreeSet::new();
+        for seed in 2..40 {
+            let found = content(&disk.image().crash(seed), "/d/a").unwrap();
+            assert_eq!(&found[..4608], &[1; 4608][..]); // The sector before the first one rewritten.
+            seen.insert(found);
+        }
+        assert!(20 < seen.len());
+    }
+
+    #[test]
+    fn failed_sync_loses_pages_for_good() {
+        let disk = SimDisk::new();
+        let file = disk.create(Path::new("/d/a")).unwrap();
+        disk.sync_dir(Path::new("/d")).unwrap();
+        disk.write_at(&file, 0, b"lost").unwrap();
+        disk.fail_next(Fault::Sync);
+        assert!(disk.sync_data(&file).is_err());
+        assert!(disk.sync_data(&file).is_ok());
+        assert_eq!(content(&disk.image().crash(1), "/d/a"), Some(vec![0; 4]));
+    }
+
+    #[test]
+    fn cut_file_grows_back_as_zeros() {
+        let disk = SimDisk::new();
+        let file = disk.create(Path::new("/a")).unwrap();
+        disk.write_at(&file, 0, &[7; 9000]).unwrap();
+        disk.set_len(&file, 10).unwrap();
+        disk.set_len(&file, 9000).unwrap();
+        let now = content(&disk, "/a").unwrap();
+        assert_eq!((&now[..10], now[10..].iter().max()), (&[7; 10][..], Some(&0)));
+        assert_eq!(disk.create(Path::new("/a")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn faults_and_power_cut() {
+        let disk = SimDisk::new();
+        let file = disk.create(Path::new("/a")).unwrap();
+        disk.fail_next(Fault::ShortWrite(2));
+        assert!(disk.write_at(&file, 0, b"abcd").is_err());
+        assert_eq!(content(&disk, "/a").unwrap(), b"ab");
+        disk.fail_next(Fault::NoSpace);
+        assert_eq!(disk.write_at(&file, 0, b"z").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        disk.cut_power_at(disk.counts().changes);
+        assert!(disk.rename(Path::new("/a"), Path::new("/b")).is_err());
+        assert_eq!(disk.counts().writes, 2);
+    }
+}

@@ -1,0 +1,345 @@
+//! Snapshot files: their frame, writing one, telling whole ones from others.
+//!
+//! ```text
+//! header   i32 "ZKSN"   i32 version 2   i64 dbid -1
+//! body     sessions, ACL table, nodes, the path "/"          the tree's
+//! seal     i64 Adler-32 of every byte before it   string "/"
+//! digest   i64 zxid   i32 version 2   i64 digest   seal      if there is one
+//! zxid     i64 zxid   seal                                   if there is one
+//! ```
+//!
+//! Source: `FileSnap`, `SnapStream`, ZooKeeper 3.9 (D-20, D-25..D-27).
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use byteorder::{BE, WriteBytesExt};
+use simd_adler32::Adler32;
+
+use super::disk::{self, Disk, Reading};
+use super::names::{self, Packing};
+use crate::model::Zxid;
+
+/// "ZKSN".
+pub const SNAPSHOT_MAGIC: i32 = 0x5a4b_534e;
+const VERSION: i32 = 2;
+const DB_ID: i64 = -1;
+pub(super) const HEADER_LEN: usize = 16;
+/// A checksum, and the string "/" behind it.
+pub(super) const SEAL_LEN: usize = 13;
+/// The string "/": the end of every snapshot.
+pub(super) const SEAL_PATH: [u8; 5] = [0, 0, 0, 1, b'/'];
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 256 << 10;
+/// Bytes written before they are synced. A snapshot synced at its end alone makes the log's next fsync wait for all
+/// of it: file systems order the data of new blocks before the journal both share.
+const SYNC_EVERY: u64 = 4 << 20;
+
+/// Why a snapshot could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    #[error("make snapshot {}", path.display())]
+    Create { path: PathBuf, source: io::Error },
+    #[error("write {len} bytes at {at} of snapshot {}", path.display())]
+    Write { path: PathBuf, at: u64, len: usize, source: io::Error },
+    #[error("put snapshot {} in place", path.display())]
+    Place { path: PathBuf, source: io::Error },
+}
+
+/// The tree digest when a txn had been applied (D-26).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DigestTrailer {
+    pub zxid: i64,
+    /// How the digest is computed; 2 is ZooKeeper 3.9's.
+    pub version: i32,
+    pub digest: i64,
+}
+
+/// What follows a snapshot's body.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Trailers {
+    pub digest: Option<DigestTrailer>,
+    /// The last zxid applied when the snapshot was complete (D-27).
+    pub zxid: Option<i64>,
+}
+
+/// A snapshot that is in place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Written {
+    pub path: PathBuf,
+    pub bytes: u64,
+}
+
+/// Writes one snapshot. Until [`SnapshotWriter::finish`] it has a name that no reader takes for a snapshot.
+pub struct SnapshotWriter<'d, D: Disk> {
+    disk: &'d D,
+    dir: &'d Path,
+    zxid: Zxid,
+    file: D::File,
+    temporary: PathBuf,
+    buffer: Vec<u8>,
+    /// Bytes written, the buffer not counted.
+    at: u64,
+    synced: u64,
+    adler: Adler32,
+}
+
+impl<'d, D: Disk> SnapshotWriter<'d, D> {
+    /// Begins a snapshot.
+    ///
+    /// * `dir`: `version-2` under dataDir.
+    /// * `zxid`: the last one applied before the first byte of the body is taken from the tree (D-32).
+    ///
+    /// # Errors
+    /// [`SnapshotError::Create`].
+    pub fn create(disk: &'d D, dir: &'d Path, zxid: Zxid) -> Result<Self, SnapshotError> {
+        let temporary = dir.join(names::snapshot_temporary(zxid));
+        let file = disk::remove_if_there(disk, &temporary).and_then(|_| disk.create(&temporary));
+        let file =
+            file.map_err(|source| SnapshotError::Create { path: temporary.clone(), source })?;
+        let buffer = Vec::with_capacity(BUFFER);
+        let adler = Adler32::new();
+        let mut writer = Self { disk, dir, zxid, file, temporary, buffer, at: 0, synced: 0, adler };
+        let mut header = Vec::with_capacity(HEADER_LEN);
+        put(&mut header, |to| {
+            to.write_i32::<BE>(SNAPSHOT_MAGIC)?;
+            to.write_i32::<BE>(VERSION)?;
+            to.write_i64::<BE>(DB_ID)
+        });
+        writer.body(&header)?;
+        Ok(writer)
+    }
+
+    /// Appends part of the body.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Write`]; the snapshot is to be abandoned then.
+    pub fn body(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.adler.write(bytes);
+        if BUFFER <= self.buffer.len() + bytes.len() {
+            self.write_out()?;
+        }
+        if bytes.len() < BUFFER {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let buffer = std::mem::replace(&mut self.buffer, bytes.to_vec());
+        self.write_out()?;
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// Bytes taken so far, header included.
+    pub fn len(&self) -> u64 {
+        self.at + self.buffer.len() as u64
+    }
+
+    /// False: the header is there from the start.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Seals the snapshot and gives it its name; durable when it returns.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    pub fn finish(mut self, trailers: Trailers) -> Result<Written, SnapshotError> {
+        self.seal()?;
+        if let Some(digest) = trailers.digest {
+            let mut bytes = Vec::new();
+            put(&mut bytes, |to| {
+                to.write_i64::<BE>(digest.zxid)?;
+                to.write_i32::<BE>(digest.version)?;
+                to.write_i64::<BE>(digest.digest)
+            });
+            self.body(&bytes)?;
+            self.seal()?;
+        }
+        if let Some(zxid) = trailers.zxid {
+            self.body(&zxid.to_be_bytes())?;
+            self.seal()?;
+        }
+        self.write_out()?;
+        let path = self.dir.join(names::snapshot_name(self.zxid));
+        let placed = self.disk.sync_data(&self.file);
+        let placed = placed.and_then(|()| self.disk.rename(&self.temporary, &path));
+        let placed = placed.and_then(|()| self.disk.sync_dir(self.dir));
+        placed.map_err(|source| SnapshotError::Place { path: path.clone(), source })?;
+        Ok(Written { path, bytes: self.at })
+    }
+
+    /// Gives up and removes what was written. Errors are left to the next start, which removes it too.
+    pub fn abandon(self) {
+        if let Err(error) = self.disk.remove(&self.temporary) {
+            tracing::warn!(path = %self.temporary.display(), %error, "unfinished snapshot stays");
+        }
+    }
+
+    fn seal(&mut self) -> Result<(), SnapshotError> {
+        let sum = i64::from(self.adler.finish());
+        self.body(&sum.to_be_bytes())?;
+        self.body(&SEAL_PATH)
+    }
+
+    fn write_out(&mut self) -> Result<(), SnapshotError> {
+        let (at, len) = (self.at, self.buffer.len());
+        let mut written = self.disk.write_at(&self.file, at, &self.buffer);
+        self.at += len as u64;
+        if SYNC_EVERY <= self.at - self.synced {
+            written = written.and_then(|()| self.disk.sync_data(&self.file));
+            self.synced = self.at;
+        }
+        self.buffer.clear();
+        written.map_err(|source| SnapshotError::Write {
+            path: self.temporary.clone(),
+            at,
+            len,
+            source,
+        })
+    }
+}
+
+/// Writing to memory does not fail.
+fn put(to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
+    write(to).expect("a Vec takes all that is written to it");
+}
+
+/// A look at both ends of a file: enough to pass over what a crash left of a snapshot, no proof that it is whole.
+///
+/// # Errors
+/// Those of the disk.
+///
+/// Source: `SnapStream.isValidSnapshot`, ZooKeeper 3.9 (D-30).
+pub fn looks_whole<D: Disk>(disk: &D, path: &Path, packing: Packing) -> io::Result<bool> {
+    let mut file = Reading::open(disk, path)?;
+    let mut starts_with = |magic: &[u8]| {
+        let mut bytes = vec![0; magic.len()];
+        match file.read_exact(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => Ok(bytes == magic),
+        }
+    };
+    match packing {
+        Packing::Gzip => starts_with(&[0x1f, 0x8b]),
+        Packing::Snappy => starts_with(b"\x82SNAPPY\0"),
+        Packing::Plain => {
+            let len = file.len()?;
+            let mut end = [0; SEAL_PATH.len()];
+            Ok(10 <= len
+                && file.read_at(len - end.len() as u64, &mut end)? == end.len()
+                && end == SEAL_PATH)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sim_disk::{Fault, SimDisk};
+
+    const DIR: &str = "/data";
+    /// No session, no ACL, and at once the path "/" that ends the nodes.
+    const BODY: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\x01/";
+
+    fn content(disk: &SimDisk, name: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Reading::open(disk, &Path::new(DIR).join(name)).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn write(disk: &SimDisk, trailers: Trailers) -> Result<Written, SnapshotError> {
+        let zxid = Zxid::from_wire(0x1f).unwrap();
+        let mut writer = SnapshotWriter::create(disk, Path::new(DIR), zxid)?;
+        writer.body(BODY)?;
+        writer.finish(trailers)
+    }
+
+    // rows: D-20 D-25 D-26 D-27
+    #[test]
+    fn bytes_of_a_file() {
+        let disk = SimDisk::new();
+        let digest = DigestTrailer { zxid: 0x1f, version: 2, digest: -2 };
+        let written = write(&disk, Trailers { digest: Some(digest), zxid: Some(0x20) }).unwrap();
+        let bytes = content(&disk, "snapshot.1f");
+        assert_eq!(written.bytes, bytes.len() as u64);
+        let mut expected = b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff".to_vec();
+        expected.extend_from_slice(BODY);
+        let seal = |bytes: &mut Vec<u8>| {
+            let sum = i64::from(crate::store::record::adler32(bytes));
+            bytes.extend_from_slice(&sum.to_be_bytes());
+            bytes.extend_from_slice(b"\0\0\0\x01/");
+        };
+        seal(&mut expected);
+        expected.extend_from_slice(b"\0\0\0\0\0\0\0\x1f\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xfe");
+        seal(&mut expected);
+        expected.extend_from_slice(b"\0\0\0\0\0\0\0\x20");
+        seal(&mut expected);
+        assert_eq!(bytes, expected);
+    }
+
+    // rows: D-32
+    #[test]
+    fn a_crash_leaves_a_whole_snapshot_or_none() {
+        let disk = SimDisk::new();
+        disk.keep_images();
+        write(&disk, Trailers::default()).unwrap();
+        let whole = content(&disk, "snapshot.1f");
+        for image in disk.take_images() {
+            for seed in 0..20 {
+                let found = image.crash(seed);
+                if names::snapshots(&found, Path::new(DIR)).unwrap().len() == 1 {
+                    assert_eq!(content(&found, "snapshot.1f"), whole);
+                }
+            }
+        }
+        assert_eq!(content(&disk.image().crash(0), "snapshot.1f"), whole);
+    }
+
+    #[test]
+    fn a_full_disk_leaves_no_snapshot() {
+        let disk = SimDisk::new();
+        disk.fail_next(Fault::NoSpace);
+        let error = write(&disk, Trailers::default()).unwrap_err();
+        assert!(matches!(error, SnapshotError::Write { at: 0, len: 42, .. }), "{error}");
+        assert!(names::snapshots(&disk, Path::new(DIR)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn large_parts_keep_their_place() {
+        let disk = SimDisk::new();
+        let mut writer = SnapshotWriter::create(&disk, Path::new(DIR), Zxid::ZERO).unwrap();
+        let mut expected = content(&disk, ".snapshot.0.tmp");
+        assert!(expected.is_empty());
+        for (byte, len) in [(1, 10), (2, BUFFER), (3, BUFFER - 1), (4, 3), (5, 5 << 20), (6, 1)] {
+            writer.body(&vec![byte; len]).unwrap();
+            expected.extend(vec![byte; len]);
+        }
+        assert_eq!(writer.len(), 16 + expected.len() as u64);
+        writer.finish(Trailers::default()).unwrap();
+        let bytes = content(&disk, "snapshot.0");
+        assert!(bytes[16..bytes.len() - SEAL_LEN] == expected[..]);
+        assert_eq!(disk.counts().syncs, 3); // One on the way, one at the end, one of the folder.
+    }
+
+    // rows: D-30
+    #[test]
+    fn quick_look() {
+        let disk = SimDisk::new();
+        let looks = |name: &str, bytes: &[u8]| {
+            let path = Path::new(DIR).join(name);
+            let file = disk.create(&path).unwrap();
+            disk.write_at(&file, 0, bytes).unwrap();
+            looks_whole(&disk, &path, Packing::of(name)).unwrap()
+        };
+        assert!(looks("snapshot.1", b"12345\0\0\0\x01/"));
+        assert!(!looks("snapshot.2", b"1234\0\0\0\x01/"));
+        assert!(!looks("snapshot.3", b"12345\0\0\0\x02/"));
+        assert!(!looks("snapshot.4", b""));
+        assert!(looks("snapshot.5.gz", b"\x1f\x8b"));
+        assert!(!looks("snapshot.6.gz", b"\x1f"));
+        assert!(looks("snapshot.7.snappy", b"\x82SNAPPY\0..."));
+        assert!(!looks("snapshot.8.snappy", b"\xff\x06\0\0sNaPpY"));
+    }
+}

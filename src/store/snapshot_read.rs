@@ -1,0 +1,328 @@
+//! Reading a snapshot back as a stream.
+
+use std::io::{self, Read};
+
+use byteorder::{BE, ByteOrder};
+use simd_adler32::Adler32;
+
+use super::snapshot::{DigestTrailer, HEADER_LEN, SEAL_LEN, SEAL_PATH, SNAPSHOT_MAGIC, Trailers};
+
+/// How much is read at once.
+const CHUNK: usize = 1 << 20;
+/// More than all trailers take.
+const TRAILERS_MAX: usize = 4096;
+const DIGEST_LEN: usize = 20;
+const ZXID_LEN: usize = 8;
+
+/// What the receiver of a body made of the bytes it was given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Progress {
+    /// Bytes taken from the front: whole items only. With none, more bytes are read and all are given again.
+    pub consumed: usize,
+    /// The path "/" that ends the body is among them.
+    pub finished: bool,
+}
+
+/// Why a snapshot could not be read. `E` is what the receiver of the body says.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError<E> {
+    #[error("read snapshot at {at}")]
+    Io { at: u64, source: io::Error },
+    #[error("snapshot begins with {magic:#x}, not with ZKSN")]
+    Magic { magic: i32 },
+    #[error("snapshot ends at {at}, in the middle of its body")]
+    Short { at: u64 },
+    #[error("seal at {at}: stored checksum {stored:#x}, the bytes give {actual:#x}")]
+    Seal { at: u64, stored: i64, actual: u32 },
+    #[error("decode snapshot behind {at}")]
+    Body { at: u64, source: E },
+}
+
+/// Streams a snapshot out of any reader; decompression goes around the reader.
+pub struct SnapshotReader<R> {
+    from: R,
+    /// Bytes read and not yet consumed are `buffer[start..]`.
+    buffer: Vec<u8>,
+    start: usize,
+    /// Bytes consumed.
+    at: u64,
+    adler: Adler32,
+}
+
+impl<R: Read> SnapshotReader<R> {
+    pub fn new(from: R) -> Self {
+        Self { from, buffer: Vec::new(), start: 0, at: 0, adler: Adler32::new() }
+    }
+
+    /// Reads the whole file: header, body, seal, trailers.
+    ///
+    /// * `body`: see [`Progress`]. Called with 1 MiB or more while the file has it; only with less at its end.
+    ///
+    /// Trailers are told apart by their lengths, not by settings as in Java, whose server takes a zxid trailer for a
+    /// digest when the file was written with the digest off. They may be missing or cut (D-28).
+    ///
+    /// # Errors
+    /// [`ReadError`]; what `body` was given by then is to be thrown away.
+    pub fn read<E>(
+        &mut self,
+        mut body: impl FnMut(&[u8]) -> Result<Progress, E>,
+    ) -> Result<Trailers, ReadError<E>> {
+        if !self.fill(HEADER_LEN)? {
+            return Err(ReadError::Short { at: self.len() });
+        }
+        let magic = BE::read_i32(&self.buffer);
+        if magic != SNAPSHOT_MAGIC {
+            return Err(ReadError::Magic { magic });
+        }
+        self.consume(HEADER_LEN);
+        self.fill(CHUNK)?;
+        loop {
+            let given = &self.buffer[self.start..];
+            let progress = body(given).map_err(|source| ReadError::Body { at: self.at, source })?;
+            assert!(
+                progress.consumed <= given.len(),
+                "consumed {} of {}",
+                progress.consumed,
+                given.len()
+            );
+            let left = given.len() - progress.consumed;
+            self.consume(progress.consumed);
+            if progress.finished {
+                break;
+            }
+            // An item larger than what is there: twice as much, so that it is not looked at again for each chunk.
+            let wanted = if progress.consumed == 0 { 2 * left.max(CHUNK / 2) } else { CHUNK };
+            if !self.fill(wanted)?
+                && self.buffer.len() - self.start == left
+                && progress.consumed == 0
+            {
+                return Err(ReadError::Short { at: self.len() });
+            }
+        }
+        if !self.seal()? {
+            return Err(ReadError::Short { at: self.len() });
+        }
+        self.trailers()
+    }
+
+    fn trailers<E>(&mut self) -> Result<Trailers, ReadError<E>> {
+        self.fill(TRAILERS_MAX)?;
+        let mut found = Trailers::default();
+        let left = self.buffer.len() - self.start;
+        if left != ZXID_LEN + SEAL_LEN && left != 0 {
+            let rest = &self.buffer[self.start..];
+            let Some(digest) = digest_trailer(rest) else { return Ok(found) };
+            self.consume(digest.len);
+            if !self.seal()? {
+                return Ok(found);
+            }
+            // Java writes zxid 0 or less when it has no digest.
+            found.digest = digest.trailer.filter(|trailer| 0 < trailer.zxid);
+        }
+        if let Some(bytes) = self.buffer[self.start..].first_chunk::<ZXID_LEN>() {
+            let zxid = i64::from_be_bytes(*bytes);
+            self.consume(ZXID_LEN);
+            found.zxid = self.seal()?.then_some(zxid);
+        }
+        Ok(found)
+    }
+
+    /// Reads one seal; false when the file ends before it does.
+    fn seal<E>(&mut self) -> Result<bool, ReadError<E>> {
+        let actual = self.adler.finish();
+        if !self.fill(SEAL_LEN)? {
+            return Ok(false);
+        }
+        let bytes = &self.buffer[self.start..][..SEAL_LEN];
+        let stored = BE::read_i64(bytes);
+        if stored != i64::from(actual) || bytes[8..] != SEAL_PATH {
+            return Err(ReadError::Seal { at: self.at, stored, actual });
+        }
+        self.consume(SEAL_LEN);
+        Ok(true)
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.adler.write(&self.buffer[self.start..self.start + len]);
+        self.start += len;
+        self.at += len as u64;
+    }
+
+    /// Bytes consumed and buffered.
+    fn len(&self) -> u64 {
+        self.at + (self.buffer.len() - self.start) as u64
+    }
+
+    /// Makes `len` bytes present; false when the file has fewer, all of which are present then.
+    fn fill<E>(&mut self, len: usize) -> Result<bool, ReadError<E>> {
+        if len <= self.buffer.len() - self.start {
+            return Ok(true);
+        }
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        while self.buffer.len() < len {
+            let held = self.buffer.len();
+            let at = self.at + held as u64;
+            // Grows with what was read: twice what is there, or one chunk.
+            self.buffer.resize(held + (len - held).min(held.max(CHUNK)), 0);
+            let read = self.from.read(&mut self.buffer[held..]);
+            let read = match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                other => other.map(Some),
+            };
+            let read = read.map_err(|source| ReadError::Io { at, source })?;
+            self.buffer.truncate(held + read.unwrap_or(0));
+            if read == Some(0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+struct FoundDigest {
+    /// `None` for a digest of an older version, which nothing here can compare with.
+    trailer: Option<DigestTrailer>,
+    /// Bytes it takes, its seal not counted.
+    len: usize,
+}
+
+/// A digest trailer at the front of `bytes`; `None` when they end before it does.
+fn digest_trailer(bytes: &[u8]) -> Option<FoundDigest> {
+    let (zxid, version) = (BE::read_i64(bytes.get(..8)?), BE::read_i32(bytes.get(8..12)?));
+    if version < 2 {
+        // A string of hex digits there.
+        let len = usize::try_from(BE::read_i32(bytes.get(12..16)?)).ok()?;
+        return Some(FoundDigest { trailer: None, len: bytes.get(..16 + len)?.len() });
+    }
+    let digest = BE::read_i64(bytes.get(12..DIGEST_LEN)?);
+    Some(FoundDigest { trailer: Some(DigestTrailer { zxid, version, digest }), len: DIGEST_LEN })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Result<T> = std::result::Result<T, ReadError<&'static str>>;
+
+    fn seal(bytes: &mut Vec<u8>) {
+        let sum = i64::from(crate::store::record::adler32(bytes));
+        bytes.extend_from_slice(&sum.to_be_bytes());
+        bytes.extend_from_slice(&SEAL_PATH);
+    }
+
+    /// Items: a length, as many bytes. An empty one ends the body.
+    fn file(items: &[&[u8]], trailers: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff".to_vec();
+        for item in items.iter().chain([&&b""[..]]) {
+            bytes.extend_from_slice(&(item.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(item);
+        }
+        seal(&mut bytes);
+        for trailer in trailers {
+            bytes.extend_from_slice(trailer);
+            seal(&mut bytes);
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<(Vec<Vec<u8>>, Trailers)> {
+        let mut items = Vec::new();
+        let trailers = SnapshotReader::new(bytes).read(|bytes| {
+            let (mut consumed, mut finished) = (0, false);
+            while let Some(head) = bytes[consumed..].first_chunk::<4>() {
+                let len = u32::from_be_bytes(*head) as usize;
+                let Some(item) = bytes.get(consumed + 4..consumed + 4 + len) else { break };
+                consumed += 4 + len;
+                if len == 0 {
+                    finished = true;
+                    break;
+                }
+                if item == b"bad" {
+                    return Err("bad item");
+                }
+                items.push(item.to_vec());
+            }
+            Ok(Progress { consumed, finished })
+        })?;
+        Ok((items, trailers))
+    }
+
+    const DIGEST: &[u8] = b"\0\0\0\0\0\0\0\x1f\0\0\0\x02\0\0\0\0\0\0\0\x07";
+    const ZXID: &[u8] = b"\0\0\0\0\0\0\0\x20";
+
+    // rows: D-25 D-26 D-27 D-28
+    #[test]
+    fn trailers_by_their_length() {
+        let trailers = |trailers: &[&[u8]]| read(&file(&[b"a", b"bc"], trailers)).unwrap().1;
+        let digest = Some(DigestTrailer { zxid: 0x1f, version: 2, digest: 7 });
+        assert_eq!(trailers(&[]), Trailers::default());
+        assert_eq!(trailers(&[DIGEST]), Trailers { digest, zxid: None });
+        assert_eq!(trailers(&[ZXID]), Trailers { digest: None, zxid: Some(0x20) });
+        assert_eq!(trailers(&[DIGEST, ZXID]), Trailers { digest, zxid: Some(0x20) });
+        let old = b"\0\0\0\0\0\0\0\x1f\0\0\0\x01\0\0\0\x03abc";
+        assert_eq!(trailers(&[old, ZXID]), Trailers { digest: None, zxid: Some(0x20) });
+        let none = b"\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0";
+        assert_eq!(trailers(&[none]), Trailers::default());
+    }
+
+    // rows: D-28
+    #[test]
+    fn cut_trailers_are_as_none() {
+        let whole = file(&[b"a"], &[]).len();
+        let bytes = file(&[b"a"], &[DIGEST]);
+        for len in whole..bytes.len() {
+            // 21 bytes are a zxid trailer's length; its seal tells.
+            if len - whole != 21 {
+                assert_eq!(read(&bytes[..len]).unwrap().1, Trailers::default());
+            }
+        }
+    }
+
+    // rows: D-25 D-31
+    #[test]
+    fn every_damaged_byte_is_seen() {
+        let bytes = file(&[b"abc", b"def"], &[DIGEST, ZXID]);
+        for at in 0..bytes.len() {
+            if (4..16).contains(&at) {
+                continue; // Version and dbid are not looked at, but the seal covers them: below.
+            }
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            // Damage to a trailer's own numbers may make it look cut; then it is as none.
+            match read(&damaged) {
+                Ok((_, trailers)) => {
+                    assert!(trailers.digest.is_none() && at >= bytes.len() - 54, "byte {at}")
+                }
+                Err(_) => {}
+            }
+        }
+        let mut damaged = bytes.clone();
+        damaged[12] ^= 1;
+        assert!(matches!(read(&damaged), Err(ReadError::Seal { .. })));
+        for len in 0..bytes.len() - 54 {
+            assert!(matches!(read(&bytes[..len]), Err(ReadError::Short { .. })), "{len}");
+        }
+        assert!(matches!(read(&file(&[b"x", b"bad"], &[])), Err(ReadError::Body { at: 16, .. })));
+        assert!(matches!(read(b"ZKLG\0\0\0\x02\0\0\0\0\0\0\0\0"), Err(ReadError::Magic { .. })));
+    }
+
+    #[test]
+    fn items_across_chunks_and_larger_than_many() {
+        let mut items = vec![vec![1; 1000]; 3000];
+        items.push(vec![2; 5 * CHUNK + 3]);
+        items.push(vec![3; 10]);
+        let refs: Vec<&[u8]> = items.iter().map(Vec::as_slice).collect();
+        assert!(read(&file(&refs, &[DIGEST])).unwrap().0 == items);
+    }
+
+    #[test]
+    fn a_length_without_bytes_allocates_little() {
+        let mut bytes = file(&[b"a"], &[]);
+        bytes[16..20].copy_from_slice(&[0xff; 4]);
+        let mut reader = SnapshotReader::new(&bytes[..]);
+        let result: Result<_> = reader.read(|_| Ok(Progress { consumed: 0, finished: false }));
+        assert!(matches!(result, Err(ReadError::Short { .. })));
+        assert!(reader.buffer.capacity() <= 4 * CHUNK);
+    }
+}

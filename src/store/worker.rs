@@ -1,0 +1,430 @@
+//! The log thread: a batch of commands in, events out, one fsync per batch.
+//!
+//! Commands take effect in the order they were sent, truncation included, and events come in that order. So a
+//! `Flushed` of before a truncation can never be taken for one of after it.
+
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::disk::Disk;
+use super::epoch::{self, EpochError, EpochFile};
+use super::log::{Log, LogError};
+use crate::model::{Epoch, Zxid};
+
+/// What the log thread can be asked to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// `entry`: TxnHeader, txn, digest as they are logged and proposed (D-42).
+    Append {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    /// The next record opens a new file.
+    Roll,
+    /// Cut off everything greater.
+    Truncate {
+        to: Zxid,
+    },
+    SaveEpoch {
+        file: EpochFile,
+        epoch: Epoch,
+    },
+}
+
+/// What the log thread reports.
+#[derive(Debug)]
+pub enum Event {
+    Flushed(FlushReport),
+    Truncated {
+        to: Zxid,
+    },
+    EpochSaved {
+        file: EpochFile,
+        epoch: Epoch,
+    },
+    /// The disk failed. Last event: every later command is dropped.
+    Failed(WorkerError),
+}
+
+/// One flush: what is durable now, and what it cost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FlushReport {
+    pub through: Zxid,
+    pub records: u32,
+    pub bytes: u64,
+    /// Bytes in the file written to.
+    pub file_len: u64,
+    /// How long the sync took.
+    pub sync_took: Duration,
+    /// It took longer than the threshold, and was warned about.
+    pub slow: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Epoch(#[from] EpochError),
+}
+
+/// What the log thread does, without the thread.
+pub struct Worker<D: Disk, C> {
+    log: Log<D>,
+    disk: D,
+    epoch_dir: PathBuf,
+    slow_after: Duration,
+    clock: C,
+    failed: bool,
+}
+
+impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
+    /// * `epoch_dir`: `version-2` under dataDir.
+    /// * `slow_after`: `fsync.warningthresholdms`, default 1,000 ms.
+    /// * `clock`: any monotonic time.
+    pub fn new(disk: D, log: Log<D>, epoch_dir: &Path, slow_after: Duration, clock: C) -> Self {
+        Self { log, disk, epoch_dir: epoch_dir.to_owned(), slow_after, clock, failed: false }
+    }
+
+    /// Does a batch of commands and reports; leaves `batch` empty.
+    ///
+    /// Appends are flushed together: at the end of the batch, before a command of another kind, and whenever
+    /// [`super::decide::FLUSH_MAX`] bytes have gathered.
+    pub fn run(&mut self, batch: &mut Vec<Command>, report: &mut impl FnMut(Event)) {
+        for command in batch.drain(..) {
+            if !self.failed {
+                let done = self.command(command, report);
+                self.settle(done, report);
+            }
+        }
+        if !self.failed {
+            let done = self.flush(report);
+            self.settle(done, report);
+        }
+    }
+
+    /// True when [`Worker::prepare_ahead`] has something to do.
+    pub fn wants_ahead(&self) -> bool {
+        !self.failed && self.log.wants_ahead()
+    }
+
+    /// To be called when nothing waits: see [`Log::prepare_ahead`].
+    pub fn prepare_ahead(&mut self, report: &mut impl FnMut(Event)) {
+        if !self.failed {
+            let done = self.log.prepare_ahead().map_err(WorkerError::from);
+            self.settle(done, report);
+        }
+    }
+
+    fn command(
+        &mut self,
+        command: Command,
+        report: &mut impl FnMut(Event),
+    ) -> Result<(), WorkerError> {
+        match command {
+            Command::Append { zxid, entry } => {
+                if self.log.is_full_for(entry.len()) {
+                    self.flush(report)?;
+                }
+                self.log.append(zxid, &entry);
+            }
+            Command::Roll => {
+                self.flush(report)?;
+                self.log.roll()?;
+            }
+            Command::Truncate { to } => {
+                self.flush(report)?;
+                self.log.truncate(to)?;
+                report(Event::Truncated { to });
+            }
+            Command::SaveEpoch { file, epoch } => {
+                self.flush(report)?;
+                epoch::save(&self.disk, &self.epoch_dir, file, epoch)?;
+                report(Event::EpochSaved { file, epoch });
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, report: &mut impl FnMut(Event)) -> Result<(), WorkerError> {
+        self.log.write()?;
+        let begun = (self.clock)();
+        let file_len = self.log.file_len();
+        let Some(flushed) = self.log.sync()? else { return Ok(()) };
+        let sync_took = (self.clock)().saturating_sub(begun);
+        let slow = self.slow_after < sync_took;
+        if slow {
+            let took_ms = sync_took.as_millis() as u64;
+            tracing::warn!(
+                took_ms,
+                file_len,
+                "fsync of the log is slow, and every write waits for it"
+            );
+        }
+        let (through, records, bytes) = (flushed.through, flushed.records, flushed.bytes);
+        report(Event::Flushed(FlushReport { through, records, bytes, file_len, sync_took, slow }));
+        Ok(())
+    }
+
+    fn settle(&mut self, done: Result<(), WorkerError>, report: &mut impl FnMut(Event)) {
+        if let Err(error) = done {
+            self.failed = true;
+            report(Event::Failed(error));
+        }
+    }
+}
+
+/// Where commands for the log thread go in. Dropping it ends the thread once all that was sent is done.
+pub struct WorkerHandle {
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    commands: Vec<Command>,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().expect("no panic while the queue was held")
+    }
+}
+
+impl WorkerHandle {
+    pub fn send(&self, command: Command) {
+        let mut state = self.queue.lock();
+        state.commands.push(command);
+        // Only an empty queue can have the thread asleep.
+        if state.commands.len() == 1 {
+            self.queue.ready.notify_one();
+        }
+    }
+
+    /// Sends many at once; leaves `commands` empty.
+    pub fn send_all(&self, commands: &mut Vec<Command>) {
+        if commands.is_empty() {
+            return;
+        }
+        self.queue.lock().commands.append(commands);
+        self.queue.ready.notify_one();
+    }
+}
+
+impl Drop for WorkerHandle {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.ready.notify_one();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the log thread panicked");
+        }
+    }
+}
+
+/// Starts the log thread.
+///
+/// * `report`: called on that thread for each event; must not block.
+///
+/// # Errors
+/// When the system has no thread to give.
+pub fn spawn<D>(
+    disk: D,
+    log: Log<D>,
+    epoch_dir: &Path,
+    slow_after: Duration,
+    mut report: impl FnMut(Event) + Send + 'static,
+) -> std::io::Result<WorkerHandle>
+where
+    D: Disk + Clone + 'static,
+{
+    let queue = Arc::new(Queue::default());
+    let begun = Instant::now();
+    let mut worker = Worker::new(disk, log, epoch_dir, slow_after, move || begun.elapsed());
+    let inbox = queue.clone();
+    let thread = thread::Builder::new().name("log".to_owned()).spawn(move || {
+        let mut batch = Vec::new();
+        loop {
+            let mut state = inbox.lock();
+            if state.commands.is_empty() {
+                if state.closed {
+                    return;
+                }
+                if worker.wants_ahead() {
+                    drop(state);
+                    worker.prepare_ahead(&mut report);
+                    continue;
+                }
+                drop(inbox.ready.wait(state).expect("no panic while the queue was held"));
+                continue;
+            }
+            // The whole queue for an empty one: what comes while it is flushed is the next batch.
+            mem::swap(&mut state.commands, &mut batch);
+            drop(state);
+            worker.run(&mut batch, &mut report);
+        }
+    })?;
+    Ok(WorkerHandle { queue, thread: Some(thread) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::store::log::LogOptions;
+    use crate::store::sim_disk::{Fault, SimDisk};
+    use crate::store::{FailStop, RealDisk};
+
+    fn append(raw: i64, len: usize) -> Command {
+        let mut entry = vec![0; len];
+        entry[12..20].copy_from_slice(&raw.to_be_bytes());
+        Command::Append { zxid: Zxid::from_wire(raw).unwrap(), entry: entry.into() }
+    }
+
+    fn worker(
+        disk: &SimDisk,
+        force_sync: bool,
+    ) -> Worker<FailStop<SimDisk>, impl FnMut() -> Duration> {
+        let disk = FailStop::new(disk.clone());
+        let options = LogOptions { prealloc: 1 << 16, size_limit: 0, force_sync };
+        let log = Log::new(disk.clone(), Path::new("/log"), options, None);
+        let mut now = 0;
+        Worker::new(disk, log, Path::new("/data"), Duration::from_millis(20), move || {
+            now += 15;
+            Duration::from_millis(now)
+        })
+    }
+
+    fn run(
+        worker: &mut Worker<FailStop<SimDisk>, impl FnMut() -> Duration>,
+        mut batch: Vec<Command>,
+    ) -> Vec<String> {
+        let mut events = Vec::new();
+        worker.run(&mut batch, &mut |event| {
+            events.push(match event {
+                Event::Flushed(report) => {
+                    format!("flushed {} of {}", report.through, report.records)
+                }
+                Event::Truncated { to } => format!("truncated to {to}"),
+                Event::EpochSaved { file, epoch } => format!("saved {} {}", file.name(), epoch.0),
+                Event::Failed(error) => format!("failed: {error}"),
+            });
+        });
+        events
+    }
+
+    #[test]
+    fn events_come_in_the_order_of_commands() {
+        let disk = SimDisk::new();
+        let mut worker = worker(&disk, true);
+        assert_eq!(
+            run(&mut worker, vec![append(1, 40), append(2, 40), append(3, 40)]),
+            ["flushed 0x3 of 3"]
+        );
+        let epoch = Command::SaveEpoch { file: EpochFile::Current, epoch: Epoch(4) };
+        let to = Zxid::from_wire(4).unwrap();
+        let batch = vec![
+            append(4, 40),
+            append(5, 40),
+            Command::Truncate { to },
+            epoch,
+            append(5, 40),
+            Command::Roll,
+        ];
+        assert_eq!(
+            run(&mut worker, batch),
+            ["flushed 0x5 of 2", "truncated to 0x4", "saved currentEpoch 4", "flushed 0x5 of 1"]
+        );
+        assert_eq!(disk.list(Path::new("/log")).unwrap(), ["log.1", "log.5"]);
+        assert!(run(&mut worker, vec![Command::Roll]).is_empty());
+    }
+
+    #[test]
+    fn large_batches_are_flushed_in_parts() {
+        let disk = SimDisk::new();
+        let mut worker = worker(&disk, true);
+        let batch = vec![append(1, 3 << 20), append(2, 1 << 20), append(3, 9 << 20), append(4, 40)];
+        assert_eq!(
+            run(&mut worker, batch),
+            ["flushed 0x1 of 1", "flushed 0x2 of 1", "flushed 0x3 of 1", "flushed 0x4 of 1"]
+        );
+    }
+
+    #[test]
+    fn an_error_is_reported_once_and_is_the_end() {
+        let disk = SimDisk::new();
+        let mut worker = worker(&disk, true);
+        run(&mut worker, vec![append(1, 40)]);
+        disk.fail_next(Fault::Sync);
+        let events = run(&mut worker, vec![append(2, 40), Command::Roll, append(3, 40)]);
+        assert_eq!(events, ["failed: flush log file /log/log.1 through 0x2"]);
+        let changes = disk.counts().changes;
+        assert!(run(&mut worker, vec![append(4, 40)]).is_empty());
+        assert!(!worker.wants_ahead());
+        assert_eq!(disk.counts().changes, changes);
+    }
+
+    // rows: D-49
+    #[test]
+    fn force_sync_off_never_syncs() {
+        let disk = SimDisk::new();
+        let mut worker = worker(&disk, false);
+        assert_eq!(run(&mut worker, vec![append(1, 40)]), ["flushed 0x1 of 1"]);
+        assert_eq!(disk.counts().syncs, 0);
+    }
+
+    // rows: D-49
+    #[test]
+    fn slow_syncs_are_told() {
+        let disk = SimDisk::new();
+        let mut worker = worker(&disk, true);
+        let mut slow = Vec::new();
+        for (raw, slow_after) in [(1, 14), (2, 15)] {
+            worker.slow_after = Duration::from_millis(slow_after);
+            worker.run(&mut vec![append(raw, 40)], &mut |event| {
+                let Event::Flushed(report) = event else { panic!("{event:?}") };
+                slow.push((report.slow, report.sync_took.as_millis()));
+            });
+        }
+        assert_eq!(slow, [(true, 15), (false, 15)]);
+    }
+
+    #[test]
+    fn the_thread_finishes_what_was_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = FailStop::new(RealDisk);
+        let log = Log::new(disk.clone(), dir.path(), LogOptions::default(), None);
+        let (sender, events) = mpsc::channel();
+        let slow_after = Duration::from_secs(1);
+        let handle =
+            spawn(disk, log, dir.path(), slow_after, move |event| sender.send(event).unwrap())
+                .unwrap();
+        for raw in 1..=100 {
+            handle.send(append(raw, 100));
+        }
+        handle.send_all(&mut vec![append(101, 100), Command::Roll]);
+        drop(handle);
+        let mut records = 0;
+        let mut through = Zxid::ZERO;
+        for event in events {
+            let Event::Flushed(report) = event else { panic!("{event:?}") };
+            assert!(through < report.through);
+            (through, records) = (report.through, records + report.records);
+        }
+        assert_eq!((through, records), (Zxid::from_wire(101).unwrap(), 101));
+    }
+}

@@ -1,0 +1,109 @@
+//! Takes settings out of a file one by one, and remembers everything that is wrong with them.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use super::system::trim;
+use super::{Entries, Place, Problem, Warning};
+
+/// One setting, trimmed as Java trims it.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub value: String,
+    pub place: Place,
+}
+
+/// The settings not yet asked for, and what was found so far.
+#[derive(Debug)]
+pub(super) struct Checker {
+    /// Where things that are missing are reported.
+    pub whole: Place,
+    settings: BTreeMap<String, Setting>,
+    pub problems: Vec<Problem>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Checker {
+    pub fn of_file(file: &str, entries: Entries) -> Self {
+        let settings = entries.into_iter().map(|(key, entry)| {
+            let place = Place::Line { file: file.to_owned(), line: entry.line };
+            (trim(&key).to_owned(), Setting { value: trim(&entry.value).to_owned(), place })
+        });
+        Self::new(Place::File(file.to_owned()), settings.collect())
+    }
+
+    pub fn of_arguments(arguments: impl Iterator<Item = (&'static str, String)>) -> Self {
+        let settings = arguments
+            .map(|(key, value)| (key.to_owned(), Setting { value, place: Place::Argument }));
+        Self::new(Place::Argument, settings.collect())
+    }
+
+    fn new(whole: Place, settings: BTreeMap<String, Setting>) -> Self {
+        Self { whole, settings, problems: Vec::new(), warnings: Vec::new() }
+    }
+
+    pub fn problem(&mut self, place: &Place, text: impl Display) {
+        self.problems.push(Problem { place: place.clone(), text: text.to_string() });
+    }
+
+    pub fn warn(&mut self, place: &Place, text: impl Display) {
+        self.warnings.push(Warning { place: place.clone(), text: text.to_string() });
+    }
+
+    pub fn take(&mut self, key: &str) -> Option<Setting> {
+        self.settings.remove(key)
+    }
+
+    /// Takes every setting whose key `wanted` accepts, in the order of their lines.
+    pub fn take_all(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<(String, Setting)> {
+        let keys: Vec<String> = self.settings.keys().filter(|key| wanted(key)).cloned().collect();
+        let mut taken: Vec<(String, Setting)> =
+            keys.into_iter().filter_map(|key| self.settings.remove_entry(&key)).collect();
+        taken.sort_by_key(|(_, setting)| match setting.place {
+            Place::Line { line, .. } => line,
+            _ => 0,
+        });
+        taken
+    }
+
+    /// A number as `Integer.parseInt` reads it; a problem unless it lies in `min..=max`.
+    ///
+    /// The place comes along, because some numbers are only wrong beside others.
+    pub fn number(&mut self, key: &str, (min, max): (i32, i32)) -> Option<(i32, Place)> {
+        let Setting { value, place } = self.take(key)?;
+        match value.parse::<i32>() {
+            Ok(number) if min <= number && number <= max => return Some((number, place)),
+            Ok(_) => self.problem(&place, format!("{key}={value} is not within {min} and {max}")),
+            Err(_) => self.problem(&place, format!("{key}={value} is not a number")),
+        }
+        None
+    }
+
+    /// A boolean of `QuorumPeerConfig`: only `true` and `false`, in any case.
+    pub fn boolean(&mut self, key: &str) -> Option<(bool, Place)> {
+        let Setting { value, place } = self.take(key)?;
+        if value.eq_ignore_ascii_case("true") {
+            return Some((true, place));
+        }
+        if value.eq_ignore_ascii_case("false") {
+            return Some((false, place));
+        }
+        self.problem(&place, format!("{key}={value} is neither true nor false"));
+        None
+    }
+
+    /// A directory; relative ones are taken from the working directory, with a warning.
+    pub fn directory(&mut self, key: &str) -> Option<PathBuf> {
+        let Setting { value, place } = self.take(key)?;
+        if value.is_empty() {
+            self.problem(&place, format!("{key} is empty"));
+            return None;
+        }
+        let path = PathBuf::from(&value);
+        if path.is_relative() && !path.starts_with(".") {
+            self.warn(&place, format!("{key}={value} is relative; write ./{value} if it is meant"));
+        }
+        Some(path)
+    }
+}

@@ -1,0 +1,149 @@
+//! From `zoo.cfg`, JVM flags and the command line to one checked [`Config`].
+//!
+//! # Invariants
+//! 1. A [`Config`] in hand has been checked: nothing downstream asks again whether it makes sense.
+//! 2. All parsing is pure over text and a map of environment variables; only [`load`] reads files.
+//! 3. Nothing fails open: a setting that guards something and that this server cannot honour is a
+//!    [`Problem`], never a [`Warning`]. Every problem is reported, not only the first.
+//!
+//! # Not here
+//! Resolving host names, creating directories, exit codes: `server` and `main`.
+
+mod args;
+mod check;
+mod explicit;
+mod keys;
+mod members;
+mod problem;
+mod properties;
+mod server;
+mod system;
+mod whitelist;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use args::{Launch, Settings, load, parse_args};
+pub use problem::{ConfigError, Place, Problem, Warning};
+pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
+pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use whitelist::Whitelist;
+
+/// Environment variables by name, as handed to the process.
+pub type Environment = BTreeMap<String, String>;
+
+/// How a snapshot file is packed; `snapshot.compression.method`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SnapshotCompression {
+    /// Plain bytes under an Adler-32 seal.
+    #[default]
+    None,
+    /// Files named `snapshot.<zxid>.gz`.
+    Gzip,
+    /// Files named `snapshot.<zxid>.snappy`.
+    Snappy,
+}
+
+/// Everything a standalone server needs to know before it opens its first file.
+///
+/// Field by field the keys of ZooKeeper 3.9.5; the unit is in the name, and "off" is `None` or 0
+/// as each field says. Values have Java's corrections already applied (minima, defaults).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `dataDir`: snapshots, epochs, `myid`; the files are in its `version-2`.
+    pub data_dir: PathBuf,
+    /// `dataLogDir`: transaction logs; equals [`Config::data_dir`] when not set.
+    pub data_log_dir: PathBuf,
+    /// `clientPortAddress`: host name or address to bind; `None` is every address of the machine.
+    pub client_host: Option<String>,
+    /// `clientPort`: TCP port for clients; 0 lets the system choose one.
+    pub client_port: u16,
+    /// `clientPortListenBacklog`: connections waiting in `listen`; `None` is the system's choice.
+    pub client_port_listen_backlog: Option<u32>,
+    /// `tickTime`: the unit of session timeouts; never 0.
+    pub tick_time_ms: u32,
+    /// `minSessionTimeout`: at most the maximum; 2 ticks unless set.
+    pub min_session_timeout_ms: u32,
+    /// `maxSessionTimeout`: fits a wire `int`; 20 ticks unless set.
+    pub max_session_timeout_ms: u32,
+    /// `maxClientCnxns`: connections from one address; 0 is no limit.
+    pub max_client_cnxns: u32,
+    /// `maxCnxns`: connections in all; 0 is no limit.
+    pub max_cnxns: u32,
+    /// `clientTcpKeepAlive`: whether client sockets get `SO_KEEPALIVE`.
+    pub client_tcp_keep_alive: bool,
+    /// `nio.sessionlessCnxnTimeout`: how long a connection may go without a session.
+    pub sessionless_cnxn_timeout_ms: u32,
+    /// `globalOutstandingLimit`: requests in flight before clients are read no further.
+    pub global_outstanding_limit: u32,
+    /// `largeRequestThreshold`: body size above which a request is large; `None` is off.
+    pub large_request_threshold_bytes: Option<u32>,
+    /// `largeRequestMaxBytes`: sum of large requests in flight; never 0.
+    pub large_request_max_bytes: u32,
+    /// `jute.maxbuffer`: largest frame or buffer a client may send; only a JVM flag sets it.
+    pub jute_max_buffer_bytes: u32,
+    /// `jute.maxbuffer.extrasize`: what a record on disk or between servers may add to that.
+    pub jute_max_buffer_extra_bytes: u32,
+    /// `4lw.commands.whitelist`: the four-letter words that are answered.
+    pub four_letter_words: Whitelist,
+    /// `skipACL=yes`: every access check passes.
+    pub skip_acl: bool,
+    /// `enforceQuota`: whether a quota refuses writes or only logs.
+    pub enforce_quota: bool,
+    /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.
+    pub digest_auth_enabled: bool,
+    /// `DigestAuthenticationProvider.superDigest`: `user:base64(hash)` who may do everything.
+    pub super_digest: Option<String>,
+    /// `extendedTypesEnabled`: whether TTL nodes may be created.
+    pub extended_types_enabled: bool,
+    /// `emulate353TTLNodes`: whether TTLs are encoded as release 3.5.3 did.
+    pub emulate_353_ttl_nodes: bool,
+    /// `znode.container.checkIntervalMs`: pause between looks for empty containers and old TTLs.
+    pub container_check_interval_ms: u32,
+    /// `znode.container.maxPerMinute`: most containers deleted in a minute.
+    pub container_max_per_minute: u32,
+    /// `znode.container.maxNeverUsedIntervalMs`: age at which a container that never had a child
+    /// goes; 0 is never.
+    pub container_max_never_used_ms: u64,
+    /// `readonlymode.enabled`: only a JVM flag sets it; also enables the word `isro`.
+    pub read_only_mode_enabled: bool,
+    /// `snapCount`: transactions between snapshots, the half of it randomised; at least 2.
+    pub snap_count: u32,
+    /// `snapSizeLimitInKb`: log bytes between snapshots; `None` is off.
+    pub snap_size_limit_bytes: Option<u64>,
+    /// `txnLogSizeLimitInKb`: size at which a log file is closed; `None` is off.
+    pub txn_log_size_limit_bytes: Option<u64>,
+    /// `preAllocSize`: step by which a log file grows ahead; 0 is off.
+    pub pre_alloc_bytes: u64,
+    /// `forceSync`: whether the log is flushed before a write is acknowledged.
+    pub force_sync: bool,
+    /// `fsync.warningthresholdms`: a flush slower than this is logged.
+    pub fsync_warning_threshold_ms: u64,
+    /// `commitLogCount`: committed transactions kept in memory; at least 500.
+    pub commit_log_count: u32,
+    /// `snapshotSizeFactor`: log bytes, as a part of a snapshot's, that may be sent instead of it;
+    /// `None` is off.
+    pub snapshot_size_factor: Option<f64>,
+    /// `snapshot.trust.empty`: whether logs without any snapshot are accepted.
+    pub trust_empty_snapshot: bool,
+    /// `snapshot.compression.method`.
+    pub snapshot_compression: SnapshotCompression,
+    /// `datadir.autocreate`: whether missing directories are made.
+    pub data_dir_auto_create: bool,
+    /// `db.autocreate`: whether an empty directory starts an empty tree without a file `initialize`.
+    pub db_auto_create: bool,
+    /// `digest.enabled`: whether the tree's digest is kept, logged and compared.
+    pub digest_enabled: bool,
+    /// `closeSessionTxn.enabled`: whether the closing of a session names the paths it deletes.
+    pub close_session_txn_enabled: bool,
+    /// `serializeLastProcessedZxid.enabled`: whether a snapshot ends with its last zxid.
+    pub serialize_last_processed_zxid: bool,
+    /// `autopurge.snapRetainCount`: snapshots kept; at least 3.
+    pub purge_snap_retain_count: u32,
+    /// `autopurge.purgeInterval`: pause between purges; `None` is off.
+    pub purge_interval_hours: Option<u32>,
+    /// `metricsProvider.*` with that prefix taken off, `className` included.
+    pub metrics_provider: BTreeMap<String, String>,
+    /// What was understood and has no effect here; `main` logs each.
+    pub warnings: Vec<Warning>,
+}

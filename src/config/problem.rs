@@ -1,0 +1,72 @@
+//! What is wrong with a configuration, said so that an operator finds the spot.
+
+use std::fmt;
+
+/// Where a setting was made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Place {
+    /// A line of a file, counted from 1.
+    Line { file: String, line: u32 },
+    /// A file as a whole, for what it lacks.
+    File(String),
+    /// A `-D` flag, on the command line or in an environment variable.
+    Flag(&'static str),
+    /// A plain command-line argument.
+    Argument,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { file, line } => write!(f, "{file}:{line}"),
+            Self::File(file) => f.write_str(file),
+            Self::Flag(source) => write!(f, "-D flag in {source}"),
+            Self::Argument => f.write_str("command line"),
+        }
+    }
+}
+
+/// One reason not to start.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{place}: {text}")]
+pub struct Problem {
+    pub place: Place,
+    /// Names key and value, one line, no period.
+    pub text: String,
+}
+
+/// One thing an operator should know although the server starts.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Warning {
+    pub place: Place,
+    /// Names key and value, one line, no period.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.text)
+    }
+}
+
+/// All that keeps a configuration from being used; never empty.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub struct ConfigError {
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.problems.iter().enumerate() {
+            let newline = if at == 0 { "" } else { "\n" };
+            write!(f, "{newline}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Problem> for ConfigError {
+    fn from(problem: Problem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}

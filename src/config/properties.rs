@@ -1,0 +1,226 @@
+//! Java's `.properties` text, as `zoo.cfg` has always been read.
+//!
+//! The rules are those of `java.util.Properties.load(InputStream)`, JDK 17: every byte is one
+//! ISO-8859-1 character, a backslash escapes, an odd number of them at a line's end continues it.
+//! `compat-tests/golden/properties` holds what Java itself makes of the odd cases.
+
+use std::collections::BTreeMap;
+
+/// One setting as it stands in the text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// Unescaped, not trimmed (as Java's `Properties` holds it).
+    pub value: String,
+    /// Line on which it begins, counted from 1.
+    pub line: u32,
+}
+
+/// Key to last value. The order is by key, because Java's is by hash and nobody may lean on it.
+pub type Entries = BTreeMap<String, Entry>;
+
+/// Why a text is not a properties file.
+#[derive(Debug, Eq, PartialEq, thiserror::Error)]
+pub enum PropertiesError {
+    /// `\u` is followed by something other than four hexadecimal digits.
+    #[error("malformed \\uxxxx encoding")]
+    Unicode { line: u32 },
+}
+
+/// Reads a whole properties text; of several entries with one key the last wins.
+///
+/// A lone UTF-16 surrogate becomes U+FFFD; Java would keep it, but no setting can mean it.
+///
+/// # Errors
+/// [`PropertiesError::Unicode`], the only thing that can be wrong with such a text.
+///
+/// Source: the class comment of `java.util.Properties`, JDK 17.
+pub fn parse(text: &[u8]) -> Result<Entries, PropertiesError> {
+    let mut entries = Entries::new();
+    let mut lines = NaturalLines { rest: text, number: 0 };
+    while let Some((line, logical)) = lines.next_logical() {
+        let (key, value) = split(&logical);
+        let unicode = |()| PropertiesError::Unicode { line };
+        let key = unescape(key).map_err(unicode)?;
+        let value = unescape(value).map_err(unicode)?;
+        entries.insert(key, Entry { value, line });
+    }
+    Ok(entries)
+}
+
+/// Java's idea of white space inside a properties text; line ends are not part of it.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | 0x0c)
+}
+
+struct NaturalLines<'a> {
+    rest: &'a [u8],
+    /// Number of the line last handed out, from 1.
+    number: u32,
+}
+
+impl<'a> NaturalLines<'a> {
+    /// The next line without its end, and whether the text stops right there.
+    ///
+    /// A text that stops after the `\r` of `\r` stops; one that goes on with `\n` does not, even
+    /// if nothing follows. Java decides about a dangling backslash by exactly that.
+    fn next(&mut self) -> Option<(&'a [u8], bool)> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let Some(end) = self.rest.iter().position(|&b| b == b'\n' || b == b'\r') else {
+            return Some((std::mem::take(&mut self.rest), true));
+        };
+        let (line, tail) = self.rest.split_at(end);
+        let stops = tail.len() == 1;
+        self.rest = if tail.starts_with(b"\r\n") { &tail[2..] } else { &tail[1..] };
+        Some((line, stops))
+    }
+
+    /// The next line that holds an entry, with its continuations joined, and where it began.
+    fn next_logical(&mut self) -> Option<(u32, Vec<u8>)> {
+        let mut logical = Vec::new();
+        let mut first = 0;
+        while let Some((line, stops)) = self.next() {
+            let blanks = line.iter().take_while(|&&b| is_blank(b)).count();
+            let line = &line[blanks..];
+            if logical.is_empty() {
+                if line.is_empty() || line[0] == b'#' || line[0] == b'!' {
+                    continue;
+                }
+                first = self.number;
+            }
+            let backslashes = line.iter().rev().take_while(|&&b| b == b'\\').count();
+            if backslashes % 2 == 0 {
+                logical.extend_from_slice(line);
+                return Some((first, logical));
+            }
+            logical.extend_from_slice(&line[..line.len() - 1]);
+            if stops {
+                return Some((first, logical)); // Nothing can follow: even an empty entry counts.
+            }
+        }
+        // The text ended in a continuation of nothing.
+        if logical.is_empty() { None } else { Some((first, logical)) }
+    }
+}
+
+/// Cuts a logical line at the first bare `=`, `:` or blank, and drops blanks around the separator.
+fn split(line: &[u8]) -> (&[u8], &[u8]) {
+    let mut escaped = false;
+    let mut key_len = line.len();
+    for (at, &byte) in line.iter().enumerate() {
+        if !escaped && (byte == b'=' || byte == b':' || is_blank(byte)) {
+            key_len = at;
+            break;
+        }
+        escaped = byte == b'\\' && !escaped;
+    }
+    let (key, tail) = line.split_at(key_len);
+    let tail = skip_blanks(tail);
+    let value = match tail.first() {
+        Some(b'=' | b':') => skip_blanks(&tail[1..]),
+        _ => tail,
+    };
+    (key, value)
+}
+
+fn skip_blanks(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.iter().take_while(|&&b| is_blank(b)).count()..]
+}
+
+/// Resolves escapes; `Err` on a malformed `\u`.
+fn unescape(bytes: &[u8]) -> Result<String, ()> {
+    // UTF-16 units, because two `\u` escapes may make one character.
+    let mut units: Vec<u16> = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'\\' {
+            units.push(u16::from(byte));
+            continue;
+        }
+        let Some((&escape, tail)) = rest.split_first() else { break };
+        rest = tail;
+        units.push(match escape {
+            b'u' => {
+                let (digits, tail) = rest.split_at_checked(4).ok_or(())?;
+                rest = tail;
+                digits.iter().try_fold(0, |unit, &digit| {
+                    let digit = char::from(digit).to_digit(16).ok_or(())?;
+                    Ok(unit << 4 | digit as u16)
+                })?
+            }
+            b't' => u16::from(b'\t'),
+            b'r' => u16::from(b'\r'),
+            b'n' => u16::from(b'\n'),
+            b'f' => 0x0c,
+            other => u16::from(other),
+        });
+    }
+    Ok(String::from_utf16_lossy(&units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    /// Reverses the `%xx` of the case file.
+    fn bytes_of(case: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut rest = case.as_bytes();
+        while let Some((&byte, tail)) = rest.split_first() {
+            rest = tail;
+            if byte == b'%' {
+                let hex = std::str::from_utf8(&rest[..2]).unwrap();
+                out.push(u8::from_str_radix(hex, 16).unwrap());
+                rest = &rest[2..];
+            } else {
+                out.push(byte);
+            }
+        }
+        out
+    }
+
+    /// Writes a result the way `Props.java` does.
+    fn shown(result: Result<Entries, PropertiesError>) -> String {
+        let quote = |text: &str| {
+            let mut out = String::new();
+            for unit in text.encode_utf16() {
+                match u8::try_from(unit) {
+                    Ok(b) if b.is_ascii_alphanumeric() || b"._/-".contains(&b) => {
+                        out.push(char::from(b));
+                    }
+                    _ => write!(out, "%u{unit:04x}").unwrap(),
+                }
+            }
+            out
+        };
+        let Ok(entries) = result else { return "ERROR".to_owned() };
+        let mut pairs: Vec<String> =
+            entries.iter().map(|(k, e)| format!("{}={}", quote(k), quote(&e.value))).collect();
+        pairs.sort();
+        pairs.join(" ")
+    }
+
+    // rows: C-01
+    #[test]
+    fn reads_every_case_as_java_does() {
+        let cases = include_str!("../../compat-tests/golden/properties/cases.txt");
+        let expected = include_str!("../../compat-tests/golden/properties/expected.txt");
+        assert_eq!(cases.lines().count(), expected.lines().count());
+        for (case, expected) in cases.lines().zip(expected.lines()) {
+            assert_eq!(shown(parse(&bytes_of(case))), expected, "case {case}");
+        }
+    }
+
+    #[test]
+    fn knows_the_line_an_entry_begins_on() {
+        let entries = parse(b"# x\r\n\r\na=1\r\nb=\\\r\n  2\r\nc=3").unwrap();
+        assert_eq!(entries["a"].line, 3);
+        assert_eq!(entries["b"], Entry { value: "2".into(), line: 4 });
+        assert_eq!(entries["c"].line, 6);
+        assert_eq!(parse(b"a=1\nb=\\u12"), Err(PropertiesError::Unicode { line: 2 }));
+    }
+}

@@ -1,0 +1,242 @@
+//! Assembles the [`Config`] of a standalone server.
+
+use std::collections::BTreeMap;
+
+use super::check::Checker;
+use super::explicit::Explicit;
+use super::system::{SystemProperties, trim};
+use super::{
+    Config, ConfigError, Environment, Place, Problem, PropertiesError, SnapshotCompression,
+    Whitelist, explicit, keys, properties,
+};
+
+/// What is served when no file is named: one server on the usual port, data in `./data`.
+pub const DEFAULT_CONFIG: &str = "tickTime=2000\nclientPort=2181\ndataDir=./data\n";
+
+const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
+const LONG: (i64, i64) = (i64::MIN, i64::MAX);
+
+/// `snapshotSizeFactor` unless set.
+const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
+
+const CNXN_FACTORIES: [&str; 2] = [
+    "org.apache.zookeeper.server.NIOServerCnxnFactory",
+    "org.apache.zookeeper.server.NettyServerCnxnFactory",
+];
+
+/// A configuration file, already read.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its name, for messages.
+    pub name: &'a str,
+    /// Its bytes.
+    pub text: &'a [u8],
+    /// First line of the file `myid` in its `dataDir`, if that exists.
+    pub my_id: Option<&'a str>,
+}
+
+/// Reads a configuration file's text.
+///
+/// * `env`: environment variables; `SERVER_JVMFLAGS` and `JVMFLAGS` may hold `-D` flags.
+/// * `flags`: further `-D` flags, which win over those.
+///
+/// # Errors
+/// Every [`Problem`] there is, not only the first.
+///
+/// Source: `QuorumPeerConfig.parseProperties` and the classes that read each system property,
+/// ZooKeeper 3.9.5.
+pub fn parse(
+    source: Source<'_>,
+    env: &Environment,
+    flags: &[String],
+) -> Result<Config, ConfigError> {
+    let entries = properties::parse(source.text).map_err(|error| {
+        let PropertiesError::Unicode { line } = error;
+        let place = Place::Line { file: source.name.to_owned(), line };
+        Problem { place, text: error.to_string() }
+    })?;
+    let checker = Checker::of_file(source.name, entries);
+    assemble(checker, SystemProperties::from_flags(env, flags), source.my_id)
+}
+
+/// Reads the command-line form `port dataDir [tickTime] [maxClientCnxns]`.
+///
+/// * `arguments`: two to four of them; others are not looked at.
+///
+/// # Errors
+/// Every [`Problem`] there is.
+///
+/// Source: `ServerConfig.parse(String[])`, ZooKeeper 3.9.5: no limit on connections unless given.
+pub fn parse_positional(
+    arguments: &[String],
+    env: &Environment,
+    flags: &[String],
+) -> Result<Config, ConfigError> {
+    let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
+    let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
+    settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
+    let checker = Checker::of_arguments(settings.into_iter());
+    assemble(checker, SystemProperties::from_flags(env, flags), None)
+}
+
+fn assemble(
+    mut checker: Checker,
+    mut system: SystemProperties,
+    my_id: Option<&str>,
+) -> Result<Config, ConfigError> {
+    let explicit = explicit::take(&mut checker, my_id);
+    keys::take_unused(&mut checker);
+    keys::pass_through(&mut checker, &mut system);
+    let config = take_system(&mut checker, &mut system, explicit);
+    keys::judge_leftovers(&mut checker, &mut system);
+    match config {
+        Some(config) if checker.problems.is_empty() => {
+            Ok(Config { warnings: checker.warnings, ..config })
+        }
+        _ => {
+            assert!(!checker.problems.is_empty(), "no config and no problem");
+            Err(ConfigError { problems: checker.problems })
+        }
+    }
+}
+
+/// Reads every system property that sets a field.
+///
+/// It runs even if the file had problems, so that wrong properties are reported along with them.
+fn take_system(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    explicit: Option<Explicit>,
+) -> Option<Config> {
+    if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
+        && !CNXN_FACTORIES.contains(&factory.value.as_str())
+    {
+        let text = format!("serverCnxnFactory={} is not known here", factory.value);
+        checker.problem(&factory.place, text);
+    }
+    if let Some(algorithm) = system.take("zookeeper.DigestAuthenticationProvider.digestAlg")
+        && !["SHA1", "SHA-1", "SHA"].contains(&algorithm.value.to_uppercase().as_str())
+    {
+        let text = format!(
+            "DigestAuthenticationProvider.digestAlg={} is not known here, only SHA1",
+            algorithm.value
+        );
+        checker.problem(&algorithm.place, text);
+    }
+    let skip_acl = system.take("zookeeper.skipACL").filter(|property| property.value == "yes");
+    if let Some(skip) = &skip_acl {
+        checker.warn(&skip.place, "skipACL=yes: everybody may do everything");
+    }
+    let snapshot_size_factor = take_size_factor(checker, system);
+    // From here on nothing is a problem; what is left untaken only misses its warning.
+    let explicit = explicit?;
+    let read_only = system.take_bool("readonlymode.enabled", false);
+    let words = system.take("zookeeper.4lw.commands.whitelist").map(|property| property.value);
+    let force_sync = system.take("zookeeper.forceSync");
+    if let Some(no) = force_sync.as_ref().filter(|property| property.value == "no") {
+        checker.warn(&no.place, "forceSync=no: acknowledged writes can be lost");
+    }
+    let compression = system.take("zookeeper.snapshot.compression.method").map(|p| p.value);
+
+    let mut number = |key: &str, range, default: i64| {
+        system.take_number(key, range, &mut checker.warnings).unwrap_or(default)
+    };
+    let fsync_ms = number("fsync.warningthresholdms", LONG, 1000);
+    let fsync_ms = number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
+    let jute_max = number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
+    let jute_extra = number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max).max(1024);
+    let snap_count = number("zookeeper.snapCount", INT, 100_000).max(2);
+    let snap_kb = number("zookeeper.snapSizeLimitInKb", LONG, 4_194_304);
+    let log_kb = number("zookeeper.txnLogSizeLimitInKb", LONG, -1);
+    let pre_alloc_kb = number("zookeeper.preAllocSize", LONG, 65_536);
+    let commit_log = number("zookeeper.commitLogCount", INT, 500).max(500);
+    let max_cnxns = number("zookeeper.maxCnxns", INT, 0).max(0);
+    let sessionless_ms = number("zookeeper.nio.sessionlessCnxnTimeout", POSITIVE_INT, 10_000);
+    let outstanding = number("zookeeper.globalOutstandingLimit", POSITIVE_INT, 1000);
+    let large_threshold = number("zookeeper.largeRequestThreshold", INT, -1);
+    let large_max = number("zookeeper.largeRequestMaxBytes", POSITIVE_INT, 100 << 20);
+    let container_ms = number("znode.container.checkIntervalMs", POSITIVE_INT, 60_000);
+    let container_rate = number("znode.container.maxPerMinute", POSITIVE_INT, 10_000);
+    let container_unused_ms = number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
+
+    let mut flag = |key: &str, default| system.take_bool(&format!("zookeeper.{key}"), default);
+    Some(Config {
+        data_dir: explicit.data_dir,
+        data_log_dir: explicit.data_log_dir,
+        client_host: explicit.client_host,
+        client_port: explicit.client_port,
+        client_port_listen_backlog: explicit.client_port_listen_backlog,
+        tick_time_ms: explicit.tick_time_ms,
+        min_session_timeout_ms: explicit.min_session_timeout_ms,
+        max_session_timeout_ms: explicit.max_session_timeout_ms,
+        max_client_cnxns: explicit.max_client_cnxns,
+        purge_snap_retain_count: explicit.purge_snap_retain_count,
+        purge_interval_hours: explicit.purge_interval_hours,
+        metrics_provider: explicit.metrics_provider,
+        max_cnxns: max_cnxns as u32,
+        client_tcp_keep_alive: flag("clientTcpKeepAlive", false),
+        sessionless_cnxn_timeout_ms: sessionless_ms as u32,
+        global_outstanding_limit: outstanding as u32,
+        large_request_threshold_bytes: u32::try_from(large_threshold).ok().filter(|&n| n > 0),
+        large_request_max_bytes: large_max as u32,
+        jute_max_buffer_bytes: jute_max as u32,
+        jute_max_buffer_extra_bytes: jute_extra as u32,
+        four_letter_words: Whitelist::new(words.as_deref(), read_only),
+        skip_acl: skip_acl.is_some(),
+        enforce_quota: flag("enforceQuota", false),
+        digest_auth_enabled: flag("DigestAuthenticationProvider.enabled", true),
+        extended_types_enabled: flag("extendedTypesEnabled", false),
+        emulate_353_ttl_nodes: flag("emulate353TTLNodes", false),
+        container_check_interval_ms: container_ms as u32,
+        container_max_per_minute: container_rate as u32,
+        container_max_never_used_ms: u64::try_from(container_unused_ms).unwrap_or(0),
+        read_only_mode_enabled: read_only,
+        snap_count: snap_count as u32,
+        snap_size_limit_bytes: kilobytes(snap_kb),
+        txn_log_size_limit_bytes: kilobytes(log_kb),
+        pre_alloc_bytes: kilobytes(pre_alloc_kb).unwrap_or(0),
+        force_sync: force_sync.is_none_or(|property| property.value != "no"),
+        fsync_warning_threshold_ms: u64::try_from(fsync_ms).unwrap_or(0),
+        commit_log_count: commit_log as u32,
+        snapshot_size_factor,
+        trust_empty_snapshot: flag("snapshot.trust.empty", false),
+        snapshot_compression: match trim(&compression.unwrap_or_default()).to_lowercase().as_str() {
+            "gz" => SnapshotCompression::Gzip,
+            "snappy" => SnapshotCompression::Snappy,
+            _ => SnapshotCompression::None,
+        },
+        data_dir_auto_create: flag("datadir.autocreate", true),
+        db_auto_create: flag("db.autocreate", true),
+        digest_enabled: flag("digest.enabled", true),
+        close_session_txn_enabled: flag("closeSessionTxn.enabled", true),
+        serialize_last_processed_zxid: flag("serializeLastProcessedZxid.enabled", true),
+        super_digest: system
+            .take("zookeeper.DigestAuthenticationProvider.superDigest")
+            .map(|property| property.value),
+        warnings: Vec::new(),
+    })
+}
+
+/// The factor; `None` is off. Java takes the default for what it cannot use.
+fn take_size_factor(checker: &mut Checker, system: &mut SystemProperties) -> Option<f64> {
+    let Some(property) = system.take("zookeeper.snapshotSizeFactor") else {
+        return Some(SNAPSHOT_SIZE_FACTOR);
+    };
+    match trim(&property.value).parse::<f64>() {
+        Ok(factor) if factor <= 1.0 => Some(factor).filter(|&factor| 0.0 <= factor),
+        _ => {
+            let text = format!(
+                "snapshotSizeFactor={} is no factor; {SNAPSHOT_SIZE_FACTOR} is used",
+                property.value
+            );
+            checker.warn(&property.place, text);
+            Some(SNAPSHOT_SIZE_FACTOR)
+        }
+    }
+}
+
+/// Kilobytes as bytes; `None` for what Java takes as "off".
+fn kilobytes(number: i64) -> Option<u64> {
+    u64::try_from(number).ok().filter(|&n| n > 0).map(|n| n.saturating_mul(1024))
+}

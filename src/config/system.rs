@@ -1,0 +1,175 @@
+//! System properties: what `-D` flags and unknown keys of the file become, and how Java reads them.
+
+use std::collections::BTreeMap;
+
+use super::{Environment, Place, Warning};
+
+/// Java's `String.trim`: everything up to U+0020 goes, and nothing else.
+pub(super) fn trim(text: &str) -> &str {
+    text.trim_matches(|c| c <= ' ')
+}
+
+/// One system property and where it came from.
+#[derive(Clone, Debug)]
+pub(super) struct Property {
+    pub value: String,
+    pub place: Place,
+}
+
+/// The property table; a getter takes its entry out, so what is left at the end was never asked for.
+#[derive(Debug, Default)]
+pub(super) struct SystemProperties {
+    table: BTreeMap<String, Property>,
+}
+
+impl SystemProperties {
+    /// Collects the `-D` flags of the scripts' variables and of our own command line.
+    ///
+    /// * `flags`: our own arguments that begin with `-D`.
+    ///
+    /// Words are split at white space only: the scripts expand the variables unquoted. Later ones
+    /// win, in the order the scripts give: `ZOO_DATADIR_AUTOCREATE_DISABLE`, `SERVER_JVMFLAGS`,
+    /// `JVMFLAGS`.
+    ///
+    /// Source: `bin/zkServer.sh` lines 84-86 and 125-135, ZooKeeper 3.9.5.
+    pub fn from_flags(env: &Environment, flags: &[String]) -> Self {
+        let mut this = Self::default();
+        if env.get("ZOO_DATADIR_AUTOCREATE_DISABLE").is_some_and(|v| !v.is_empty()) {
+            let place = Place::Flag("ZOO_DATADIR_AUTOCREATE_DISABLE");
+            this.set("zookeeper.datadir.autocreate", "false", place);
+        }
+        for variable in ["SERVER_JVMFLAGS", "JVMFLAGS"] {
+            let words = env.get(variable).map(String::as_str).unwrap_or_default();
+            words.split_ascii_whitespace().for_each(|word| this.flag(word, variable));
+        }
+        flags.iter().for_each(|flag| this.flag(flag, "the command line"));
+        this
+    }
+
+    fn flag(&mut self, word: &str, source: &'static str) {
+        let Some(definition) = word.strip_prefix("-D") else { return };
+        let (key, value) = definition.split_once('=').unwrap_or((definition, ""));
+        self.set(key, value, Place::Flag(source));
+    }
+
+    /// Sets a property, whatever it was before.
+    pub fn set(&mut self, key: &str, value: &str, place: Place) {
+        self.table.insert(key.to_owned(), Property { value: value.to_owned(), place });
+    }
+
+    pub fn take(&mut self, key: &str) -> Option<Property> {
+        self.table.remove(key)
+    }
+
+    /// Takes every property whose name `wanted` accepts.
+    pub fn take_all(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<(String, Property)> {
+        let keys: Vec<String> = self.table.keys().filter(|key| wanted(key)).cloned().collect();
+        keys.into_iter().filter_map(|key| self.table.remove_entry(&key)).collect()
+    }
+
+    /// `Boolean.getBoolean`, and `parseBoolean` where `default` is what an absent value means.
+    ///
+    /// Anything but `true` in any case is false, whatever the default.
+    pub fn take_bool(&mut self, key: &str, default: bool) -> bool {
+        self.take(key).map_or(default, |p| p.value.eq_ignore_ascii_case("true"))
+    }
+
+    /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `min..=max`.
+    ///
+    /// Java takes the default for a malformed number without a word; we do so with one.
+    pub fn take_number(
+        &mut self,
+        key: &str,
+        (min, max): (i64, i64),
+        warnings: &mut Vec<Warning>,
+    ) -> Option<i64> {
+        let Property { value, place } = self.take(key)?;
+        let number = decode(&value).filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            let text = format!("{key}={value} is not a number it can have; the default is used");
+            warnings.push(Warning { place, text });
+        }
+        number
+    }
+}
+
+/// Java's `Long.decode`: decimal, `0x`/`0X`/`#` hexadecimal, or octal after a leading zero.
+///
+/// Source: the documentation of `java.lang.Long.decode`, JDK 17.
+fn decode(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let hex = ["0x", "0X", "#"].iter().find_map(|prefix| digits.strip_prefix(prefix));
+    let (digits, radix) = match (hex, digits.strip_prefix('0')) {
+        (Some(hex), _) => (hex, 16),
+        (None, Some(octal)) if !octal.is_empty() => (octal, 8),
+        _ => (digits, 10),
+    };
+    // A second sign is malformed, though the integer parser below would take it.
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    let magnitude = i128::from_str_radix(digits, radix).ok()?;
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decoded_as_java_does() {
+        let cases = [
+            ("12", Some(12)),
+            ("+12", Some(12)),
+            ("-12", Some(-12)),
+            ("0x1F", Some(31)),
+            ("-#1f", Some(-31)),
+            ("010", Some(8)),
+            ("0", Some(0)),
+            ("09", None),
+            ("", None),
+            ("-", None),
+            ("0x", None),
+            ("--1", None),
+            ("0x-1", None),
+            ("1_000", None),
+            (" 1", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(decode(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn later_flags_win() {
+        let env = Environment::from([
+            ("SERVER_JVMFLAGS".to_owned(), "-Xmx1g -Da=1  -Db=2 -Dc".to_owned()),
+            ("JVMFLAGS".to_owned(), "-Db=3\n-De=x=y".to_owned()),
+        ]);
+        let mut system = SystemProperties::from_flags(&env, &["-De=4".to_owned()]);
+        let mut value = |key: &str| system.take(key).map(|p| p.value);
+        assert_eq!(value("a").as_deref(), Some("1"));
+        assert_eq!(value("b").as_deref(), Some("3"));
+        assert_eq!(value("c").as_deref(), Some(""));
+        assert_eq!(value("e").as_deref(), Some("4"));
+        assert_eq!(value("a"), None);
+    }
+
+    // rows: C-03
+    #[test]
+    fn only_true_is_true() {
+        let mut system = SystemProperties::default();
+        for (value, expected) in [("true", true), ("TRUE", true), ("yes", false), ("", false)] {
+            system.set("k", value, Place::Argument);
+            assert_eq!(system.take_bool("k", true), expected, "{value:?}");
+        }
+        assert!(system.take_bool("k", true));
+    }
+}

@@ -1,0 +1,59 @@
+//! Which four-letter words are answered.
+
+use std::collections::BTreeSet;
+
+/// The words of `4lw.commands.whitelist`, with those Java always adds.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Whitelist {
+    all: bool,
+    words: BTreeSet<String>,
+}
+
+impl Whitelist {
+    /// Reads the value of `4lw.commands.whitelist`.
+    ///
+    /// * `value`: comma list, each part trimmed; `*` enables every word, even after others.
+    ///   `None` when the setting is absent.
+    /// * `read_only_mode`: adds `isro`, which read-only clients ask on their own.
+    ///
+    /// `srvr` is always answered: `zkServer.sh status` asks it.
+    ///
+    /// Source: `FourLetterCommands.isEnabled`, ZooKeeper 3.9.5.
+    pub fn new(value: Option<&str>, read_only_mode: bool) -> Self {
+        let mut list = Self { all: false, words: BTreeSet::from(["srvr".to_owned()]) };
+        if read_only_mode {
+            list.words.insert("isro".to_owned());
+        }
+        for word in value.unwrap_or_default().split(',').map(super::system::trim) {
+            match word {
+                "*" => list.all = true,
+                "" => {}
+                _ => _ = list.words.insert(word.to_owned()),
+            }
+        }
+        list
+    }
+
+    /// Whether `word` is answered; case matters.
+    pub fn allows(&self, word: &str) -> bool {
+        self.all || self.words.contains(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: W-01 W-02
+    #[test]
+    fn srvr_alone_unless_told() {
+        let plain = Whitelist::new(None, false);
+        assert!(plain.allows("srvr") && !plain.allows("ruok") && !plain.allows("isro"));
+        assert!(Whitelist::new(None, true).allows("isro"));
+        let some = Whitelist::new(Some(" stat ,, ruok"), false);
+        assert!(some.allows("stat") && some.allows("ruok") && some.allows("srvr"));
+        assert!(!some.allows("mntr") && !some.allows("STAT"));
+        assert!(Whitelist::new(Some("ruok, *"), false).allows("mntr"));
+        assert!(!Whitelist::new(Some("ruok*"), false).allows("mntr"));
+    }
+}

@@ -1,10 +1,14 @@
 //! oxkeeper: a ZooKeeper server. `ARCHITECTURE.md` is the map of the rooms below.
 
+pub mod admin;
 pub mod auth;
 pub mod config;
+pub mod metrics;
 pub mod model;
+pub mod net;
 pub mod replica;
 pub mod request;
+pub mod server;
 pub mod store;
 pub mod tree;
 pub mod zab;

@@ -10,6 +10,9 @@ use std::task::Waker;
 /// Events a client has not fetched may fill its outbox to this many times the largest frame; then it is closed.
 const EVENT_FRAMES_MAX: usize = 4;
 
+/// An empty outbox keeps a buffer of at most this size for the next replies.
+const KEPT_BYTES_MAX: usize = 4096;
+
 /// Bytes on their way out, with large znode data shared instead of copied.
 #[derive(Debug, Default)]
 pub struct Outgoing {
@@ -224,6 +227,9 @@ impl Conn {
         outbox.event_bytes = 0;
         if !outbox.out.is_empty() {
             to.append(&mut outbox.out);
+            if outbox.out.bytes.capacity() > KEPT_BYTES_MAX {
+                outbox.out.bytes = Vec::new(); // An idle session must stay small.
+            }
         }
         Found { answered: outbox.answered, session: outbox.session, end: outbox.end }
     }

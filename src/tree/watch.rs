@@ -158,6 +158,25 @@ impl Watches {
         self.shards.iter().map(|shard| kinds(&shard.lock())).sum()
     }
 
+    /// Watchers, paths and watches of the data table alone: what `wchs` shows.
+    pub fn data_totals(&self) -> (u64, u64, u64) {
+        let mut watchers = std::collections::BTreeSet::new();
+        let (mut paths, mut watches) = (0, 0);
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let mut of_shard = std::collections::BTreeSet::new();
+            for record in
+                shard.records.items.iter().flatten().filter(|r| r.kinds & WatchKind::DATA.0 != 0)
+            {
+                watchers.insert(record.watcher);
+                of_shard.insert(record.path);
+                watches += 1;
+            }
+            paths += of_shard.len() as u64;
+        }
+        (watchers.len() as u64, paths, watches)
+    }
+
     /// Number of watched paths.
     pub fn path_count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().paths.len()).sum()

@@ -1,0 +1,236 @@
+//! One client's socket: moves bytes between it and the connection's machine.
+
+use crate::metrics::Registry;
+use crate::request::{Command, Connection, Need, Outgoing};
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Bytes read in one turn.
+const READ_BYTES: usize = 64 * 1024;
+/// A thread's buffer for replies grows to this and no further.
+const SPARE_BYTES_MAX: usize = 1024 * 1024;
+/// A client that is being closed has this long to take what was sent to it.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a closed connection's rest is read, so that its last reply is not lost to a reset.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// Answers four-letter words.
+pub type Words =
+    dyn Fn([u8; 4], SocketAddr) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> + Send + Sync;
+
+/// What connections need of the server.
+#[derive(Clone)]
+pub struct Link {
+    pub commands: UnboundedSender<Command>,
+    pub words: Arc<Words>,
+    pub metrics: Arc<Registry>,
+    /// Zero of the monotonic clock.
+    pub epoch: Instant,
+}
+
+thread_local! {
+    // Idle connections hold no buffers: the bytes of a turn pass through these.
+    static READ: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+    static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Serves one connection to its end.
+pub async fn serve(stream: TcpStream, machine: Connection, link: Link) {
+    let peer = machine.conn().peer;
+    let mut client =
+        Client { stream, machine, link, held: Vec::new(), sent: 0, need: Need::Bytes(1) };
+    if let Err(error) = client.run().await {
+        tracing::debug!(%peer, %error, "client connection");
+    }
+    client.machine.end();
+    client.hand_over();
+}
+
+struct Client {
+    stream: TcpStream,
+    machine: Connection,
+    link: Link,
+    /// Read and not taken by the machine yet.
+    held: Vec<u8>,
+    /// How much of the machine's unsent bytes is gone already.
+    sent: usize,
+    need: Need,
+}
+
+impl Client {
+    async fn run(&mut self) -> io::Result<()> {
+        loop {
+            poll_fn(|cx| self.poll_ready(cx)).await;
+            if !self.turn()? {
+                return Ok(());
+            }
+            match &self.need {
+                Need::Turn => tokio::task::yield_now().await,
+                Need::Word(word) => {
+                    let answer = (self.link.words)(*word, self.machine.conn().peer).await;
+                    tokio::time::timeout(FAREWELL, self.stream.write_all(&answer)).await??;
+                    return self.close().await;
+                }
+                Need::Close(reason) => {
+                    if !reason.is_empty() {
+                        tracing::warn!(peer = %self.machine.conn().peer, "connection closed: {reason}");
+                    }
+                    tokio::time::timeout(FAREWELL, self.send_rest()).await??;
+                    return self.close().await;
+                }
+                Need::Bytes(_) | Need::Answer | Need::Room => {}
+            }
+        }
+    }
+
+    /// Ready when there is something to read that the machine wants, room to write, or news from others.
+    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let wants_bytes = matches!(self.need, Need::Bytes(_));
+        if self.need == Need::Turn
+            || !self.machine.wait(cx.waker())
+            || (wants_bytes && self.stream.poll_read_ready(cx).is_ready())
+            || (!self.machine.unsent.is_empty() && self.stream.poll_write_ready(cx).is_ready())
+        {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
+    /// One turn: read once, let the machine go on, hand over what it asks, write what it says. `false`: the client left.
+    fn turn(&mut self) -> io::Result<bool> {
+        if self.machine.unsent.bytes.capacity() == 0 {
+            self.machine.unsent.bytes = SPARE.take();
+        }
+        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer))?;
+        self.hand_over();
+        self.write()?;
+        self.publish();
+        Ok(open)
+    }
+
+    fn read_and_advance(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        let now_us = self.link.epoch.elapsed().as_micros() as u64;
+        let read = if matches!(self.need, Need::Bytes(_)) {
+            match self.stream.try_read(buffer) {
+                Ok(0) => return Ok(false),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            }
+        } else {
+            0
+        };
+        self.link.metrics.bytes_received_count.add(read as u64);
+        if self.held.is_empty() {
+            let (taken, need) = self.machine.advance(&buffer[..read], now_us);
+            self.held.extend_from_slice(&buffer[taken..read]);
+            self.need = need;
+        } else {
+            self.held.extend_from_slice(&buffer[..read]);
+            let (taken, need) = self.machine.advance(&self.held, now_us);
+            self.held.drain(..taken);
+            self.need = need;
+        }
+        if self.held.is_empty() && self.held.capacity() > 0 {
+            self.held = Vec::new();
+        }
+        Ok(true)
+    }
+
+    fn hand_over(&mut self) {
+        for command in self.machine.commands.drain(..) {
+            // Fails only when the server has stopped; then nobody is left to ask.
+            let _stopped = self.link.commands.send(command);
+        }
+    }
+
+    /// Writes what the socket takes.
+    fn write(&mut self) -> io::Result<()> {
+        let unsent = &mut self.machine.unsent;
+        while self.sent < unsent.len() {
+            match write_some(&self.stream, unsent, self.sent) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.sent += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.sent = 0;
+        unsent.clear();
+        let spare = std::mem::take(&mut unsent.bytes);
+        if spare.capacity() <= SPARE_BYTES_MAX {
+            SPARE.set(spare);
+        }
+        Ok(())
+    }
+
+    async fn send_rest(&mut self) -> io::Result<()> {
+        while !self.machine.unsent.is_empty() {
+            self.stream.writable().await?;
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Says goodbye so that the last bytes arrive: our end is shut first, and what the client still sends is read.
+    async fn close(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await?;
+        let drain = async {
+            let mut rest = [0; 4096];
+            loop {
+                self.stream.readable().await?;
+                match self.stream.try_read(&mut rest) {
+                    Ok(0) => return io::Result::Ok(()),
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(DRAIN, drain).await?
+    }
+
+    fn publish(&mut self) {
+        let counts = std::mem::take(&mut self.machine.counts);
+        if counts.received > 0 {
+            self.link.metrics.packets_received.add(counts.received);
+        }
+        if counts.answered > 0 {
+            self.link.metrics.packets_sent.add(counts.answered);
+        }
+    }
+}
+
+/// One write call for what is left behind the first `sent` bytes, shared pieces in their places.
+fn write_some(stream: &TcpStream, unsent: &Outgoing, sent: usize) -> io::Result<usize> {
+    if unsent.shared.is_empty() {
+        return stream.try_write(&unsent.bytes[sent..]);
+    }
+    let mut slices = Vec::with_capacity(unsent.shared.len() * 2 + 1);
+    let mut skip = sent;
+    let mut push = |piece| {
+        let piece: &[u8] = piece;
+        let cut = skip.min(piece.len());
+        skip -= cut;
+        if cut < piece.len() {
+            slices.push(&piece[cut..]);
+        }
+    };
+    let mut from = 0;
+    for (at, piece) in &unsent.shared {
+        push(&unsent.bytes[from..*at]);
+        push(piece);
+        from = *at;
+    }
+    push(&unsent.bytes[from..]);
+    let slices: Vec<IoSlice<'_>> = slices.into_iter().take(64).map(IoSlice::new).collect();
+    stream.try_write_vectored(&slices)
+}

@@ -1,0 +1,221 @@
+//! The client port.
+
+use super::client::{Link, serve};
+use crate::config::Config;
+use crate::model::sync::Ordering;
+use crate::request::{Conn, Connection, Shared};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Connections the kernel may queue when `clientPortListenBacklog` is not set, as Java's own default.
+const BACKLOG_DEFAULT: i32 = 50;
+/// After a failed accept (usually: no file descriptors left) the next is tried this much later.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why the client port can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("resolve clientPortAddress {host}")]
+    Resolve { host: String, source: io::Error },
+    #[error("clientPortAddress {host} has no address")]
+    NoAddress { host: String },
+    #[error("listen for clients on {address}")]
+    Bind { address: SocketAddr, source: io::Error },
+}
+
+/// A bound client port.
+pub struct Listener {
+    listener: StdListener,
+    pub address: SocketAddr,
+    per_address_max: usize,
+    conns_max: usize,
+    keep_alive: bool,
+}
+
+impl Listener {
+    /// Binds the client port; connections wait in the kernel until [`Listener::run`].
+    ///
+    /// # Errors
+    /// [`ListenError`] naming the address.
+    pub fn bind(config: &Config) -> Result<Self, ListenError> {
+        let wanted = match &config.client_host {
+            // One socket for both families; IPv4 clients appear as plain IPv4 (P-23a).
+            None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), config.client_port),
+            Some(host) => (host.as_str(), config.client_port)
+                .to_socket_addrs()
+                .map_err(|source| ListenError::Resolve { host: host.clone(), source })?
+                .next()
+                .ok_or_else(|| ListenError::NoAddress { host: host.clone() })?,
+        };
+        let backlog =
+            config.client_port_listen_backlog.map_or(BACKLOG_DEFAULT, |backlog| backlog as i32);
+        let bind = |address: SocketAddr| -> io::Result<StdListener> {
+            let socket =
+                Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            if address.is_ipv6() {
+                socket.set_only_v6(false)?;
+            }
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(backlog)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket.into())
+        };
+        let without_v6 = SocketAddr::from(([0, 0, 0, 0], config.client_port));
+        let listener = match bind(wanted) {
+            // A machine without IPv6 has no dual-stack socket to give.
+            Err(error)
+                if config.client_host.is_none() && error.kind() != io::ErrorKind::AddrInUse =>
+            {
+                bind(without_v6)
+            }
+            other => other,
+        };
+        let fail = |source| ListenError::Bind { address: wanted, source };
+        let listener = listener.map_err(fail)?;
+        Ok(Self {
+            address: listener.local_addr().map_err(fail)?,
+            listener,
+            per_address_max: config.max_client_cnxns as usize,
+            conns_max: config.max_cnxns as usize,
+            keep_alive: config.client_tcp_keep_alive,
+        })
+    }
+
+    /// Accepts and serves until `stop`.
+    ///
+    /// # Errors
+    /// When the runtime can't take the socket.
+    pub async fn run(
+        self,
+        shared: Arc<Shared>,
+        link: Link,
+        stop: CancellationToken,
+    ) -> io::Result<()> {
+        let tasks = TaskTracker::new();
+        let counts = Arc::new(Counts::default());
+        let listener = TcpListener::from_std(self.listener)?;
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                accepted = listener.accept() => accepted,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "accept client");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let address = peer.ip().to_canonical();
+            let Some(place) = counts.enter(address, self.per_address_max, self.conns_max) else {
+                link.metrics.connection_rejected.increment();
+                tracing::warn!(%peer, "connection refused: {} from {address} are the limit", self.per_address_max);
+                continue;
+            };
+            if let Err(error) = self
+                .keep_alive
+                .then(|| socket2::SockRef::from(&stream).set_keepalive(true))
+                .transpose()
+            {
+                tracing::debug!(%peer, %error, "set keep-alive");
+            }
+            start(stream, peer, &shared, &link, place, &tasks);
+        }
+    }
+}
+
+fn start(
+    stream: TcpStream,
+    peer: SocketAddr,
+    shared: &Arc<Shared>,
+    link: &Link,
+    place: Place,
+    tasks: &TaskTracker,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "set no-delay");
+    }
+    let now_ms = shared.clock_ms.load(Ordering::Relaxed);
+    let conn = shared.conns.add(|id| Conn::new(id, peer, now_ms));
+    let machine = Connection::new(conn, shared.clone());
+    let link = link.clone();
+    tasks.spawn(async move {
+        serve(stream, machine, link).await;
+        drop(place);
+    });
+}
+
+/// Connections per address (P-23).
+#[derive(Default)]
+struct Counts {
+    by_address: Mutex<(usize, HashMap<IpAddr, usize>)>,
+}
+
+/// One connection's place in the count.
+struct Place {
+    counts: Arc<Counts>,
+    address: IpAddr,
+}
+
+impl Counts {
+    /// A place, unless one of the limits is reached; 0 is no limit.
+    fn enter(
+        self: &Arc<Self>,
+        address: IpAddr,
+        per_address_max: usize,
+        conns_max: usize,
+    ) -> Option<Place> {
+        let mut counts = self.by_address.lock().expect("a panic aborts");
+        let (all, by_address) = &mut *counts;
+        let own = by_address.entry(address).or_default();
+        if (per_address_max > 0 && *own >= per_address_max) || (conns_max > 0 && *all >= conns_max)
+        {
+            return None;
+        }
+        *own += 1;
+        *all += 1;
+        Some(Place { counts: self.clone(), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.counts.by_address.lock().expect("a panic aborts");
+        let (all, by_address) = &mut *counts;
+        *all -= 1;
+        if let Some(own) = by_address.get_mut(&self.address) {
+            *own -= 1;
+            if *own == 0 {
+                by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: P-23
+    #[test]
+    fn places_are_counted_per_address() {
+        let counts = Arc::new(Counts::default());
+        let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let first = counts.enter(a, 1, 0).unwrap();
+        assert!(counts.enter(a, 1, 0).is_none());
+        let _other = counts.enter(b, 1, 2).unwrap();
+        assert!(counts.enter(IpAddr::from([10, 0, 0, 3]), 1, 2).is_none(), "two in all");
+        drop(first);
+        assert!(counts.enter(a, 1, 2).is_some());
+        assert_eq!(counts.by_address.lock().unwrap().0, 1, "a refused place is not kept");
+    }
+}

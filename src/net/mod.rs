@@ -1,0 +1,12 @@
+//! Sockets: what comes in goes to a machine of `request`, what it says goes out. Decides nothing.
+//!
+//! # Not here
+//! What the bytes mean (`request`), what a four-letter word answers (`admin`).
+#![allow(clippy::disallowed_methods, reason = "sockets and clocks are what this room is for")]
+#![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
+
+mod client;
+mod listener;
+
+pub use client::{Link, Words};
+pub use listener::{ListenError, Listener};

@@ -1,0 +1,41 @@
+//! The clocks of the machine, as numbers.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Monotonic time since the process began to serve, and the wall clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    pub epoch: Instant,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        Self { epoch: Instant::now() }
+    }
+
+    pub fn now_us(self) -> u64 {
+        self.epoch.elapsed().as_micros() as u64
+    }
+
+    pub fn now_ms(self) -> u64 {
+        self.epoch.elapsed().as_millis() as u64
+    }
+
+    /// Milliseconds since 1970.
+    pub fn wall_ms(self) -> i64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+    }
+}
+
+/// Milliseconds since the machine started, from which session ids are made (P-15).
+pub fn since_boot_ms() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
+/// The first session id of a server that starts now.
+///
+/// Source: `SessionTrackerImpl.initializeNextSessionId`; a standalone server counts as server 1 (P-15).
+pub fn first_session(server: i64) -> i64 {
+    (((since_boot_ms() << 24) as u64 >> 8) as i64) | server << 56
+}

@@ -1,0 +1,53 @@
+//! Writing snapshots beside the server's work.
+
+use crate::request::Shared;
+use crate::store::{DigestTrailer, Disk, SnapshotError, SnapshotWriter, Trailers};
+use crate::tree::digest::DIGEST_VERSION;
+use crate::tree::freeze::Frozen;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A scan rests for as long as it worked, so that it takes half a core at most and half the disk.
+const REST_MAX: Duration = Duration::from_millis(20);
+
+/// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
+///
+/// * `with_zxid`: `serializeLastProcessedZxid.enabled`.
+/// * `gently`: rest between pieces, because clients are being served.
+///
+/// # Errors
+/// Those of the disk; nothing is left behind that a reader would take for a snapshot.
+pub fn write<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    shared: &Shared,
+    frozen: Frozen,
+    with_zxid: bool,
+    gently: bool,
+) -> Result<u64, SnapshotError> {
+    let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid)?;
+    let mut piece = Vec::new();
+    loop {
+        let began = Instant::now();
+        piece.clear();
+        let ended = shared.state.tree.read().freeze_piece(&mut piece);
+        if let Err(error) = writer.body(&piece) {
+            writer.abandon();
+            return Err(error);
+        }
+        if ended {
+            break;
+        }
+        if gently {
+            std::thread::sleep(began.elapsed().min(REST_MAX));
+        }
+    }
+    let zxid = frozen.zxid.to_wire();
+    let digest = frozen.digest.map(|digest| DigestTrailer {
+        zxid,
+        version: DIGEST_VERSION,
+        digest: digest as i64,
+    });
+    let written = writer.finish(Trailers { digest, zxid: with_zxid.then_some(zxid) })?;
+    Ok(written.bytes)
+}

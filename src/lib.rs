@@ -1,4 +1,6 @@
 //! oxkeeper: a ZooKeeper server. `ARCHITECTURE.md` is the map of the rooms below.
 
-pub mod config;
 pub mod model;
+
+pub mod config;
+pub mod metrics;

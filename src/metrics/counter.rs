@@ -1,0 +1,50 @@
+//! A number that only grows, until it is reset.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::shard::Sharded;
+
+/// Counts events or bytes; one uncontended atomic add per call.
+#[derive(Debug, Default)]
+pub struct Counter {
+    slots: Sharded<AtomicU64>,
+}
+
+impl Counter {
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    pub fn add(&self, amount: u64) {
+        self.slots.own().fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Sum over all threads; adds that run meanwhile may or may not be in it.
+    pub fn get(&self) -> u64 {
+        let counts = self.slots.all().map(|slot| slot.load(Ordering::Relaxed));
+        counts.fold(0, u64::wrapping_add)
+    }
+
+    /// Back to 0; adds that run meanwhile may be lost.
+    pub fn reset(&self) {
+        self.slots.all().for_each(|slot| slot.store(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_threads() {
+        let counter = Counter::default();
+        std::thread::scope(|scope| {
+            for _ in 0..40 {
+                scope.spawn(|| (0..1000).for_each(|_| counter.increment()));
+            }
+        });
+        assert_eq!(counter.get(), 40_000);
+        counter.reset();
+        assert_eq!(counter.get(), 0);
+    }
+}

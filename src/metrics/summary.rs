@@ -1,0 +1,115 @@
+//! Smallest, largest, how many, how much.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::shard::Sharded;
+
+/// What came of a row of samples.
+///
+/// Source: `AvgMinMaxCounter`, ZooKeeper 3.9.5; all zero when there was no sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SummaryValues {
+    /// Rounded half up to four decimals.
+    pub avg: f64,
+    pub min: i64,
+    pub max: i64,
+    pub count: u64,
+    pub sum: i64,
+}
+
+/// Keeps [`SummaryValues`] without locks.
+///
+/// A reader may see a sample in the count and not yet in the sum; so does Java's.
+#[derive(Debug, Default)]
+pub struct Summary {
+    slots: Sharded<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    count: AtomicU64,
+    sum: AtomicI64,
+    min: AtomicI64,
+    max: AtomicI64,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        let (count, sum) = (AtomicU64::new(0), AtomicI64::new(0));
+        Self { count, sum, min: AtomicI64::new(i64::MAX), max: AtomicI64::new(i64::MIN) }
+    }
+}
+
+impl Summary {
+    /// Adds one sample, in the unit of the metric.
+    pub fn record(&self, sample: i64) {
+        let slot = self.slots.own();
+        slot.count.fetch_add(1, Ordering::Relaxed);
+        slot.sum.fetch_add(sample, Ordering::Relaxed);
+        // Extremes are rare: reading first keeps the usual case to two writes.
+        if sample < slot.min.load(Ordering::Relaxed) {
+            slot.min.fetch_min(sample, Ordering::Relaxed);
+        }
+        if slot.max.load(Ordering::Relaxed) < sample {
+            slot.max.fetch_max(sample, Ordering::Relaxed);
+        }
+    }
+
+    pub fn values(&self) -> SummaryValues {
+        let (mut count, mut sum, mut min, mut max) = (0u64, 0i64, i64::MAX, i64::MIN);
+        for slot in self.slots.all() {
+            count = count.wrapping_add(slot.count.load(Ordering::Relaxed));
+            sum = sum.wrapping_add(slot.sum.load(Ordering::Relaxed));
+            min = min.min(slot.min.load(Ordering::Relaxed));
+            max = max.max(slot.max.load(Ordering::Relaxed));
+        }
+        let exact = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
+        SummaryValues {
+            avg: (exact * 10_000.0 + 0.5).floor() / 10_000.0,
+            min: if min == i64::MAX { 0 } else { min },
+            max: if max == i64::MIN { 0 } else { max },
+            count,
+            sum,
+        }
+    }
+
+    /// Forgets all samples; one that arrives meanwhile may be half forgotten.
+    pub fn reset(&self) {
+        for slot in self.slots.all() {
+            slot.count.store(0, Ordering::Relaxed);
+            slot.sum.store(0, Ordering::Relaxed);
+            slot.min.store(i64::MAX, Ordering::Relaxed);
+            slot.max.store(i64::MIN, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: M-34
+    #[test]
+    fn averages_to_four_decimals() {
+        let summary = Summary::default();
+        assert_eq!(summary.values(), SummaryValues::default());
+        [12, 7, 1].into_iter().for_each(|sample| summary.record(sample));
+        let expected = SummaryValues { avg: 6.6667, min: 1, max: 12, count: 3, sum: 20 };
+        assert_eq!(summary.values(), expected);
+        summary.reset();
+        assert_eq!(summary.values(), SummaryValues::default());
+    }
+
+    #[test]
+    fn joins_threads() {
+        let summary = &Summary::default();
+        std::thread::scope(|scope| {
+            for base in 0..20 {
+                scope.spawn(move || (0..100).for_each(|i| summary.record(base * 100 + i)));
+            }
+        });
+        let values = summary.values();
+        assert_eq!((values.min, values.max, values.count), (0, 1999, 2000));
+        assert_eq!(values.sum, 1999 * 1000);
+    }
+}

@@ -2,5 +2,6 @@
 
 pub mod model;
 
+pub mod admin;
 pub mod config;
 pub mod metrics;

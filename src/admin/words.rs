@@ -1,0 +1,244 @@
+//! The words themselves: which are known, which are answered, what each sets off.
+
+use super::{Status, conf, connections, environment, monitor, serve};
+use crate::config::{Config, Whitelist};
+use crate::metrics::Registry;
+
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $word:ident = $name:literal,)*) => {
+        /// A word of four letters that a client may send instead of its connect request.
+        #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+        pub enum Word {
+            $($(#[$doc])* $word,)*
+            /// What `telnet` sends when its user closes it; not a word, but no frame either.
+            TelnetClose,
+        }
+
+        impl Word {
+            /// Every word, in the order of the alphabet; [`Word::TelnetClose`] is not among them.
+            pub const ALL: &'static [Word] = &[$(Self::$word,)*];
+
+            /// As the white list writes it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$word => $name,)*
+                    Self::TelnetClose => "telnet close",
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// Configuration.
+    Conf = "conf",
+    /// Connections, all about them.
+    Cons = "cons",
+    /// Resets connections' numbers.
+    Crst = "crst",
+    /// Sizes of the data directories.
+    Dirs = "dirs",
+    /// Sessions and their ephemerals.
+    Dump = "dump",
+    /// The process's surroundings.
+    Envi = "envi",
+    /// Trace mask.
+    Gtmk = "gtmk",
+    /// Recorded digests.
+    Hash = "hash",
+    /// Read-only or not.
+    Isro = "isro",
+    /// Every metric.
+    Mntr = "mntr",
+    /// Alive.
+    Ruok = "ruok",
+    /// Resets the server's numbers.
+    Srst = "srst",
+    /// The server in short.
+    Srvr = "srvr",
+    /// The same and its connections.
+    Stat = "stat",
+    /// Sets the trace mask; eight more bytes follow.
+    Stmk = "stmk",
+    /// Watches by session.
+    Wchc = "wchc",
+    /// Watches by path.
+    Wchp = "wchp",
+    /// Watches, how many.
+    Wchs = "wchs",
+}
+
+impl Word {
+    /// The word that the first four bytes of a connection are, if they are one.
+    ///
+    /// Read as a frame's length each would be above every limit, so none can be a length.
+    ///
+    /// Source: `FourLetterCommands`, ZooKeeper 3.9.5. Known only before the connect request.
+    pub fn from_bytes(bytes: [u8; 4]) -> Option<Self> {
+        if bytes == [0xff, 0xf4, 0xff, 0xfd] {
+            return Some(Self::TelnetClose);
+        }
+        Self::ALL.iter().copied().find(|word| word.name().as_bytes() == bytes)
+    }
+
+    /// Whether [`Status::connections`] is read.
+    pub fn needs_connections(self) -> bool {
+        matches!(self, Self::Cons | Self::Stat)
+    }
+
+    /// Whether [`Status::data_dir_bytes`] and [`Status::log_dir_bytes`] are read; both cost a walk.
+    pub fn needs_dir_sizes(self) -> bool {
+        matches!(self, Self::Conf | Self::Dirs)
+    }
+}
+
+/// What the asker gets; the connection is closed after it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answer {
+    pub text: String,
+    /// What the server must do besides, before the answer is sent.
+    pub effect: Effect,
+}
+
+/// What a word sets off.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Effect {
+    None,
+    /// [`Registry::reset`].
+    ResetServer,
+    /// Every connection's counts, latencies and last request.
+    ResetConnections,
+}
+
+/// The line that a word outside the white list gets; `None` when it is inside.
+///
+/// Source: `NIOServerCnxn.checkFourLetterWord`, ZooKeeper 3.9.5.
+pub fn refusal(word: Word, whitelist: &Whitelist) -> Option<String> {
+    let name = word.name();
+    if whitelist.allows(name) {
+        return None;
+    }
+    Some(format!("{name} is not executed because it is not in the whitelist.\n"))
+}
+
+/// Answers one word.
+///
+/// Source: `org.apache.zookeeper.server.command`, ZooKeeper 3.9.5, and a running server.
+pub fn answer(word: Word, config: &Config, metrics: &Registry, status: &Status) -> Answer {
+    let (text, effect) = match refusal(word, &config.four_letter_words) {
+        Some(refusal) => (refusal, Effect::None),
+        None => perform(word, config, metrics, status),
+    };
+    Answer { text, effect }
+}
+
+fn perform(word: Word, config: &Config, metrics: &Registry, status: &Status) -> (String, Effect) {
+    // These do not ask whether clients are served.
+    let text = match word {
+        Word::Ruok => "imok".to_owned(),
+        Word::Envi => environment::render(&status.environment),
+        Word::TelnetClose => String::new(),
+        Word::Isro if !status.serving => "null".to_owned(),
+        Word::Dump | Word::Gtmk | Word::Hash | Word::Stmk | Word::Wchc | Word::Wchp => {
+            format!("{} is not implemented by this server.\n", word.name())
+        }
+        _ if !status.serving => NOT_SERVING.to_owned(),
+        Word::Crst => return ("Connection stats reset.\n".to_owned(), Effect::ResetConnections),
+        Word::Srst => return ("Server stats reset.\n".to_owned(), Effect::ResetServer),
+        Word::Conf => conf::render(config, status),
+        Word::Cons => connections::render_all(&status.connections),
+        Word::Dirs => {
+            let (data, log) = (status.data_dir_bytes, status.log_dir_bytes);
+            format!("datadir_size: {data}\nlogdir_size: {log}\n")
+        }
+        Word::Isro => serve::read_only_or_not(status.mode).to_owned(),
+        Word::Mntr => monitor::render(metrics, status),
+        Word::Srvr => serve::render(metrics, status, false),
+        Word::Stat => serve::render(metrics, status, true),
+        Word::Wchs => {
+            let totals = status.watches;
+            format!(
+                "{} connections watching {} paths\nTotal watches:{}\n",
+                totals.connections, totals.paths, totals.watches
+            )
+        }
+    };
+    (text, Effect::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::WatchTotals;
+    use crate::config::{Environment, Source, parse};
+
+    fn config(whitelist: &str) -> Config {
+        let text = format!("dataDir=/d\nclientPort=2181\n4lw.commands.whitelist={whitelist}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        parse(source, &Environment::new(), &[]).unwrap()
+    }
+
+    fn ask(word: &[u8; 4], whitelist: &str, status: &Status) -> Answer {
+        let word = Word::from_bytes(*word).unwrap();
+        answer(word, &config(whitelist), &Registry::default(), status)
+    }
+
+    #[test]
+    fn knows_eighteen_words() {
+        assert_eq!(Word::ALL.len(), 18);
+        for word in Word::ALL {
+            let bytes = word.name().as_bytes().try_into().unwrap();
+            assert_eq!(Word::from_bytes(bytes), Some(*word));
+        }
+        assert_eq!(Word::from_bytes(*b"RUOK"), None);
+        assert_eq!(Word::from_bytes([0, 0, 0, 45]), None);
+    }
+
+    // rows: W-01 W-02 W-03 W-08
+    #[test]
+    fn words_outside_the_whitelist_are_named() {
+        let serving = Status { serving: true, ..Status::default() };
+        let refused = "mntr is not executed because it is not in the whitelist.\n";
+        assert_eq!(ask(b"mntr", "", &serving).text, refused);
+        assert_eq!(ask(b"srst", "ruok, stat", &serving).effect, Effect::None);
+        assert!(ask(b"srvr", "", &serving).text.starts_with("Zookeeper version: 3.9.5-"));
+        assert_eq!(ask(b"ruok", "*", &serving).text, "imok");
+        let telnet = b"\xff\xf4\xff\xfd";
+        assert_eq!(ask(telnet, "*", &serving).text, "");
+        let refused = "telnet close is not executed because it is not in the whitelist.\n";
+        assert_eq!(ask(telnet, "ruok", &serving).text, refused);
+    }
+
+    // rows: W-04 W-07 W-18 W-26
+    #[test]
+    fn most_words_want_a_server_that_serves() {
+        let down = Status::default();
+        let up = Status { serving: true, ..Status::default() };
+        assert_eq!(ask(b"ruok", "*", &down).text, "imok");
+        assert_eq!(ask(b"isro", "*", &down).text, "null");
+        assert_eq!(ask(b"isro", "*", &up).text, "rw");
+        assert!(ask(b"envi", "*", &down).text.starts_with("Environment:\nzookeeper.version="));
+        for word in [b"conf", b"cons", b"crst", b"dirs", b"mntr", b"srst", b"srvr", b"stat"] {
+            let not_serving = Answer { text: NOT_SERVING.to_owned(), effect: Effect::None };
+            assert_eq!(ask(word, "*", &down), not_serving);
+        }
+    }
+
+    // rows: W-12 W-13 W-19 W-22
+    #[test]
+    fn short_answers_are_javas() {
+        let watches = WatchTotals { connections: 1, paths: 2, watches: 2 };
+        let (data_dir_bytes, log_dir_bytes) = (7, 67_109_358);
+        let status =
+            Status { serving: true, watches, data_dir_bytes, log_dir_bytes, ..Status::default() };
+        let said = |word| ask(word, "*", &status);
+        assert_eq!(said(b"dirs").text, "datadir_size: 7\nlogdir_size: 67109358\n");
+        assert_eq!(said(b"wchs").text, "1 connections watching 2 paths\nTotal watches:2\n");
+        let reset = |text: &str, effect| Answer { text: text.to_owned(), effect };
+        assert_eq!(said(b"srst"), reset("Server stats reset.\n", Effect::ResetServer));
+        assert_eq!(said(b"crst"), reset("Connection stats reset.\n", Effect::ResetConnections));
+        assert_eq!(said(b"wchc").text, "wchc is not implemented by this server.\n");
+    }
+}

@@ -73,7 +73,8 @@ words! {
 impl Word {
     /// The word that the first four bytes of a connection are, if they are one.
     ///
-    /// Read as a frame's length each would be above every limit, so none can be a length.
+    /// Read as a frame's length each is far above the default limit, so little is lost by asking
+    /// for a word first.
     ///
     /// Source: `FourLetterCommands`, ZooKeeper 3.9.5. Known only before the connect request.
     pub fn from_bytes(bytes: [u8; 4]) -> Option<Self> {

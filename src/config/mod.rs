@@ -12,6 +12,8 @@
 mod args;
 mod check;
 mod explicit;
+#[cfg(test)]
+mod golden;
 mod keys;
 mod members;
 mod problem;

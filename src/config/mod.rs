@@ -20,6 +20,7 @@ mod problem;
 mod properties;
 mod server;
 mod system;
+mod tuning;
 mod whitelist;
 
 use std::collections::BTreeMap;

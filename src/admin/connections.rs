@@ -68,7 +68,7 @@ mod tests {
 
     fn connection() -> ConnectionInfo {
         let session = SessionInfo {
-            id: 0x1000_023f_1500_000,
+            id: 0x0100_0023_f150_0000,
             last_operation: "GETD",
             established_ms: 1_795_261_858_426,
             timeout_ms: 10_000,

@@ -148,3 +148,162 @@ fn take_metrics_provider(checker: &mut Checker) -> BTreeMap<String, String> {
     }
     settings
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::golden::bytes_of;
+    use crate::config::{Config, ConfigError, Environment, Source, parse};
+    use std::path::Path;
+
+    fn with_id(text: &str, my_id: Option<&str>) -> Result<Config, ConfigError> {
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id };
+        parse(source, &Environment::new(), &[])
+    }
+
+    fn of(text: &str) -> Config {
+        with_id(text, None).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(text: &str, why: &str) {
+        let error = with_id(text, None).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+
+    const BASE: &str = "dataDir=/d\nclientPort=2181\n";
+
+    // rows: C-12 C-13 C-14 C-15 C-19
+    #[test]
+    fn where_to_keep_and_to_listen() {
+        let config = of(" dataDir = /d \nclientPort=2181\n");
+        assert_eq!(config.data_dir, Path::new("/d"));
+        assert_eq!(config.data_log_dir, Path::new("/d"));
+        assert_eq!((config.client_host, config.client_port), (None, 2181));
+        assert_eq!(config.client_port_listen_backlog, None);
+
+        let config = of("dataDir=/d\ndataLogDir=/l\nclientPort=0\nclientPortAddress=::1\n\
+            clientPortListenBacklog=7");
+        assert_eq!(config.data_log_dir, Path::new("/l"));
+        assert_eq!((config.client_host.as_deref(), config.client_port), (Some("::1"), 0));
+        assert_eq!(config.client_port_listen_backlog, Some(7));
+    }
+
+    // rows: C-10
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        refused("clientPort=2181", "zoo.cfg: dataDir is not set");
+        refused("clientPort=2181\ndataDir=", "zoo.cfg:2: dataDir is empty");
+        refused("dataDir=/d", "zoo.cfg: clientPort is not set");
+        refused(
+            "dataDir=/d\nclientPortAddress=h",
+            "clientPortAddress=h is set but clientPort is not",
+        );
+        refused("dataDir=/d\nclientPort=65536", "clientPort=65536 is not within 0 and 65535");
+        refused(&format!("{BASE}tickTime=0"), "tickTime=0");
+        refused(&format!("{BASE}minSessionTimeout=9\nmaxSessionTimeout=8"), "9 ms is above");
+        refused(&format!("{BASE}maxSessionTimeout=5"), "zoo.cfg:3: minSessionTimeout 6000 ms");
+    }
+
+    // rows: C-20 C-21 C-22 C-23
+    #[test]
+    fn timeouts_follow_the_tick() {
+        let timeouts = |config: Config| {
+            (config.tick_time_ms, config.min_session_timeout_ms, config.max_session_timeout_ms)
+        };
+        assert_eq!(timeouts(of(BASE)), (3000, 6000, 60_000));
+        assert_eq!(timeouts(of(&format!("{BASE}tickTime=2000"))), (2000, 4000, 40_000));
+        let set = format!("{BASE}minSessionTimeout=-1\nmaxSessionTimeout=70000");
+        assert_eq!(timeouts(of(&set)), (3000, 6000, 70_000));
+        assert_eq!(of(BASE).max_client_cnxns, 60);
+        assert_eq!(of(&format!("{BASE}maxClientCnxns=0")).max_client_cnxns, 0);
+        assert_eq!(of(&format!("{BASE}maxClientCnxns=-5")).max_client_cnxns, 0);
+    }
+
+    // rows: C-32 C-33 C-04
+    #[test]
+    fn purging_and_metrics_provider() {
+        let config = of(BASE);
+        assert_eq!((config.purge_snap_retain_count, config.purge_interval_hours), (3, None));
+        let config = of(&format!(
+            "{BASE}autopurge.snapRetainCount=2\nautopurge.purgeInterval=24\n\
+             metricsProvider.httpPort=7001\n"
+        ));
+        assert_eq!((config.purge_snap_retain_count, config.purge_interval_hours), (3, Some(24)));
+        assert_eq!(config.metrics_provider["httpPort"], "7001");
+        assert_eq!(config.warnings.len(), 1);
+        refused(&format!("{BASE}metricsProvider.className=Mine"), "no metrics provider");
+    }
+
+    /// One line of what `Conf.java` prints, `refused` for what this server must refuse too.
+    fn outcome(case: &str) -> String {
+        let (my_id, text) = match case.split_once('!') {
+            Some((id, text)) => (Some(id), text),
+            None => (None, case),
+        };
+        let source = Source { name: "zoo.cfg", text: &bytes_of(text), my_id };
+        let Ok(config) = parse(source, &Environment::new(), &[]) else {
+            return "refused".to_owned();
+        };
+        format!(
+            "{} {} {} {} {} {} {} {} {} {} {}",
+            config.client_port,
+            config.client_host.as_deref().unwrap_or("*"),
+            config.tick_time_ms,
+            config.min_session_timeout_ms,
+            config.max_session_timeout_ms,
+            config.max_client_cnxns,
+            config.client_port_listen_backlog.map_or(-1, i64::from),
+            config.purge_snap_retain_count,
+            config.purge_interval_hours.unwrap_or(0),
+            config.data_dir.display(),
+            config.data_log_dir.display(),
+        )
+    }
+
+    // rows: C-03 C-10 C-20 C-21 C-22 C-23
+    #[test]
+    fn every_file_has_the_outcome_it_has_in_java() {
+        let cases = include_str!("../../compat-tests/golden/config/cases.txt");
+        let expected = include_str!("../../compat-tests/golden/config/expected.txt");
+        assert_eq!(cases.lines().count(), expected.lines().count());
+        for (case, expected) in cases.lines().zip(expected.lines()) {
+            // Java also starts without a client port, and as part of an ensemble: not this server.
+            let refused = expected.starts_with("none") || !expected.contains(' ');
+            let expected = if refused { "refused" } else { expected };
+            assert_eq!(outcome(case), expected, "case {case}");
+        }
+    }
+
+    #[test]
+    fn the_official_container_file_runs() {
+        let text = "dataDir=/data\ndataLogDir=/datalog\ntickTime=2000\ninitLimit=5\nsyncLimit=2\n\
+            autopurge.snapRetainCount=3\nautopurge.purgeInterval=0\nmaxClientCnxns=60\n\
+            standaloneEnabled=true\nadmin.enableServer=false\nserver.1=localhost:2888:3888;2181\n";
+        let config = with_id(text, Some("1")).unwrap();
+        assert_eq!((config.client_host, config.client_port), (None, 2181));
+        let error = with_id(text, Some("2")).unwrap_err().to_string();
+        assert!(error.contains("clientPort is not set"), "{error}");
+        let error = with_id(text, Some("one")).unwrap_err().to_string();
+        assert!(error.contains("myid \"one\" is not a number"), "{error}");
+        let both = format!("{text}clientPort=2182");
+        let error = with_id(&both, Some("1")).unwrap_err().to_string();
+        assert!(error.contains("clientPort=2182 differs"), "{error}");
+    }
+
+    #[test]
+    fn ensembles_are_refused_in_one_line() {
+        let three = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\ninitLimit=5\nsyncLimit=2\n";
+        let error = with_id(&format!("{BASE}{three}"), Some("1")).unwrap_err().to_string();
+        let expected = "zoo.cfg:3: server.1, server.2, server.3 make this server part of an \
+            ensemble, which it cannot join yet";
+        assert_eq!(error, expected);
+        refused(&format!("{BASE}server.1=a:1:2\nserver.2=b:1:2:observer"), "no ensemble");
+        refused(
+            &format!("{BASE}standaloneEnabled=false\nserver.1=a:1:2"),
+            "standaloneEnabled=false",
+        );
+        refused(&format!("{BASE}dynamicConfigFile=zoo.dyn"), "zoo.cfg:3: dynamicConfigFile make");
+        refused(&format!("{BASE}group.1=1:2"), "group.1 make");
+        refused(&format!("{BASE}server.1=a"), "server.1=a is not host:port:port");
+    }
+}

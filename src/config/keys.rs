@@ -24,10 +24,9 @@ const UNUSED_NUMBERS: [&str; 9] = [
 ];
 
 /// Likewise, for booleans.
-const UNUSED_BOOLEANS: [&str; 10] = [
+const UNUSED_BOOLEANS: [&str; 9] = [
     "localSessionsEnabled",
     "localSessionsUpgradingEnabled",
-    "multiAddress.enabled",
     "multiAddress.reachabilityCheckEnabled",
     "portUnification",
     "quorumListenOnAllIPs",
@@ -141,14 +140,14 @@ pub(super) fn judge_leftovers(checker: &mut Checker, system: &mut SystemProperti
         };
         let shown = shown(key, &value);
         let bare = name.trim_start_matches("zookeeper.");
-        let starts = |family: &&str| name.starts_with(*family);
-        let guards = GUARDING_FAMILIES.iter().any(|f| starts(&f))
+        let starts = |family: &str| name.starts_with(family);
+        let guards = GUARDING_FAMILIES.iter().any(|f| starts(f))
             || (GUARDING_PROPERTIES.contains(&name.as_str()) && !is_false(&value));
         if guards {
             checker.problem(&place, format!("{shown} {REFUSED}"));
         } else if FLAG_ONLY.contains(&bare) {
             checker.warn(&place, format!("{shown} has no effect; only the flag -D{bare} sets it"));
-        } else if !UNUSED_FAMILIES.iter().any(|f| starts(&f)) && !is_switched_off(&name, &value) {
+        } else if !UNUSED_FAMILIES.iter().any(|f| starts(f)) && !is_switched_off(&name, &value) {
             checker.warn(&place, format!("{shown} has no effect on this server"));
         }
     }
@@ -176,4 +175,77 @@ fn is_switched_off(name: &str, value: &str) -> bool {
         "zookeeper.sessionRequireClientSASLAuth",
     ];
     off_is_ours.contains(&name) && is_false(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, ConfigError, Environment, Source, parse};
+
+    fn with(line: &str) -> Result<Config, ConfigError> {
+        let text = format!("dataDir=/d\nclientPort=2181\n{line}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        parse(source, &Environment::new(), &[])
+    }
+
+    #[test]
+    fn guards_are_refused_and_their_absence_is_not() {
+        let guards = [
+            "secureClientPort=2281",
+            "sslQuorum=true",
+            "ssl.clientAuth=need",
+            "client.portUnification=true",
+            "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+            "authProvider.sasl=x",
+            "requireClientAuthScheme=sasl",
+            "enforce.auth.enabled=true",
+            "sessionRequireClientSASLAuth=true",
+            "quorum.auth.enableSasl=true",
+            "DigestAuthenticationProvider.digestAlg=SHA-256",
+        ];
+        for guard in guards {
+            let error = with(guard).expect_err(guard).to_string();
+            assert!(error.starts_with("zoo.cfg:3: "), "{error}");
+            assert!(!error.contains('\n') && error.contains(guard.split('=').next().unwrap()));
+        }
+        for off in [
+            "sslQuorum=false",
+            "enforce.auth.enabled=false",
+            "sessionRequireClientSASLAuth=False",
+            "quorum.auth.enableSasl=FALSE",
+            "client.portUnification=false",
+        ] {
+            assert_eq!(with(off).expect(off).warnings, vec![], "{off}");
+        }
+    }
+
+    // rows: C-03
+    #[test]
+    fn strict_booleans_are_strict() {
+        for line in
+            ["syncEnabled=1", "sslQuorum=yes", "reconfigEnabled=", "localSessionsEnabled=on"]
+        {
+            let error = with(line).expect_err(line).to_string();
+            assert!(error.ends_with("is neither true nor false"), "{error}");
+        }
+        assert!(with("syncEnabled=TRUE").is_ok());
+    }
+
+    #[test]
+    fn what_an_ensemble_or_a_jvm_wants_is_still_checked() {
+        assert!(with("initLimit=ten").is_err());
+        assert!(with("electionAlg=2").is_err());
+        assert!(with("peerType=leader").is_err());
+        for quiet in
+            ["initLimit=10", "electionAlg=3", "peerType=participant", "nio.numWorkerThreads=4"]
+        {
+            assert_eq!(with(quiet).expect(quiet).warnings, vec![], "{quiet}");
+        }
+        for warned in
+            ["flushDelay=5", "admin.serverPort=9", "ensembleAuthName=x", "peerType=observer"]
+        {
+            assert_eq!(with(warned).expect(warned).warnings.len(), 1, "{warned}");
+        }
+        let secret = with("SASLAuthenticationProvider.superPassword=s3").unwrap();
+        assert!(!secret.warnings[0].to_string().contains("s3"));
+    }
 }

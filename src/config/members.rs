@@ -35,6 +35,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientA
         id
     });
     let standalone = checker.boolean("standaloneEnabled");
+    let many_addresses = checker.boolean("multiAddress.enabled").is_some_and(|(on, _)| on);
     let hierarchy = checker.take_all(|key| {
         key.starts_with("group") || key.starts_with("weight") || key == "oraclePath"
     });
@@ -44,6 +45,12 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientA
     let mut members = Vec::new();
     for (key, Setting { value, place }) in &lines {
         match parse_member(key, value) {
+            Ok(_) if value.contains('|') && !many_addresses => {
+                let text = format!(
+                    "{key}={value} has more addresses than one; multiAddress.enabled is not true"
+                );
+                checker.problem(place, text);
+            }
             Ok(member) => members.push(member),
             Err(why) => checker.problem(place, format!("{key}={value} {why}")),
         }
@@ -83,14 +90,17 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientA
 fn parse_member(key: &str, value: &str) -> Result<Member, &'static str> {
     let id = key["server.".len()..].parse().map_err(|_| "is not named by a number")?;
     let (peers, client) = match value.split_once(';') {
-        Some((peers, client)) => (peers, Some(parse_client(trim(client))?)),
+        // Java's split drops what is empty at the end.
+        Some((peers, client)) if !trim(client).is_empty() => {
+            (peers, Some(parse_client(trim(client))?))
+        }
+        Some((peers, _)) => (peers, None),
         None => (value, None),
     };
     let mut observer = false;
     for address in peers.split('|') {
         let parts = split_address(trim(address)).ok_or("has an unclosed bracket")?;
         match parts[..] {
-            [host, _, _] | [host, _, _, _] if host.is_empty() => return Err("has no host"),
             [_, quorum, election] | [_, quorum, election, _] => {
                 for port in [quorum, election] {
                     port.parse::<u16>().map_err(|_| "has a port that is not one")?;
@@ -143,7 +153,7 @@ mod tests {
         assert_eq!(client("h:2888:3888;2181"), Some((None, 2181)));
         assert_eq!(client("[::1]:2888:3888;[::2]:2181"), Some((Some("::2".into()), 2181)));
         assert_eq!(client("h:2888:3888 ; 10.0.0.1:2181"), Some((Some("10.0.0.1".into()), 2181)));
-        for wrong in ["h", "h:2888", "h:x:3888", "h:1:2:leader", "h:1:2;", "[::1:1:2", "h:1:70000"]
+        for wrong in ["h", "h:2888", "h:x:3888", "h:1:2:leader", "h:1:2;x", "[::1:1:2", "h:1:70000"]
         {
             assert!(member(wrong).is_err(), "{wrong}");
         }

@@ -12,12 +12,15 @@
 mod args;
 mod check;
 mod explicit;
+#[cfg(test)]
+mod golden;
 mod keys;
 mod members;
 mod problem;
 mod properties;
 mod server;
 mod system;
+mod tuning;
 mod whitelist;
 
 use std::collections::BTreeMap;

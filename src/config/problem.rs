@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Where a setting was made.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Where a setting was made; in the order in which an operator would look.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Place {
     /// A line of a file, counted from 1.
     Line { file: String, line: u32 },

@@ -164,24 +164,8 @@ fn unescape(bytes: &[u8]) -> Result<String, ()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::golden::bytes_of;
     use std::fmt::Write;
-
-    /// Reverses the `%xx` of the case file.
-    fn bytes_of(case: &str) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut rest = case.as_bytes();
-        while let Some((&byte, tail)) = rest.split_first() {
-            rest = tail;
-            if byte == b'%' {
-                let hex = std::str::from_utf8(&rest[..2]).unwrap();
-                out.push(u8::from_str_radix(hex, 16).unwrap());
-                rest = &rest[2..];
-            } else {
-                out.push(byte);
-            }
-        }
-        out
-    }
 
     /// Writes a result the way `Props.java` does.
     fn shown(result: Result<Entries, PropertiesError>) -> String {

@@ -1,0 +1,322 @@
+//! The settings that Java reads as system properties, wherever it needs them.
+
+use super::check::Checker;
+use super::explicit::Explicit;
+use super::system::{SystemProperties, trim};
+use super::{Config, SnapshotCompression, Warning, Whitelist};
+
+const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
+const LONG: (i64, i64) = (i64::MIN, i64::MAX);
+
+/// `snapshotSizeFactor` unless set.
+const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
+
+const CNXN_FACTORIES: [&str; 2] = [
+    "org.apache.zookeeper.server.NIOServerCnxnFactory",
+    "org.apache.zookeeper.server.NettyServerCnxnFactory",
+];
+
+/// Refuses properties that name a class or an algorithm that is not here.
+pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemProperties) {
+    if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
+        && !CNXN_FACTORIES.contains(&factory.value.as_str())
+    {
+        let text = format!("serverCnxnFactory={} is not known here", factory.value);
+        checker.problem(&factory.place, text);
+    }
+    if let Some(algorithm) = system.take("zookeeper.DigestAuthenticationProvider.digestAlg")
+        && !["SHA1", "SHA-1", "SHA"].contains(&algorithm.value.to_uppercase().as_str())
+    {
+        let text = format!(
+            "DigestAuthenticationProvider.digestAlg={} is not known here, only SHA1",
+            algorithm.value
+        );
+        checker.problem(&algorithm.place, text);
+    }
+}
+
+/// Reads every system property that sets a field, and joins them with the explicit keys.
+///
+/// Nothing here is a problem: Java takes the default for what it cannot use, and so do we, with a
+/// warning.
+pub(super) fn take(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    explicit: Explicit,
+) -> Config {
+    let force_sync =
+        !takes_word(checker, system, "forceSync", "no", "acknowledged writes can be lost");
+    let skip_acl = takes_word(checker, system, "skipACL", "yes", "everybody may do everything");
+    let snapshot_size_factor = take_size_factor(checker, system);
+    let mut from = Reader { system, warnings: &mut checker.warnings };
+    let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
+    let words = from.text("zookeeper.4lw.commands.whitelist");
+    let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
+    let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
+    // The bare name is the older one and counts only without the other.
+    let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
+    let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
+    let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
+    let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
+    let compression = from.text("zookeeper.snapshot.compression.method").unwrap_or_default();
+    Config {
+        data_dir: explicit.data_dir,
+        data_log_dir: explicit.data_log_dir,
+        client_host: explicit.client_host,
+        client_port: explicit.client_port,
+        client_port_listen_backlog: explicit.client_port_listen_backlog,
+        tick_time_ms: explicit.tick_time_ms,
+        min_session_timeout_ms: explicit.min_session_timeout_ms,
+        max_session_timeout_ms: explicit.max_session_timeout_ms,
+        max_client_cnxns: explicit.max_client_cnxns,
+        purge_snap_retain_count: explicit.purge_snap_retain_count,
+        purge_interval_hours: explicit.purge_interval_hours,
+        metrics_provider: explicit.metrics_provider,
+        max_cnxns: from.number("zookeeper.maxCnxns", INT, 0).max(0) as u32,
+        client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
+        sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
+        global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
+        large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
+        large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
+        jute_max_buffer_bytes: jute_max as u32,
+        jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
+        four_letter_words: Whitelist::new(words.as_deref(), read_only_mode_enabled),
+        skip_acl,
+        enforce_quota: from.flag("zookeeper.enforceQuota", false),
+        digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
+        super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
+        extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
+        emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
+        container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
+        container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
+        container_max_never_used_ms: u64::try_from(idle_ms).unwrap_or(0),
+        read_only_mode_enabled,
+        snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
+        snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
+        txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),
+        pre_alloc_bytes: from.kilobytes("zookeeper.preAllocSize", 65_536).unwrap_or(0),
+        force_sync,
+        fsync_warning_threshold_ms: u64::try_from(fsync_ms).unwrap_or(0),
+        commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
+        snapshot_size_factor,
+        trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
+        snapshot_compression: match compression.to_lowercase().as_str() {
+            "gz" => SnapshotCompression::Gzip,
+            "snappy" => SnapshotCompression::Snappy,
+            _ => SnapshotCompression::None,
+        },
+        data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
+        db_auto_create: from.flag("zookeeper.db.autocreate", true),
+        digest_enabled: from.flag("zookeeper.digest.enabled", true),
+        close_session_txn_enabled: from.flag("zookeeper.closeSessionTxn.enabled", true),
+        serialize_last_processed_zxid: from
+            .flag("zookeeper.serializeLastProcessedZxid.enabled", true),
+        warnings: Vec::new(),
+    }
+}
+
+/// Properties by the kind of value they have.
+struct Reader<'a> {
+    system: &'a mut SystemProperties,
+    warnings: &'a mut Vec<Warning>,
+}
+
+impl Reader<'_> {
+    fn flag(&mut self, key: &str, default: bool) -> bool {
+        self.system.take_bool(key, default)
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        self.system.take(key).map(|property| property.value)
+    }
+
+    fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+        self.system.take_number(key, range, self.warnings).unwrap_or(default)
+    }
+
+    /// A number of which only positive ones make sense.
+    fn int(&mut self, key: &str, default: u32) -> u32 {
+        self.number(key, POSITIVE_INT, i64::from(default)) as u32
+    }
+
+    /// Kilobytes as bytes; `None` for what Java takes as "off".
+    fn kilobytes(&mut self, key: &str, default: i64) -> Option<u64> {
+        let kilobytes = self.number(key, LONG, default);
+        u64::try_from(kilobytes).ok().filter(|&n| n > 0).map(|n| n.saturating_mul(1024))
+    }
+}
+
+/// Whether `zookeeper.<key>` is exactly `word`, which gives up a promise and is worth a warning.
+fn takes_word(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    key: &str,
+    word: &str,
+    price: &str,
+) -> bool {
+    let found = system.take(&format!("zookeeper.{key}")).filter(|found| found.value == word);
+    if let Some(found) = &found {
+        checker.warn(&found.place, format!("{key}={word}: {price}"));
+    }
+    found.is_some()
+}
+
+/// The factor; `None` is off. Java takes the default for what it cannot use.
+fn take_size_factor(checker: &mut Checker, system: &mut SystemProperties) -> Option<f64> {
+    let Some(property) = system.take("zookeeper.snapshotSizeFactor") else {
+        return Some(SNAPSHOT_SIZE_FACTOR);
+    };
+    match trim(&property.value).parse::<f64>() {
+        Ok(factor) if factor <= 1.0 => Some(factor).filter(|&factor| 0.0 <= factor),
+        _ => {
+            let text = format!(
+                "snapshotSizeFactor={} is no factor; {SNAPSHOT_SIZE_FACTOR} is used",
+                property.value
+            );
+            checker.warn(&property.place, text);
+            Some(SNAPSHOT_SIZE_FACTOR)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ConfigError, Environment, Source, parse};
+
+    const BASE: &str = "dataDir=/d\nclientPort=2181\n";
+
+    fn with(lines: &str, flags: &str) -> Result<Config, ConfigError> {
+        let text = format!("{BASE}{lines}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        let env = Environment::from([("JVMFLAGS".to_owned(), flags.to_owned())]);
+        parse(source, &env, &[])
+    }
+
+    fn of(lines: &str) -> Config {
+        with(lines, "").unwrap()
+    }
+
+    // rows: C-70 C-80 C-81 C-82 C-83 C-98 C-99 C-111
+    #[test]
+    fn defaults_of_requests_are_javas() {
+        let config = of("");
+        assert_eq!(config.global_outstanding_limit, 1000);
+        assert!(config.digest_enabled && config.close_session_txn_enabled);
+        assert!(config.serialize_last_processed_zxid);
+        assert_eq!(config.large_request_max_bytes, 104_857_600);
+        assert_eq!(config.large_request_threshold_bytes, None);
+        assert!(!config.extended_types_enabled && !config.emulate_353_ttl_nodes);
+        assert_eq!((config.max_cnxns, config.sessionless_cnxn_timeout_ms), (0, 10_000));
+        assert_eq!((config.warnings.len(), config.client_tcp_keep_alive), (0, false));
+        assert!(!config.skip_acl && !config.enforce_quota && config.digest_auth_enabled);
+
+        let config = of("globalOutstandingLimit=7\ndigest.enabled=false\n\
+            closeSessionTxn.enabled=no\nserializeLastProcessedZxid.enabled=FALSE\n\
+            largeRequestMaxBytes=9\nextendedTypesEnabled=True\nemulate353TTLNodes=true\n\
+            maxCnxns=-3\nlargeRequestThreshold=5\n");
+        assert_eq!(config.global_outstanding_limit, 7);
+        assert!(!config.digest_enabled && !config.close_session_txn_enabled);
+        assert!(!config.serialize_last_processed_zxid);
+        assert_eq!(config.large_request_max_bytes, 9);
+        assert_eq!(config.large_request_threshold_bytes, Some(5));
+        assert!(config.extended_types_enabled && config.emulate_353_ttl_nodes);
+        assert_eq!((config.max_cnxns, config.warnings), (0, vec![]));
+    }
+
+    // rows: C-112 C-117 C-134
+    #[test]
+    fn network_settings() {
+        let config = of("clientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=5\n\
+            4lw.commands.whitelist=stat, ruok");
+        assert!(config.client_tcp_keep_alive);
+        assert_eq!(config.sessionless_cnxn_timeout_ms, 5);
+        let words = config.four_letter_words;
+        assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
+    }
+
+    // rows: C-140 C-141 C-142 C-143 C-144 C-145 C-146 C-147
+    #[test]
+    fn log_settings() {
+        let config = of("");
+        assert_eq!((config.snap_count, config.commit_log_count), (100_000, 500));
+        assert_eq!(config.snap_size_limit_bytes, Some(4 << 30));
+        assert_eq!((config.txn_log_size_limit_bytes, config.pre_alloc_bytes), (None, 64 << 20));
+        assert!(config.force_sync && config.snapshot_size_factor == Some(0.33));
+        assert_eq!(config.fsync_warning_threshold_ms, 1000);
+
+        let config =
+            of("snapCount=1\nsnapSizeLimitInKb=0\ntxnLogSizeLimitInKb=2\npreAllocSize=1\n\
+            forceSync=no\nfsync.warningthresholdms=20\ncommitLogCount=3\nsnapshotSizeFactor=-1");
+        assert_eq!((config.snap_count, config.commit_log_count), (2, 500));
+        assert_eq!(config.snap_size_limit_bytes, None);
+        assert_eq!((config.txn_log_size_limit_bytes, config.pre_alloc_bytes), (Some(2048), 1024));
+        assert_eq!(config.snapshot_size_factor, None);
+        assert_eq!(config.fsync_warning_threshold_ms, 20);
+        assert!(!config.force_sync);
+        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+
+        assert!(of("forceSync=NO").force_sync, "only the lower-case word switches it off");
+        assert_eq!(of("snapshotSizeFactor=1.5").snapshot_size_factor, Some(0.33));
+        let bare = with("", "-Dfsync.warningthresholdms=30").unwrap();
+        assert_eq!(bare.fsync_warning_threshold_ms, 30);
+        let both = with("fsync.warningthresholdms=20", "-Dfsync.warningthresholdms=30").unwrap();
+        assert_eq!(both.fsync_warning_threshold_ms, 20);
+    }
+
+    // rows: C-148 C-149 C-150 C-151 C-154
+    #[test]
+    fn snapshot_settings() {
+        let config = of("");
+        assert!(!config.trust_empty_snapshot);
+        assert!(config.data_dir_auto_create && config.db_auto_create);
+        assert_eq!(config.snapshot_compression, SnapshotCompression::None);
+        assert_eq!(config.jute_max_buffer_extra_bytes, 1_048_575);
+
+        let config = of("snapshot.trust.empty=true\nsnapshot.compression.method=GZ\n\
+            datadir.autocreate=false\ndb.autocreate=false\njute.maxbuffer.extrasize=10");
+        assert!(config.trust_empty_snapshot);
+        assert!(!config.data_dir_auto_create && !config.db_auto_create);
+        assert_eq!(config.snapshot_compression, SnapshotCompression::Gzip);
+        assert_eq!(config.jute_max_buffer_extra_bytes, 1024);
+        let snappy = of("snapshot.compression.method=snappy").snapshot_compression;
+        assert_eq!(snappy, SnapshotCompression::Snappy);
+        let env = Environment::from([("ZOO_DATADIR_AUTOCREATE_DISABLE".into(), "1".into())]);
+        let source = Source { name: "zoo.cfg", text: BASE.as_bytes(), my_id: None };
+        assert!(!parse(source, &env, &[]).unwrap().data_dir_auto_create);
+    }
+
+    // rows: C-260 C-261 C-263 C-263a C-263b C-268
+    #[test]
+    fn some_settings_are_flags_only() {
+        let flags = "-Xmx1g -Djute.maxbuffer=0x400000 -Dreadonlymode.enabled=true \
+            -Dznode.container.checkIntervalMs=1 -Dznode.container.maxPerMinute=2 \
+            -Dznode.container.maxNeverUsedIntervalMs=3";
+        let config = with("", flags).unwrap();
+        assert_eq!(config.jute_max_buffer_bytes, 4 << 20);
+        assert_eq!(config.jute_max_buffer_extra_bytes, 4 << 20);
+        assert!(config.read_only_mode_enabled && config.four_letter_words.allows("isro"));
+        assert_eq!((config.container_check_interval_ms, config.container_max_per_minute), (1, 2));
+        assert_eq!((config.container_max_never_used_ms, config.warnings), (3, vec![]));
+
+        let config = of("jute.maxbuffer=4194304\nznode.container.maxPerMinute=2");
+        assert_eq!(config.jute_max_buffer_bytes, 1_048_575);
+        assert_eq!(config.container_check_interval_ms, 60_000);
+        assert_eq!(
+            (config.container_max_per_minute, config.container_max_never_used_ms),
+            (10_000, 0)
+        );
+        let warned: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+        let first = "zoo.cfg:3: jute.maxbuffer=4194304 has no effect; only the flag -Djute.maxbuffer sets it";
+        assert_eq!((warned.len(), warned[0].as_str()), (2, first));
+    }
+
+    #[test]
+    fn numbers_java_would_drop_in_silence_are_warned_of() {
+        let config = of("snapCount=many\nglobalOutstandingLimit=-1");
+        assert_eq!((config.snap_count, config.global_outstanding_limit), (100_000, 1000));
+        let places: Vec<String> = config.warnings.iter().map(|w| w.place.to_string()).collect();
+        assert_eq!(places, ["zoo.cfg:3", "zoo.cfg:4"]);
+    }
+}

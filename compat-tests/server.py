@@ -55,7 +55,7 @@ class Server:
             "clientPortAddress=127.0.0.1",
             "tickTime=500",  # Sessions expire in multiples of it, so it bounds how long the suites wait.
             "minSessionTimeout=1000",
-            "maxSessionTimeout=8000",
+            "maxSessionTimeout=12000",
             "4lw.commands.whitelist=*",
             "admin.enableServer=false",
             "extendedTypesEnabled=true",

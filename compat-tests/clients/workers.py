@@ -46,7 +46,7 @@ class Worker:
     versions = True  # Can name the version it expects.
     rewatches = True  # Registers its watches again when it reconnects.
 
-    def __init__(self, command, server, timeout_ms=6000):
+    def __init__(self, command, server, timeout_ms=12000):
         self.server, self.timeout_ms = server, timeout_ms
         self.answers, self.events, self.connects, self.session = queue.Queue(), [], 0, None
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors())

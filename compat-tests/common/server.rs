@@ -22,7 +22,7 @@ pub enum Kind {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Session timeouts are long, so that nothing expires because a machine is slow: every session ends by being closed.
-/// Containers are never swept for the same reason. Nothing is fsynced unless a test is about the files.
+/// Containers are never swept for the same reason.
 const CONFIG: &str = "tickTime=2000\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n\
     minSessionTimeout=300000\nmaxSessionTimeout=600000\n\
     DigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=\n";
@@ -41,16 +41,17 @@ pub struct Server {
 impl Server {
     /// Starts a server whose configuration, log and data live in `home`, and waits until it serves.
     ///
+    /// `settings`: lines of zoo.cfg beside those every test has.
+    ///
     /// # Errors
     /// When it cannot be started, ends at once, or does not serve within a minute. The error quotes its log.
-    pub fn start(kind: Kind, home: &Path, durable: bool) -> io::Result<Self> {
+    pub fn start(kind: Kind, home: &Path, settings: &str) -> io::Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let data = home.join("data");
         fs::create_dir_all(&data)?;
-        let sync = if durable { "yes" } else { "no" };
         let config = format!(
-            "{CONFIG}forceSync={sync}\nclientPortAddress=127.0.0.1\nclientPort={port}\ndataDir={}\n",
+            "{CONFIG}{settings}\nclientPortAddress=127.0.0.1\nclientPort={port}\ndataDir={}\n",
             data.display()
         );
         let file = home.join("zoo.cfg");

@@ -270,6 +270,12 @@ impl Side {
     pub fn abandon(&mut self) {
         self.slots.iter_mut().for_each(Slot::disconnect);
     }
+
+    /// The next connections go to another server, one that knows the sessions too.
+    pub fn move_to(&mut self, addr: SocketAddr) {
+        self.abandon();
+        self.addr = addr;
+    }
 }
 
 /// closeSession, failed auth, unknown opcode: the server closes behind its reply.

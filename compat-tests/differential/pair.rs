@@ -62,7 +62,8 @@ impl Pair {
         let start = |name: &str, kind: Kind| {
             let dir: PathBuf = home.path().join(name);
             std::fs::create_dir(&dir)?;
-            Server::start(kind, &dir, false)
+            // This is about answers, not about files, and an fsync each would set the pace.
+            Server::start(kind, &dir, "forceSync=no")
         };
         let (a, b) = (start("a", Kind::Java)?, start("b", setup.b.clone())?);
         let proxy = setup.fault.map(|fault| Proxy::start(b.addr, fault)).transpose()?;
@@ -100,7 +101,8 @@ impl Pair {
                 tally.ops += 1;
             }
             if outcomes[0] != outcomes[1] {
-                let told = beside(&outcomes);
+                let words = [&self.a, &self.b].map(last_words);
+                let told = beside(&outcomes) + &words.concat();
                 difference = Some(Difference { script: number, step: Some(at), told });
                 break;
             }
@@ -146,6 +148,16 @@ impl Pair {
         let found = tree::differences(&a, &b);
         if found.is_empty() { Ok(a.len()) } else { Err(difference(found.join("\n"))) }
     }
+}
+
+/// What a server that has gone away printed last; empty while it answers.
+fn last_words(server: &Server) -> String {
+    if server.word("srvr").is_ok() {
+        return String::new();
+    }
+    let log = server.log();
+    let tail = &log[log.floor_char_boundary(log.len().saturating_sub(2000))..];
+    format!("\n{:?} no longer answers; its log ends:\n{tail}\n", server.kind)
 }
 
 /// The outcomes of one step, differing lines marked.

@@ -28,6 +28,8 @@ pub struct Chooser {
     pub pipelined: bool,
     /// Paths that were lately created, or at least tried: most operations go where others went.
     pub recent: Vec<String>,
+    /// Nodes below `/zookeeper/quota` too: their limits are checked when a write is applied, so only in lockstep.
+    pub quota: bool,
     /// Other clients write at the same time, so nothing outside `base` is touched.
     pub alone: bool,
 }
@@ -50,7 +52,8 @@ const STAGE_1: [(usize, Choice); 11] = [
     (1, Chooser::trailing_bytes),
 ];
 
-const STAGE_2: [(usize, Choice); 16] = [
+const STAGE_2: [(usize, Choice); 17] = [
+    (5, Chooser::quota_node),
     (3, Chooser::get_acl),
     (5, Chooser::set_acl),
     (12, Chooser::multi),
@@ -98,7 +101,7 @@ impl Chooser {
     }
 
     fn plain_path(&mut self) -> Text {
-        if !self.recent.is_empty() && self.rng.chance(65) {
+        if !self.recent.is_empty() && self.rng.chance(80) {
             return Some(self.rng.pick(&self.recent).clone().into());
         }
         Some(self.fresh_path().into())
@@ -119,7 +122,7 @@ impl Chooser {
 
     /// Where a create goes: half of the time below a node that is likely to exist.
     fn new_path(&mut self) -> Text {
-        const KEPT: usize = 6;
+        const KEPT: usize = 4;
         if self.rng.chance(15) {
             return self.path();
         }
@@ -205,7 +208,7 @@ impl Chooser {
     }
 
     fn watch(&mut self) -> bool {
-        self.rng.chance(45)
+        self.rng.chance(60)
     }
 
     // rows: P-36 P-37 P-69 P-70 G-01 G-04
@@ -415,6 +418,33 @@ impl Chooser {
         let scheme = *self.rng.weighted(&[(8, "digest"), (1, "nonsense"), (1, "ip")]);
         let auth = *self.rng.pick(&["u:p", "v:q", "x"]);
         Op::Auth { scheme: Some(scheme.into()), auth: Some(auth.into()) }
+    }
+
+    // rows: P-82
+    fn quota_node(&mut self) -> Op {
+        if !self.quota {
+            return self.set_data();
+        }
+        let end = *self.rng.weighted(&[(2, ""), (4, "/zookeeper_limits"), (3, "/zookeeper_stats")]);
+        let path = Some(format!("/zookeeper/quota{}{end}", self.base).into_bytes());
+        const LIMITS: [&str; 5] = [
+            "count=3,bytes=50",
+            "count=-1,bytes=-1;byteHardLimit=60;countHardLimit=6",
+            "count=4,bytes=-1=;byteHardLimit=-1;countHardLimit=4",
+            "count=0,bytes=0",
+            "nonsense",
+        ];
+        let data = Some((*self.rng.pick(&LIMITS)).into());
+        match self.rng.below(10) {
+            0..5 => Op::Create { code: code::CREATE, path, data, acl: self.open_acl(), flags: 0 },
+            5..7 => Op::SetData { path, data, version: -1 },
+            7..9 => Op::Read { code: code::GET_DATA, path, watch: self.watch() },
+            _ => Op::Versioned { code: code::DELETE, path, version: -1 },
+        }
+    }
+
+    fn open_acl(&self) -> Option<Vec<Acl>> {
+        Some(vec![Acl { perms: 31, scheme: Some(b"world".into()), id: Some(b"anyone".into()) }])
     }
 
     // rows: P-54

@@ -47,6 +47,7 @@ impl Generator {
             base: String::new(),
             recent: Vec::new(),
             pipelined: false,
+            quota: false,
             alone: false,
         };
         Self { choose, states: [State::New; SLOTS], root: String::new() }
@@ -56,6 +57,7 @@ impl Generator {
     pub fn script(&mut self, number: usize, mode: Mode, ops: usize) -> Script {
         self.root = root(number);
         self.states = [State::New; SLOTS];
+        self.choose.quota = mode == Mode::Lockstep;
         let mut script = Script::default();
         let mut prelude = vec![self.connect(), self.make(self.root.clone())];
         self.states[0] = State::Open;
@@ -120,7 +122,14 @@ impl Generator {
         ]);
         let flag = *self.choose.rng.weighted(&[(8, Some(false)), (3, None), (1, Some(true))]);
         let right_password = !self.choose.rng.chance(10);
-        Op::Reconnect { timeout_ms: 400_000, zxid, flag, right_password }
+        Op::Reconnect { timeout_ms: 400_000, zxid, flag, right_password, takeover: false }
+    }
+
+    // rows: P-18 P-77
+    fn take_over(&mut self) -> Op {
+        // With the right password only: Java drops the old connection for a wrong one too, and that is no example.
+        let (zxid, flag) = (Seen::Last, Some(false));
+        Op::Reconnect { timeout_ms: 400_000, zxid, flag, right_password: true, takeover: true }
     }
 
     fn line(&mut self) -> Line {
@@ -152,8 +161,9 @@ impl Generator {
             0..3 => Op::Close,
             3..7 => Op::Drop,
             7..10 => self.reconnect(),
-            10 => self.unknown(),
-            11 => self.frame(),
+            10..13 => self.take_over(),
+            13 => self.unknown(),
+            14 => self.frame(),
             _ => self.chooser(self.root.clone(), false, false).request(),
         }
     }
@@ -179,9 +189,26 @@ impl Generator {
             let op = self.chooser(self.root.clone(), false, false).request();
             return vec![Line { slot, op }];
         }
+        if self.states[0] == State::Closed {
+            self.states[0] = State::Open;
+            return vec![Line { slot: 0, op: self.connect() }];
+        }
         let len = 5 + self.choose.rng.below(46);
         let chooser = self.chooser(self.root.clone(), true, false);
-        (0..len).map(|_| Line { slot: 0, op: chooser.request() }).collect()
+        let mut lines: Vec<_> = (0..len).map(|_| Line { slot: 0, op: chooser.request() }).collect();
+        if self.choose.rng.chance(4) {
+            let at = self.choose.rng.below(len);
+            lines[at].op = self.close();
+            // Behind it Java answers -112, -12 or nothing, and counts zxids or not, as it happens.
+            lines.truncate(at + 1);
+        }
+        lines
+    }
+
+    // rows: P-60f G-06
+    fn close(&mut self) -> Op {
+        self.states[0] = State::Closed;
+        Op::Close
     }
 
     fn batch_of_many(&mut self, clients: usize) -> Vec<Line> {

@@ -27,12 +27,14 @@ pub enum Op {
         zxid: Seen,
         flag: Option<bool>,
     },
-    /// The socket is dropped if it is still there; then the same session is asked for again.
+    /// The same session is asked for again, on a new socket. The old one is dropped before, or with `takeover` left to
+    /// the server, which must close it.
     Reconnect {
         timeout_ms: i32,
         zxid: Seen,
         flag: Option<bool>,
         right_password: bool,
+        takeover: bool,
     },
     /// The socket is closed without a word.
     Drop,

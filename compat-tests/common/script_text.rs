@@ -97,9 +97,10 @@ impl fmt::Display for Op {
             Self::Connect { timeout_ms, zxid, flag } => {
                 write!(f, " timeout={timeout_ms} zxid={zxid} flag={}", flag_text(*flag))
             }
-            Self::Reconnect { timeout_ms, zxid, flag, right_password } => {
+            Self::Reconnect { timeout_ms, zxid, flag, right_password, takeover } => {
                 let flag = flag_text(*flag);
-                write!(f, " timeout={timeout_ms} zxid={zxid} flag={flag} password={right_password}")
+                write!(f, " timeout={timeout_ms} zxid={zxid} flag={flag}")?;
+                write!(f, " password={right_password} takeover={takeover}")
             }
             Self::Create { path, data, acl, flags, .. } => {
                 let (data, acl) = (text(data), acl_text(acl.as_deref()));
@@ -177,7 +178,9 @@ fn parse_op(from: &mut Lexer<'_>) -> Result<Op, String> {
         "reconnect" => {
             let timeout_ms = from.field("timeout")?;
             let (zxid, flag) = (parse_seen(from)?, parse_flag(from)?);
-            Op::Reconnect { timeout_ms, zxid, flag, right_password: from.field("password")? }
+            let right_password = from.field("password")?;
+            let takeover = from.field("takeover")?;
+            Op::Reconnect { timeout_ms, zxid, flag, right_password, takeover }
         }
         "drop" => Op::Drop,
         "close" => Op::Close,

@@ -39,6 +39,8 @@ struct Session {
 #[derive(Default)]
 struct Slot {
     wire: Option<Wire>,
+    /// The connection of the same session before this one, for the server to close.
+    taken_over: Option<Wire>,
     session: Option<Session>,
     owed: VecDeque<Owed>,
     /// The server has said, or been given reason, that it closes the connection.
@@ -114,7 +116,7 @@ impl Side {
                 };
                 slot.open(self.addr, at, &hello, out);
             }
-            Op::Reconnect { timeout_ms, zxid, flag, right_password } => {
+            Op::Reconnect { timeout_ms, zxid, flag, right_password, takeover } => {
                 let Some(session) = &slot.session else { return slot.note("no session yet") };
                 let mut password = session.password.clone();
                 if !right_password {
@@ -127,7 +129,9 @@ impl Side {
                     session_id: session.id,
                     password,
                 };
+                let old = slot.wire.take().filter(|_| *takeover);
                 slot.open(self.addr, at, &hello, out);
+                slot.taken_over = old;
             }
             _ if slot.wire.is_none() => slot.note("not connected"),
             Op::Drop => slot.disconnect(),
@@ -150,6 +154,7 @@ impl Side {
     /// Receives all that a step caused, events on idle connections included.
     pub fn collect(&mut self) -> Outcome {
         self.drain();
+        self.slots.iter_mut().for_each(Slot::see_old_one_end);
         let mut ping = Vec::new();
         put_request(&mut ping, xid::PING, code::PING, |_| ());
         for slot in self.slots.iter_mut().filter(|slot| slot.wire.is_some()) {
@@ -258,7 +263,8 @@ impl Side {
             // One that was closed already is answered as expired, and costs no zxid.
             self.slots[0].session = Some(session);
             let (flag, zxid) = (Some(false), Seen::Zxid(0));
-            let back = Op::Reconnect { timeout_ms: 0, zxid, flag, right_password: true };
+            let (right_password, takeover) = (true, false);
+            let back = Op::Reconnect { timeout_ms: 0, zxid, flag, right_password, takeover };
             for op in [back, Op::Close] {
                 self.send(&vec![Line { slot: 0, op }]);
                 self.collect();
@@ -304,6 +310,17 @@ impl Slot {
         self.next_xid = 0;
         self.owed.push_back(Owed::Welcome { slot: at, asked_id: hello.session_id });
         hello.put(out);
+    }
+
+    fn see_old_one_end(&mut self) {
+        let Some(mut old) = self.taken_over.take() else { return };
+        match old.receive(SILENCE) {
+            Err(ClientError::Closed) => self.note("the old connection is closed"),
+            Err(error) => self.note(&format!("the old connection: {error}")),
+            Ok(frame) => {
+                self.note(&format!("the old connection got {}", super::text::quote(&frame)))
+            }
+        }
     }
 
     fn send(&mut self, bytes: &[u8]) {

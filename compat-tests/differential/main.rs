@@ -106,6 +106,11 @@ fn random_run(
         }
         let mode = args.mode.unwrap_or(modes[number % modes.len()]);
         let script = generator.script(number, mode, SCRIPT_OPS);
+        assert_eq!(
+            script.to_string().parse(),
+            Ok(script.clone()),
+            "a script must survive its own text"
+        );
         history.push((number, script));
         let (_, script) = history.last().expect("one was pushed");
         if let Err(first) = pair.run(number, &root(number), script, tally) {

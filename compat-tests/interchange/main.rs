@@ -200,7 +200,7 @@ fn resume(server: &Server, mut survivors: Survivors, found: &mut Vec<String>) {
     survivors.side.move_to(server.addr);
     for (slot, session) in survivors.sessions {
         let script = format!(
-            "c{slot} reconnect timeout=300000 zxid=last flag=false password=true\nc{slot} close\n"
+            "c{slot} reconnect timeout=300000 zxid=last flag=false password=true takeover=false\nc{slot} close\n"
         );
         let outcomes = run(&mut survivors.side, &script.parse().expect("a script written here"));
         let (back, closed) = (&outcomes[0][slot], &outcomes[1][slot]);

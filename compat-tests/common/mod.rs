@@ -1,0 +1,15 @@
+//! What the tests against real servers share: scripts, the clients that run them, and the servers.
+
+pub mod choices;
+pub mod decode;
+pub mod encode;
+pub mod generate;
+pub mod java;
+pub mod naming;
+pub mod rng;
+pub mod script;
+pub mod script_text;
+pub mod server;
+pub mod side;
+pub mod text;
+pub mod tree;

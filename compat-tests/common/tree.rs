@@ -1,0 +1,108 @@
+//! The whole tree of a server, read through a client.
+
+use super::decode::{self, Naming};
+use super::naming::{Sessions, Zxids};
+use super::script::Op;
+use super::server::SUPER;
+use jute::Reader;
+use jute::data::Stat;
+use oxkeeper::client::{ClientError, Hello, Incoming, Wire, op as code, put_request, xid};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One node: the replies to getData, getChildren2 and getACL, as lines.
+pub type Dump = BTreeMap<String, String>;
+
+/// What a dump shows of times, sessions and zxids.
+#[derive(Clone, Copy)]
+pub enum View<'v> {
+    /// Everything as it is: for two servers that had the same files.
+    Files,
+    /// As replies are compared. Below the roots in the list clients raced, so zxids there are numbered.
+    Run { racy: &'v [String] },
+}
+
+/// Reads every node. `as_super`: authenticate first, so that no ACL hides one.
+///
+/// # Errors
+/// [`ClientError`] when the server goes away.
+pub fn dump(addr: SocketAddr, as_super: bool, view: View<'_>) -> Result<Dump, ClientError> {
+    let mut wire = Wire::open(addr, PATIENCE)?;
+    wire.handshake(&Hello { password: vec![0; 16], ..Hello::default() }, PATIENCE)?;
+    if as_super {
+        let auth = Op::Auth { scheme: Some(b"digest".into()), auth: Some(SUPER.into()) };
+        ask(&mut wire, &auth, xid::AUTH)?;
+    }
+    let mut dump = Dump::new();
+    // Last in, first out and children in order: the same walk on every server, as the numbering of zxids needs.
+    let mut paths = vec![String::from("/")];
+    let mut zxids = Zxids::Exact;
+    while let Some(path) = paths.pop() {
+        if path.matches('/').count() == 1 {
+            let racy = matches!(view, View::Run { racy } if racy.contains(&path));
+            zxids = if racy { Zxids::renamed() } else { Zxids::Exact };
+        }
+        let mut node = String::new();
+        let raw = Some(path.clone().into_bytes());
+        for op in [
+            Op::Read { code: code::GET_DATA, path: raw.clone(), watch: false },
+            Op::Read { code: code::GET_CHILDREN2, path: raw.clone(), watch: false },
+            Op::Path { code: code::GET_ACL, path: raw.clone() },
+        ] {
+            let frame = ask(&mut wire, &op, 1)?;
+            let Ok(Incoming::Reply { mut header, body }) = Incoming::parse(&frame) else {
+                continue;
+            };
+            header.zxid = 0; // When it was read is no part of the tree.
+            let mut names = Naming { sessions: &Sessions::default(), zxids: &mut zxids };
+            node.push_str(&decode::reply(&op, header, body, &mut names));
+            node.push('\n');
+            if op.code() == Some(code::GET_CHILDREN2) && header.err == 0 {
+                push_children(&path, body, &mut paths);
+                if matches!(view, View::Files) {
+                    node.push_str(&exact_stat(body));
+                }
+            }
+        }
+        dump.insert(path, node);
+    }
+    ask(&mut wire, &Op::Close, 1)?;
+    Ok(dump)
+}
+
+fn ask(wire: &mut Wire, op: &Op, xid: i32) -> Result<Vec<u8>, ClientError> {
+    let mut bytes = Vec::new();
+    put_request(&mut bytes, xid, op.code().unwrap_or(0), |to| op.put_body(to, 0));
+    wire.send(&bytes)?;
+    wire.receive(PATIENCE)
+}
+
+fn push_children(path: &str, body: &[u8], paths: &mut Vec<String>) {
+    let mut from = Reader::new(body);
+    let Ok(names) = from.read::<jute::Vector<'_, jute::Ustring<'_>>>() else { return };
+    let mut names: Vec<_> = names.iter().flatten().collect();
+    names.sort();
+    let parent = path.trim_end_matches('/');
+    paths.extend(names.iter().rev().map(|name| format!("{parent}/{name}")));
+}
+
+/// Times and owner as they are.
+fn exact_stat(children_and_stat: &[u8]) -> String {
+    let mut from = Reader::new(children_and_stat);
+    let stat = from.read::<jute::Vector<'_, jute::Ustring<'_>>>().and_then(|_| from.read::<Stat>());
+    format!("{stat:?}\n")
+}
+
+/// The first nodes that are not the same in both.
+pub fn differences(a: &Dump, b: &Dump) -> Vec<String> {
+    let paths: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+    let differ = paths.into_iter().filter(|path| a.get(*path) != b.get(*path));
+    let show = |dump: &Dump, path| dump.get(path).map_or("absent\n".into(), String::clone);
+    differ
+        .take(20)
+        .map(|path| format!("{path}\n  A: {}  B: {}", show(a, path), show(b, path)))
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! The same operations on a real ZooKeeper and on another server, compared byte for byte.
+//!
+//!     cargo test --release --test differential -- --ops 10000 --seed 7
+//!
+//! `--against java` compares Java with itself, `--self-test` shows that spoilt answers are noticed, `--replay FILE`
+//! runs what an earlier difference left. What may differ and how it is named: `common/naming.rs`.
+
+#![allow(clippy::print_stdout, reason = "the report of this program is its output")]
+
+mod args;
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "shared with the interchange test, which uses other parts")]
+mod common;
+mod pair;
+mod proxy;
+mod report;
+mod shrink;
+
+use args::Args;
+use common::generate::{Generator, Mode, root};
+use pair::{Difference, Pair, Setup, Tally};
+use proxy::Fault;
+use report::Progress;
+use shrink::{Case, Shrinker};
+use std::io;
+use std::process::ExitCode;
+
+/// Operations in one script: long enough for histories, short enough to shrink.
+const SCRIPT_OPS: usize = 120;
+
+fn main() -> ExitCode {
+    let args = match args::parse(std::env::args().skip(1)) {
+        Ok(Some(args)) => args,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(message) => {
+            println!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    let equal = if args.self_test {
+        self_test(&args)
+    } else if let Some(file) = &args.replay {
+        replay(&args, file)
+    } else {
+        compare(&args)
+    };
+    match equal {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("not compared: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(args: &Args) -> io::Result<bool> {
+    println!(
+        "differential: seed {}, stage {}, A java, B {:?}",
+        args.seed, args.limits.stage, args.setup.b
+    );
+    let mut progress = Progress::start();
+    let mut tally = Tally::default();
+    match random_run(args, &args.setup, &mut progress, &mut tally)? {
+        Found::Nothing { nodes } => {
+            progress.summary(&tally, nodes);
+            Ok(true)
+        }
+        Found::Difference { history, first } => {
+            println!("difference in script {}; shrinking for {:?}", first.script, args.budget);
+            let shrunk = Shrinker::new(&args.setup, args.budget).shrink(&history)?;
+            let (case, difference) = shrunk.unwrap_or_else(|| {
+                println!("it did not happen again on fresh servers; here is all that ran");
+                (history, *first)
+            });
+            report::difference(
+                &format!("fail-{}", args.seed),
+                &case,
+                &difference,
+                &args.command(),
+            )?;
+            Ok(false)
+        }
+    }
+}
+
+enum Found {
+    Nothing { nodes: usize },
+    Difference { history: Case, first: Box<Difference> },
+}
+
+fn random_run(
+    args: &Args,
+    setup: &Setup,
+    progress: &mut Progress,
+    tally: &mut Tally,
+) -> io::Result<Found> {
+    let mut pair = Pair::start(setup)?;
+    let mut generator = Generator::new(args.seed, args.limits);
+    let mut history = Case::new();
+    // One pipelined and one racy script for every three in lockstep.
+    let modes = [Mode::Lockstep, Mode::Pipelined, Mode::Lockstep, Mode::Racy, Mode::Lockstep];
+    for number in 0.. {
+        if tally.ops >= args.ops {
+            break;
+        }
+        let mode = args.mode.unwrap_or(modes[number % modes.len()]);
+        let script = generator.script(number, mode, SCRIPT_OPS);
+        assert_eq!(
+            script.to_string().parse(),
+            Ok(script.clone()),
+            "a script must survive its own text"
+        );
+        history.push((number, script));
+        let (_, script) = history.last().expect("one was pushed");
+        if let Err(first) = pair.run(number, &root(number), script, tally) {
+            return Ok(Found::Difference { history, first });
+        }
+        progress.tick(tally, args.ops);
+    }
+    match pair.compare_trees(history.len().saturating_sub(1)) {
+        Ok(nodes) => Ok(Found::Nothing { nodes }),
+        Err(first) => Ok(Found::Difference { history, first }),
+    }
+}
+
+fn replay(args: &Args, file: &std::path::Path) -> io::Result<bool> {
+    let case = shrink::parse(&std::fs::read_to_string(file)?).map_err(io::Error::other)?;
+    let mut pair = Pair::start(&args.setup)?;
+    match shrink::run(&mut pair, &case) {
+        Ok(()) => {
+            println!("equal: {} lines of {}", shrink::lines(&case), file.display());
+            Ok(true)
+        }
+        Err(difference) => {
+            report::difference("replayed", &case, &difference, &args.command())?;
+            Ok(false)
+        }
+    }
+}
+
+/// Spoils one kind of answer after the other and expects each to be found.
+fn self_test(args: &Args) -> io::Result<bool> {
+    let mut all_found = true;
+    for fault in Fault::ALL {
+        let setup = Setup { fault: Some(fault), ..args.setup.clone() };
+        let mut tally = Tally::default();
+        let found = random_run(args, &setup, &mut Progress::start(), &mut tally)?;
+        let Found::Difference { history, .. } = found else {
+            println!("{fault:?}: NOT noticed in {} ops", tally.ops);
+            all_found = false;
+            continue;
+        };
+        let mut shrinker = Shrinker::new(&setup, args.budget);
+        let Some((case, difference)) = shrinker.shrink(&history)? else {
+            println!("{fault:?}: noticed after {} ops, but not again", tally.ops);
+            all_found = false;
+            continue;
+        };
+        let (lines, tries) = (shrink::lines(&case), shrinker.tries);
+        println!("{fault:?}: noticed after {} ops, {lines} lines after {tries} tries", tally.ops);
+        println!("{}{}", shrink::print(&case), difference.told);
+    }
+    Ok(all_found)
+}

@@ -1,0 +1,178 @@
+//! Two servers side by side, and one case run on both.
+
+use crate::common::script::{SLOTS, Script};
+use crate::common::server::{Kind, Server};
+use crate::common::side::{Outcome, Side};
+use crate::common::tree::{self, View};
+use crate::proxy::{Fault, Proxy};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// Who takes part.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub b: Kind,
+    /// What a proxy in front of B spoils, to show that it is noticed.
+    pub fault: Option<Fault>,
+    /// Dump trees as super: needs auth.
+    pub as_super: bool,
+}
+
+/// A is always Java.
+pub struct Pair {
+    a: Server,
+    b: Server,
+    proxy: Option<Proxy>,
+    as_super: bool,
+    /// Scripts run so far, and the roots of those in which clients raced.
+    racy_roots: Vec<String>,
+    _home: TempDir,
+}
+
+/// Where two servers parted.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub script: usize,
+    /// `None`: the replies were equal, what is left behind is not.
+    pub step: Option<usize>,
+    /// One line per finding, ready to print.
+    pub told: String,
+}
+
+/// What was done and seen; A's view, the same as B's where nothing differs.
+#[derive(Default)]
+pub struct Tally {
+    pub ops: u64,
+    pub by_verb: BTreeMap<&'static str, u64>,
+    pub errors: BTreeMap<i32, u64>,
+    pub events: u64,
+    pub scripts: u64,
+}
+
+impl Pair {
+    /// Starts both servers on empty directories.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start(setup: &Setup) -> io::Result<Self> {
+        let home = tempfile::tempdir()?;
+        let start = |name: &str, kind: Kind| {
+            let dir: PathBuf = home.path().join(name);
+            std::fs::create_dir(&dir)?;
+            // This is about answers, not about files, and an fsync each would set the pace.
+            Server::start(kind, &dir, "forceSync=no")
+        };
+        let (a, b) = (start("a", Kind::Java)?, start("b", setup.b.clone())?);
+        let proxy = setup.fault.map(|fault| Proxy::start(b.addr, fault)).transpose()?;
+        let as_super = setup.as_super;
+        Ok(Self { a, b, proxy, as_super, racy_roots: Vec::new(), _home: home })
+    }
+
+    fn addresses(&self) -> [SocketAddr; 2] {
+        [self.a.addr, self.proxy.as_ref().map_or(self.b.addr, |proxy| proxy.addr)]
+    }
+
+    /// Runs one script on both and stops at the first difference.
+    ///
+    /// `number`: of the script, for the report. `root`: the node it works below.
+    pub fn run(
+        &mut self,
+        number: usize,
+        root: &str,
+        script: &Script,
+        tally: &mut Tally,
+    ) -> Result<(), Box<Difference>> {
+        let racy = script.is_racy();
+        if racy {
+            self.racy_roots.push(root.into());
+        }
+        let [mut a, mut b] = self.addresses().map(|addr| Side::new(addr, racy));
+        let mut difference = None;
+        for (at, step) in script.steps.iter().enumerate() {
+            for side in [&mut a, &mut b] {
+                side.send(step);
+            }
+            let outcomes = [a.collect(), b.collect()];
+            for line in step {
+                *tally.by_verb.entry(line.op.verb()).or_default() += 1;
+                tally.ops += 1;
+            }
+            if outcomes[0] != outcomes[1] {
+                let words = [&self.a, &self.b].map(last_words);
+                let told = beside(&outcomes) + &words.concat();
+                difference = Some(Difference { script: number, step: Some(at), told });
+                break;
+            }
+        }
+        tally.events += a.counts.events;
+        tally.scripts += 1;
+        for (code, times) in &a.counts.errors {
+            *tally.errors.entry(*code).or_default() += times;
+        }
+        for side in [&mut a, &mut b] {
+            side.close_all();
+        }
+        let left = difference.or_else(|| {
+            let zxids = self.zxids();
+            let told = format!("srvr Zxid\n  A: {}\n  B: {}\n", zxids[0], zxids[1]);
+            (zxids[0] != zxids[1]).then_some(Difference { script: number, step: None, told })
+        });
+        left.map_or(Ok(()), |difference| Err(Box::new(difference)))
+    }
+
+    fn zxids(&self) -> [String; 2] {
+        [&self.a, &self.b].map(|server| server.figure("srvr", "Zxid"))
+    }
+
+    /// Another case can run on these two: both are alive and have counted alike.
+    pub fn is_even(&self) -> bool {
+        let zxids = self.zxids();
+        zxids[0] == zxids[1] && zxids[0].starts_with("0x")
+    }
+
+    /// Compares the trees, `/zookeeper` included.
+    pub fn compare_trees(&self, number: usize) -> Result<usize, Box<Difference>> {
+        let difference = |told| Box::new(Difference { script: number, step: None, told });
+        let view = View::Run { racy: &self.racy_roots };
+        let [a, b] = self.addresses().map(|addr| tree::dump(addr, self.as_super, view));
+        let (a, b) = match (a, b) {
+            (Ok(a), Ok(b)) => (a, b),
+            (a, b) => {
+                let told = format!("tree dump\n  A: {:?}\n  B: {:?}\n", a.err(), b.err());
+                return Err(difference(told));
+            }
+        };
+        let found = tree::differences(&a, &b);
+        if found.is_empty() { Ok(a.len()) } else { Err(difference(found.join("\n"))) }
+    }
+}
+
+/// What a server that has gone away printed last; empty while it answers.
+fn last_words(server: &Server) -> String {
+    if server.word("srvr").is_ok() {
+        return String::new();
+    }
+    let log = server.log();
+    let tail = &log[log.floor_char_boundary(log.len().saturating_sub(2000))..];
+    format!("\n{:?} no longer answers; its log ends:\n{tail}\n", server.kind)
+}
+
+/// The outcomes of one step, differing lines marked.
+fn beside([a, b]: &[Outcome; 2]) -> String {
+    let mut told = String::new();
+    for slot in 0..SLOTS {
+        for at in 0..a[slot].len().max(b[slot].len()) {
+            let [left, right] =
+                [a, b].map(|side| side[slot].get(at).map_or("(nothing)", String::as_str));
+            if left == right {
+                told.push_str(&format!("  c{slot}    both: {left}\n"));
+            } else {
+                told.push_str(&format!("  c{slot} ->    A: {left}\n  c{slot} ->    B: {right}\n"));
+            }
+        }
+    }
+    told
+}

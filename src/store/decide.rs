@@ -1,6 +1,7 @@
 //! What to do with what a start finds on disk: pure, total tables.
 
 use super::record::{Head, StopKind};
+use crate::model::Zxid;
 
 /// The most bytes one flush writes, one larger record aside; so the most that one crash can tear.
 pub const FLUSH_MAX: u64 = 4 << 20;
@@ -93,6 +94,15 @@ impl StartRow {
 pub fn start(facts: StartFacts) -> Start {
     let row = START.iter().find(|row| row.matches(facts));
     row.expect("the table is total: tests try every combination").5
+}
+
+/// True when a state that ends at `last` holds all that a damaged snapshot named `snapshot` held.
+///
+/// A snapshot with an end was complete once, and this server may have acknowledged all of it, to a leader that sent it.
+/// Java starts on the older state all the same. Counter 0 is the name that a new leader's snapshot has before its
+/// first txn: nothing is known to be missing then.
+pub fn makes_up_for(last: Option<Zxid>, snapshot: Zxid) -> bool {
+    snapshot.counter() == 0 || Some(snapshot) <= last
 }
 
 /// Whole records behind the place where a file's records end.

@@ -62,9 +62,12 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match OpenOptions::new().read(true).write(true).open(path) {
             // Tools look at files of a server they may not change.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path),
+            Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+                File::open(path)
+            }
             other => other,
         }
     }

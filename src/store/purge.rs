@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk::Disk;
+use super::disk::{self, Disk};
 use super::names::{self, Folders, Named, Packing};
 use super::snapshot;
 use crate::model::Zxid;
@@ -107,9 +107,11 @@ fn remove<D: Disk>(disk: &D, dir: &Path, names: Vec<String>) -> Result<Vec<PathB
     let paths: Vec<PathBuf> = names.into_iter().map(|name| dir.join(name)).collect();
     for path in &paths {
         let error = |source| PurgeError::Remove { path: path.clone(), source };
-        disk.remove(path).map_err(error)?;
-        disk.sync_dir(dir).map_err(error)?;
-        tracing::info!(path = %path.display(), "removed");
+        // Another purge, an operator's, may have been here first.
+        if disk::remove_if_there(disk, path).map_err(error)? {
+            disk.sync_dir(dir).map_err(error)?;
+            tracing::info!(path = %path.display(), "removed");
+        }
     }
     Ok(paths)
 }
@@ -131,10 +133,7 @@ mod tests {
         let check = |snapshots: &[i64], broken: &[i64], logs: &[i64], gone: (&[&str], &[&str])| {
             let whole = |file: &&Named| !broken.contains(&file.zxid.to_wire());
             let plan = plan(&named(snapshots, "s"), &named(logs, "l"), 3, whole);
-            assert_eq!(
-                (&plan.snapshots[..], &plan.logs[..]),
-                (&gone.0.map_str()[..], &gone.1.map_str()[..])
-            );
+            assert!(plan.snapshots == gone.0 && plan.logs == gone.1, "{plan:?}, not {gone:?}");
         };
         check(&[0, 10, 20, 30, 40], &[], &[1, 11, 21, 31], (&["s0", "s10"], &["l1"]));
         check(&[0, 10, 20, 30, 40], &[30], &[1, 11, 21, 31], (&["s0"], &[]));
@@ -143,16 +142,6 @@ mod tests {
         check(&[10, 20], &[], &[1, 5, 11], (&[], &["l1"]));
         check(&[10, 20], &[10, 20], &[1, 5], (&[], &[]));
         check(&[], &[], &[1, 5], (&[], &[]));
-    }
-
-    trait MapStr {
-        fn map_str(&self) -> Vec<String>;
-    }
-
-    impl MapStr for &[&str] {
-        fn map_str(&self) -> Vec<String> {
-            self.iter().map(|&name| name.to_owned()).collect()
-        }
     }
 
     // rows: D-53

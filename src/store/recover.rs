@@ -66,6 +66,12 @@ pub enum RecoverError<E: Error + 'static> {
     AllSnapshotsBad { dir: PathBuf, tried: usize },
     #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
     NoSnapshot { dir: PathBuf },
+    #[error(
+        "snapshot {} is damaged, and without it the state ends at {last:?}; \
+         remove the file to start from there",
+        path.display()
+    )]
+    Behind { path: PathBuf, last: Option<Zxid> },
     #[error(transparent)]
     Log(#[from] ScanError<E>),
     #[error("mend log in {}", dir.display())]
@@ -173,7 +179,8 @@ pub fn recover<D: Disk, R: Restore>(
     state.reset();
     let mut skipped = Vec::new();
     let begun = clock();
-    let (fact, loaded, tried) = load_newest(disk, &folders.snapshots, state, &mut skipped)?;
+    let Newest { fact, loaded, tried, damaged } =
+        load_newest(disk, &folders.snapshots, state, &mut skipped)?;
     let loaded_at = clock();
     let initialize = disk.open(&initialize_path(folders)).is_ok();
     let facts = StartFacts {
@@ -197,6 +204,13 @@ pub fn recover<D: Disk, R: Restore>(
     let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry| {
         state.replay(zxid, entry).map(ControlFlow::Continue)
     })?;
+    let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
+    let last = after.max(scanned.highest).max(floor);
+    if let Some(damaged) = damaged
+        && !decide::makes_up_for(last, damaged.zxid)
+    {
+        return Err(RecoverError::Behind { path: folders.snapshots.join(damaged.name), last });
+    }
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     scan::repair(disk, &folders.logs, &scanned).map_err(repair)?;
     if initialize && start != Start::Empty {
@@ -207,14 +221,13 @@ pub fn recover<D: Disk, R: Restore>(
     skipped.extend(unwritten);
     let torn = scanned.torn.map(|torn| Skipped { path: torn.path, why: SkipReason::Torn(torn.at) });
     skipped.extend(torn);
-    let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     Ok(Recovered {
         start,
         snapshot: loaded.as_ref().map(|loaded| (loaded.zxid, loaded.bytes)),
         trailers: loaded.as_ref().map(|loaded| loaded.trailers).unwrap_or_default(),
         txns: scanned.records,
         log_bytes: scanned.bytes,
-        last: after.max(scanned.highest).max(floor),
+        last,
         skipped,
         snapshot_took: loaded_at.saturating_sub(begun),
         replay_took: clock().saturating_sub(loaded_at),
@@ -240,16 +253,25 @@ struct Loaded {
     trailers: Trailers,
 }
 
-/// Loads the newest snapshot that can be loaded; also says how many were tried.
+/// What trying the snapshots came to.
+struct Newest {
+    fact: SnapshotFact,
+    loaded: Option<Loaded>,
+    tried: usize,
+    /// The newest one that has an end and could not be loaded.
+    damaged: Option<Named>,
+}
+
+/// Loads the newest snapshot that can be loaded.
 fn load_newest<D: Disk, R: Restore>(
     disk: &D,
     dir: &Path,
     state: &mut R,
     skipped: &mut Vec<Skipped>,
-) -> Result<(SnapshotFact, Option<Loaded>, usize), RecoverError<R::Error>> {
+) -> Result<Newest, RecoverError<R::Error>> {
     let files = names::snapshots(disk, dir)
         .map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
-    let mut tried = 0;
+    let (mut tried, mut damaged) = (0, None);
     for file in files.iter().rev() {
         if tried == TRIES_MAX {
             break;
@@ -274,17 +296,25 @@ fn load_newest<D: Disk, R: Restore>(
         }
         tried += 1;
         match load(disk, &path, file, state) {
-            Ok(loaded) => return Ok((SnapshotFact::Loaded, Some(loaded), tried)),
+            Ok(loaded) => {
+                return Ok(Newest {
+                    fact: SnapshotFact::Loaded,
+                    loaded: Some(loaded),
+                    tried,
+                    damaged,
+                });
+            }
             Err(error) => {
                 let why = chain(&error);
                 tracing::warn!(path = %path.display(), why, "pass over damaged snapshot, an older one is tried");
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();
+                damaged = damaged.or_else(|| Some(file.clone()));
             }
         }
     }
     let fact = if tried == 0 { SnapshotFact::None } else { SnapshotFact::AllBad };
-    Ok((fact, None, tried))
+    Ok(Newest { fact, loaded: None, tried, damaged })
 }
 
 fn load<D: Disk, R: Restore>(
@@ -453,6 +483,21 @@ mod tests {
         disk.remove(&folders().snapshots.join("snapshot.2")).unwrap();
         let error = run(&disk, RecoverOptions::default()).unwrap_err();
         assert!(matches!(error, RecoverError::AllSnapshotsBad { tried: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+        put_log(&disk, "log.1", &[1, 2, 3]);
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("snapshot.5 is damaged"), "{error}");
+        put_log(&disk, "log.4", &[4, 5]);
+        assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
+        // A new leader's snapshot may be named by an epoch that has no txn yet.
+        put_snapshot(&disk, 1 << 32, &[666]);
+        assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
     }
 
     // rows: D-60 D-61 D-02

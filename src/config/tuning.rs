@@ -101,11 +101,7 @@ pub(super) fn take(
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: match compression.to_lowercase().as_str() {
-            "gz" => SnapshotCompression::Gzip,
-            "snappy" => SnapshotCompression::Snappy,
-            _ => SnapshotCompression::None,
-        },
+        snapshot_compression: compression_named(&compression),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),
@@ -160,6 +156,15 @@ fn takes_word(
         checker.warn(&found.place, format!("{key}={word}: {price}"));
     }
     found.is_some()
+}
+
+/// Any case will do, and any other name means none.
+fn compression_named(name: &str) -> SnapshotCompression {
+    match name.to_lowercase().as_str() {
+        "gz" => SnapshotCompression::Gzip,
+        "snappy" => SnapshotCompression::Snappy,
+        _ => SnapshotCompression::None,
+    }
 }
 
 /// The factor; `None` is off. Java takes the default for what it cannot use.

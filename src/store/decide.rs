@@ -48,23 +48,13 @@ pub enum Start {
     RefuseBadSnapshots,
 }
 
-/// The row of [`start`]'s table that a state of the disk falls into; `None` in a cell matches anything.
+/// A row of [`start`]'s table; `None` in a cell matches anything.
 struct StartRow(SnapshotFact, Option<bool>, Option<bool>, Option<bool>, Option<bool>, Start);
 
 const ANY: Option<bool> = None;
 const YES: Option<bool> = Some(true);
 const NO: Option<bool> = Some(false);
 
-/// ```text
-/// snapshot   txns  trust.empty  autocreate  initialize   start
-/// loaded      -        -            -           -         replay                    D-31
-/// all bad     -        -            -           -         refuse                    D-31
-/// none       yes      yes           -           -         replay onto empty         D-61
-/// none       yes      no            -           -         refuse                    D-61
-/// none       no        -           yes          -         empty, zxid 0             D-60
-/// none       no        -           no          yes        empty, zxid 0             D-60
-/// none       no        -           no          no         unsure, zxid -1           D-60
-/// ```
 #[rustfmt::skip]
 const START: [StartRow; 7] = [
     StartRow(SnapshotFact::Loaded, ANY, ANY, ANY, ANY, Start::Replay),
@@ -87,7 +77,18 @@ impl StartRow {
     }
 }
 
-/// Chooses how to start, by the table [`START`]. Total: exactly one row matches any facts.
+/// Chooses how to start. Total: exactly one row matches any facts.
+///
+/// ```text
+/// snapshot   txns  trust.empty  autocreate  initialize   start
+/// loaded      -        -            -           -         replay                    D-31
+/// all bad     -        -            -           -         refuse                    D-31
+/// none       yes      yes           -           -         replay onto empty         D-61
+/// none       yes      no            -           -         refuse                    D-61
+/// none       no        -           yes          -         empty, zxid 0             D-60
+/// none       no        -           no          yes        empty, zxid 0             D-60
+/// none       no        -           no          no         unsure, zxid -1           D-60
+/// ```
 ///
 /// Source: `FileTxnSnapLog.restore`, ZooKeeper 3.9. One difference: a log file without a record is no reason to refuse;
 /// Java judges by the name.

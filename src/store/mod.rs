@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
 //! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`], [`epoch`], [`decide`]
-//! (what to do with what is found, as tables), [`recover`] (doing it), [`worker`] (the log thread), [`purge`].
+//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`worker`] (the log thread), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.

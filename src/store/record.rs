@@ -214,8 +214,8 @@ impl<S: Source> Records<S> {
         while from < end {
             let to = ((from / SECTOR + 1) * SECTOR).min(end);
             let place = self.start + (from - self.at) as usize;
-            let bytes = self.buffer.get(place..place + (to - from) as usize);
-            if bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) {
+            let Some(bytes) = self.buffer.get(place..place + (to - from) as usize) else { break };
+            if bytes.iter().all(|&byte| byte == 0) {
                 return true;
             }
             from = to;
@@ -408,5 +408,26 @@ mod tests {
         assert!(!lost(&bytes));
         bytes[1024..1536].fill(0);
         assert!(lost(&bytes));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(damage in proptest::collection::vec((0usize..400, proptest::num::u8::ANY), 1..20)) {
+            let mut bytes = file(&[&[1; 100], &[0; 100], &[3; 100]]);
+            for (at, byte) in damage {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            let mut records = Records::new(&bytes[..]);
+            if records.head().unwrap() == Head::Good {
+                while let Step::Record { .. } = records.step().unwrap() {}
+                let len = bytes.len() as i32;
+                for len in [-1, 0, 100, len, i32::MAX] {
+                    records.has_zero_sector(len);
+                }
+                let end = records.last_whole_record_behind().unwrap();
+                assert!(end <= Some(bytes.len() as u64));
+            }
+        }
     }
 }

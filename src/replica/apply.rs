@@ -99,7 +99,9 @@ impl Replica {
                         match inflight.op {
                             op::CREATE => reply::path_and_stat(to, path, None),
                             op::CREATE2 => reply::path_and_stat(to, path, applied.stat.as_ref()),
-                            op::SET_DATA => reply::path_and_stat(to, None, applied.stat.as_ref()),
+                            op::SET_DATA | op::SET_ACL => {
+                                reply::path_and_stat(to, None, applied.stat.as_ref())
+                            }
                             _ => {}
                         }
                     });

@@ -337,6 +337,12 @@ impl Connection {
 const fn is_write(kind: i32) -> bool {
     matches!(
         kind,
-        op::CREATE | op::CREATE2 | op::DELETE | op::SET_DATA | op::SYNC | op::CLOSE_SESSION
+        op::CREATE
+            | op::CREATE2
+            | op::DELETE
+            | op::SET_DATA
+            | op::SET_ACL
+            | op::SYNC
+            | op::CLOSE_SESSION
     )
 }

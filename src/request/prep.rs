@@ -9,7 +9,7 @@ use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, pa
 use crate::tree::digest::{self, DIGEST_VERSION, StatPart};
 use crate::tree::txn::{CreateKind, write};
 use crate::tree::{AclId, Tree};
-use jute::proto::{CreateRequest, DeleteRequest, SetDataRequest};
+use jute::proto::{CreateRequest, DeleteRequest, SetAclRequest, SetDataRequest};
 use jute::txn::{TxnDigest, TxnHeader};
 use jute::{Encode, Reader, put_i32};
 use std::collections::BTreeSet;
@@ -99,6 +99,7 @@ impl Prep {
             Request::Create(create) => judging.create(&create),
             Request::Delete(delete) => judging.delete(&delete),
             Request::SetData(set) => judging.set_data(&set),
+            Request::SetAcl(set) => judging.set_acl(&set),
             Request::CreateSession { timeout_ms } => {
                 put_i32(judging.to, timeout_ms);
                 Ok(())
@@ -128,6 +129,7 @@ enum Request<'a> {
     Create(CreateRequest<'a>),
     Delete(DeleteRequest<'a>),
     SetData(SetDataRequest<'a>),
+    SetAcl(SetAclRequest<'a>),
     CreateSession { timeout_ms: i32 },
     CloseSession,
 }
@@ -139,6 +141,7 @@ impl<'a> Request<'a> {
             op::CREATE | op::CREATE2 => Self::Create(from.read().ok()?),
             op::DELETE => Self::Delete(from.read().ok()?),
             op::SET_DATA => Self::SetData(from.read().ok()?),
+            op::SET_ACL => Self::SetAcl(from.read().ok()?),
             op::CREATE_SESSION => Self::CreateSession { timeout_ms: from.read().ok()? },
             op::CLOSE_SESSION => Self::CloseSession,
             _ => return None,
@@ -250,6 +253,25 @@ impl Judging<'_> {
         node.stat.mtime = self.header.time;
         node.stat.mzxid = self.header.zxid;
         node.crc = self.crc(path, request.data);
+        self.put(path, before, Some(node));
+        Ok(())
+    }
+
+    fn set_acl(&mut self, request: &SetAclRequest<'_>) -> Result<(), Code> {
+        self.asker.standing?;
+        let path = request.path.as_deref().ok_or(Code::BAD_ARGUMENTS)?;
+        path::validate(path).map_err(|_| Code::BAD_ARGUMENTS)?;
+        let acl = self.fix_acl(&request.acl)?;
+        let mut node = self.view(path).ok_or(Code::NO_NODE)?;
+        self.permit(&node, perms::ADMIN)?;
+        check_version(node.stat.aversion, request.version)?;
+        let aversion = node.stat.aversion.wrapping_add(1);
+        let acl_bytes = acl.as_ref().map(|acl| crate::tree::encode_acl(acl));
+        write::set_acl(self.to, path, acl_bytes.as_deref().unwrap_or(OPEN_ACL), aversion);
+        let before = self.digest_of(&node, path);
+        node.stat.aversion = aversion;
+        // Writes behind this one are judged by the new list, where Java waits until it is applied (G-17).
+        node.acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(acl.into()));
         self.put(path, before, Some(node));
         Ok(())
     }

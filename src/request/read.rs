@@ -1,7 +1,7 @@
 //! What is answered under the shared lock: reads, pings, and the watches that clients bring back after a reconnect.
 
 use super::{Conn, Outgoing, Shared, reply};
-use crate::model::{Acl, Code, EventKind, op, perms};
+use crate::model::{Acl, Code, EventKind, Identity, op, perms};
 use crate::tree::{Data, NodeId, Tree, WatchKind};
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader, SetWatches, SetWatches2};
 use jute::{Decode, Encode, Reader, Ustring, Vector, put_i32, put_string};
@@ -12,6 +12,7 @@ pub(super) const fn is_read(kind: i32) -> bool {
         kind,
         op::EXISTS
             | op::GET_DATA
+            | op::GET_ACL
             | op::GET_CHILDREN
             | op::GET_CHILDREN2
             | op::PING
@@ -38,6 +39,7 @@ impl Reading<'_> {
                 Ok(())
             }
             op::SET_WATCHES | op::SET_WATCHES2 => self.set_watches(request.kind, header, body, out),
+            op::GET_ACL => self.get_acl(header, body, out),
             kind => self.lookup(kind, header, body, out),
         };
         if let Err(code) = done {
@@ -93,6 +95,37 @@ impl Reading<'_> {
             if kind != op::GET_CHILDREN {
                 znode.stat().encode(&mut out.bytes);
             }
+        });
+        Ok(())
+    }
+
+    /// Who may not administer the znode sees whose entries there are, but no password hashes (P-45).
+    fn get_acl(&self, header: ReplyHeader, body: &[u8], out: &mut Outgoing) -> Result<(), Code> {
+        let path: Ustring<'_> = decode(body)?;
+        let id =
+            self.tree.find(path.as_deref().ok_or(Code::MARSHALLING_ERROR)?).ok_or(Code::NO_NODE)?;
+        let znode = self.tree.znode(id);
+        let acl: &[Acl] = self.tree.acl(znode.acl());
+        let who = self.conn.who();
+        if !self.shared.permits(acl, perms::READ | perms::ADMIN, who) {
+            return Err(Code::NO_AUTH);
+        }
+        let masked = !self.shared.permits(acl, perms::ADMIN, who);
+        reply::reply(out, header, |to| {
+            if masked {
+                let mask = |entry: &Acl| match entry.who.id.split_once(':') {
+                    Some((user, _)) if &*entry.who.scheme == "digest" => Acl {
+                        perms: entry.perms,
+                        who: Identity::new("digest", &format!("{user}:x")),
+                    },
+                    _ => entry.clone(),
+                };
+                let masked: Vec<Acl> = acl.iter().map(mask).collect();
+                to.extend_from_slice(&crate::tree::encode_acl(&masked));
+            } else {
+                to.extend_from_slice(self.tree.acl_bytes(znode.acl()));
+            }
+            znode.stat().encode(to);
         });
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// What is served when no file is named: one server on the usual port, data in `./data`.
-pub const DEFAULT_CONFIG: &str = "tickTime=2000\nclientPort=2181\ndataDir=./data\n";
+pub const DEFAULT_CONFIG: &str = "tickTime=2000\nclientPort=2181\ndataDir=./data\n4lw.commands.whitelist=ruok, srvr, stat, mntr, conf, isro\n";
 
 /// A configuration file, already read.
 #[derive(Clone, Copy, Debug)]

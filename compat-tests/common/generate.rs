@@ -73,6 +73,10 @@ impl Generator {
         for (at, op) in prelude.into_iter().enumerate() {
             script.steps.push(vec![Line { slot: at.saturating_sub(1), op }]);
         }
+        if mode == Mode::Lockstep && self.choose.limits.stage > 1 && self.choose.rng.chance(30) {
+            let ops = self.chooser(self.root.clone(), false, false).quota_nodes();
+            script.steps.extend(ops.into_iter().map(|op| vec![Line { slot: 0, op }]));
+        }
         if mode == Mode::Racy {
             for slot in 0..clients {
                 let op = self.make(format!("{}/c{slot}", self.root));

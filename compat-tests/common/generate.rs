@@ -110,7 +110,7 @@ impl Generator {
         &mut self.choose
     }
 
-    // rows: P-10 P-11 P-12 P-14 P-15 P-16
+    // rows: P-10 P-11 P-14 P-15 P-16
     fn connect(&mut self) -> Op {
         let timeout_ms = *self.choose.rng.pick(&[300_000, 400_000, 0, -5, i32::MAX]);
         let flag = *self.choose.rng.weighted(&[(8, Some(false)), (3, None), (1, Some(true))]);

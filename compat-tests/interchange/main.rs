@@ -121,7 +121,7 @@ struct Survivors {
     sessions: Vec<(usize, &'static str)>,
 }
 
-// rows: D-44 D-48 D-68 D-62 G-05 G-12 P-18 P-16
+// rows: D-48 D-67 D-68 P-16
 fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<String>> {
     let home = tempfile::tempdir()?;
     // What makes Java itself predict a wrong digest would hide what this looks for.

@@ -117,8 +117,10 @@ impl Pair {
         }
         let left = difference.or_else(|| {
             let zxids = self.zxids();
-            let told = format!("srvr Zxid\n  A: {}\n  B: {}\n", zxids[0], zxids[1]);
-            (zxids[0] != zxids[1]).then_some(Difference { script: number, step: None, told })
+            let words = [&self.a, &self.b].map(last_words).concat();
+            let told = format!("srvr Zxid\n  A: {}\n  B: {}\n{words}", zxids[0], zxids[1]);
+            // Two that died alike are no pair of equals.
+            (!even(&zxids)).then_some(Difference { script: number, step: None, told })
         });
         left.map_or(Ok(()), |difference| Err(Box::new(difference)))
     }
@@ -129,8 +131,7 @@ impl Pair {
 
     /// Another case can run on these two: both are alive and have counted alike.
     pub fn is_even(&self) -> bool {
-        let zxids = self.zxids();
-        zxids[0] == zxids[1] && zxids[0].starts_with("0x")
+        even(&self.zxids())
     }
 
     /// Compares the trees, `/zookeeper` included.
@@ -148,6 +149,10 @@ impl Pair {
         let found = tree::differences(&a, &b);
         if found.is_empty() { Ok(a.len()) } else { Err(difference(found.join("\n"))) }
     }
+}
+
+fn even([a, b]: &[String; 2]) -> bool {
+    a == b && a.starts_with("0x")
 }
 
 /// What a server that has gone away printed last; empty while it answers.

@@ -53,6 +53,7 @@ pub const PURE_CRATES: &[&str] = &[
     "crc32fast", // The tree digest.
     "thiserror", // Typed errors.
     "tracing",   // Logs are no decision; the subscriber is main's.
+    "shuttle",   // Its locks instead of std's, only in tests with the feature of that name.
 ];
 
 pub const EVERYTHING: &[&str] = &["*"];

@@ -12,7 +12,7 @@ mod apply;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, SessionId, Zxid, op};
+use crate::model::{Code, EventKind, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared};
 use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
@@ -83,12 +83,19 @@ pub struct Stats {
     pub digest_mismatches: u64,
     pub sessions_expired: u64,
     pub events: u64,
+    pub event_bytes: u64,
     pub snapshots_skipped: u64,
-    /// Writes answered, and the sum, least and greatest of their latencies in microseconds.
-    pub writes: u64,
-    pub write_us_sum: u64,
-    pub write_us_max: u64,
-    pub write_us_min: u64,
+    pub reopens: u64,
+    pub sessionless_expired: u64,
+}
+
+/// Single measurements since they were last taken; `server` publishes and empties them.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// From frame to answer, in microseconds, of each write.
+    pub write_us: Vec<u64>,
+    /// Watchers told of one event.
+    pub told: Vec<(EventKind, u64)>,
 }
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -119,6 +126,7 @@ pub struct Replica {
     since_snapshot: SinceSnapshot,
     rng: u64,
     pub stats: Stats,
+    pub samples: Samples,
     zab_out: Vec<zab::Action>,
     wakers: Vec<Waker>,
 }
@@ -163,7 +171,8 @@ impl Replica {
             settings,
             now_ms,
             since_snapshot: SinceSnapshot::default(),
-            stats: Stats { write_us_min: u64::MAX, ..Stats::default() },
+            stats: Stats::default(),
+            samples: Samples::default(),
             zab_out: Vec::new(),
             wakers: Vec::new(),
         };

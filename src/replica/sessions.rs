@@ -64,6 +64,7 @@ impl Replica {
     }
 
     pub(super) fn reopen(&mut self, conn: &Arc<Conn>, session: SessionId, timeout_ms: i32) {
+        self.stats.reopens += 1;
         match self.sessions.take_over(session, timeout_ms, conn, self.now_ms) {
             Ok(old) => {
                 // Exclusively: a read of the old connection is either before this, or finds itself closed.
@@ -91,6 +92,7 @@ impl Replica {
             if conn.session().is_none() && conn.heard_ms() + limit_ms < self.now_ms {
                 tracing::info!(peer = %conn.peer, limit_ms, "connection closed: no session in time");
                 conn.close(&mut self.wakers);
+                self.stats.sessionless_expired += 1;
             }
         }
     }

@@ -38,6 +38,10 @@ pub struct Counts {
     pub received: u64,
     /// Requests answered here, without `replica`.
     pub answered: u64,
+    /// Bytes of those answers.
+    pub answer_bytes: u64,
+    /// Connect requests.
+    pub connects: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -168,6 +172,7 @@ impl Connection {
         }
         let frame = self.frame(bytes)?;
         self.counts.received += 1;
+        self.counts.connects += 1;
         self.connect(frame)?;
         Ok(4 + frame.len())
     }
@@ -313,6 +318,7 @@ impl Connection {
         };
         self.counts.received += u64::from(served);
         self.counts.answered += u64::from(served);
+        self.counts.answer_bytes += (self.unsent.len() - before) as u64;
         (taken, need)
     }
 

@@ -261,7 +261,7 @@ impl Replica {
                             proposals.push((zxid, from..entries.len()));
                         }
                         Some(Prepared::Refused(code)) => inflight.code = code,
-                        None => return out.push(Action::Stop("the epoch has no zxids left")),
+                        None => return out.push(Action::Stop("there are no zxids left")),
                     }
                     if asked.op == op::CLOSE_SESSION {
                         self.sessions.set_closing(batch.session);

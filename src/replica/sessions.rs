@@ -25,7 +25,7 @@ impl Replica {
     /// Proposes the end of a session that nobody asked to close.
     pub fn close(&mut self, session: SessionId, wall_ms: i64, out: &mut Vec<Action>) {
         if !self.propose(session, op::CLOSE_SESSION, &[], None, wall_ms) {
-            return out.push(Action::Stop("the epoch has no zxids left"));
+            return out.push(Action::Stop("there are no zxids left"));
         }
         self.on_zab(0, out);
     }
@@ -47,7 +47,7 @@ impl Replica {
             Some(conn),
             wall_ms,
         ) {
-            return out.push(Action::Stop("the epoch has no zxids left"));
+            return out.push(Action::Stop("there are no zxids left"));
         }
         self.on_zab(0, out);
     }

@@ -55,6 +55,7 @@ pub mod op {
     pub const CREATE_CONTAINER: i32 = 19;
     pub const DELETE_CONTAINER: i32 = 20;
     pub const CREATE_TTL: i32 = 21;
+    pub const MULTI_READ: i32 = 22;
     pub const AUTH: i32 = 100;
     pub const SET_WATCHES: i32 = 101;
     pub const SASL: i32 = 102;

@@ -2,7 +2,7 @@
 
 use super::{Action, Inflight, Replica, Samples, Stats, refuse_session};
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
-use crate::request::{Conn, Outgoing, Shared, reply};
+use crate::request::{Conn, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::proto::SyncRequest;
@@ -101,6 +101,7 @@ impl Replica {
                 }
             }
             op::CLOSE_SESSION => self.answer_close(zxid, inflight),
+            op::MULTI if applied.kind == op::MULTI => self.answer_multi(zxid, inflight, applied),
             _ => {
                 let Some(conn) = &inflight.conn else { return };
                 if applied.code == Code::SESSION_MOVED {
@@ -112,7 +113,9 @@ impl Replica {
                         let path = applied.path.as_deref();
                         match inflight.op {
                             op::CREATE => reply::path_and_stat(to, path, None),
-                            op::CREATE2 => reply::path_and_stat(to, path, applied.stat.as_ref()),
+                            op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => {
+                                reply::path_and_stat(to, path, applied.stat.as_ref())
+                            }
                             op::SET_DATA | op::SET_ACL => {
                                 reply::path_and_stat(to, None, applied.stat.as_ref())
                             }
@@ -122,6 +125,18 @@ impl Replica {
                 });
             }
         }
+    }
+
+    /// Its parts say what became of them; the header says that it was read (P-63).
+    fn answer_multi(&mut self, zxid: i64, inflight: &Inflight, applied: &Applied<'_>) {
+        let Some(conn) = &inflight.conn else { return };
+        if applied.parts.iter().any(|part| part.code == Code::SESSION_MOVED) {
+            return conn.close(&mut self.wakers); // As with any other write (P-22).
+        }
+        let header = reply::header(inflight.xid, zxid, Code::OK);
+        conn.push_answer(&mut self.wakers, |out| {
+            reply::reply(out, header, |to| multi::respond(to, &applied.parts));
+        });
     }
 
     fn answer_close(&mut self, zxid: i64, inflight: &Inflight) {

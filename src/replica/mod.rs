@@ -9,6 +9,7 @@
 //! 3. What takes the write path without a transaction (sync, a refused body) is answered in its place in the order.
 
 mod apply;
+mod containers;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
@@ -72,6 +73,12 @@ pub struct Settings {
     pub snap_size_bytes: u64,
     /// Connections without a session are closed after this long.
     pub sessionless_timeout_ms: u64,
+    /// `znode.container.checkIntervalMs`: containers and TTL znodes are looked through this often.
+    pub container_check_interval_ms: u64,
+    /// `znode.container.maxPerMinute`: at most so many of them are deleted, evenly over the minute.
+    pub container_max_per_minute: u64,
+    /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
+    pub container_max_never_used_ms: u64,
     pub seed: u64,
 }
 
@@ -124,6 +131,7 @@ pub struct Replica {
     next_session: i64,
     now_ms: u64,
     since_snapshot: SinceSnapshot,
+    sweep: containers::Sweep,
     rng: u64,
     pub stats: Stats,
     pub samples: Samples,
@@ -167,6 +175,7 @@ impl Replica {
             sessions,
             inflight: VecDeque::new(),
             next_session: settings.first_session,
+            sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
             rng: settings.seed | 1,
             settings,
             now_ms,

@@ -20,6 +20,7 @@ impl Replica {
         if self.now_ms % SWEEP_MS < TICK_MS {
             self.close_sessionless();
         }
+        self.sweep_containers(wall_ms, out);
     }
 
     /// Proposes the end of a session that nobody asked to close.

@@ -339,13 +339,17 @@ impl Connection {
     }
 }
 
-/// Operations that `replica` answers: they take the write path.
+/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
+/// no access list (P-41).
 const fn is_write(kind: i32) -> bool {
     matches!(
         kind,
         op::CREATE
             | op::CREATE2
+            | op::CREATE_CONTAINER
+            | op::CREATE_TTL
             | op::DELETE
+            | op::MULTI
             | op::SET_DATA
             | op::SET_ACL
             | op::SYNC

@@ -12,13 +12,16 @@
 
 mod connection;
 mod conns;
+mod create;
 mod expiry;
+pub mod multi;
 mod outbox;
 mod password;
 mod pending;
 pub mod prep;
 mod read;
 pub mod reply;
+mod writes;
 
 pub use connection::{Connection, Counts, Need};
 pub use conns::Conns;

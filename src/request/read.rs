@@ -2,7 +2,7 @@
 
 use super::{Conn, Outgoing, Shared, reply};
 use crate::model::{Acl, Code, EventKind, Identity, op, perms};
-use crate::tree::{Data, NodeId, Tree, WatchKind};
+use crate::tree::{Data, NodeId, Tree, WatchKind, Znode};
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader, SetWatches, SetWatches2};
 use jute::{Decode, Encode, Reader, Ustring, Vector, put_i32, put_string};
 
@@ -15,6 +15,7 @@ pub(super) const fn is_read(kind: i32) -> bool {
             | op::GET_ACL
             | op::GET_CHILDREN
             | op::GET_CHILDREN2
+            | op::MULTI_READ
             | op::PING
             | op::SET_WATCHES
             | op::SET_WATCHES2
@@ -40,6 +41,7 @@ impl Reading<'_> {
             }
             op::SET_WATCHES | op::SET_WATCHES2 => self.set_watches(request.kind, header, body, out),
             op::GET_ACL => self.get_acl(header, body, out),
+            op::MULTI_READ => self.multi_read(header, body, out),
             kind => self.lookup(kind, header, body, out),
         };
         if let Err(code) = done {
@@ -78,14 +80,7 @@ impl Reading<'_> {
         out.frame(|out| {
             header.encode(&mut out.bytes);
             match kind {
-                op::GET_DATA => match znode.data() {
-                    Data::Null => put_i32(&mut out.bytes, -1),
-                    Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
-                    Data::Large(data) => {
-                        put_i32(&mut out.bytes, data.len() as i32);
-                        out.share(data.clone());
-                    }
-                },
+                op::GET_DATA => put_data(znode, out),
                 op::GET_CHILDREN | op::GET_CHILDREN2 => {
                     put_i32(&mut out.bytes, znode.children() as i32);
                     znode.child_names().for_each(|name| put_string(&mut out.bytes, name));
@@ -130,7 +125,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn permitted(&self, id: NodeId) -> Result<(), Code> {
+    pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
         let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
         if self.shared.permits(acl, perms::READ, self.conn.who()) {
             Ok(())
@@ -199,6 +194,18 @@ impl Reading<'_> {
     fn missed(&self, kind: EventKind, id: Option<NodeId>, path: &str, out: &mut Outgoing) {
         if id.is_none_or(|id| self.permitted(id).is_ok()) {
             reply::event(&mut out.bytes, -1, kind, path);
+        }
+    }
+}
+
+/// Appends a znode's data: copied if small, shared if large.
+pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) {
+    match znode.data() {
+        Data::Null => put_i32(&mut out.bytes, -1),
+        Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
+        Data::Large(data) => {
+            put_i32(&mut out.bytes, data.len() as i32);
+            out.share(data.clone());
         }
     }
 }

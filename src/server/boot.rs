@@ -270,6 +270,9 @@ fn settings(config: &Config, seed: u64) -> Settings {
         snap_count: u64::from(config.snap_count),
         snap_size_bytes: config.snap_size_limit_bytes.unwrap_or(0),
         sessionless_timeout_ms: u64::from(config.sessionless_cnxn_timeout_ms),
+        container_check_interval_ms: u64::from(config.container_check_interval_ms),
+        container_max_per_minute: u64::from(config.container_max_per_minute),
+        container_max_never_used_ms: config.container_max_never_used_ms,
         seed,
     }
 }

@@ -189,17 +189,18 @@ impl Teller<'_> {
 
     fn fire(&mut self, path: &str, trigger: Trigger, kind: EventKind, acl: AclId) {
         let mut fired = Vec::new();
-        self.shared.state.watches.fire(path, trigger, |watcher| fired.push(watcher));
+        self.shared.state.watches.fire(path, trigger, &mut fired);
         if fired.is_empty() {
             return;
         }
         let mut frame = Vec::with_capacity(36 + path.len());
         reply::event(&mut frame, self.zxid, kind, path);
         let acl = self.tree.acl(acl);
+        let is_open = self.shared.permits(acl, perms::READ, &[]);
         for watcher in fired {
             let Some(conn) = self.shared.conns.get(watcher) else { continue };
             // A watch does not tell what its owner may not read (P-32).
-            if !self.shared.permits(acl, perms::READ, conn.who()) {
+            if !is_open && !self.shared.permits(acl, perms::READ, &conn.who()) {
                 continue;
             }
             self.sent += 1;

@@ -258,7 +258,7 @@ impl Replica {
                     let asker = Asker {
                         session: batch.session,
                         xid: asked.xid,
-                        who: batch.conn.who(),
+                        who: &batch.who,
                         standing,
                         wall_ms,
                         skip_acl: self.shared.limits.skip_acl,

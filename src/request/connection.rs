@@ -4,7 +4,8 @@ use super::outbox::{End, Found};
 use super::read::{self, Reading};
 use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, SessionId, op};
+use crate::model::{Code, Identity, SessionId, op};
+use crate::tree::Count;
 use jute::{Decode, Reader};
 use std::task::Waker;
 
@@ -57,8 +58,12 @@ enum Phase {
 
 /// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
 pub struct Connection {
-    conn: Arc<Conn>,
-    shared: Arc<Shared>,
+    pub(super) conn: Arc<Conn>,
+    pub(super) shared: Arc<Shared>,
+    /// What `conn` says too, without its lock: nobody but this machine changes it.
+    pub(super) who: std::sync::Arc<[Identity]>,
+    /// The count that the request at the front of the input has begun.
+    counting: Option<Count>,
     phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
@@ -73,6 +78,8 @@ pub struct Connection {
 impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
         Self {
+            who: conn.who(),
+            counting: None,
             conn,
             shared,
             phase: Phase::Fresh,
@@ -241,6 +248,7 @@ impl Connection {
                     let batch = batch.get_or_insert_with(|| Batch {
                         conn: self.conn.clone(),
                         session,
+                        who: self.who.clone(),
                         bytes: Vec::with_capacity(bytes.len()),
                         requests: Vec::with_capacity(16),
                         received_us: now_us,
@@ -264,13 +272,16 @@ impl Connection {
                     let (bytes, need) = self.reads(&bytes[taken..]);
                     return (taken + bytes, need);
                 }
-                op::AUTH => {
-                    let header = reply::header(header.xid, 0, Code::AUTH_FAILED);
-                    reply::reply(&mut self.unsent, header, |_| {});
-                    return (
-                        taken,
-                        Some(Need::Close("no authentication scheme is served yet".into())),
-                    );
+                op::AUTH | op::SASL => {
+                    // The writes so far are judged by who it was when they came.
+                    self.commands.extend(batch.take().map(Command::Writes));
+                    if let Err(need) = self.identify(header, &frame[8..]) {
+                        return (taken, Some(need));
+                    }
+                    taken += 4 + frame.len();
+                    self.counts.received += 1;
+                    self.counts.answered += 1;
+                    self.heard();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
@@ -308,11 +319,11 @@ impl Connection {
             if !read::is_read(header.kind) {
                 break None;
             }
-            Reading { shared: &shared, tree: &tree, conn: &self.conn }.serve(
-                header,
-                &frame[8..],
-                &mut self.unsent,
-            );
+            let reading =
+                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who };
+            if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
+                break Some(Need::Turn);
+            }
             taken += 4 + frame.len();
             served += 1;
         };

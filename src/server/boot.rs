@@ -6,6 +6,7 @@ use super::report::Desk;
 use super::restore::{RestoreError, Restorer};
 use super::snapshots;
 use crate::admin::{EnvironmentInfo, Word};
+use crate::auth::Schemes;
 use crate::config::Config;
 use crate::metrics::Registry;
 use crate::model::ServerId;
@@ -258,6 +259,10 @@ fn limits(config: &Config) -> Limits {
         max_session_timeout_ms: i32::try_from(config.max_session_timeout_ms).unwrap_or(i32::MAX),
         outstanding_max: u64::from(config.global_outstanding_limit),
         skip_acl: config.skip_acl,
+        schemes: Schemes {
+            digest: config.digest_auth_enabled,
+            super_digest: config.super_digest.clone(),
+        },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),
     }

@@ -16,6 +16,7 @@
 mod acls;
 mod apply;
 mod blob;
+mod count;
 pub mod digest;
 pub mod freeze;
 mod index;
@@ -28,9 +29,13 @@ mod state;
 mod tests;
 pub mod txn;
 mod watch;
+mod watch_shard;
+#[cfg(test)]
+mod watch_tests;
 
 pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as own_acl};
 pub use apply::{Applied, Change, Effects};
+pub use count::Count;
 pub use node::{NO_NODE, NodeId};
 pub use read::{Data, Znode};
 pub use state::State;

@@ -167,7 +167,7 @@ impl Connection {
                 "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
             )));
         };
-        bytes.get(4..4 + len).ok_or(Need::Bytes(4 + len - bytes.len()))
+        bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
     /// A word or the connect request (P-02, P-13).
@@ -366,4 +366,42 @@ const fn is_write(kind: i32) -> bool {
             | op::SYNC
             | op::CLOSE_SESSION
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Limits;
+    use crate::tree::{Options, State, Tree};
+
+    fn connection() -> Connection {
+        let limits = Limits {
+            frame_max: 1000,
+            min_session_timeout_ms: 1,
+            max_session_timeout_ms: 1000,
+            outstanding_max: 10,
+            skip_acl: false,
+            words: vec![],
+        };
+        let shared = Arc::new(Shared {
+            state: State::new(Tree::new(Options::default()), 0),
+            conns: Default::default(),
+            limits,
+            clock_ms: Default::default(),
+        });
+        let peer = ([127, 0, 0, 1], 1).into();
+        Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    }
+
+    #[test]
+    fn a_frame_may_have_more_bytes_behind_it() {
+        let mut connect = vec![0, 0, 0, 29];
+        connect.extend([0; 29]);
+        for (bytes, expected) in [
+            (&connect[..10], (0, Need::Bytes(23))),
+            (&[&connect[..], &[7; 90]].concat(), (33, Need::Answer)),
+        ] {
+            assert_eq!(connection().advance(bytes, 0), expected);
+        }
+    }
 }

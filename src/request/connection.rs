@@ -6,6 +6,7 @@ use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
+use jute::proto::RequestHeader;
 use jute::{Decode, Reader};
 use std::task::Waker;
 
@@ -233,7 +234,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => return (taken, Some(need)),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 return (taken, Some(Need::Close("undecodable request header".into())));
             };
             match header.kind {
@@ -242,25 +243,8 @@ impl Connection {
                         return (taken, Some(Need::Answer));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.asked += 1;
-                    self.heard();
-                    let batch = batch.get_or_insert_with(|| Batch {
-                        conn: self.conn.clone(),
-                        session,
-                        who: self.who.clone(),
-                        bytes: Vec::with_capacity(bytes.len()),
-                        requests: Vec::with_capacity(16),
-                        received_us: now_us,
-                    });
-                    batch.bytes.extend_from_slice(&frame[8..]);
-                    batch.requests.push(Asked {
-                        xid: header.xid,
-                        op: header.kind,
-                        end: batch.bytes.len(),
-                    });
-                    if header.kind == op::CLOSE_SESSION {
-                        self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+                    self.write(session, header, &frame[8..], batch, now_us);
+                    if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
                 }
@@ -293,6 +277,33 @@ impl Connection {
         }
     }
 
+    /// Puts a write into the batch for `replica`.
+    fn write(
+        &mut self,
+        session: SessionId,
+        header: RequestHeader,
+        body: &[u8],
+        batch: &mut Option<Batch>,
+        now_us: u64,
+    ) {
+        self.counts.received += 1;
+        self.asked += 1;
+        self.heard();
+        let batch = batch.get_or_insert_with(|| Batch {
+            conn: self.conn.clone(),
+            session,
+            who: self.who.clone(),
+            bytes: Vec::with_capacity(body.len() * 16),
+            requests: Vec::with_capacity(16),
+            received_us: now_us,
+        });
+        batch.bytes.extend_from_slice(body);
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        if header.kind == op::CLOSE_SESSION {
+            self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+        }
+    }
+
     /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
     fn reads(&mut self, bytes: &[u8]) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
@@ -313,7 +324,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => break Some(need),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 break Some(Need::Close("undecodable request header".into()));
             };
             if !read::is_read(header.kind) {
@@ -361,6 +372,7 @@ const fn is_write(kind: i32) -> bool {
             | op::CREATE_TTL
             | op::DELETE
             | op::MULTI
+            | op::RECONFIG
             | op::SET_DATA
             | op::SET_ACL
             | op::SYNC

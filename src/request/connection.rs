@@ -103,15 +103,21 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
-        self.conn.wait(waker, self.known)
+        self.conn.wait(waker, self.known, self.is_full())
     }
 
-    /// Moves what others have put into the outbox to `unsent`.
+    /// Moves what others have put into the outbox to `unsent`; nothing while that is full.
     pub fn collect(&mut self) {
-        self.known = self.conn.take(&mut self.unsent);
+        let full = self.is_full();
+        self.known = self.conn.take(&mut self.unsent, full);
         if let (Phase::Opening, Some(session)) = (self.phase, self.known.session) {
             self.phase = Phase::Open(session);
         }
+    }
+
+    /// What comes for such a client stays in its outbox, where events are counted against their limit.
+    const fn is_full(&self) -> bool {
+        self.unsent.len() > UNSENT_MAX
     }
 
     /// Takes what it can off the front of `input`; returns how many bytes, and what it needs to go on.
@@ -129,7 +135,7 @@ impl Connection {
             if self.known.end == End::AfterFlush {
                 break Need::Close(String::new());
             }
-            if self.unsent.len() > UNSENT_MAX {
+            if self.is_full() {
                 break Need::Room;
             }
             let rest = &input[taken..];

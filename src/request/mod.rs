@@ -14,6 +14,8 @@ mod connection;
 mod conns;
 mod expiry;
 mod identify;
+#[cfg(test)]
+mod identify_tests;
 mod outbox;
 mod password;
 mod pending;

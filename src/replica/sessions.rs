@@ -71,7 +71,10 @@ impl Replica {
                 let _tree = self.shared.state.tree.write();
                 if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
                     old.close(&mut self.wakers);
-                    self.shared.state.watches.remove_watcher(old.id);
+                    // One that ended by itself has left its number, and the watches under it may be another's by now.
+                    if self.shared.conns.get(old.id).is_some_and(|now| Arc::ptr_eq(&now, &old)) {
+                        self.shared.state.watches.remove_watcher(old.id);
+                    }
                 }
                 conn.push_welcome(session, &mut self.wakers, |out| {
                     reply::welcome(out, session, timeout_ms, conn.wants_read_only());

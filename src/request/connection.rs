@@ -156,7 +156,7 @@ impl Connection {
                 "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
             )));
         };
-        bytes.get(4..4 + len).ok_or(Need::Bytes(4 + len - bytes.len()))
+        bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
     /// A word or the connect request (P-02, P-13).

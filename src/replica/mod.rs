@@ -13,7 +13,7 @@ mod containers;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, SessionId, Zxid, op};
+use crate::model::{Code, EventKind, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared};
 use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
@@ -90,12 +90,19 @@ pub struct Stats {
     pub digest_mismatches: u64,
     pub sessions_expired: u64,
     pub events: u64,
+    pub event_bytes: u64,
     pub snapshots_skipped: u64,
-    /// Writes answered, and the sum, least and greatest of their latencies in microseconds.
-    pub writes: u64,
-    pub write_us_sum: u64,
-    pub write_us_max: u64,
-    pub write_us_min: u64,
+    pub reopens: u64,
+    pub sessionless_expired: u64,
+}
+
+/// Single measurements since they were last taken; `server` publishes and empties them.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// From frame to answer, in microseconds, of each write.
+    pub write_us: Vec<u64>,
+    /// Watchers told of one event.
+    pub told: Vec<(EventKind, u64)>,
 }
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -127,6 +134,7 @@ pub struct Replica {
     sweep: containers::Sweep,
     rng: u64,
     pub stats: Stats,
+    pub samples: Samples,
     zab_out: Vec<zab::Action>,
     wakers: Vec<Waker>,
 }
@@ -172,7 +180,8 @@ impl Replica {
             settings,
             now_ms,
             since_snapshot: SinceSnapshot::default(),
-            stats: Stats { write_us_min: u64::MAX, ..Stats::default() },
+            stats: Stats::default(),
+            samples: Samples::default(),
             zab_out: Vec::new(),
             wakers: Vec::new(),
         };
@@ -249,7 +258,7 @@ impl Replica {
                     let asker = Asker {
                         session: batch.session,
                         xid: asked.xid,
-                        who: batch.conn.who(),
+                        who: &batch.who,
                         standing,
                         wall_ms,
                         skip_acl: self.shared.limits.skip_acl,
@@ -261,7 +270,7 @@ impl Replica {
                             proposals.push((zxid, from..entries.len()));
                         }
                         Some(Prepared::Refused(code)) => inflight.code = code,
-                        None => return out.push(Action::Stop("the epoch has no zxids left")),
+                        None => return out.push(Action::Stop("there are no zxids left")),
                     }
                     if asked.op == op::CLOSE_SESSION {
                         self.sessions.set_closing(batch.session);

@@ -69,7 +69,7 @@ impl Prep {
 
     /// Judges one write and appends its log entry to `to`.
     ///
-    /// `None` when the epoch's zxids are used up: its leader must step down.
+    /// `None` when there are no zxids left.
     pub fn prepare(
         &mut self,
         tree: &Tree,
@@ -84,7 +84,7 @@ impl Prep {
         if self.pending.is_empty() {
             self.digest = tree.digest();
         }
-        let zxid = self.last.next()?;
+        let zxid = self.last.plus_one()?;
         self.last = zxid;
         let start = to.len();
         let header = TxnHeader {

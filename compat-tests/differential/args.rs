@@ -27,6 +27,7 @@ differential: the same operations on Java and on another server, compared
   --seed N            of the scripts, default 1; `random` takes one from the clock
   --stage 1|2         2: everything a client can send; default 1
   --only VERB,VERB    of the requests only these, as scripts write them: multi,createTTL
+  --set KEY=VALUE     a line for both servers' zoo.cfg; may be repeated
   --mode M            lockstep, pipelined or racy only
   --against java      B is another Java server
   --ox PATH           B is this binary; default the one cargo has built
@@ -47,7 +48,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
         seed: 1,
         limits: Limits { stage: 1, sound_digests: false, delete_container: false, only: &[] },
         mode: None,
-        setup: Setup { b: ox, fault: None, as_super: false },
+        setup: Setup { b: ox, fault: None, as_super: false, settings: String::new() },
         replay: None,
         budget: Duration::from_secs(120),
         self_test: false,
@@ -61,6 +62,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             "--only" => {
                 args.limits.only = value()?.split(',').map(String::from).collect::<Vec<_>>().leak()
             }
+            "--set" => args.setup.settings += &format!("\n{}", value()?),
             "--mode" => args.mode = Some(mode(&value()?)?),
             "--against" => match value()?.as_str() {
                 "java" => args.setup.b = Kind::Java,
@@ -127,6 +129,7 @@ impl Args {
         };
         let fault = self.setup.fault.map_or(String::new(), |fault| format!(" --fault {fault:?}"));
         let stage = self.limits.stage;
-        format!("cargo test --release --test differential -- {b} --stage {stage}{fault}")
+        let settings = self.setup.settings.replace('\n', " --set ");
+        format!("cargo test --release --test differential -- {b} --stage {stage}{fault}{settings}")
     }
 }

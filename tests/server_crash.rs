@@ -161,7 +161,6 @@ fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
     tally.snapshots = server.snapshots();
     tally.txns = history.kinds.values().sum();
     tally.kinds.extend(history.kinds.keys());
-    eprintln!("{tally:?}");
     Ok(tally)
 }
 
@@ -213,21 +212,22 @@ fn run(script: &Script, seed: u64) -> Tally {
 
 const WHOLE: Script = Script {
     raw: false,
-    steps: 300,
+    steps: 220,
     batch_max: 16,
-    snap_count: 500,
+    snap_count: 400,
     log: log(1 << 16, 0),
     fill: 0,
     every: 1,
     full_every: 1,
 };
 
+// rows: D-26 D-32 D-42 D-49 D-68
 #[test]
 fn no_answered_write_is_lost() {
     for seed in 0..if long() { 10 } else { 1 } {
         let tally = run(&WHOLE, 100 + seed);
         assert!(2 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
-        assert!(tally.lost > 0 && tally.mended > 0 && tally.txns > 1500, "{tally:?}");
+        assert!(tally.lost > 0 && tally.mended > 0 && tally.txns > 1200, "{tally:?}");
         let kinds = [
             op::CREATE,
             op::CREATE2,
@@ -242,6 +242,7 @@ fn no_answered_write_is_lost() {
     }
 }
 
+// rows: D-21 D-22 D-23 D-43 D-62 D-63 D-64 D-65
 #[test]
 fn every_type_of_txn_comes_back() {
     let script = Script { raw: true, batch_max: 12, ..WHOLE };
@@ -250,5 +251,33 @@ fn every_type_of_txn_comes_back() {
         assert!(2 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
         // All there are; check stands only inside of multi.
         assert_eq!(tally.kinds.len(), 13, "{tally:?}");
+    }
+}
+
+/// Snapshots of several pieces and several writes each, the log flushed in between.
+// rows: D-32
+#[test]
+fn snapshots_of_a_large_tree_are_of_one_zxid() {
+    let script = Script {
+        steps: 90,
+        batch_max: 10,
+        snap_count: 200,
+        log: log(1 << 16, 100_000),
+        fill: 9000,
+        every: if long() { 1 } else { 8 },
+        full_every: 3,
+        ..WHOLE
+    };
+    let tally = run(&script, 300);
+    assert!(1 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
+}
+
+/// Without fsync answered writes are lost: the judge must see it.
+#[test]
+fn the_judge_can_fail() {
+    let log = LogOptions { force_sync: false, ..WHOLE.log };
+    for raw in [false, true] {
+        let wrong = crash_everywhere(&Script { log, raw, ..WHOLE }, 1).unwrap_err();
+        assert!(wrong.contains(" was answered"), "{wrong}");
     }
 }

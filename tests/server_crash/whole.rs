@@ -17,6 +17,7 @@ use oxkeeper::request::{
 use oxkeeper::store;
 use oxkeeper::store::Recovered;
 use oxkeeper::store::decide::Start;
+use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{State, Tree};
 use oxkeeper::zab::{Leader, Majority};
 
@@ -109,7 +110,17 @@ impl<'d> Whole<'d> {
                 server.piece();
             }
         }
+        server.take_up(history);
         server
+    }
+
+    /// Sessions outlive a crash, and with them the right to go on where they were.
+    fn take_up(&mut self, history: &mut History) {
+        let kept: Vec<SessionId> = self.left.drain(..self.left.len().min(CLIENTS)).collect();
+        kept.iter().for_each(|&session| self.connect(Some(session), 20_000));
+        self.settle(history);
+        let taken: Vec<SessionId> = self.clients.iter().filter_map(|c| c.session).collect();
+        assert_eq!(taken, kept);
     }
 
     /// Fills the tree with this many znodes.
@@ -251,6 +262,10 @@ impl<'d> Whole<'d> {
             match action {
                 Action::Append { zxid, entry } => {
                     history.sent(zxid.to_wire(), &entry);
+                    let decoded = Entry::decode(&entry).expect("of our own making");
+                    // A refusal is its code and nothing more (D-42).
+                    let refused = decoded.header.kind == op::ERROR;
+                    assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
                     batch.push(store::Command::Append { zxid, entry });
                 }
                 Action::Roll => batch.push(store::Command::Roll),

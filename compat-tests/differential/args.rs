@@ -26,6 +26,7 @@ differential: the same operations on Java and on another server, compared
   --ops N             operations, default 10000
   --seed N            of the scripts, default 1; `random` takes one from the clock
   --stage 1|2         2: everything a client can send; default 1
+  --only VERB,VERB    of the requests only these, as scripts write them: multi,createTTL
   --mode M            lockstep, pipelined or racy only
   --against java      B is another Java server
   --ox PATH           B is this binary; default the one cargo has built
@@ -44,7 +45,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
     let mut args = Args {
         ops: 10_000,
         seed: 1,
-        limits: Limits { stage: 1, sound_digests: false, delete_container: false },
+        limits: Limits { stage: 1, sound_digests: false, delete_container: false, only: &[] },
         mode: None,
         setup: Setup { b: ox, fault: None, as_super: false },
         replay: None,
@@ -57,6 +58,9 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             "--ops" => args.ops = number(&value()?)?,
             "--seed" => args.seed = seed(&value()?)?,
             "--stage" => args.limits.stage = number(&value()?)?,
+            "--only" => {
+                args.limits.only = value()?.split(',').map(String::from).collect::<Vec<_>>().leak()
+            }
             "--mode" => args.mode = Some(mode(&value()?)?),
             "--against" => match value()?.as_str() {
                 "java" => args.setup.b = Kind::Java,
@@ -81,7 +85,10 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             other => println!("(ignored: {other})"),
         }
     }
-    args.setup.as_super = args.limits.stage > 1;
+    // Without auth among the requests B need not know it.
+    let only = args.limits.only;
+    args.setup.as_super =
+        args.limits.stage > 1 && (only.is_empty() || only.iter().any(|verb| verb == "auth"));
     Ok(Some(args))
 }
 

@@ -4,7 +4,8 @@ use super::outbox::{End, Found};
 use super::read::{self, Reading};
 use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, SessionId, op};
+use crate::model::{Code, Identity, SessionId, op};
+use crate::tree::Count;
 use jute::{Decode, Reader};
 use std::task::Waker;
 
@@ -38,6 +39,10 @@ pub struct Counts {
     pub received: u64,
     /// Requests answered here, without `replica`.
     pub answered: u64,
+    /// Bytes of those answers.
+    pub answer_bytes: u64,
+    /// Connect requests.
+    pub connects: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,8 +58,12 @@ enum Phase {
 
 /// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
 pub struct Connection {
-    conn: Arc<Conn>,
-    shared: Arc<Shared>,
+    pub(super) conn: Arc<Conn>,
+    pub(super) shared: Arc<Shared>,
+    /// What `conn` says too, without its lock: nobody but this machine changes it.
+    pub(super) who: std::sync::Arc<[Identity]>,
+    /// The count that the request at the front of the input has begun.
+    counting: Option<Count>,
     phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
@@ -69,6 +78,8 @@ pub struct Connection {
 impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
         Self {
+            who: conn.who(),
+            counting: None,
             conn,
             shared,
             phase: Phase::Fresh,
@@ -168,6 +179,7 @@ impl Connection {
         }
         let frame = self.frame(bytes)?;
         self.counts.received += 1;
+        self.counts.connects += 1;
         self.connect(frame)?;
         Ok(4 + frame.len())
     }
@@ -236,6 +248,7 @@ impl Connection {
                     let batch = batch.get_or_insert_with(|| Batch {
                         conn: self.conn.clone(),
                         session,
+                        who: self.who.clone(),
                         bytes: Vec::with_capacity(bytes.len()),
                         requests: Vec::with_capacity(16),
                         received_us: now_us,
@@ -259,13 +272,16 @@ impl Connection {
                     let (bytes, need) = self.reads(&bytes[taken..]);
                     return (taken + bytes, need);
                 }
-                op::AUTH => {
-                    let header = reply::header(header.xid, 0, Code::AUTH_FAILED);
-                    reply::reply(&mut self.unsent, header, |_| {});
-                    return (
-                        taken,
-                        Some(Need::Close("no authentication scheme is served yet".into())),
-                    );
+                op::AUTH | op::SASL => {
+                    // The writes so far are judged by who it was when they came.
+                    self.commands.extend(batch.take().map(Command::Writes));
+                    if let Err(need) = self.identify(header, &frame[8..]) {
+                        return (taken, Some(need));
+                    }
+                    taken += 4 + frame.len();
+                    self.counts.received += 1;
+                    self.counts.answered += 1;
+                    self.heard();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
@@ -303,16 +319,17 @@ impl Connection {
             if !read::is_read(header.kind) {
                 break None;
             }
-            Reading { shared: &shared, tree: &tree, conn: &self.conn }.serve(
-                header,
-                &frame[8..],
-                &mut self.unsent,
-            );
+            let reading =
+                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who };
+            if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
+                break Some(Need::Turn);
+            }
             taken += 4 + frame.len();
             served += 1;
         };
         self.counts.received += u64::from(served);
         self.counts.answered += u64::from(served);
+        self.counts.answer_bytes += (self.unsent.len() - before) as u64;
         (taken, need)
     }
 
@@ -333,13 +350,17 @@ impl Connection {
     }
 }
 
-/// Operations that `replica` answers: they take the write path.
+/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
+/// no access list (P-41).
 const fn is_write(kind: i32) -> bool {
     matches!(
         kind,
         op::CREATE
             | op::CREATE2
+            | op::CREATE_CONTAINER
+            | op::CREATE_TTL
             | op::DELETE
+            | op::MULTI
             | op::SET_DATA
             | op::SET_ACL
             | op::SYNC

@@ -195,7 +195,7 @@ impl Reading<'_> {
         }
     }
 
-    fn permitted(&self, id: NodeId) -> Result<(), Code> {
+    pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
         let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
         if self.shared.permits(acl, perms::READ, self.who) { Ok(()) } else { Err(Code::NO_AUTH) }
     }

@@ -1,11 +1,10 @@
-//! What a single random operation may be.
+//! The values random operations are made of.
 //!
 //! The name space is small, so that operations meet: most fail or succeed because of what an earlier one did.
 
 use super::rng::Rng;
-use super::script::{Acl, Op, Seen};
+use super::script::Acl;
 use super::text::Text;
-use oxkeeper::client::op as code;
 
 /// How far the scripts may go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -16,6 +15,8 @@ pub struct Limits {
     pub sound_digests: bool,
     /// Let clients send deleteContainer, which Java lets any client do (P-41).
     pub delete_container: bool,
+    /// Only requests with these verbs, as scripts write them; empty: all. What opens and ends connections always stays.
+    pub only: &'static [String],
 }
 
 /// Where and how the next operation works.
@@ -34,55 +35,11 @@ pub struct Chooser {
     pub alone: bool,
 }
 
-type Choice = fn(&mut Chooser) -> Op;
-
 const NAMES: [(usize, &str); 4] = [(30, "a"), (25, "b"), (20, "c"), (8, "q0000000000")];
 
-const STAGE_1: [(usize, Choice); 11] = [
-    (26, Chooser::create),
-    (10, Chooser::delete),
-    (9, Chooser::exists),
-    (9, Chooser::get_data),
-    (5, Chooser::get_children),
-    (7, Chooser::get_children2),
-    (13, Chooser::set_data),
-    (3, Chooser::sync),
-    (1, Chooser::ping),
-    (1, Chooser::malformed),
-    (1, Chooser::trailing_bytes),
-];
-
-const STAGE_2: [(usize, Choice); 17] = [
-    (5, Chooser::quota_node),
-    (3, Chooser::get_acl),
-    (5, Chooser::set_acl),
-    (12, Chooser::multi),
-    (3, Chooser::multi_read),
-    (3, Chooser::create_container),
-    (3, Chooser::create_ttl),
-    (2, Chooser::delete_container),
-    (6, Chooser::add_watch),
-    (4, Chooser::remove_watches),
-    (3, Chooser::check_watches),
-    (3, Chooser::set_watches),
-    (2, Chooser::get_ephemerals),
-    (2, Chooser::get_all_children_number),
-    (1, Chooser::who_am_i),
-    (2, Chooser::auth),
-    (1, Chooser::reconfig),
-];
-
 impl Chooser {
-    /// One request on an open connection.
-    pub fn request(&mut self) -> Op {
-        if self.limits.stage > 1 && self.rng.chance(40) {
-            return self.rng.weighted(&STAGE_2)(self);
-        }
-        self.rng.weighted(&STAGE_1)(self)
-    }
-
     // rows: P-69 P-69a P-71 P-81
-    fn path(&mut self) -> Text {
+    pub(super) fn path(&mut self) -> Text {
         if self.rng.chance(7) {
             return self.odd_path();
         }
@@ -100,14 +57,14 @@ impl Chooser {
         self.plain_path()
     }
 
-    fn plain_path(&mut self) -> Text {
+    pub(super) fn plain_path(&mut self) -> Text {
         if !self.recent.is_empty() && self.rng.chance(80) {
             return Some(self.rng.pick(&self.recent).clone().into());
         }
         Some(self.fresh_path().into())
     }
 
-    fn fresh_path(&mut self) -> String {
+    pub(super) fn fresh_path(&mut self) -> String {
         // Who works beside others leaves its base alone: its removal would show in the parent they share.
         let depth =
             *self.rng.weighted(&[(if self.alone { 0 } else { 2 }, 0), (50, 1), (33, 2), (15, 3)]);
@@ -121,7 +78,7 @@ impl Chooser {
     }
 
     /// Where a create goes: half of the time below a node that is likely to exist.
-    fn new_path(&mut self) -> Text {
+    pub(super) fn new_path(&mut self) -> Text {
         const KEPT: usize = 4;
         if self.rng.chance(15) {
             return self.path();
@@ -142,7 +99,7 @@ impl Chooser {
         Some(path.into())
     }
 
-    fn odd_path(&mut self) -> Text {
+    pub(super) fn odd_path(&mut self) -> Text {
         const INSIDE: [&[u8]; 16] = [
             b"/a/",
             b"/a//b",
@@ -170,7 +127,7 @@ impl Chooser {
     }
 
     // rows: G-11
-    fn data(&mut self) -> Text {
+    pub(super) fn data(&mut self) -> Text {
         let len = *self.rng.weighted(&[(10, 0), (60, 3), (15, 40), (3, 3000)]);
         if self.rng.chance(12) {
             return None;
@@ -179,7 +136,7 @@ impl Chooser {
         Some(vec![byte; len])
     }
 
-    fn acl(&mut self) -> Option<Vec<Acl>> {
+    pub(super) fn acl(&mut self) -> Option<Vec<Acl>> {
         let acl = |perms, scheme: &str, id: &str| Acl {
             perms,
             scheme: Some(scheme.into()),
@@ -203,254 +160,11 @@ impl Chooser {
         }
     }
 
-    fn version(&mut self) -> i32 {
+    pub(super) fn version(&mut self) -> i32 {
         *self.rng.weighted(&[(60, -1), (15, 0), (10, 1), (5, 2), (3, 3), (1, -2), (1, i32::MAX)])
     }
 
-    fn watch(&mut self) -> bool {
+    pub(super) fn watch(&mut self) -> bool {
         self.rng.chance(60)
-    }
-
-    // rows: P-36 P-37 P-69 P-70 G-01 G-04
-    fn create(&mut self) -> Op {
-        let code = *self.rng.pick(&[code::CREATE, code::CREATE2]);
-        let mut flags = *self.rng.weighted(&[
-            (50, 0),
-            (16, 1),
-            (15, 2),
-            (10, 3),
-            (1, 4),
-            (1, 5),
-            (1, 6),
-            (1, 7),
-            (1, -1),
-        ]);
-        if flags == 4 && self.limits.sound_digests {
-            flags = 0;
-        }
-        let mut path = self.new_path();
-        if let (2 | 3, Some(path), true) = (flags, &mut path, self.rng.chance(60)) {
-            // A prefix of its own, or none at all.
-            path.extend_from_slice(if self.rng.chance(70) { b"/q" } else { b"/" });
-        }
-        let (data, acl) = (self.data(), self.acl());
-        Op::Create { code, path, data, acl, flags }
-    }
-
-    // rows: P-40 P-34
-    fn delete(&mut self) -> Op {
-        Op::Versioned { code: code::DELETE, path: self.path(), version: self.version() }
-    }
-
-    // rows: P-42 P-30 P-72
-    fn exists(&mut self) -> Op {
-        Op::Read { code: code::EXISTS, path: self.path(), watch: self.watch() }
-    }
-
-    // rows: P-43 P-72
-    fn get_data(&mut self) -> Op {
-        Op::Read { code: code::GET_DATA, path: self.path(), watch: self.watch() }
-    }
-
-    // rows: P-47
-    fn get_children(&mut self) -> Op {
-        Op::Read { code: code::GET_CHILDREN, path: self.path(), watch: self.watch() }
-    }
-
-    // rows: P-48 P-72
-    fn get_children2(&mut self) -> Op {
-        Op::Read { code: code::GET_CHILDREN2, path: self.path(), watch: self.watch() }
-    }
-
-    // rows: P-44
-    fn set_data(&mut self) -> Op {
-        Op::SetData { path: self.path(), data: self.data(), version: self.version() }
-    }
-
-    // rows: P-49
-    fn sync(&mut self) -> Op {
-        Op::Path { code: code::SYNC, path: self.path() }
-    }
-
-    // rows: P-50
-    fn ping(&mut self) -> Op {
-        Op::Bare { code: code::PING }
-    }
-
-    // rows: P-09a P-06
-    fn malformed(&mut self) -> Op {
-        let kinds =
-            [code::CREATE, code::DELETE, code::GET_DATA, code::SET_DATA, code::GET_CHILDREN2];
-        let bodies: [&[u8]; 4] =
-            [b"", b"\0\0", b"\0\0\0\x7f/short", b"\x7f\xff\xff\xff/unreasonable"];
-        Op::Raw { code: *self.rng.pick(&kinds), body: self.rng.pick(&bodies).to_vec() }
-    }
-
-    // rows: P-09
-    fn trailing_bytes(&mut self) -> Op {
-        let path = [self.base.as_bytes(), b"/a"].concat();
-        let mut body = Vec::new();
-        jute::put_buffer(&mut body, &path);
-        body.extend_from_slice(b"\0more than a getData needs");
-        Op::Raw { code: code::GET_DATA, body }
-    }
-
-    // rows: P-45
-    fn get_acl(&mut self) -> Op {
-        Op::Path { code: code::GET_ACL, path: self.path() }
-    }
-
-    // rows: P-46
-    fn set_acl(&mut self) -> Op {
-        if self.pipelined {
-            // Java checks writes behind it against the old ACL or the new one, as it happens (G-17).
-            return self.get_acl();
-        }
-        Op::SetAcl { path: self.path(), acl: self.acl(), version: self.version() }
-    }
-
-    // rows: P-52 P-61 P-62 P-63 P-64 P-65 P-66 P-68
-    fn multi(&mut self) -> Op {
-        let len = *self.rng.weighted(&[(1, 0), (4, 1), (8, 2), (8, 3), (3, 6)]);
-        const SUB: [(usize, Choice); 8] = [
-            (30, Chooser::create),
-            (15, Chooser::delete),
-            (20, Chooser::set_data),
-            (12, Chooser::check),
-            (3, Chooser::create_container),
-            (3, Chooser::create_ttl),
-            (1, Chooser::get_data),
-            (1, Chooser::sync),
-        ];
-        let ops = (0..len).map(|_| self.rng.weighted(&SUB)(self)).collect();
-        Op::Multi { code: code::MULTI, ops }
-    }
-
-    // rows: P-53 P-67
-    fn multi_read(&mut self) -> Op {
-        const SUB: [(usize, Choice); 3] =
-            [(10, Chooser::get_data), (10, Chooser::get_children), (1, Chooser::exists)];
-        let len = self.rng.below(5);
-        let ops = (0..len).map(|_| self.rng.weighted(&SUB)(self)).collect();
-        Op::Multi { code: code::MULTI_READ, ops }
-    }
-
-    // rows: P-51
-    fn check(&mut self) -> Op {
-        Op::Versioned { code: code::CHECK, path: self.path(), version: self.version() }
-    }
-
-    // rows: P-38
-    fn create_container(&mut self) -> Op {
-        let flags = if !self.limits.sound_digests && self.rng.chance(5) { 0 } else { 4 };
-        let (path, data, acl) = (self.new_path(), self.data(), self.acl());
-        Op::Create { code: code::CREATE_CONTAINER, path, data, acl, flags }
-    }
-
-    // rows: P-39
-    fn create_ttl(&mut self) -> Op {
-        let flags = *self.rng.weighted(&[(10, 5), (5, 6), (1, 0), (1, 3), (1, 7)]);
-        // A flag without TTL together with -1 would end a Java server for good.
-        let ttls: &[i64] = if flags < 5 { &[0, 1, 1000] } else { &[-1, 0, 1, 1000, 1 << 41] };
-        let ttl = *self.rng.pick(ttls);
-        Op::CreateTtl { path: self.path(), data: self.data(), acl: self.acl(), flags, ttl }
-    }
-
-    // rows: P-41
-    fn delete_container(&mut self) -> Op {
-        if !self.limits.delete_container {
-            return self.create_container();
-        }
-        Op::Path { code: code::DELETE_CONTAINER, path: self.plain_path() }
-    }
-
-    // rows: P-57 P-76
-    fn add_watch(&mut self) -> Op {
-        let kind = *self.rng.weighted(&[(10, 0), (10, 1), (1, 2), (1, -1)]);
-        Op::Watch { code: code::ADD_WATCH, path: self.path(), kind }
-    }
-
-    // rows: P-56
-    fn remove_watches(&mut self) -> Op {
-        let kind = *self.rng.weighted(&[(5, 1), (5, 2), (5, 3), (3, 4), (3, 5), (1, 0), (1, 9)]);
-        Op::Watch { code: code::REMOVE_WATCHES, path: self.path(), kind }
-    }
-
-    // rows: P-55
-    fn check_watches(&mut self) -> Op {
-        let kind = *self.rng.weighted(&[(5, 1), (5, 2), (5, 3), (3, 4), (3, 5), (1, 0), (1, 9)]);
-        Op::Watch { code: code::CHECK_WATCHES, path: self.path(), kind }
-    }
-
-    // rows: P-58 P-59 P-75
-    fn set_watches(&mut self) -> Op {
-        let code = *self.rng.pick(&[code::SET_WATCHES, code::SET_WATCHES2]);
-        let zxid = *self.rng.pick(&[Seen::Last, Seen::Zxid(0), Seen::Zxid(i64::MAX)]);
-        let mut lists = super::script::WatchLists::default();
-        let used = if code == code::SET_WATCHES { 3 } else { 5 };
-        for list in &mut lists[..used] {
-            *list = (0..self.rng.below(3)).map(|_| self.plain_path()).collect();
-        }
-        Op::SetWatches { code, zxid, lists }
-    }
-
-    // rows: P-60b
-    fn get_ephemerals(&mut self) -> Op {
-        let path = if self.rng.chance(20) { None } else { self.path() };
-        Op::Path { code: code::GET_EPHEMERALS, path }
-    }
-
-    // rows: P-60c
-    fn get_all_children_number(&mut self) -> Op {
-        Op::Path { code: code::GET_ALL_CHILDREN_NUMBER, path: self.path() }
-    }
-
-    // rows: P-60d
-    fn who_am_i(&mut self) -> Op {
-        Op::Bare { code: code::WHO_AM_I }
-    }
-
-    // rows: P-60 P-28
-    fn auth(&mut self) -> Op {
-        if self.pipelined {
-            return self.who_am_i();
-        }
-        let scheme = *self.rng.weighted(&[(8, "digest"), (1, "nonsense"), (1, "ip")]);
-        let auth = *self.rng.pick(&["u:p", "v:q", "x"]);
-        Op::Auth { scheme: Some(scheme.into()), auth: Some(auth.into()) }
-    }
-
-    // rows: P-82
-    fn quota_node(&mut self) -> Op {
-        if !self.quota {
-            return self.set_data();
-        }
-        let end = *self.rng.weighted(&[(2, ""), (4, "/zookeeper_limits"), (3, "/zookeeper_stats")]);
-        let path = Some(format!("/zookeeper/quota{}{end}", self.base).into_bytes());
-        const LIMITS: [&str; 5] = [
-            "count=3,bytes=50",
-            "count=-1,bytes=-1;byteHardLimit=60;countHardLimit=6",
-            "count=4,bytes=-1=;byteHardLimit=-1;countHardLimit=4",
-            "count=0,bytes=0",
-            "nonsense",
-        ];
-        let data = Some((*self.rng.pick(&LIMITS)).into());
-        match self.rng.below(10) {
-            0..5 => Op::Create { code: code::CREATE, path, data, acl: self.open_acl(), flags: 0 },
-            5..7 => Op::SetData { path, data, version: -1 },
-            7..9 => Op::Read { code: code::GET_DATA, path, watch: self.watch() },
-            _ => Op::Versioned { code: code::DELETE, path, version: -1 },
-        }
-    }
-
-    fn open_acl(&self) -> Option<Vec<Acl>> {
-        Some(vec![Acl { perms: 31, scheme: Some(b"world".into()), id: Some(b"anyone".into()) }])
-    }
-
-    // rows: P-54
-    fn reconfig(&mut self) -> Op {
-        // Three null strings, then the expected version of the configuration.
-        let body = [[0xFF; 4]; 5].concat();
-        Op::Raw { code: code::RECONFIG, body }
     }
 }

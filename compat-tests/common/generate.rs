@@ -57,7 +57,8 @@ impl Generator {
     pub fn script(&mut self, number: usize, mode: Mode, ops: usize) -> Script {
         self.root = root(number);
         self.states = [State::New; SLOTS];
-        self.choose.quota = mode == Mode::Lockstep;
+        let asked = self.choose.limits.only;
+        self.choose.quota = mode == Mode::Lockstep && asked.is_empty();
         let mut script = Script::default();
         let mut prelude = vec![self.connect(), self.make(self.root.clone())];
         self.states[0] = State::Open;
@@ -72,6 +73,10 @@ impl Generator {
         }
         for (at, op) in prelude.into_iter().enumerate() {
             script.steps.push(vec![Line { slot: at.saturating_sub(1), op }]);
+        }
+        if self.choose.quota && self.choose.limits.stage > 1 && self.choose.rng.chance(30) {
+            let ops = self.chooser(self.root.clone(), false, false).quota_nodes();
+            script.steps.extend(ops.into_iter().map(|op| vec![Line { slot: 0, op }]));
         }
         if mode == Mode::Racy {
             for slot in 0..clients {
@@ -106,7 +111,7 @@ impl Generator {
         &mut self.choose
     }
 
-    // rows: P-10 P-11 P-12 P-14 P-15 P-16
+    // rows: P-10 P-11 P-14 P-15 P-16
     fn connect(&mut self) -> Op {
         let timeout_ms = *self.choose.rng.pick(&[300_000, 400_000, 0, -5, i32::MAX]);
         let flag = *self.choose.rng.weighted(&[(8, Some(false)), (3, None), (1, Some(true))]);

@@ -6,6 +6,7 @@ pub mod encode;
 pub mod generate;
 pub mod java;
 pub mod naming;
+pub mod requests;
 pub mod rng;
 pub mod script;
 pub mod script_text;

@@ -35,6 +35,8 @@ pub struct Server {
     pub kind: Kind,
     pub addr: SocketAddr,
     home: PathBuf,
+    /// Length of the log file when this server started: an earlier one in the same place wrote what is before.
+    log_start: usize,
     child: Option<Child>,
 }
 
@@ -57,10 +59,11 @@ impl Server {
         let file = home.join("zoo.cfg");
         fs::write(&file, config)?;
         let log = File::options().create(true).append(true).open(home.join("log"))?;
+        let log_start = usize::try_from(log.metadata()?.len()).expect("a log fits in memory");
         let mut command = command(&kind, &file)?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = Some(command.spawn()?);
-        let mut server = Self { kind, addr, home: home.into(), child };
+        let mut server = Self { kind, addr, home: home.into(), log_start, child };
         server.wait_until_serving()?;
         Ok(server)
     }
@@ -100,7 +103,7 @@ impl Server {
     /// All that its process has printed.
     pub fn log(&self) -> String {
         let bytes = fs::read(self.home.join("log")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        String::from_utf8_lossy(bytes.get(self.log_start..).unwrap_or_default()).into_owned()
     }
 
     /// Stops the process, with time to tidy up (SIGTERM) or without (SIGKILL).

@@ -19,6 +19,8 @@ pub struct Setup {
     pub fault: Option<Fault>,
     /// Dump trees as super: needs auth.
     pub as_super: bool,
+    /// Lines of zoo.cfg, each behind a line break.
+    pub settings: String,
 }
 
 /// A is always Java.
@@ -63,7 +65,7 @@ impl Pair {
             let dir: PathBuf = home.path().join(name);
             std::fs::create_dir(&dir)?;
             // This is about answers, not about files, and an fsync each would set the pace.
-            Server::start(kind, &dir, "forceSync=no")
+            Server::start(kind, &dir, &format!("forceSync=no{}", setup.settings))
         };
         let (a, b) = (start("a", Kind::Java)?, start("b", setup.b.clone())?);
         let proxy = setup.fault.map(|fault| Proxy::start(b.addr, fault)).transpose()?;
@@ -117,8 +119,10 @@ impl Pair {
         }
         let left = difference.or_else(|| {
             let zxids = self.zxids();
-            let told = format!("srvr Zxid\n  A: {}\n  B: {}\n", zxids[0], zxids[1]);
-            (zxids[0] != zxids[1]).then_some(Difference { script: number, step: None, told })
+            let words = [&self.a, &self.b].map(last_words).concat();
+            let told = format!("srvr Zxid\n  A: {}\n  B: {}\n{words}", zxids[0], zxids[1]);
+            // Two that died alike are no pair of equals.
+            (!even(&zxids)).then_some(Difference { script: number, step: None, told })
         });
         left.map_or(Ok(()), |difference| Err(Box::new(difference)))
     }
@@ -129,8 +133,7 @@ impl Pair {
 
     /// Another case can run on these two: both are alive and have counted alike.
     pub fn is_even(&self) -> bool {
-        let zxids = self.zxids();
-        zxids[0] == zxids[1] && zxids[0].starts_with("0x")
+        even(&self.zxids())
     }
 
     /// Compares the trees, `/zookeeper` included.
@@ -148,6 +151,10 @@ impl Pair {
         let found = tree::differences(&a, &b);
         if found.is_empty() { Ok(a.len()) } else { Err(difference(found.join("\n"))) }
     }
+}
+
+fn even([a, b]: &[String; 2]) -> bool {
+    a == b && a.starts_with("0x")
 }
 
 /// What a server that has gone away printed last; empty while it answers.

@@ -17,12 +17,14 @@ use common::script::Script;
 use common::server::{Kind, Server};
 use common::side::{Outcome, Side};
 use common::tree::{self, Dump, View};
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Snapshots come often, so that every start reads one and a log behind it.
-const SETTINGS: &str = "forceSync=yes\nsnapCount=400";
+const DURABLE: &str = "forceSync=yes\n";
+/// Snapshots come often, so that a start reads one that was taken while writes went on, and the log behind it.
+const SNAPSHOTS: &str = "snapCount=400\n";
 const SCRIPT_OPS: usize = 150;
 
 struct Args {
@@ -30,6 +32,8 @@ struct Args {
     seed: u64,
     stage: u8,
     other: Kind,
+    /// Tear the end off the log between turns: every turn must notice.
+    tear: bool,
 }
 
 const USAGE: &str = "\
@@ -38,7 +42,8 @@ interchange: two servers take turns on one data directory
   --seed N        of the scripts, default 1
   --stage 1|2     2: everything a client can send; default 1
   --against java  both are Java
-  --ox PATH       the other server's binary; default the one cargo has built";
+  --ox PATH       the other server's binary; default the one cargo has built
+  --tear          lose the last txn between turns, which must be noticed (the run then fails)";
 
 fn main() -> ExitCode {
     let args = match parse(std::env::args().skip(1)) {
@@ -51,10 +56,12 @@ fn main() -> ExitCode {
     };
     let mut sound = true;
     for gently in [true, false] {
-        for turns in [
-            [Kind::Java, args.other.clone(), Kind::Java],
-            [args.other.clone(), Kind::Java, args.other.clone()],
-        ] {
+        let mut directions = vec![[Kind::Java, args.other.clone(), Kind::Java]];
+        // Between two of a kind there is only one direction.
+        if args.other != Kind::Java {
+            directions.push([args.other.clone(), Kind::Java, args.other.clone()]);
+        }
+        for turns in directions {
             match take_turns(&args, &turns, gently) {
                 Ok(findings) if findings.is_empty() => println!("  all equal"),
                 Ok(findings) => {
@@ -73,7 +80,7 @@ fn main() -> ExitCode {
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
     let other = Kind::Ox(PathBuf::from(env!("CARGO_BIN_EXE_oxkeeper")));
-    let mut args = Args { ops: 3000, seed: 1, stage: 1, other };
+    let mut args = Args { ops: 3000, seed: 1, stage: 1, other, tear: false };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
         let number = |text: String| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
@@ -86,6 +93,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Args>, String
                 other => return Err(format!("--against {other}: only java is known")),
             },
             "--ox" => args.other = Kind::Ox(value()?.into()),
+            "--tear" => args.tear = true,
             "--help" => {
                 println!("{USAGE}");
                 return Ok(None);
@@ -113,18 +121,22 @@ struct Survivors {
     sessions: Vec<(usize, &'static str)>,
 }
 
-// rows: D-44 D-48 D-68 D-62 G-05 G-12 P-18 P-16
+// rows: D-48 D-67 D-68 P-16
 fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<String>> {
     let home = tempfile::tempdir()?;
     // What makes Java itself predict a wrong digest would hide what this looks for.
-    let limits = Limits { stage: args.stage, sound_digests: true, delete_container: false };
+    let limits =
+        Limits { stage: args.stage, sound_digests: true, delete_container: false, only: &[] };
+    // Java's replay of multi over a snapshot taken amid writes leaves cversions behind (G-05), and so alarms about
+    // itself now and then (G-21). With multi there are only the snapshots of each start.
+    let settings = [DURABLE, if args.stage == 1 { SNAPSHOTS } else { "" }].concat();
     let mut generator = Generator::new(args.seed, limits);
     let (mut findings, mut number) = (Vec::new(), 0);
     let mut left: Option<(State, Survivors)> = None;
     let names: Vec<_> = turns.iter().map(name).collect();
     println!("{} with {}", names.join(" -> "), if gently { "SIGTERM" } else { "SIGKILL" });
     for (turn, kind) in turns.iter().enumerate() {
-        let server = Server::start(kind.clone(), home.path(), SETTINGS)?;
+        let server = Server::start(kind.clone(), home.path(), &settings)?;
         let mut found = Vec::new();
         if let Some((state, survivors)) = left.take() {
             compare(&server, &state, &mut found)?;
@@ -151,9 +163,12 @@ fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<Strin
         );
         left = Some((state, survivors));
         server.stop(gently)?;
+        if args.tear {
+            tear_newest_log(&home.path().join("data/version-2"))?;
+        }
     }
     // What the last one wrote is read by nobody else, so the first looks once more.
-    let server = Server::start(turns[1].clone(), home.path(), SETTINGS)?;
+    let server = Server::start(turns[1].clone(), home.path(), &settings)?;
     if let Some((state, survivors)) = left {
         let mut found = Vec::new();
         compare(&server, &state, &mut found)?;
@@ -178,6 +193,21 @@ fn run(side: &mut Side, script: &Script) -> Vec<Outcome> {
         side.collect()
     };
     script.steps.iter().map(step).collect()
+}
+
+/// Overwrites the end of the last record with zeros.
+fn tear_newest_log(dir: &Path) -> io::Result<()> {
+    let entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
+    let logs = entries.iter().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let zxid = u64::from_str_radix(name.strip_prefix("log.")?, 16).ok()?;
+        Some((zxid, entry.path()))
+    });
+    let (_, newest) = logs.max().ok_or_else(|| io::Error::other("no log to tear"))?;
+    let mut bytes = fs::read(&newest)?;
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes[end.saturating_sub(4)..end].fill(0);
+    fs::write(newest, bytes)
 }
 
 /// Opens sessions with ephemerals and leaves them without closing.

@@ -1,11 +1,49 @@
 //! Who is this, and may they: access lists against identities (U-02, U-03, U-13..U-16).
 //!
-//! Pure: the identities of a connection are gathered elsewhere. Schemes known so far: world, auth, ip, digest (its
-//! lists; proving a password comes with the auth request).
+//! Pure: the identities of a connection are kept elsewhere. Schemes known so far: world, auth, ip, digest.
 
+mod digest;
 mod ip;
 
 use crate::model::{Acl, Identity};
+
+/// The schemes by which clients can show who they are, as configured.
+#[derive(Clone, Debug)]
+pub struct Schemes {
+    /// `DigestAuthenticationProvider.enabled`.
+    pub digest: bool,
+    /// `DigestAuthenticationProvider.superDigest`: the `user:hash` that makes its owner `super`.
+    pub super_digest: Option<String>,
+}
+
+/// What a client is by what it shows under `scheme`. `None`: no such scheme, or it does not convince.
+///
+/// An address is no secret to be shown: under `ip` everybody is who the socket says, and nothing is added (U-07).
+///
+/// Source: `DigestAuthenticationProvider.handleAuthentication`.
+pub fn prove(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Option<Vec<Identity>> {
+    match scheme {
+        "ip" => Some(Vec::new()),
+        "digest" if schemes.digest => {
+            let id = digest::identity(shown?);
+            let is_super = schemes.super_digest.as_deref() == Some(&*id.id);
+            let mut ids: Vec<Identity> =
+                is_super.then(|| Identity::new("super", "")).into_iter().collect();
+            ids.push(id);
+            Some(ids)
+        }
+        _ => None,
+    }
+}
+
+/// The user that an identity names, without what proves it; empty for schemes without users (P-60d).
+pub fn user(id: &Identity) -> &str {
+    match &*id.scheme {
+        "digest" => id.id.split_once(':').map_or(&*id.id, |(user, _)| user),
+        "super" => "",
+        _ => &id.id,
+    }
+}
 
 /// The list is empty or names somebody who can't be named (-114).
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -67,7 +105,7 @@ pub fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
                 }
             }
             "ip" if ip::is_valid(&entry.who.id) => fixed.push(entry),
-            "digest" if entry.who.id.split(':').count() == 2 => fixed.push(entry),
+            "digest" if digest::is_valid(&entry.who.id) => fixed.push(entry),
             _ => return Err(InvalidAcl),
         }
     }
@@ -99,7 +137,35 @@ mod tests {
         ));
     }
 
-    // rows: U-14
+    // rows: U-04 U-05 U-07 P-60d
+    #[test]
+    fn showing_a_secret_makes_an_identity() {
+        let plain = Schemes { digest: true, super_digest: None };
+        let with_super = Schemes {
+            digest: true,
+            super_digest: Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into()),
+        };
+        let owner = Identity::new("digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+        let shown = Some(&b"super:admin"[..]);
+        assert_eq!(prove(&plain, "digest", shown), Some(vec![owner.clone()]));
+        let both = vec![Identity::new("super", ""), owner];
+        assert_eq!(prove(&with_super, "digest", shown), Some(both.clone()));
+        assert_eq!(both.iter().map(user).collect::<Vec<_>>(), ["", "super"]);
+        assert_eq!(prove(&plain, "ip", None), Some(vec![]));
+        let off = Schemes { digest: false, super_digest: None };
+        for (schemes, scheme, shown) in [
+            (&plain, "digest", None),
+            (&off, "digest", shown),
+            (&plain, "world", shown),
+            (&plain, "auth", shown),
+            (&plain, "super", shown),
+            (&plain, "", shown),
+        ] {
+            assert_eq!(prove(schemes, scheme, shown), None, "{scheme}");
+        }
+    }
+
+    // rows: U-03 U-14
     #[test]
     fn lists_are_fixed_as_java_does() {
         let open = Acl::open();
@@ -123,5 +189,14 @@ mod tests {
         assert_eq!(fix(vec![acl(0, "world", "anyone")], &[]), Ok(vec![acl(0, "world", "anyone")]));
         let me = [Identity::new("digest", "a:b")];
         assert_eq!(fix(vec![acl(3, "auth", "ignored")], &me), Ok(vec![acl(3, "digest", "a:b")]));
+        // All that were proved, and neither the address nor what is above all lists (U-03).
+        let many = [
+            Identity::new("ip", "::1"),
+            Identity::new("super", ""),
+            Identity::new("digest", "a:b"),
+            Identity::new("digest", "c:d"),
+        ];
+        let all = vec![acl(3, "digest", "a:b"), acl(3, "digest", "c:d")];
+        assert_eq!(fix(vec![acl(3, "auth", "")], &many), Ok(all));
     }
 }

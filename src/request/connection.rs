@@ -4,7 +4,9 @@ use super::outbox::{End, Found};
 use super::read::{self, Reading};
 use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, SessionId, op};
+use crate::model::{Code, Identity, SessionId, op};
+use crate::tree::Count;
+use jute::proto::RequestHeader;
 use jute::{Decode, Reader};
 use std::task::Waker;
 
@@ -38,6 +40,10 @@ pub struct Counts {
     pub received: u64,
     /// Requests answered here, without `replica`.
     pub answered: u64,
+    /// Bytes of those answers.
+    pub answer_bytes: u64,
+    /// Connect requests.
+    pub connects: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,8 +59,12 @@ enum Phase {
 
 /// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
 pub struct Connection {
-    conn: Arc<Conn>,
-    shared: Arc<Shared>,
+    pub(super) conn: Arc<Conn>,
+    pub(super) shared: Arc<Shared>,
+    /// What `conn` says too, without its lock: nobody but this machine changes it.
+    pub(super) who: std::sync::Arc<[Identity]>,
+    /// The count that the request at the front of the input has begun.
+    counting: Option<Count>,
     phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
@@ -69,6 +79,8 @@ pub struct Connection {
 impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
         Self {
+            who: conn.who(),
+            counting: None,
             conn,
             shared,
             phase: Phase::Fresh,
@@ -174,6 +186,7 @@ impl Connection {
         }
         let frame = self.frame(bytes)?;
         self.counts.received += 1;
+        self.counts.connects += 1;
         self.connect(frame)?;
         Ok(4 + frame.len())
     }
@@ -227,7 +240,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => return (taken, Some(need)),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 return (taken, Some(Need::Close("undecodable request header".into())));
             };
             match header.kind {
@@ -236,24 +249,8 @@ impl Connection {
                         return (taken, Some(Need::Answer));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.asked += 1;
-                    self.heard();
-                    let batch = batch.get_or_insert_with(|| Batch {
-                        conn: self.conn.clone(),
-                        session,
-                        bytes: Vec::with_capacity(bytes.len()),
-                        requests: Vec::with_capacity(16),
-                        received_us: now_us,
-                    });
-                    batch.bytes.extend_from_slice(&frame[8..]);
-                    batch.requests.push(Asked {
-                        xid: header.xid,
-                        op: header.kind,
-                        end: batch.bytes.len(),
-                    });
-                    if header.kind == op::CLOSE_SESSION {
-                        self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+                    self.write(session, header, &frame[8..], batch, now_us);
+                    if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
                 }
@@ -265,13 +262,16 @@ impl Connection {
                     let (bytes, need) = self.reads(&bytes[taken..]);
                     return (taken + bytes, need);
                 }
-                op::AUTH => {
-                    let header = reply::header(header.xid, 0, Code::AUTH_FAILED);
-                    reply::reply(&mut self.unsent, header, |_| {});
-                    return (
-                        taken,
-                        Some(Need::Close("no authentication scheme is served yet".into())),
-                    );
+                op::AUTH | op::SASL => {
+                    // The writes so far are judged by who it was when they came.
+                    self.commands.extend(batch.take().map(Command::Writes));
+                    if let Err(need) = self.identify(header, &frame[8..]) {
+                        return (taken, Some(need));
+                    }
+                    taken += 4 + frame.len();
+                    self.counts.received += 1;
+                    self.counts.answered += 1;
+                    self.heard();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
@@ -280,6 +280,33 @@ impl Connection {
                     return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
                 }
             }
+        }
+    }
+
+    /// Puts a write into the batch for `replica`.
+    fn write(
+        &mut self,
+        session: SessionId,
+        header: RequestHeader,
+        body: &[u8],
+        batch: &mut Option<Batch>,
+        now_us: u64,
+    ) {
+        self.counts.received += 1;
+        self.asked += 1;
+        self.heard();
+        let batch = batch.get_or_insert_with(|| Batch {
+            conn: self.conn.clone(),
+            session,
+            who: self.who.clone(),
+            bytes: Vec::with_capacity(body.len() * 16),
+            requests: Vec::with_capacity(16),
+            received_us: now_us,
+        });
+        batch.bytes.extend_from_slice(body);
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        if header.kind == op::CLOSE_SESSION {
+            self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
         }
     }
 
@@ -303,22 +330,23 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => break Some(need),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 break Some(Need::Close("undecodable request header".into()));
             };
             if !read::is_read(header.kind) {
                 break None;
             }
-            Reading { shared: &shared, tree: &tree, conn: &self.conn }.serve(
-                header,
-                &frame[8..],
-                &mut self.unsent,
-            );
+            let reading =
+                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who };
+            if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
+                break Some(Need::Turn);
+            }
             taken += 4 + frame.len();
             served += 1;
         };
         self.counts.received += u64::from(served);
         self.counts.answered += u64::from(served);
+        self.counts.answer_bytes += (self.unsent.len() - before) as u64;
         (taken, need)
     }
 
@@ -339,16 +367,59 @@ impl Connection {
     }
 }
 
-/// Operations that `replica` answers: they take the write path.
+/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
+/// no access list (P-41).
 const fn is_write(kind: i32) -> bool {
     matches!(
         kind,
         op::CREATE
             | op::CREATE2
+            | op::CREATE_CONTAINER
+            | op::CREATE_TTL
             | op::DELETE
+            | op::MULTI
+            | op::RECONFIG
             | op::SET_DATA
             | op::SET_ACL
             | op::SYNC
             | op::CLOSE_SESSION
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Limits;
+    use crate::tree::{Options, State, Tree};
+
+    fn connection() -> Connection {
+        let limits = Limits {
+            frame_max: 1000,
+            min_session_timeout_ms: 1,
+            max_session_timeout_ms: 1000,
+            outstanding_max: 10,
+            skip_acl: false,
+            words: vec![],
+        };
+        let shared = Arc::new(Shared {
+            state: State::new(Tree::new(Options::default()), 0),
+            conns: Default::default(),
+            limits,
+            clock_ms: Default::default(),
+        });
+        let peer = ([127, 0, 0, 1], 1).into();
+        Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    }
+
+    #[test]
+    fn a_frame_may_have_more_bytes_behind_it() {
+        let mut connect = vec![0, 0, 0, 29];
+        connect.extend([0; 29]);
+        for (bytes, expected) in [
+            (&connect[..10], (0, Need::Bytes(23))),
+            (&[&connect[..], &[7; 90]].concat(), (33, Need::Answer)),
+        ] {
+            assert_eq!(connection().advance(bytes, 0), expected);
+        }
+    }
 }

@@ -12,13 +12,20 @@
 
 mod connection;
 mod conns;
+mod create;
 mod expiry;
+mod identify;
+#[cfg(test)]
+mod identify_tests;
+pub mod multi;
 mod outbox;
 mod password;
 mod pending;
 pub mod prep;
 mod read;
 pub mod reply;
+mod watches;
+mod writes;
 
 pub use connection::{Connection, Counts, Need};
 pub use conns::Conns;
@@ -41,6 +48,8 @@ pub struct Limits {
     pub outstanding_max: u64,
     /// `skipACL`.
     pub skip_acl: bool,
+    /// How clients can show who they are.
+    pub schemes: crate::auth::Schemes,
     /// Four-letter words this server knows: looked for in the first four bytes of a connection.
     pub words: Vec<[u8; 4]>,
 }
@@ -77,6 +86,8 @@ pub enum Command {
 pub struct Batch {
     pub conn: Arc<Conn>,
     pub session: SessionId,
+    /// Who the connection had shown to be when they arrived.
+    pub who: std::sync::Arc<[Identity]>,
     /// The bodies, one behind the other.
     pub bytes: Vec<u8>,
     pub requests: Vec<Asked>,

@@ -5,6 +5,7 @@ use crate::model::{Identity, SessionId};
 use crate::tree::WatcherId;
 use bytes::Bytes;
 use core::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Waker;
 
 /// Events a client has not fetched may fill its outbox to this many times the largest frame; then it is closed.
@@ -80,7 +81,8 @@ pub struct Conn {
     /// Monotonic milliseconds of the last sign of life.
     heard_ms: AtomicU64,
     outbox: Mutex<Outbox>,
-    who: Vec<Identity>,
+    /// Replaced as a whole, so that whoever judges by it holds one state of it.
+    who: Mutex<Arc<[Identity]>>,
     pub stats: ConnStats,
 }
 
@@ -130,14 +132,19 @@ impl Conn {
             wants_read_only: AtomicU64::new(0),
             heard_ms: AtomicU64::new(now_ms),
             outbox: Mutex::default(),
-            who: vec![Identity::new("ip", &address)],
+            who: Mutex::new([Identity::new("ip", &address)].into()),
             stats: ConnStats::default(),
         }
     }
 
-    /// Who this connection has shown to be.
-    pub fn who(&self) -> &[Identity] {
-        &self.who
+    /// Who this connection has shown to be, until now.
+    pub fn who(&self) -> Arc<[Identity]> {
+        self.who.lock().clone()
+    }
+
+    /// Its own machine alone says who it is from here on.
+    pub(super) fn set_who(&self, who: Arc<[Identity]>) {
+        *self.who.lock() = who;
     }
 
     pub fn heard(&self, now_ms: u64) {

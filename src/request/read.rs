@@ -1,10 +1,11 @@
-//! What is answered under the shared lock: reads, pings, and the watches that clients bring back after a reconnect.
+//! What is answered under the shared lock: reads and pings; watches that clients bring are in `watches`.
 
 use super::{Conn, Outgoing, Shared, reply};
-use crate::model::{Acl, Code, EventKind, Identity, op, perms};
-use crate::tree::{Data, NodeId, Tree, WatchKind};
-use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader, SetWatches, SetWatches2};
-use jute::{Decode, Encode, Reader, Ustring, Vector, put_i32, put_string};
+use crate::auth;
+use crate::model::{Acl, Code, Identity, op, perms};
+use crate::tree::{Count, Data, NodeId, Tree, WatchKind, Znode};
+use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader};
+use jute::{Decode, Encode, Reader, Ustring, put_i32, put_string};
 
 /// Operations answered here.
 pub(super) const fn is_read(kind: i32) -> bool {
@@ -15,9 +16,16 @@ pub(super) const fn is_read(kind: i32) -> bool {
             | op::GET_ACL
             | op::GET_CHILDREN
             | op::GET_CHILDREN2
+            | op::MULTI_READ
             | op::PING
             | op::SET_WATCHES
             | op::SET_WATCHES2
+            | op::ADD_WATCH
+            | op::CHECK_WATCHES
+            | op::REMOVE_WATCHES
+            | op::GET_EPHEMERALS
+            | op::GET_ALL_CHILDREN_NUMBER
+            | op::WHO_AM_I
     )
 }
 
@@ -26,11 +34,20 @@ pub(super) struct Reading<'h> {
     pub shared: &'h Shared,
     pub tree: &'h Tree,
     pub conn: &'h Conn,
+    pub who: &'h [Identity],
 }
 
 impl Reading<'_> {
     /// Answers one request. An undecodable body is -5 and costs the client nothing else (P-09a).
-    pub fn serve(&self, request: RequestHeader, body: &[u8], out: &mut Outgoing) {
+    ///
+    /// `false`: not answered yet, `counting` holds how far it came; the same request is to be served in another hold.
+    pub fn serve(
+        &self,
+        request: RequestHeader,
+        body: &[u8],
+        counting: &mut Option<Count>,
+        out: &mut Outgoing,
+    ) -> bool {
         let start = out.bytes.len();
         let header = reply::header(request.xid, self.tree.last_zxid().to_wire(), Code::OK);
         let done = match request.kind {
@@ -39,13 +56,33 @@ impl Reading<'_> {
                 Ok(())
             }
             op::SET_WATCHES | op::SET_WATCHES2 => self.set_watches(request.kind, header, body, out),
+            op::ADD_WATCH => self.add_watch(header, body, out),
+            op::CHECK_WATCHES | op::REMOVE_WATCHES => {
+                self.find_watches(request.kind, header, body, out)
+            }
             op::GET_ACL => self.get_acl(header, body, out),
+            op::MULTI_READ => self.multi_read(header, body, out),
+            op::GET_EPHEMERALS => self.get_ephemerals(header, body, out),
+            op::GET_ALL_CHILDREN_NUMBER => match self.count(body, counting) {
+                Ok(None) => return false,
+                Ok(Some(count)) => {
+                    reply::reply(out, header, |to| put_i32(to, count as i32));
+                    Ok(())
+                }
+                Err(code) => Err(code),
+            },
+            op::WHO_AM_I => {
+                reply::reply(out, header, |to| self.who_am_i(to));
+                Ok(())
+            }
             kind => self.lookup(kind, header, body, out),
         };
+        *counting = None;
         if let Err(code) = done {
             out.truncate(start);
             reply::reply(out, ReplyHeader { err: code.0, ..header }, |_| {});
         }
+        true
     }
 
     fn lookup(
@@ -78,14 +115,7 @@ impl Reading<'_> {
         out.frame(|out| {
             header.encode(&mut out.bytes);
             match kind {
-                op::GET_DATA => match znode.data() {
-                    Data::Null => put_i32(&mut out.bytes, -1),
-                    Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
-                    Data::Large(data) => {
-                        put_i32(&mut out.bytes, data.len() as i32);
-                        out.share(data.clone());
-                    }
-                },
+                op::GET_DATA => put_data(znode, out),
                 op::GET_CHILDREN | op::GET_CHILDREN2 => {
                     put_i32(&mut out.bytes, znode.children() as i32);
                     znode.child_names().for_each(|name| put_string(&mut out.bytes, name));
@@ -106,11 +136,10 @@ impl Reading<'_> {
             self.tree.find(path.as_deref().ok_or(Code::MARSHALLING_ERROR)?).ok_or(Code::NO_NODE)?;
         let znode = self.tree.znode(id);
         let acl: &[Acl] = self.tree.acl(znode.acl());
-        let who = self.conn.who();
-        if !self.shared.permits(acl, perms::READ | perms::ADMIN, who) {
+        if !self.shared.permits(acl, perms::READ | perms::ADMIN, self.who) {
             return Err(Code::NO_AUTH);
         }
-        let masked = !self.shared.permits(acl, perms::ADMIN, who);
+        let masked = !self.shared.permits(acl, perms::ADMIN, self.who);
         reply::reply(out, header, |to| {
             if masked {
                 let mask = |entry: &Acl| match entry.who.id.split_once(':') {
@@ -130,84 +159,60 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn permitted(&self, id: NodeId) -> Result<(), Code> {
-        let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
-        if self.shared.permits(acl, perms::READ, self.conn.who()) {
-            Ok(())
-        } else {
-            Err(Code::NO_AUTH)
-        }
-    }
-
-    /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75).
-    ///
-    /// Unlike Java's, an event about a znode the client may not read is kept from it, as one that fires would be (P-32).
-    fn set_watches(
+    /// Of this session only. The prefix is a plain one, not a path; none or `/` asks for all (P-60b).
+    fn get_ephemerals(
         &self,
-        kind: i32,
         header: ReplyHeader,
         body: &[u8],
         out: &mut Outgoing,
     ) -> Result<(), Code> {
-        let request: SetWatches2<'_> = if kind == op::SET_WATCHES2 {
-            decode(body)?
-        } else {
-            let old: SetWatches<'_> = decode(body)?;
-            SetWatches2 {
-                relative_zxid: old.relative_zxid,
-                data_watches: old.data_watches,
-                exist_watches: old.exist_watches,
-                child_watches: old.child_watches,
-                persistent_watches: Vector::Null,
-                persistent_recursive_watches: Vector::Null,
-            }
-        };
-        if !request.persistent_watches.is_empty()
-            || !request.persistent_recursive_watches.is_empty()
-        {
-            return Err(Code::UNIMPLEMENTED); // As addWatch itself, so far.
-        }
-        let since = request.relative_zxid;
-        for path in paths(&request.data_watches) {
-            match self.tree.find(&path) {
-                None => self.missed(EventKind::NodeDeleted, None, &path, out),
-                Some(id) if self.tree.znode(id).stat().mzxid > since => {
-                    self.missed(EventKind::NodeDataChanged, Some(id), &path, out);
-                }
-                Some(_) => self.shared.state.watches.add(&path, self.conn.id, WatchKind::DATA),
-            }
-        }
-        for path in paths(&request.exist_watches) {
-            match self.tree.find(&path) {
-                Some(id) => self.missed(EventKind::NodeCreated, Some(id), &path, out),
-                None => self.shared.state.watches.add(&path, self.conn.id, WatchKind::DATA),
-            }
-        }
-        for path in paths(&request.child_watches) {
-            match self.tree.find(&path) {
-                None => self.missed(EventKind::NodeDeleted, None, &path, out),
-                Some(id) if self.tree.znode(id).stat().pzxid > since => {
-                    self.missed(EventKind::NodeChildrenChanged, Some(id), &path, out);
-                }
-                Some(_) => self.shared.state.watches.add(&path, self.conn.id, WatchKind::CHILD),
-            }
-        }
-        reply::reply(out, header, |_| {});
+        let prefix: Ustring<'_> = decode(body)?;
+        let prefix = prefix.as_deref().unwrap_or_default();
+        // What Java trims: all up to the space.
+        let wants_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
+        let mut paths = self.tree.ephemerals_of(self.conn.session().map_or(0, |session| session.0));
+        paths.retain(|path| wants_all || path.starts_with(prefix));
+        reply::reply(out, header, |to| {
+            put_i32(to, paths.len() as i32);
+            paths.iter().for_each(|path| put_string(to, path));
+        });
         Ok(())
     }
 
-    fn missed(&self, kind: EventKind, id: Option<NodeId>, path: &str, out: &mut Outgoing) {
-        if id.is_none_or(|id| self.permitted(id).is_ok()) {
-            reply::event(&mut out.bytes, -1, kind, path);
+    fn count(&self, body: &[u8], counting: &mut Option<Count>) -> Result<Option<u32>, Code> {
+        let path: Ustring<'_> = decode(body)?;
+        let path = path.as_deref().ok_or(Code::MARSHALLING_ERROR)?;
+        let id = self.tree.find(path).ok_or(Code::NO_NODE)?;
+        self.permitted(id)?;
+        Ok(self.tree.count_below(id, path, counting))
+    }
+
+    fn who_am_i(&self, to: &mut Vec<u8>) {
+        put_i32(to, self.who.len() as i32);
+        for id in self.who {
+            put_string(to, &id.scheme);
+            put_string(to, auth::user(id));
+        }
+    }
+
+    pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
+        let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
+        if self.shared.permits(acl, perms::READ, self.who) { Ok(()) } else { Err(Code::NO_AUTH) }
+    }
+}
+
+/// Appends a znode's data: copied if small, shared if large.
+pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) {
+    match znode.data() {
+        Data::Null => put_i32(&mut out.bytes, -1),
+        Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
+        Data::Large(data) => {
+            put_i32(&mut out.bytes, data.len() as i32);
+            out.share(data.clone());
         }
     }
 }
 
-fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Code> {
+pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Code> {
     Reader::new(body).read().map_err(|_| Code::MARSHALLING_ERROR)
-}
-
-fn paths<'a>(list: &Vector<'a, Ustring<'a>>) -> impl Iterator<Item = std::borrow::Cow<'a, str>> {
-    // A null path would have thrown in Java; here it names no znode.
-    list.iter().flatten()
 }

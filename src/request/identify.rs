@@ -1,0 +1,70 @@
+//! A client shows who it is: at receipt, without waiting for what it asked before (P-28, P-60, U-18).
+
+use super::{Connection, Need, reply};
+use crate::auth;
+use crate::model::{Code, Identity};
+use jute::proto::{AuthPacket, GetSaslRequest, ReplyHeader, RequestHeader, SetSaslResponse};
+use jute::{Decode, Encode, Reader};
+use std::sync::Arc;
+
+/// Identities of one connection. Java has no limit; but each is copied and compared with every new one.
+const IDENTITIES_MAX: usize = 256;
+
+impl Connection {
+    /// Answers an auth or sasl request. Who fails is told so and closed; what cannot be read is closed in silence.
+    ///
+    /// Source: `ZooKeeperServer.processPacket`.
+    pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
+        let answer = reply::header(header.xid, 0, Code::OK);
+        if header.kind == crate::model::op::SASL {
+            self.sasl(answer, body)
+        } else {
+            self.auth(answer, body)
+        }
+    }
+
+    fn auth(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
+        let packet: AuthPacket<'_> = decode(body)?;
+        let scheme = packet.scheme.as_deref().unwrap_or_default();
+        let proved = auth::prove(&self.shared.limits.schemes, scheme, packet.auth);
+        if !proved.is_some_and(|ids| self.add(ids)) {
+            reply::reply(
+                &mut self.unsent,
+                ReplyHeader { err: Code::AUTH_FAILED.0, ..answer },
+                |_| {},
+            );
+            return Err(Need::Close(format!("authentication failed under scheme {scheme:?}")));
+        }
+        reply::reply(&mut self.unsent, answer, |_| {});
+        Ok(())
+    }
+
+    /// Adds what is new. `false`: there are too many.
+    fn add(&mut self, proved: Vec<Identity>) -> bool {
+        let fresh: Vec<Identity> = proved.into_iter().filter(|id| !self.who.contains(id)).collect();
+        if self.who.len() + fresh.len() > IDENTITIES_MAX {
+            return false;
+        }
+        if !fresh.is_empty() {
+            self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
+            self.conn.set_who(self.who.clone());
+        }
+        true
+    }
+
+    /// No mechanism is offered, and Java then says yes without a token and goes on: clients take it as the end of an
+    /// exchange that proved nothing (U-18).
+    fn sasl(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
+        let request: GetSaslRequest<'_> = decode(body)?;
+        if request.token.is_none() {
+            return Err(Need::Close("sasl request without a token".into()));
+        }
+        reply::reply(&mut self.unsent, answer, |to| SetSaslResponse { token: None }.encode(to));
+        Ok(())
+    }
+}
+
+fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Need> {
+    let fail = |error| Need::Close(format!("undecodable authentication: {error}"));
+    Reader::new(body).read().map_err(fail)
+}

@@ -1,0 +1,131 @@
+//! Watches as requests of their own: brought back after a reconnect, added, asked for, removed (P-55..P-59, P-75).
+
+use super::read::{Reading, decode};
+use super::{Outgoing, reply};
+use crate::model::{Code, EventKind, op};
+use crate::tree::WatchKind;
+use jute::proto::{AddWatchRequest, CheckWatchesRequest, ReplyHeader, SetWatches, SetWatches2};
+use jute::{Ustring, Vector, put_i32};
+
+/// Stands in the tables for a null path, which Java watches too. No znode can have it.
+const NULL_PATH: &str = "\0";
+
+impl Reading<'_> {
+    /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75).
+    ///
+    /// As in Java, whether it may read the znode is not asked, unlike for an event that fires (P-32): the watch is used
+    /// up, and a client that is told nothing would believe in it for ever.
+    pub(super) fn set_watches(
+        &self,
+        kind: i32,
+        header: ReplyHeader,
+        body: &[u8],
+        out: &mut Outgoing,
+    ) -> Result<(), Code> {
+        let request: SetWatches2<'_> = if kind == op::SET_WATCHES2 {
+            decode(body)?
+        } else {
+            let old: SetWatches<'_> = decode(body)?;
+            SetWatches2 {
+                relative_zxid: old.relative_zxid,
+                data_watches: old.data_watches,
+                exist_watches: old.exist_watches,
+                child_watches: old.child_watches,
+                persistent_watches: Vector::Null,
+                persistent_recursive_watches: Vector::Null,
+            }
+        };
+        let watches = &self.shared.state.watches;
+        let since = request.relative_zxid;
+        let mut missed = |kind, path: &str| reply::event(&mut out.bytes, -1, kind, path);
+        for path in paths(&request.data_watches) {
+            match self.tree.find(&path) {
+                None => missed(EventKind::NodeDeleted, &path),
+                Some(id) if self.tree.znode(id).stat().mzxid > since => {
+                    missed(EventKind::NodeDataChanged, &path);
+                }
+                Some(_) => watches.add(&path, self.conn.id, WatchKind::DATA),
+            }
+        }
+        for path in paths(&request.exist_watches) {
+            match self.tree.find(&path) {
+                Some(_) => missed(EventKind::NodeCreated, &path),
+                None => watches.add(&path, self.conn.id, WatchKind::DATA),
+            }
+        }
+        for path in paths(&request.child_watches) {
+            match self.tree.find(&path) {
+                None => missed(EventKind::NodeDeleted, &path),
+                Some(id) if self.tree.znode(id).stat().pzxid > since => {
+                    missed(EventKind::NodeChildrenChanged, &path);
+                }
+                Some(_) => watches.add(&path, self.conn.id, WatchKind::CHILD),
+            }
+        }
+        // Whoever hears of everything is not told what it missed.
+        for path in paths(&request.persistent_watches) {
+            watches.add(&path, self.conn.id, WatchKind::PERSISTENT);
+        }
+        for path in paths(&request.persistent_recursive_watches) {
+            watches.add(&path, self.conn.id, WatchKind::RECURSIVE);
+        }
+        reply::reply(out, header, |_| {});
+        Ok(())
+    }
+
+    /// Anything can be watched, whether it is there or not; what may be read shows when it fires (P-57).
+    pub(super) fn add_watch(
+        &self,
+        header: ReplyHeader,
+        body: &[u8],
+        out: &mut Outgoing,
+    ) -> Result<(), Code> {
+        let request: AddWatchRequest<'_> = decode(body)?;
+        let kind = match request.mode {
+            0 => WatchKind::PERSISTENT,
+            1 => WatchKind::RECURSIVE,
+            _ => return Err(Code::MARSHALLING_ERROR),
+        };
+        let path = request.path.as_deref().unwrap_or(NULL_PATH);
+        self.shared.state.watches.add(path, self.conn.id, kind);
+        reply::reply(out, header, |to| put_i32(to, 0));
+        Ok(())
+    }
+
+    /// checkWatches and removeWatches: -121 when this connection has none of that type (P-55, P-56).
+    pub(super) fn find_watches(
+        &self,
+        kind: i32,
+        header: ReplyHeader,
+        body: &[u8],
+        out: &mut Outgoing,
+    ) -> Result<(), Code> {
+        // Both are a path and a type.
+        let request: CheckWatchesRequest<'_> = decode(body)?;
+        let kinds = match request.kind {
+            1 => WatchKind::CHILD,
+            2 => WatchKind::DATA,
+            3 => WatchKind::ANY,
+            4 => WatchKind::PERSISTENT,
+            5 => WatchKind::RECURSIVE,
+            _ => return Err(Code::MARSHALLING_ERROR),
+        };
+        let watches = &self.shared.state.watches;
+        let path = request.path.as_deref().unwrap_or(NULL_PATH);
+        let found = if kind == op::REMOVE_WATCHES {
+            watches.remove(path, self.conn.id, kinds)
+        } else {
+            watches.contains(path, self.conn.id, kinds)
+        };
+        if !found {
+            return Err(Code::NO_WATCHER);
+        }
+        reply::reply(out, header, |_| {});
+        Ok(())
+    }
+}
+
+fn paths<'a>(list: &Vector<'a, Ustring<'a>>) -> impl Iterator<Item = std::borrow::Cow<'a, str>> {
+    // A null path would have thrown in Java; here it names no znode.
+    list.iter().flatten()
+}

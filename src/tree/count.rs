@@ -1,0 +1,123 @@
+//! Counting what is below a znode, without holding the lock for long (P-60c).
+
+use super::{NO_NODE, NodeId, Tree};
+
+/// Znodes looked at under one hold of the lock: well below a millisecond's worth.
+const LOOKS_MAX: u32 = 4096;
+
+/// A count that takes several holds. Like Java's, it may or may not see what changes meanwhile.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Count {
+    /// The place to go on from.
+    next: NodeId,
+    found: u32,
+}
+
+impl Tree {
+    /// The number of all znodes below `path`, whose znode is `id`. `None`: `count` holds what there is so far; drop the
+    /// lock and come again. `count` is `None` at first.
+    ///
+    /// A small subtree is walked. A large one is not, because a walk cannot be put down and taken up again while znodes
+    /// come and go; instead all znodes are looked through, as Java always does.
+    pub fn count_below(&self, id: NodeId, path: &str, count: &mut Option<Count>) -> Option<u32> {
+        match path {
+            "/" => return Some(self.nodes.len() as u32 - 1),
+            // Java has the root under two names, and to the empty one the other is below it.
+            "" => return Some(self.nodes.len() as u32),
+            _ => {}
+        }
+        if count.is_none()
+            && let Some(found) = self.walk_below(id)
+        {
+            return Some(found);
+        }
+        let count = count.get_or_insert_default();
+        let end = self.nodes.places().min(count.next.saturating_add(LOOKS_MAX));
+        for at in count.next..end {
+            let node = self.nodes.get(at);
+            let is_below = |path: &[u8], other: &[u8]| {
+                other.strip_prefix(path).is_some_and(|rest| rest.starts_with(b"/"))
+            };
+            if node.is_live() && is_below(path.as_bytes(), self.path_bytes(node)) {
+                count.found += 1;
+            }
+        }
+        count.next = end;
+        (end == self.nodes.places()).then_some(count.found)
+    }
+
+    /// Depth first; `None` when there are too many.
+    fn walk_below(&self, top: NodeId) -> Option<u32> {
+        let mut found = 0;
+        let mut at = self.nodes.get(top).first_child;
+        if at == NO_NODE {
+            return Some(0);
+        }
+        loop {
+            found += 1;
+            if found > LOOKS_MAX {
+                return None;
+            }
+            let mut node = self.nodes.get(at);
+            if node.first_child != NO_NODE {
+                at = node.first_child;
+                continue;
+            }
+            while node.next == NO_NODE {
+                if node.parent == top {
+                    return Some(found);
+                }
+                node = self.nodes.get(node.parent);
+            }
+            at = node.next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{OPEN_ACL, Zxid, op};
+    use crate::tree::Options;
+    use crate::tree::txn::{Create, CreateKind, Txn};
+    use jute::txn::TxnHeader;
+
+    fn create(tree: &mut Tree, path: &str) {
+        let zxid = tree.last_zxid().next().map_or(0, Zxid::to_wire);
+        let header = TxnHeader { client_id: 7, cxid: 1, zxid, time: 0, kind: op::CREATE };
+        let create = Create {
+            path: path.into(),
+            data: None,
+            acl: OPEN_ACL,
+            kind: CreateKind::Persistent,
+            parent_cversion: -1,
+        };
+        let applied = tree.apply(&header, &Txn::Create(create), &mut Vec::new());
+        assert!(applied.code.is_ok(), "{path}");
+    }
+
+    fn count(tree: &Tree, path: &str) -> (u32, usize) {
+        let (mut so_far, mut holds) = (None, 0);
+        loop {
+            holds += 1;
+            if let Some(found) = tree.count_below(tree.find(path).unwrap(), path, &mut so_far) {
+                return (found, holds);
+            }
+        }
+    }
+
+    // rows: P-60c
+    #[test]
+    fn small_trees_are_walked_and_large_ones_looked_through() {
+        let mut tree = Tree::new(Options::default());
+        for path in ["/a", "/a/b", "/a/b/c", "/a/d", "/ab", "/ab/x"] {
+            create(&mut tree, path);
+        }
+        assert_eq!(["/a", "/a/b", "/a/d", "/ab"].map(|p| count(&tree, p).0), [3, 1, 0, 1]);
+        assert_eq!(count(&tree, "/").0 as usize, tree.node_count() - 2);
+        for n in 0..5000 {
+            create(&mut tree, &format!("/a/d/{n}"));
+        }
+        assert_eq!((count(&tree, "/a"), count(&tree, "/ab")), ((5003, 2), (1, 1)));
+    }
+}

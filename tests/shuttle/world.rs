@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use bytes::Bytes;
+use oxkeeper::auth::Schemes;
 use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings};
 use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
@@ -57,6 +58,7 @@ impl World {
                 max_session_timeout_ms: 40_000,
                 outstanding_max: 1000,
                 skip_acl: false,
+                schemes: Schemes { digest: true, super_digest: None },
                 words: Vec::new(),
             },
             clock_ms: Default::default(),
@@ -67,6 +69,9 @@ impl World {
             snap_count: 1_000_000,
             snap_size_bytes: 0,
             sessionless_timeout_ms: 30_000,
+            container_check_interval_ms: 60_000,
+            container_max_per_minute: 10_000,
+            container_max_never_used_ms: 0,
             seed: 7,
         };
         let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);

@@ -400,6 +400,7 @@ mod tests {
             outstanding_max: 10,
             skip_acl: false,
             words: vec![],
+            schemes: Default::default(),
         };
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),

@@ -30,6 +30,7 @@ pub fn limits() -> Limits {
         outstanding_max: 1000,
         skip_acl: false,
         words: vec![*b"ruok", *b"mntr"],
+        schemes: Default::default(),
     }
 }
 

@@ -50,6 +50,7 @@ impl World {
             outstanding_max: 1000,
             skip_acl: false,
             words: Vec::new(),
+            schemes: Default::default(),
         };
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),

@@ -1,8 +1,10 @@
 //! What Java computed and stored, under `compat-tests/golden`: a data directory of a real server with the text dump
 //! that server made of it, znode digests, and session passwords. `make-golden` there has Java write them again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use oxkeeper::server::Restorer;
 use oxkeeper::store::recover::recover;
 use oxkeeper::store::scan::scan;
 use oxkeeper::store::{
-    DigestTrailer, Folders, RealDisk, RecoverOptions, Recovered, SnapshotWriter, Trailers,
+    DigestTrailer, Folders, RealDisk, RecoverOptions, Recovered, Restore, SnapshotWriter, Trailers,
 };
 use oxkeeper::tree::digest::{self, DIGEST_VERSION, StatPart};
 use oxkeeper::tree::txn::Entry;
@@ -117,7 +119,7 @@ fn unhex(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-// rows: D-20 D-21 D-22 D-23 D-25 D-26 D-43 D-69
+// rows: D-20 D-21 D-22 D-23 D-25 D-26 D-43
 #[test]
 fn a_java_data_directory_restores_to_what_java_served() {
     let copy = copy_of_java_data(|_| true);
@@ -129,48 +131,99 @@ fn a_java_data_directory_restores_to_what_java_served() {
 }
 
 /// Every txn that Java logged, from an empty tree on, with the digest Java had after each of them.
-// rows: D-42 D-43 D-68 D-69
+// rows: D-42 D-43 D-68
 #[test]
 fn a_java_log_alone_restores_to_the_same() {
     let copy = copy_of_java_data(|name| name.starts_with("log."));
     let (tree, recovered) = restore(copy.path(), true);
     assert_eq!((recovered.snapshot, recovered.txns), (None, 0x23));
     assert_eq!(dump(&tree), text("java-data.txt"));
-    let (mut digests, mut kinds) = (0, std::collections::BTreeSet::new());
-    scan(&RealDisk, &copy.path().join("version-2"), None, |_, entry| {
-        let entry = Entry::decode(entry).unwrap();
+    let (mut digests, mut kinds) = (0, BTreeSet::new());
+    for (_, entry) in java_entries() {
+        let entry = Entry::decode(&entry).unwrap();
         digests += u32::from(entry.digest.is_some());
         kinds.insert(entry.header.kind);
-        Ok::<_, std::convert::Infallible>(std::ops::ControlFlow::Continue(()))
-    })
-    .unwrap();
+    }
     assert!(30 <= digests, "{digests} txns with a digest were compared");
     // error, closeSession, createSession, create, delete, setData, setACL, multi, create2, createContainer,
     // deleteContainer, createTTL
     assert!(kinds.is_superset(&[-11, -10, -1, 1, 2, 5, 7, 14, 15, 19, 20, 21].into()), "{kinds:?}");
 }
 
-/// What we make of Java's state and write as a snapshot of our own is the same state once more.
-// rows: D-20 D-21 D-22 D-23
-#[test]
-fn our_snapshot_of_javas_state_is_that_state() {
-    let copy = copy_of_java_data(|_| true);
-    let (mut tree, _) = restore(copy.path(), false);
+/// Writes a snapshot of `tree` under the name of another zxid.
+fn put_snapshot(dir: &Path, tree: &mut Tree, name: i64) {
     let frozen = tree.freeze().unwrap();
     let mut body = Vec::new();
     while !tree.freeze_piece(&mut body) {}
-    let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("version-2");
-    std::fs::create_dir(&folder).unwrap();
-    let mut writer = SnapshotWriter::create(&RealDisk, &folder, frozen.zxid).unwrap();
+    tree.thaw();
+    let folder = dir.join("version-2");
+    let name = Zxid::from_wire(name).unwrap();
+    let mut writer = SnapshotWriter::create(&RealDisk, &folder, name).unwrap();
     writer.body(&body).unwrap();
     let zxid = frozen.zxid.to_wire();
     let digest = frozen.digest.map(|digest| digest as i64);
     let digest = digest.map(|digest| DigestTrailer { zxid, version: DIGEST_VERSION, digest });
     writer.finish(Trailers { digest, zxid: Some(zxid) }).unwrap();
+}
+
+fn java_entries() -> Vec<(i64, Vec<u8>)> {
+    let mut entries = Vec::new();
+    scan(&RealDisk, &golden().join("java-data/version-2"), None, |zxid, entry| {
+        entries.push((zxid, entry.to_vec()));
+        Ok::<_, Infallible>(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    entries
+}
+
+/// What we make of Java's state and write as a snapshot of our own is the same state once more.
+// rows: D-20 D-21 D-22 D-23
+#[test]
+fn our_snapshot_of_javas_state_is_that_state() {
+    let (mut tree, _) = restore(copy_of_java_data(|_| true).path(), false);
+    let dir = copy_of_java_data(|_| false);
+    put_snapshot(dir.path(), &mut tree, 0x23);
     let (again, recovered) = restore(dir.path(), false);
     assert_eq!(recovered.txns, 0);
     assert_eq!(dump(&again), text("java-data.txt"));
+}
+
+/// A snapshot that holds more than its name says, as Java's do when writes go on meanwhile: replay meets znodes that
+/// are there, gone or newer, ends where Java ended, and compares no digest before the state is exact again.
+// rows: D-62 D-63 D-64 D-69
+#[test]
+fn replay_over_a_state_that_is_ahead_ends_the_same() {
+    let entries = java_entries();
+    for name in (1..=0x23).step_by(6) {
+        for ahead in name..=0x23 {
+            let mut restorer = Restorer::new(OPTIONS);
+            restorer.reset();
+            for (zxid, entry) in &entries[..ahead as usize] {
+                restorer.replay(*zxid, entry).unwrap();
+            }
+            let mut tree = restorer.finish().0;
+            let dir = copy_of_java_data(|name| name.starts_with("log."));
+            put_snapshot(dir.path(), &mut tree, name);
+            let (tree, recovered) = restore(dir.path(), false);
+            assert_eq!(recovered.txns as i64, 0x23 - name);
+            assert_eq!(dump(&tree), text("java-data.txt"), "snapshot.{name:x} of {ahead:#x}");
+        }
+    }
+}
+
+// rows: D-69
+#[test]
+fn a_digest_that_differs_is_counted_and_no_more() {
+    let mut restorer = Restorer::new(OPTIONS);
+    restorer.reset();
+    for (zxid, mut entry) in java_entries() {
+        if zxid == 5 {
+            *entry.last_mut().unwrap() ^= 1; // The digest is the entry's end.
+        }
+        restorer.replay(zxid, &entry).unwrap();
+    }
+    assert_eq!(restorer.digest_mismatches, 1);
+    assert_eq!(dump(&restorer.finish().0), text("java-data.txt"));
 }
 
 // rows: D-68

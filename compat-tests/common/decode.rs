@@ -81,10 +81,15 @@ fn result_by_code(kind: i32, from: &mut Reader<'_>, names: &mut Naming<'_>) -> L
             format!(" children={}{}", sorted(from, string)?, stat(from, names)?)
         }
         code::GET_ACL => {
-            let acls = vector(from, |from| {
-                Ok(format!("{} {} {}", from.read::<i32>()?, string(from)?, string(from)?))
+            let mut acls = vector(from, |from| {
+                Ok((from.read::<i32>()?, format!("{} {}", string(from)?, string(from)?)))
             })?;
-            format!(" acl={}{}", list(acls.as_deref(), String::clone), stat(from, names)?)
+            // Java puts the identities that `auth` stands for in the order of a hash table (U-03).
+            for same in acls.iter_mut().flat_map(|acls| acls.chunk_by_mut(|a, b| a.0 == b.0)) {
+                same.sort();
+            }
+            let told = list(acls.as_deref(), |(perms, who)| format!("{perms} {who}"));
+            format!(" acl={told}{}", stat(from, names)?)
         }
         code::GET_EPHEMERALS => format!(" paths={}", sorted(from, string)?),
         code::WHO_AM_I => {

@@ -106,7 +106,10 @@ impl Client {
     /// Ready when there is something to read that the machine wants, room to write, or news from others.
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let wants_bytes = matches!(self.need, Need::Bytes(_));
+        // One that waited for room goes on once everything is sent, which is its last turn's doing.
+        let has_room = self.need == Need::Room && self.machine.unsent.is_empty();
         if self.need == Need::Turn
+            || has_room
             || !self.machine.wait(cx.waker())
             || (wants_bytes && self.stream.poll_read_ready(cx).is_ready())
             || (!self.machine.unsent.is_empty() && self.stream.poll_write_ready(cx).is_ready())

@@ -1,6 +1,7 @@
 //! What was committed: apply it, tell the watchers, answer the one who asked.
 
 use super::{Action, Inflight, Replica, Samples, Stats, refuse_session};
+use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
 use crate::request::{Conn, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
@@ -145,8 +146,13 @@ impl Replica {
             Some(conn) => conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
                 reply::reply(out, reply::header(inflight.xid, zxid, Code::OK), |_| {});
             }),
-            // Expired: whoever still speaks for it is cut off without a word.
-            None => close_owner(owner.as_deref(), inflight.session, &mut self.wakers),
+            None => {}
+        }
+        // Expired, or closed by a connection that it had been taken from: whoever still speaks for it is cut off.
+        let is_asker =
+            |owner: &Arc<Conn>| inflight.conn.as_ref().is_some_and(|conn| Arc::ptr_eq(conn, owner));
+        if let Some(owner) = owner.filter(|owner| !is_asker(owner)) {
+            close_owner(&owner, inflight.session, &mut self.wakers);
         }
     }
 
@@ -170,9 +176,9 @@ impl Replica {
     }
 }
 
-fn close_owner(owner: Option<&Conn>, session: SessionId, wakers: &mut Vec<Waker>) {
-    if let Some(conn) = owner.filter(|conn| conn.session() == Some(session)) {
-        conn.close(wakers);
+fn close_owner(owner: &Conn, session: SessionId, wakers: &mut Vec<Waker>) {
+    if owner.session() == Some(session) {
+        owner.close(wakers);
     }
 }
 

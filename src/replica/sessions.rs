@@ -72,7 +72,7 @@ impl Replica {
                 let _tree = self.shared.state.tree.write();
                 if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
                     old.close(&mut self.wakers);
-                    // One that ended by itself has left its number, and the watches under it may be another's by now.
+                    // One that ended long ago has no watches left, and its number may be somebody else's.
                     if self.shared.conns.get(old.id).is_some_and(|now| Arc::ptr_eq(&now, &old)) {
                         self.shared.state.watches.remove_watcher(old.id);
                     }

@@ -6,6 +6,7 @@ use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
+use jute::proto::RequestHeader;
 use jute::{Decode, Reader};
 use std::task::Waker;
 
@@ -102,15 +103,21 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
-        self.conn.wait(waker, self.known)
+        self.conn.wait(waker, self.known, self.is_full())
     }
 
-    /// Moves what others have put into the outbox to `unsent`.
+    /// Moves what others have put into the outbox to `unsent`; nothing while that is full.
     pub fn collect(&mut self) {
-        self.known = self.conn.take(&mut self.unsent);
+        let full = self.is_full();
+        self.known = self.conn.take(&mut self.unsent, full);
         if let (Phase::Opening, Some(session)) = (self.phase, self.known.session) {
             self.phase = Phase::Open(session);
         }
+    }
+
+    /// What comes for such a client stays in its outbox, where events are counted against their limit.
+    const fn is_full(&self) -> bool {
+        self.unsent.len() > UNSENT_MAX
     }
 
     /// Takes what it can off the front of `input`; returns how many bytes, and what it needs to go on.
@@ -128,7 +135,7 @@ impl Connection {
             if self.known.end == End::AfterFlush {
                 break Need::Close(String::new());
             }
-            if self.unsent.len() > UNSENT_MAX {
+            if self.is_full() {
                 break Need::Room;
             }
             let rest = &input[taken..];
@@ -233,7 +240,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => return (taken, Some(need)),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 return (taken, Some(Need::Close("undecodable request header".into())));
             };
             match header.kind {
@@ -242,25 +249,8 @@ impl Connection {
                         return (taken, Some(Need::Answer));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.asked += 1;
-                    self.heard();
-                    let batch = batch.get_or_insert_with(|| Batch {
-                        conn: self.conn.clone(),
-                        session,
-                        who: self.who.clone(),
-                        bytes: Vec::with_capacity(bytes.len()),
-                        requests: Vec::with_capacity(16),
-                        received_us: now_us,
-                    });
-                    batch.bytes.extend_from_slice(&frame[8..]);
-                    batch.requests.push(Asked {
-                        xid: header.xid,
-                        op: header.kind,
-                        end: batch.bytes.len(),
-                    });
-                    if header.kind == op::CLOSE_SESSION {
-                        self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+                    self.write(session, header, &frame[8..], batch, now_us);
+                    if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
                 }
@@ -293,6 +283,33 @@ impl Connection {
         }
     }
 
+    /// Puts a write into the batch for `replica`.
+    fn write(
+        &mut self,
+        session: SessionId,
+        header: RequestHeader,
+        body: &[u8],
+        batch: &mut Option<Batch>,
+        now_us: u64,
+    ) {
+        self.counts.received += 1;
+        self.asked += 1;
+        self.heard();
+        let batch = batch.get_or_insert_with(|| Batch {
+            conn: self.conn.clone(),
+            session,
+            who: self.who.clone(),
+            bytes: Vec::with_capacity(body.len() * 16),
+            requests: Vec::with_capacity(16),
+            received_us: now_us,
+        });
+        batch.bytes.extend_from_slice(body);
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        if header.kind == op::CLOSE_SESSION {
+            self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+        }
+    }
+
     /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
     fn reads(&mut self, bytes: &[u8]) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
@@ -313,7 +330,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => break Some(need),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 break Some(Need::Close("undecodable request header".into()));
             };
             if !read::is_read(header.kind) {
@@ -361,6 +378,7 @@ const fn is_write(kind: i32) -> bool {
             | op::CREATE_TTL
             | op::DELETE
             | op::MULTI
+            | op::RECONFIG
             | op::SET_DATA
             | op::SET_ACL
             | op::SYNC

@@ -15,6 +15,8 @@ mod conns;
 mod create;
 mod expiry;
 mod identify;
+#[cfg(test)]
+mod identify_tests;
 pub mod multi;
 mod outbox;
 mod password;

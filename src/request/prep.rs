@@ -142,6 +142,7 @@ impl Judging<'_> {
                 put_i32(self.to, *timeout_ms);
                 Ok(())
             }
+            Write::Reconfig => Err(Code::RECONFIG_DISABLED),
             Write::CloseSession => {
                 self.close_session();
                 Ok(())

@@ -3,7 +3,7 @@
 use super::read::{Reading, decode};
 use super::{Outgoing, reply};
 use crate::model::{Code, EventKind, op};
-use crate::tree::{NodeId, WatchKind};
+use crate::tree::WatchKind;
 use jute::proto::{AddWatchRequest, CheckWatchesRequest, ReplyHeader, SetWatches, SetWatches2};
 use jute::{Ustring, Vector, put_i32};
 
@@ -13,7 +13,8 @@ const NULL_PATH: &str = "\0";
 impl Reading<'_> {
     /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75).
     ///
-    /// Unlike Java's, an event about a znode the client may not read is kept from it, as one that fires would be (P-32).
+    /// As in Java, whether it may read the znode is not asked, unlike for an event that fires (P-32): the watch is used
+    /// up, and a client that is told nothing would believe in it for ever.
     pub(super) fn set_watches(
         &self,
         kind: i32,
@@ -36,26 +37,27 @@ impl Reading<'_> {
         };
         let watches = &self.shared.state.watches;
         let since = request.relative_zxid;
+        let mut missed = |kind, path: &str| reply::event(&mut out.bytes, -1, kind, path);
         for path in paths(&request.data_watches) {
             match self.tree.find(&path) {
-                None => self.missed(EventKind::NodeDeleted, None, &path, out),
+                None => missed(EventKind::NodeDeleted, &path),
                 Some(id) if self.tree.znode(id).stat().mzxid > since => {
-                    self.missed(EventKind::NodeDataChanged, Some(id), &path, out);
+                    missed(EventKind::NodeDataChanged, &path);
                 }
                 Some(_) => watches.add(&path, self.conn.id, WatchKind::DATA),
             }
         }
         for path in paths(&request.exist_watches) {
             match self.tree.find(&path) {
-                Some(id) => self.missed(EventKind::NodeCreated, Some(id), &path, out),
+                Some(_) => missed(EventKind::NodeCreated, &path),
                 None => watches.add(&path, self.conn.id, WatchKind::DATA),
             }
         }
         for path in paths(&request.child_watches) {
             match self.tree.find(&path) {
-                None => self.missed(EventKind::NodeDeleted, None, &path, out),
+                None => missed(EventKind::NodeDeleted, &path),
                 Some(id) if self.tree.znode(id).stat().pzxid > since => {
-                    self.missed(EventKind::NodeChildrenChanged, Some(id), &path, out);
+                    missed(EventKind::NodeChildrenChanged, &path);
                 }
                 Some(_) => watches.add(&path, self.conn.id, WatchKind::CHILD),
             }
@@ -69,12 +71,6 @@ impl Reading<'_> {
         }
         reply::reply(out, header, |_| {});
         Ok(())
-    }
-
-    fn missed(&self, kind: EventKind, id: Option<NodeId>, path: &str, out: &mut Outgoing) {
-        if id.is_none_or(|id| self.permitted(id).is_ok()) {
-            reply::event(&mut out.bytes, -1, kind, path);
-        }
     }
 
     /// Anything can be watched, whether it is there or not; what may be read shows when it fires (P-57).

@@ -23,6 +23,8 @@ pub(super) enum Write<'a> {
         timeout_ms: i32,
     },
     CloseSession,
+    /// Refused: there is no ensemble to reconfigure.
+    Reconfig,
 }
 
 impl<'a> Write<'a> {
@@ -47,6 +49,10 @@ impl<'a> Write<'a> {
             },
             op::CREATE_SESSION => Self::CreateSession { timeout_ms: from.read().ok()? },
             op::CLOSE_SESSION => Self::CloseSession,
+            op::RECONFIG => {
+                from.read::<jute::proto::ReconfigRequest<'_>>().ok()?;
+                Self::Reconfig
+            }
             _ => return None,
         })
     }

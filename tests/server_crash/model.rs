@@ -222,7 +222,10 @@ impl Model {
             version: s.version,
             cversion: s.cversion * 2 - children,
             aversion: s.aversion,
-            ephemeral_owner: s.ephemeral_owner,
+            ephemeral_owner: match Owner::decode(s.ephemeral_owner, true) {
+                Owner::Session(session) => session,
+                _ => 0,
+            },
             data_length: node.data.as_ref().map_or(0, Vec::len) as i32,
             num_children: children,
             pzxid: s.pzxid,

@@ -1,4 +1,4 @@
-//! Tree and store alone, for txns that no request leads to yet: what a leader, or Java's log, may hold.
+//! Tree and store alone, for txns that no request leads to: what a leader, or Java's log, may hold.
 
 use std::collections::VecDeque;
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use jute::data::Stat;
 use jute::proto::{
-    ConnectRequest, ConnectResponse, CreateRequest, DeleteRequest, ExistsRequest, ReplyHeader,
-    RequestHeader, SetAclRequest, SetDataRequest, SyncRequest,
+    CheckVersionRequest, ConnectRequest, ConnectResponse, CreateRequest, CreateTtlRequest,
+    DeleteRequest, ExistsRequest, MultiHeader, ReplyHeader, RequestHeader, SetAclRequest,
+    SetDataRequest, SyncRequest,
 };
 use jute::{Encode, Reader, Ustring, Vector, put_frame};
+use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Acl, Code, Identity, ServerId, SessionId, Zxid, op};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{
@@ -17,6 +19,7 @@ use oxkeeper::request::{
 use oxkeeper::store;
 use oxkeeper::store::Recovered;
 use oxkeeper::store::decide::Start;
+use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{State, Tree};
 use oxkeeper::zab::{Leader, Majority};
 
@@ -72,6 +75,7 @@ impl<'d> Whole<'d> {
                 max_session_timeout_ms: 40_000,
                 outstanding_max: 1000,
                 skip_acl: false,
+                schemes: Schemes { digest: true, super_digest: None },
                 words: vec![],
             },
             clock_ms: Default::default(),
@@ -84,6 +88,9 @@ impl<'d> Whole<'d> {
             snap_count: script.snap_count,
             snap_size_bytes: 0,
             sessionless_timeout_ms: 5000,
+            container_check_interval_ms: 1000,
+            container_max_per_minute: 60_000,
+            container_max_never_used_ms: 2000,
             seed: 7,
         };
         let leader = Leader::new(id, Majority::new([id]), last);
@@ -109,7 +116,17 @@ impl<'d> Whole<'d> {
                 server.piece();
             }
         }
+        server.take_up(history);
         server
+    }
+
+    /// Sessions outlive a crash, and with them the right to go on where they were.
+    fn take_up(&mut self, history: &mut History) {
+        let kept: Vec<SessionId> = self.left.drain(..self.left.len().min(CLIENTS)).collect();
+        kept.iter().for_each(|&session| self.connect(Some(session), 20_000));
+        self.settle(history);
+        let taken: Vec<SessionId> = self.clients.iter().filter_map(|c| c.session).collect();
+        assert_eq!(taken, kept);
     }
 
     /// Fills the tree with this many znodes.
@@ -251,6 +268,10 @@ impl<'d> Whole<'d> {
             match action {
                 Action::Append { zxid, entry } => {
                     history.sent(zxid.to_wire(), &entry);
+                    let decoded = Entry::decode(&entry).expect("of our own making");
+                    // A refusal is its code and nothing more (D-42).
+                    let refused = decoded.header.kind == op::ERROR;
+                    assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
                     batch.push(store::Command::Append { zxid, entry });
                 }
                 Action::Roll => batch.push(store::Command::Roll),
@@ -299,7 +320,21 @@ impl Client {
         let some = some_path(rng, history);
         let data = some_data(rng);
         let version = if rng.one_in(8) { rng.below(4) as i32 } else { -1 };
-        match rng.below(24) {
+        match rng.below(30) {
+            24 => {
+                let path = format!("{some}/container");
+                self.create(op::CREATE_CONTAINER, &path, None, &[Acl::open()], 4);
+            }
+            25 => {
+                let (path, open) = (format!("{some}/ttl"), Acl::open());
+                let acl = Vector::Owned(vec![open.to_record()]);
+                let ttl = 1 + rng.below(4000) as i64;
+                let flags = 5 + rng.below(2) as i32;
+                let data = data.as_deref();
+                let request = CreateTtlRequest { path: text(&path), data, acl, flags, ttl };
+                self.send(op::CREATE_TTL, &path, &request);
+            }
+            26.. => self.send(op::MULTI, "multi", &Multi(some_parts(rng, history))),
             0..8 => {
                 let kind = if rng.one_in(2) { op::CREATE } else { op::CREATE2 };
                 let name =
@@ -398,13 +433,19 @@ impl Client {
                 assert_eq!((header.err, from.read::<Stat>().ok()), (code.0, expected), "{path:?}");
             }
             _ if path == NO_BODY => assert_eq!(Code(header.err), Code::MARSHALLING_ERROR),
+            op::MULTI if header.err == 0 => {
+                let first: MultiHeader = from.read().unwrap();
+                let failed = first.kind == op::ERROR && !first.done;
+                assert_eq!(failed, !history.refusal(header.zxid).is_ok());
+            }
             _ => {
                 assert_eq!(Code(header.err), history.refusal(header.zxid), "{path:?}");
                 if header.err != 0 || kind == op::DELETE {
                     return;
                 }
                 let mut path = path;
-                if matches!(kind, op::CREATE | op::CREATE2) {
+                if matches!(kind, op::CREATE | op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL)
+                {
                     path = from.read::<Ustring<'_>>().unwrap().unwrap().into_owned();
                 }
                 assert!(model.stat(&path).is_some());
@@ -421,6 +462,49 @@ struct Nothing;
 
 impl Encode for Nothing {
     fn encode(&self, _: &mut Vec<u8>) {}
+}
+
+/// The parts of a multi, header and body each.
+struct Multi(Vec<u8>);
+
+impl Encode for Multi {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.0);
+        MultiHeader { kind: -1, done: true, err: -1 }.encode(to);
+    }
+}
+
+/// Parts that may go together, and now and then one that spoils the rest.
+fn some_parts(rng: &mut Rng, history: &History) -> Vec<u8> {
+    let (mut to, open) = (Vec::new(), Acl::open());
+    let base = some_path(rng, history);
+    let name = format!("{base}/multi{}", rng.below(5));
+    let deep = format!("{name}/deep");
+    let mut part = |kind, body: &dyn Fn(&mut Vec<u8>)| {
+        MultiHeader { kind, done: false, err: -1 }.encode(&mut to);
+        body(&mut to);
+    };
+    for path in [&name, &deep] {
+        if rng.one_in(8) {
+            continue;
+        }
+        let flags = i32::from(path == &deep && rng.one_in(2));
+        let data = Some(&b"made by a multi"[..]);
+        part(op::CREATE, &|to| {
+            let acl = Vector::Owned(vec![open.to_record()]);
+            CreateRequest { path: text(path), data, acl, flags }.encode(to);
+        });
+    }
+    let version = rng.below(2) as i32;
+    part(op::CHECK, &|to| CheckVersionRequest { path: text(&name), version: 0 }.encode(to));
+    part(op::SET_DATA, &|to| {
+        SetDataRequest { path: text(&name), data: None, version: 0 }.encode(to);
+    });
+    if rng.one_in(2) {
+        part(op::DELETE, &|to| DeleteRequest { path: text(&deep), version: -1 }.encode(to));
+        part(op::DELETE, &|to| DeleteRequest { path: text(&name), version }.encode(to));
+    }
+    to
 }
 
 fn text(path: &str) -> Ustring<'_> {

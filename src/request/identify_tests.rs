@@ -1,0 +1,158 @@
+//! A connection machine from its handshake on: who it is, and when that counts.
+
+use super::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use crate::auth::Schemes;
+use crate::model::sync::{Arc, AtomicU64};
+use crate::model::{Code, Identity, SessionId, op};
+use crate::tree::{Options, State, Tree};
+use jute::proto::{AuthPacket, ConnectRequest, ReplyHeader, RequestHeader};
+use jute::{Encode, Reader, put_frame};
+
+const BOB: &str = "bob:WGAwC+XYxdw8bJ5K6KcPh8oL58U=";
+
+/// A machine whose session is open.
+fn open() -> Connection {
+    let limits = Limits {
+        frame_max: 1 << 20,
+        min_session_timeout_ms: 1,
+        max_session_timeout_ms: 10_000,
+        outstanding_max: 10,
+        skip_acl: false,
+        schemes: Schemes { digest: true, super_digest: None },
+        words: Vec::new(),
+    };
+    let state = State::new(Tree::new(Options::default()), 1);
+    let shared =
+        Arc::new(Shared { state, conns: Conns::default(), limits, clock_ms: AtomicU64::new(0) });
+    let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
+    let mut machine = Connection::new(conn.clone(), shared);
+    let mut hello = Vec::new();
+    put_frame(&mut hello, |to| {
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: 0,
+            timeout_ms: 1000,
+            session_id: 0,
+            password: Some(&[0; 16]),
+            read_only: false,
+        };
+        request.encode(to);
+    });
+    assert_eq!(machine.advance(&hello, 0), (hello.len(), Need::Answer));
+    assert!(matches!(machine.commands.pop(), Some(Command::Open { .. })));
+    conn.push_welcome(SessionId(7), &mut Vec::new(), |_| {});
+    machine
+}
+
+fn frame(to: &mut Vec<u8>, kind: i32, body: impl FnOnce(&mut Vec<u8>)) {
+    put_frame(to, |to| {
+        RequestHeader { xid: kind, kind }.encode(to);
+        body(to);
+    });
+}
+
+fn auth(to: &mut Vec<u8>, scheme: &str, auth: &[u8]) {
+    let packet = AuthPacket { kind: 0, scheme: Some(scheme.into()), auth: Some(auth) };
+    frame(to, op::AUTH, |to| packet.encode(to));
+}
+
+/// Takes the replies so far: xid, zxid, code and length of the body.
+fn replies(machine: &mut Connection) -> Vec<(i32, i64, i32, usize)> {
+    let mut from = Reader::new(&machine.unsent.bytes);
+    let mut seen = Vec::new();
+    while let Ok(Some(frame)) = from.read::<Option<&[u8]>>() {
+        let mut inside = Reader::new(frame);
+        let header: ReplyHeader = inside.read().unwrap();
+        seen.push((header.xid, header.zxid, header.err, inside.rest().len()));
+    }
+    machine.unsent.clear();
+    seen
+}
+
+// rows: P-28 P-60 U-17
+#[test]
+fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
+    let mut machine = open();
+    let mut input = Vec::new();
+    frame(&mut input, op::SYNC, |to| jute::put_string(to, "/"));
+    auth(&mut input, "digest", b"bob:bobsecret");
+    auth(&mut input, "digest", b"bob:bobsecret");
+    auth(&mut input, "ip", b"");
+    frame(&mut input, op::SYNC, |to| jute::put_string(to, "/"));
+    let (taken, need) = machine.advance(&input, 0);
+    assert_eq!((taken, need), (input.len(), Need::Bytes(4)));
+    assert_eq!(replies(&mut machine), [(op::AUTH, 0, 0, 0); 3]);
+    let before = [Identity::new("ip", "127.0.0.1")];
+    let after = [before[0].clone(), Identity::new("digest", BOB)];
+    let who: Vec<_> = machine
+        .commands
+        .iter()
+        .map(|command| match command {
+            Command::Writes(batch) => (batch.requests.len(), batch.who.to_vec()),
+            _ => panic!("writes only"),
+        })
+        .collect();
+    assert_eq!(who, [(1, before.to_vec()), (1, after.to_vec())]);
+    assert_eq!(*machine.conn().who(), after);
+}
+
+// rows: P-60 U-18
+#[test]
+fn what_does_not_convince_is_told_so_and_closed() {
+    for (scheme, code) in [("world", -115), ("nonsense", -115)] {
+        let (mut machine, mut input) = (open(), Vec::new());
+        auth(&mut input, scheme, b"x");
+        frame(&mut input, op::PING, |_| {});
+        assert!(matches!(machine.advance(&input, 0), (0, Need::Close(_))), "{scheme}");
+        assert_eq!(replies(&mut machine), [(op::AUTH, 0, code, 0)], "{scheme}");
+    }
+    let (mut machine, mut input) = (open(), Vec::new());
+    frame(&mut input, op::AUTH, |to| to.push(0));
+    assert!(matches!(machine.advance(&input, 0).1, Need::Close(_)));
+    assert_eq!(replies(&mut machine), []);
+    // No mechanism is a yes without a token, and the connection stays.
+    let (mut machine, mut input) = (open(), Vec::new());
+    frame(&mut input, op::SASL, |to| jute::put_buffer(to, b""));
+    assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
+    assert_eq!(replies(&mut machine), [(op::SASL, 0, 0, 4)]);
+}
+
+#[test]
+fn identities_have_a_limit() {
+    let mut machine = open();
+    for n in 0..255 {
+        let mut input = Vec::new();
+        auth(&mut input, "digest", format!("user{n}").as_bytes());
+        assert_eq!(machine.advance(&input, 0).1, Need::Bytes(4));
+    }
+    let mut input = Vec::new();
+    auth(&mut input, "digest", b"one too many");
+    assert!(matches!(machine.advance(&input, 0).1, Need::Close(_)));
+    assert_eq!(replies(&mut machine).last().map(|reply| reply.2), Some(Code::AUTH_FAILED.0));
+}
+
+// rows: P-55 P-56 P-57 P-60d
+#[test]
+fn watches_are_added_found_and_removed() {
+    let (mut machine, mut input) = (open(), Vec::new());
+    let mut ask = |kind, path: &str, what: i32| {
+        frame(&mut input, kind, |to| {
+            jute::put_string(to, path);
+            jute::put_i32(to, what);
+        });
+    };
+    ask(op::ADD_WATCH, "/not/there", 0);
+    ask(op::ADD_WATCH, "/not/there", 1);
+    ask(op::ADD_WATCH, "/not/there", 2);
+    for kind in [1, 2, 3, 4, 5, 6] {
+        ask(op::CHECK_WATCHES, "/not/there", kind);
+    }
+    ask(op::REMOVE_WATCHES, "/not/there", 4);
+    ask(op::REMOVE_WATCHES, "/not/there", 4);
+    ask(op::REMOVE_WATCHES, "/not/there", 3);
+    ask(op::CHECK_WATCHES, "/not/there", 3);
+    frame(&mut input, op::WHO_AM_I, |_| {});
+    assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
+    let codes: Vec<i32> = replies(&mut machine).iter().map(|reply| reply.2).collect();
+    assert_eq!(codes, [0, 0, -5, -121, -121, 0, 0, 0, -5, 0, -121, 0, -121, 0]);
+}

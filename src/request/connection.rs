@@ -399,6 +399,7 @@ mod tests {
             max_session_timeout_ms: 1000,
             outstanding_max: 10,
             skip_acl: false,
+            schemes: crate::auth::Schemes { digest: true, super_digest: None },
             words: vec![],
             schemes: Default::default(),
         };

@@ -274,9 +274,6 @@ impl Connection {
                         return (taken, Some(need));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.counts.answered += 1;
-                    self.heard();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
@@ -327,7 +324,7 @@ impl Connection {
         (taken, need)
     }
 
-    fn heard(&self) {
+    pub(super) fn heard(&self) {
         self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
     }
 

@@ -15,6 +15,8 @@ pub struct Limits {
     pub sound_digests: bool,
     /// Let clients send deleteContainer, which Java lets any client do (P-41).
     pub delete_container: bool,
+    /// Only requests with these verbs, as scripts write them; empty: all. What opens and ends connections always stays.
+    pub only: &'static [String],
 }
 
 /// Where and how the next operation works.

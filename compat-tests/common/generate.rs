@@ -57,7 +57,8 @@ impl Generator {
     pub fn script(&mut self, number: usize, mode: Mode, ops: usize) -> Script {
         self.root = root(number);
         self.states = [State::New; SLOTS];
-        self.choose.quota = mode == Mode::Lockstep;
+        let asked = self.choose.limits.only;
+        self.choose.quota = mode == Mode::Lockstep && asked.is_empty();
         let mut script = Script::default();
         let mut prelude = vec![self.connect(), self.make(self.root.clone())];
         self.states[0] = State::Open;
@@ -73,7 +74,7 @@ impl Generator {
         for (at, op) in prelude.into_iter().enumerate() {
             script.steps.push(vec![Line { slot: at.saturating_sub(1), op }]);
         }
-        if mode == Mode::Lockstep && self.choose.limits.stage > 1 && self.choose.rng.chance(30) {
+        if self.choose.quota && self.choose.limits.stage > 1 && self.choose.rng.chance(30) {
             let ops = self.chooser(self.root.clone(), false, false).quota_nodes();
             script.steps.extend(ops.into_iter().map(|op| vec![Line { slot: 0, op }]));
         }

@@ -43,6 +43,20 @@ const STAGE_2: [(usize, Choice); 17] = [
 impl Chooser {
     /// One request on an open connection.
     pub fn request(&mut self) -> Op {
+        const TRIES: usize = 10_000;
+        let only = self.limits.only;
+        (0..TRIES)
+            .map(|_| self.any_request())
+            .find(|op| {
+                // Sent raw, and yet an operation by itself.
+                let is_reconfig = matches!(op, Op::Raw { code: code::RECONFIG, .. });
+                let verb = if is_reconfig { "reconfig" } else { op.verb() };
+                only.is_empty() || only.iter().any(|wanted| wanted == verb)
+            })
+            .unwrap_or_else(|| panic!("no request of this stage is one of {only:?}"))
+    }
+
+    fn any_request(&mut self) -> Op {
         if self.limits.stage > 1 && self.rng.chance(40) {
             return self.rng.weighted(&STAGE_2)(self);
         }
@@ -117,11 +131,20 @@ impl Chooser {
 
     // rows: P-09a P-06
     fn malformed(&mut self) -> Op {
-        let kinds =
-            [code::CREATE, code::DELETE, code::GET_DATA, code::SET_DATA, code::GET_CHILDREN2];
+        const KINDS: [i32; 8] = [
+            code::CREATE,
+            code::DELETE,
+            code::GET_DATA,
+            code::SET_DATA,
+            code::GET_CHILDREN2,
+            code::MULTI,
+            code::MULTI_READ,
+            code::CREATE_TTL,
+        ];
+        let kinds = if self.limits.stage > 1 { &KINDS[..] } else { &KINDS[..5] };
         let bodies: [&[u8]; 4] =
             [b"", b"\0\0", b"\0\0\0\x7f/short", b"\x7f\xff\xff\xff/unreasonable"];
-        Op::Raw { code: *self.rng.pick(&kinds), body: self.rng.pick(&bodies).to_vec() }
+        Op::Raw { code: *self.rng.pick(kinds), body: self.rng.pick(&bodies).to_vec() }
     }
 
     // rows: P-09

@@ -26,6 +26,8 @@ differential: the same operations on Java and on another server, compared
   --ops N             operations, default 10000
   --seed N            of the scripts, default 1; `random` takes one from the clock
   --stage 1|2         2: everything a client can send; default 1
+  --only VERB,VERB    of the requests only these, as scripts write them: multi,createTTL
+  --set KEY=VALUE     a line for both servers' zoo.cfg; may be repeated
   --mode M            lockstep, pipelined or racy only
   --against java      B is another Java server
   --ox PATH           B is this binary; default the one cargo has built
@@ -44,9 +46,9 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
     let mut args = Args {
         ops: 10_000,
         seed: 1,
-        limits: Limits { stage: 1, sound_digests: false, delete_container: false },
+        limits: Limits { stage: 1, sound_digests: false, delete_container: false, only: &[] },
         mode: None,
-        setup: Setup { b: ox, fault: None, as_super: false },
+        setup: Setup { b: ox, fault: None, as_super: false, settings: String::new() },
         replay: None,
         budget: Duration::from_secs(120),
         self_test: false,
@@ -57,6 +59,10 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             "--ops" => args.ops = number(&value()?)?,
             "--seed" => args.seed = seed(&value()?)?,
             "--stage" => args.limits.stage = number(&value()?)?,
+            "--only" => {
+                args.limits.only = value()?.split(',').map(String::from).collect::<Vec<_>>().leak()
+            }
+            "--set" => args.setup.settings += &format!("\n{}", value()?),
             "--mode" => args.mode = Some(mode(&value()?)?),
             "--against" => match value()?.as_str() {
                 "java" => args.setup.b = Kind::Java,
@@ -81,7 +87,10 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
             other => println!("(ignored: {other})"),
         }
     }
-    args.setup.as_super = args.limits.stage > 1;
+    // Without auth among the requests B need not know it.
+    let only = args.limits.only;
+    args.setup.as_super =
+        args.limits.stage > 1 && (only.is_empty() || only.iter().any(|verb| verb == "auth"));
     Ok(Some(args))
 }
 
@@ -120,6 +129,7 @@ impl Args {
         };
         let fault = self.setup.fault.map_or(String::new(), |fault| format!(" --fault {fault:?}"));
         let stage = self.limits.stage;
-        format!("cargo test --release --test differential -- {b} --stage {stage}{fault}")
+        let settings = self.setup.settings.replace('\n', " --set ");
+        format!("cargo test --release --test differential -- {b} --stage {stage}{fault}{settings}")
     }
 }

@@ -19,6 +19,8 @@ pub struct Setup {
     pub fault: Option<Fault>,
     /// Dump trees as super: needs auth.
     pub as_super: bool,
+    /// Lines of zoo.cfg, each behind a line break.
+    pub settings: String,
 }
 
 /// A is always Java.
@@ -63,7 +65,7 @@ impl Pair {
             let dir: PathBuf = home.path().join(name);
             std::fs::create_dir(&dir)?;
             // This is about answers, not about files, and an fsync each would set the pace.
-            Server::start(kind, &dir, "forceSync=no")
+            Server::start(kind, &dir, &format!("forceSync=no{}", setup.settings))
         };
         let (a, b) = (start("a", Kind::Java)?, start("b", setup.b.clone())?);
         let proxy = setup.fault.map(|fault| Proxy::start(b.addr, fault)).transpose()?;

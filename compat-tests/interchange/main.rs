@@ -125,7 +125,8 @@ struct Survivors {
 fn take_turns(args: &Args, turns: &[Kind], gently: bool) -> io::Result<Vec<String>> {
     let home = tempfile::tempdir()?;
     // What makes Java itself predict a wrong digest would hide what this looks for.
-    let limits = Limits { stage: args.stage, sound_digests: true, delete_container: false };
+    let limits =
+        Limits { stage: args.stage, sound_digests: true, delete_container: false, only: &[] };
     // Java's replay of multi over a snapshot taken amid writes leaves cversions behind (G-05), and so alarms about
     // itself now and then (G-21). With multi there are only the snapshots of each start.
     let settings = [DURABLE, if args.stage == 1 { SNAPSHOTS } else { "" }].concat();

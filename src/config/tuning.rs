@@ -51,7 +51,6 @@ pub(super) fn take(
     let snapshot_size_factor = take_size_factor(checker, system);
     let mut from = Reader { system, warnings: &mut checker.warnings };
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
-    let words = from.text("zookeeper.4lw.commands.whitelist");
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
     // The bare name is the older one and counts only without the other.
@@ -59,7 +58,6 @@ pub(super) fn take(
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
     let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
     let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
-    let compression = from.text("zookeeper.snapshot.compression.method").unwrap_or_default();
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -81,7 +79,10 @@ pub(super) fn take(
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
-        four_letter_words: Whitelist::new(words.as_deref(), read_only_mode_enabled),
+        four_letter_words: Whitelist::new(
+            from.text("zookeeper.4lw.commands.whitelist").as_deref(),
+            read_only_mode_enabled,
+        ),
         skip_acl,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
@@ -101,7 +102,9 @@ pub(super) fn take(
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: compression_named(&compression),
+        snapshot_compression: compression_named(
+            &from.text("zookeeper.snapshot.compression.method").unwrap_or_default(),
+        ),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),

@@ -42,7 +42,18 @@ struct Slot {
 impl Percentiles {
     /// Adds one sample, in the unit of the metric.
     pub fn record(&self, sample: i64) {
-        self.summary.record(sample);
+        self.record_many(sample, 1);
+    }
+
+    /// Adds the same sample `count` times.
+    pub fn record_many(&self, sample: i64, count: u64) {
+        self.summary.record_many(sample, count);
+        for _ in 0..count {
+            self.sample(sample);
+        }
+    }
+
+    fn sample(&self, sample: i64) {
         let slot = self.slots.own();
         let kept =
             slot.kept.get_or_init(|| (0..RESERVOIR_LEN).map(|_| AtomicI64::new(0)).collect());

@@ -86,28 +86,10 @@ registry! {
         commit_count,
         /// Transactions proposed.
         proposal_count,
-        /// Requests that entered preparation.
-        prep_processor_request_queued,
         /// Requests handed to the log.
         sync_processor_request_queued,
-        /// Changes not yet applied that later requests were judged by.
-        outstanding_changes_queued,
-        /// Of those, how many were applied or undone.
-        outstanding_changes_removed,
-        /// Requests refused because too many large ones were in flight.
-        large_requests_rejected,
-        /// Times that reading from clients paused for the outstanding limit.
-        request_throttle_wait_count,
-        /// Requests whose connection was gone before they ran.
-        stale_requests,
-        /// Of those, how many were not run at all.
-        stale_requests_dropped,
-        /// Replies whose connection was gone.
-        stale_replies,
         /// Snapshots that could not be written.
         snapshot_error_count,
-        /// Errors that ended the process.
-        unrecoverable_error_count,
         /// Transactions after which the tree's digest was not the predicted one.
         digest_mismatches_count,
     }
@@ -124,24 +106,8 @@ registry! {
         startup_txns_load_time,
         /// Time to load the snapshot at the start.
         startup_snap_load_time,
-        /// Requests waiting for preparation when one more came.
-        prep_processor_queue_size,
-        /// Time to prepare one request.
-        prep_process_time,
-        /// Transactions waiting for the log when one more came.
-        sync_processor_queue_size,
-        /// Time to write one batch to the log, the flush included.
-        sync_process_time,
         /// Transactions under one flush.
         sync_processor_batch_size,
-        /// Time to propose one transaction.
-        proposal_process_time,
-        /// Time to apply one transaction.
-        commit_process_time,
-        /// Requests waiting behind a write of their own session.
-        requests_in_session_queue,
-        /// Of those, reads.
-        reads_after_write_in_session_queue,
         /// Watchers told of one creation.
         node_created_watch_count,
         /// Watchers told of one deletion.
@@ -156,18 +122,6 @@ registry! {
         readlatency,
         /// Time of a write, likewise.
         updatelatency,
-        /// Time from a transaction's creation to its application.
-        propagation_latency,
-        /// Time a request waited for preparation.
-        prep_processor_queue_time_ms,
-        /// Time to prepare the close of a session.
-        close_session_prep_time,
-        /// Time a transaction waited for the log.
-        sync_processor_queue_time_ms,
-        /// Time from the first transaction of a batch to its flush.
-        sync_processor_queue_flush_time_ms,
-        /// Time a transaction waited for the log and its flush.
-        sync_processor_queue_and_flush_time_ms,
     }
 }
 

@@ -23,6 +23,7 @@ impl Code {
     pub const AUTH_FAILED: Self = Self(-115);
     pub const SESSION_MOVED: Self = Self(-118);
     pub const NO_WATCHER: Self = Self(-121);
+    pub const RECONFIG_DISABLED: Self = Self(-123);
 
     pub const fn is_ok(self) -> bool {
         self.0 == 0
@@ -57,6 +58,7 @@ pub mod op {
     pub const CREATE_CONTAINER: i32 = 19;
     pub const DELETE_CONTAINER: i32 = 20;
     pub const CREATE_TTL: i32 = 21;
+    pub const MULTI_READ: i32 = 22;
     pub const AUTH: i32 = 100;
     pub const SET_WATCHES: i32 = 101;
     pub const SASL: i32 = 102;

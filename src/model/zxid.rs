@@ -39,7 +39,14 @@ impl Zxid {
         self.0 as u32
     }
 
-    /// `None` once the epoch is used up: its leader must step down so an election opens the next.
+    /// What follows on a standalone server: it has no epochs, and counts on into the upper half.
+    ///
+    /// `None` at the end of the wire's range.
+    pub const fn plus_one(self) -> Option<Self> {
+        if self.0 < i64::MAX as u64 { Some(Self(self.0 + 1)) } else { None }
+    }
+
+    /// What follows under a leader. `None` once the epoch is used up: its leader must step down so an election opens the next.
     pub const fn next(self) -> Option<Self> {
         // The all-ones counter is never proposed (Leader.propose, ZOOKEEPER-1277).
         if self.0 as u32 >= u32::MAX - 1 { None } else { Some(Self(self.0 + 1)) }
@@ -73,5 +80,7 @@ mod tests {
         assert_eq!(Zxid::new(Epoch(3), 7).next(), Some(Zxid::new(Epoch(3), 8)));
         assert_eq!(Zxid::new(Epoch(3), u32::MAX - 1).next(), None);
         assert_eq!(Zxid::from_wire(-1), None);
+        // A standalone server must not stop after 2^32 transactions.
+        assert_eq!(Zxid::new(Epoch(3), u32::MAX).plus_one(), Some(Zxid::new(Epoch(4), 0)));
     }
 }

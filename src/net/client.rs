@@ -1,6 +1,7 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
 use crate::metrics::Registry;
+use crate::model::sync::Ordering;
 use crate::request::{Command, Connection, Need, Outgoing};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -46,8 +47,15 @@ thread_local! {
 /// Serves one connection to its end.
 pub async fn serve(stream: TcpStream, machine: Connection, link: Link) {
     let peer = machine.conn().peer;
-    let mut client =
-        Client { stream, machine, link, held: Vec::new(), sent: 0, need: Need::Bytes(1) };
+    let mut client = Client {
+        stream,
+        machine,
+        link,
+        held: Vec::new(),
+        sent: 0,
+        need: Need::Bytes(1),
+        turn_us: 0,
+    };
     if let Err(error) = client.run().await {
         tracing::debug!(%peer, %error, "client connection");
     }
@@ -64,6 +72,8 @@ struct Client {
     /// How much of the machine's unsent bytes is gone already.
     sent: usize,
     need: Need,
+    /// Monotonic microseconds at which the turn began.
+    turn_us: u64,
 }
 
 impl Client {
@@ -82,6 +92,7 @@ impl Client {
                 }
                 Need::Close(reason) => {
                     if !reason.is_empty() {
+                        self.link.metrics.connection_drop_count.increment();
                         tracing::warn!(peer = %self.machine.conn().peer, "connection closed: {reason}");
                     }
                     tokio::time::timeout(FAREWELL, self.send_rest()).await??;
@@ -95,7 +106,10 @@ impl Client {
     /// Ready when there is something to read that the machine wants, room to write, or news from others.
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let wants_bytes = matches!(self.need, Need::Bytes(_));
+        // One that waited for room goes on once everything is sent, which is its last turn's doing.
+        let has_room = self.need == Need::Room && self.machine.unsent.is_empty();
         if self.need == Need::Turn
+            || has_room
             || !self.machine.wait(cx.waker())
             || (wants_bytes && self.stream.poll_read_ready(cx).is_ready())
             || (!self.machine.unsent.is_empty() && self.stream.poll_write_ready(cx).is_ready())
@@ -118,7 +132,8 @@ impl Client {
     }
 
     fn read_and_advance(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        let now_us = self.link.epoch.elapsed().as_micros() as u64;
+        let now_us = self.now_us();
+        self.turn_us = now_us;
         let read = if matches!(self.need, Need::Bytes(_)) {
             match self.stream.try_read(buffer) {
                 Ok(0) => return Ok(false),
@@ -200,12 +215,26 @@ impl Client {
 
     fn publish(&mut self) {
         let counts = std::mem::take(&mut self.machine.counts);
-        if counts.received > 0 {
-            self.link.metrics.packets_received.add(counts.received);
+        if counts.received == 0 {
+            return;
         }
+        let metrics = &self.link.metrics;
+        metrics.packets_received.add(counts.received);
+        metrics.connection_request_count.add(counts.connects);
+        let stats = &self.machine.conn().stats;
+        stats.received.fetch_add(counts.received, Ordering::Relaxed);
         if counts.answered > 0 {
-            self.link.metrics.packets_sent.add(counts.answered);
+            metrics.packets_sent.add(counts.answered);
+            metrics.response_bytes.add(counts.answer_bytes);
+            stats.sent.fetch_add(counts.answered, Ordering::Relaxed);
+            let took_ms = (self.now_us() - self.turn_us) as i64 / 1000;
+            metrics.request_latency.record_many(took_ms, counts.answered);
+            metrics.readlatency.record_many(took_ms, counts.answered);
         }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.link.epoch.elapsed().as_micros() as u64
     }
 }
 

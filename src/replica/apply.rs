@@ -1,8 +1,9 @@
 //! What was committed: apply it, tell the watchers, answer the one who asked.
 
-use super::{Action, Inflight, Replica, refuse_session};
+use super::{Action, Inflight, Replica, Samples, Stats, refuse_session};
+use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
-use crate::request::{Conn, Outgoing, Shared, reply};
+use crate::request::{Conn, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::proto::SyncRequest;
@@ -61,17 +62,31 @@ impl Replica {
                 );
             }
             for effect in effects {
-                self.stats.events +=
-                    tell(shared, tree, entry.header.zxid, &effect, &mut self.wakers);
+                self.tell(shared, tree, entry.header.zxid, &effect);
             }
             self.answer(entry.header.zxid, inflight, &applied);
         }
         if inflight.conn.is_some() && inflight.received_us > 0 {
-            let us = now_us.saturating_sub(inflight.received_us);
-            self.stats.writes += 1;
-            self.stats.write_us_sum += us;
-            self.stats.write_us_max = self.stats.write_us_max.max(us);
-            self.stats.write_us_min = self.stats.write_us_min.min(us);
+            self.samples.write_us.push(now_us.saturating_sub(inflight.received_us));
+        }
+    }
+
+    /// Sends the events of one change.
+    fn tell(&mut self, shared: &Shared, tree: &Tree, zxid: i64, change: &Change<'_>) {
+        let (stats, samples, wakers) = (&mut self.stats, &mut self.samples, &mut self.wakers);
+        let mut teller = Teller { shared, tree, zxid, stats, samples, wakers };
+        match change {
+            Change::Created { path, acl, parent_acl } => {
+                teller.fire(path, Trigger::Data, EventKind::NodeCreated, *acl);
+                teller.fire_parent(path, *parent_acl);
+            }
+            Change::Deleted { path, acl, parent_acl } => {
+                teller.fire(path, Trigger::Deleted, EventKind::NodeDeleted, *acl);
+                teller.fire_parent(path, *parent_acl);
+            }
+            Change::DataChanged { path, acl } => {
+                teller.fire(path, Trigger::Data, EventKind::NodeDataChanged, *acl);
+            }
         }
     }
 
@@ -87,6 +102,7 @@ impl Replica {
                 }
             }
             op::CLOSE_SESSION => self.answer_close(zxid, inflight),
+            op::MULTI if applied.kind == op::MULTI => self.answer_multi(zxid, inflight, applied),
             _ => {
                 let Some(conn) = &inflight.conn else { return };
                 if applied.code == Code::SESSION_MOVED {
@@ -98,7 +114,9 @@ impl Replica {
                         let path = applied.path.as_deref();
                         match inflight.op {
                             op::CREATE => reply::path_and_stat(to, path, None),
-                            op::CREATE2 => reply::path_and_stat(to, path, applied.stat.as_ref()),
+                            op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => {
+                                reply::path_and_stat(to, path, applied.stat.as_ref())
+                            }
                             op::SET_DATA | op::SET_ACL => {
                                 reply::path_and_stat(to, None, applied.stat.as_ref())
                             }
@@ -110,14 +128,31 @@ impl Replica {
         }
     }
 
+    /// Its parts say what became of them; the header says that it was read (P-63).
+    fn answer_multi(&mut self, zxid: i64, inflight: &Inflight, applied: &Applied<'_>) {
+        let Some(conn) = &inflight.conn else { return };
+        if applied.parts.iter().any(|part| part.code == Code::SESSION_MOVED) {
+            return conn.close(&mut self.wakers); // As with any other write (P-22).
+        }
+        let header = reply::header(inflight.xid, zxid, Code::OK);
+        conn.push_answer(&mut self.wakers, |out| {
+            reply::reply(out, header, |to| multi::respond(to, &applied.parts));
+        });
+    }
+
     fn answer_close(&mut self, zxid: i64, inflight: &Inflight) {
         let owner = self.sessions.remove(inflight.session);
         match &inflight.conn {
             Some(conn) => conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
                 reply::reply(out, reply::header(inflight.xid, zxid, Code::OK), |_| {});
             }),
-            // Expired: whoever still speaks for it is cut off without a word.
-            None => close_owner(owner.as_deref(), inflight.session, &mut self.wakers),
+            None => {}
+        }
+        // Expired, or closed by a connection that it had been taken from: whoever still speaks for it is cut off.
+        let is_asker =
+            |owner: &Arc<Conn>| inflight.conn.as_ref().is_some_and(|conn| Arc::ptr_eq(conn, owner));
+        if let Some(owner) = owner.filter(|owner| !is_asker(owner)) {
+            close_owner(&owner, inflight.session, &mut self.wakers);
         }
     }
 
@@ -141,43 +176,19 @@ impl Replica {
     }
 }
 
-fn close_owner(owner: Option<&Conn>, session: SessionId, wakers: &mut Vec<Waker>) {
-    if let Some(conn) = owner.filter(|conn| conn.session() == Some(session)) {
-        conn.close(wakers);
+fn close_owner(owner: &Conn, session: SessionId, wakers: &mut Vec<Waker>) {
+    if owner.session() == Some(session) {
+        owner.close(wakers);
     }
-}
-
-/// Sends the events of one change; returns how many.
-fn tell(
-    shared: &Shared,
-    tree: &Tree,
-    zxid: i64,
-    change: &Change<'_>,
-    wakers: &mut Vec<Waker>,
-) -> u64 {
-    let mut teller = Teller { shared, tree, zxid, wakers, sent: 0 };
-    match change {
-        Change::Created { path, acl, parent_acl } => {
-            teller.fire(path, Trigger::Data, EventKind::NodeCreated, *acl);
-            teller.fire_parent(path, *parent_acl);
-        }
-        Change::Deleted { path, acl, parent_acl } => {
-            teller.fire(path, Trigger::Deleted, EventKind::NodeDeleted, *acl);
-            teller.fire_parent(path, *parent_acl);
-        }
-        Change::DataChanged { path, acl } => {
-            teller.fire(path, Trigger::Data, EventKind::NodeDataChanged, *acl);
-        }
-    }
-    teller.sent
 }
 
 struct Teller<'t> {
     shared: &'t Shared,
     tree: &'t Tree,
     zxid: i64,
+    stats: &'t mut Stats,
+    samples: &'t mut Samples,
     wakers: &'t mut Vec<Waker>,
-    sent: u64,
 }
 
 impl Teller<'_> {
@@ -195,6 +206,7 @@ impl Teller<'_> {
         }
         let mut frame = Vec::with_capacity(36 + path.len());
         reply::event(&mut frame, self.zxid, kind, path);
+        self.samples.told.push((kind, fired.len() as u64));
         let acl = self.tree.acl(acl);
         let is_open = self.shared.permits(acl, perms::READ, &[]);
         for watcher in fired {
@@ -203,7 +215,8 @@ impl Teller<'_> {
             if !is_open && !self.shared.permits(acl, perms::READ, &conn.who()) {
                 continue;
             }
-            self.sent += 1;
+            self.stats.events += 1;
+            self.stats.event_bytes += frame.len() as u64;
             if !conn.push_event(&frame, self.shared.limits.frame_max, self.wakers) {
                 tracing::warn!(peer = %conn.peer, "connection closed: it does not fetch its events");
             }

@@ -9,10 +9,11 @@
 //! 3. What takes the write path without a transaction (sync, a refused body) is answered in its place in the order.
 
 mod apply;
+mod containers;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, SessionId, Zxid, op};
+use crate::model::{Code, EventKind, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared};
 use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
@@ -72,6 +73,12 @@ pub struct Settings {
     pub snap_size_bytes: u64,
     /// Connections without a session are closed after this long.
     pub sessionless_timeout_ms: u64,
+    /// `znode.container.checkIntervalMs`: containers and TTL znodes are looked through this often.
+    pub container_check_interval_ms: u64,
+    /// `znode.container.maxPerMinute`: at most so many of them are deleted, evenly over the minute.
+    pub container_max_per_minute: u64,
+    /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
+    pub container_max_never_used_ms: u64,
     pub seed: u64,
 }
 
@@ -83,12 +90,19 @@ pub struct Stats {
     pub digest_mismatches: u64,
     pub sessions_expired: u64,
     pub events: u64,
+    pub event_bytes: u64,
     pub snapshots_skipped: u64,
-    /// Writes answered, and the sum, least and greatest of their latencies in microseconds.
-    pub writes: u64,
-    pub write_us_sum: u64,
-    pub write_us_max: u64,
-    pub write_us_min: u64,
+    pub reopens: u64,
+    pub sessionless_expired: u64,
+}
+
+/// Single measurements since they were last taken; `server` publishes and empties them.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// From frame to answer, in microseconds, of each write.
+    pub write_us: Vec<u64>,
+    /// Watchers told of one event.
+    pub told: Vec<(EventKind, u64)>,
 }
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -117,8 +131,10 @@ pub struct Replica {
     next_session: i64,
     now_ms: u64,
     since_snapshot: SinceSnapshot,
+    sweep: containers::Sweep,
     rng: u64,
     pub stats: Stats,
+    pub samples: Samples,
     zab_out: Vec<zab::Action>,
     wakers: Vec<Waker>,
 }
@@ -159,11 +175,13 @@ impl Replica {
             sessions,
             inflight: VecDeque::new(),
             next_session: settings.first_session,
+            sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
             rng: settings.seed | 1,
             settings,
             now_ms,
             since_snapshot: SinceSnapshot::default(),
-            stats: Stats { write_us_min: u64::MAX, ..Stats::default() },
+            stats: Stats::default(),
+            samples: Samples::default(),
             zab_out: Vec::new(),
             wakers: Vec::new(),
         };
@@ -252,7 +270,7 @@ impl Replica {
                             proposals.push((zxid, from..entries.len()));
                         }
                         Some(Prepared::Refused(code)) => inflight.code = code,
-                        None => return out.push(Action::Stop("the epoch has no zxids left")),
+                        None => return out.push(Action::Stop("there are no zxids left")),
                     }
                     if asked.op == op::CLOSE_SESSION {
                         self.sessions.set_closing(batch.session);

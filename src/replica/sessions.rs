@@ -20,12 +20,13 @@ impl Replica {
         if self.now_ms % SWEEP_MS < TICK_MS {
             self.close_sessionless();
         }
+        self.sweep_containers(wall_ms, out);
     }
 
     /// Proposes the end of a session that nobody asked to close.
     pub fn close(&mut self, session: SessionId, wall_ms: i64, out: &mut Vec<Action>) {
         if !self.propose(session, op::CLOSE_SESSION, &[], None, wall_ms) {
-            return out.push(Action::Stop("the epoch has no zxids left"));
+            return out.push(Action::Stop("there are no zxids left"));
         }
         self.on_zab(0, out);
     }
@@ -47,7 +48,7 @@ impl Replica {
             Some(conn),
             wall_ms,
         ) {
-            return out.push(Action::Stop("the epoch has no zxids left"));
+            return out.push(Action::Stop("there are no zxids left"));
         }
         self.on_zab(0, out);
     }
@@ -64,13 +65,17 @@ impl Replica {
     }
 
     pub(super) fn reopen(&mut self, conn: &Arc<Conn>, session: SessionId, timeout_ms: i32) {
+        self.stats.reopens += 1;
         match self.sessions.take_over(session, timeout_ms, conn, self.now_ms) {
             Ok(old) => {
                 // Exclusively: a read of the old connection is either before this, or finds itself closed.
                 let _tree = self.shared.state.tree.write();
                 if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
                     old.close(&mut self.wakers);
-                    self.shared.state.watches.remove_watcher(old.id);
+                    // One that ended long ago has no watches left, and its number may be somebody else's.
+                    if self.shared.conns.get(old.id).is_some_and(|now| Arc::ptr_eq(&now, &old)) {
+                        self.shared.state.watches.remove_watcher(old.id);
+                    }
                 }
                 conn.push_welcome(session, &mut self.wakers, |out| {
                     reply::welcome(out, session, timeout_ms, conn.wants_read_only());
@@ -91,6 +96,7 @@ impl Replica {
             if conn.session().is_none() && conn.heard_ms() + limit_ms < self.now_ms {
                 tracing::info!(peer = %conn.peer, limit_ms, "connection closed: no session in time");
                 conn.close(&mut self.wakers);
+                self.stats.sessionless_expired += 1;
             }
         }
     }

@@ -6,6 +6,7 @@ use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
+use jute::proto::RequestHeader;
 use jute::{Decode, Reader};
 use std::task::Waker;
 
@@ -39,6 +40,10 @@ pub struct Counts {
     pub received: u64,
     /// Requests answered here, without `replica`.
     pub answered: u64,
+    /// Bytes of those answers.
+    pub answer_bytes: u64,
+    /// Connect requests.
+    pub connects: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -98,15 +103,21 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
-        self.conn.wait(waker, self.known)
+        self.conn.wait(waker, self.known, self.is_full())
     }
 
-    /// Moves what others have put into the outbox to `unsent`.
+    /// Moves what others have put into the outbox to `unsent`; nothing while that is full.
     pub fn collect(&mut self) {
-        self.known = self.conn.take(&mut self.unsent);
+        let full = self.is_full();
+        self.known = self.conn.take(&mut self.unsent, full);
         if let (Phase::Opening, Some(session)) = (self.phase, self.known.session) {
             self.phase = Phase::Open(session);
         }
+    }
+
+    /// What comes for such a client stays in its outbox, where events are counted against their limit.
+    const fn is_full(&self) -> bool {
+        self.unsent.len() > UNSENT_MAX
     }
 
     /// Takes what it can off the front of `input`; returns how many bytes, and what it needs to go on.
@@ -124,7 +135,7 @@ impl Connection {
             if self.known.end == End::AfterFlush {
                 break Need::Close(String::new());
             }
-            if self.unsent.len() > UNSENT_MAX {
+            if self.is_full() {
                 break Need::Room;
             }
             let rest = &input[taken..];
@@ -175,6 +186,7 @@ impl Connection {
         }
         let frame = self.frame(bytes)?;
         self.counts.received += 1;
+        self.counts.connects += 1;
         self.connect(frame)?;
         Ok(4 + frame.len())
     }
@@ -228,7 +240,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => return (taken, Some(need)),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 return (taken, Some(Need::Close("undecodable request header".into())));
             };
             match header.kind {
@@ -237,25 +249,8 @@ impl Connection {
                         return (taken, Some(Need::Answer));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.asked += 1;
-                    self.heard();
-                    let batch = batch.get_or_insert_with(|| Batch {
-                        conn: self.conn.clone(),
-                        session,
-                        who: self.who.clone(),
-                        bytes: Vec::with_capacity(bytes.len()),
-                        requests: Vec::with_capacity(16),
-                        received_us: now_us,
-                    });
-                    batch.bytes.extend_from_slice(&frame[8..]);
-                    batch.requests.push(Asked {
-                        xid: header.xid,
-                        op: header.kind,
-                        end: batch.bytes.len(),
-                    });
-                    if header.kind == op::CLOSE_SESSION {
-                        self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+                    self.write(session, header, &frame[8..], batch, now_us);
+                    if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
                 }
@@ -285,6 +280,33 @@ impl Connection {
         }
     }
 
+    /// Puts a write into the batch for `replica`.
+    fn write(
+        &mut self,
+        session: SessionId,
+        header: RequestHeader,
+        body: &[u8],
+        batch: &mut Option<Batch>,
+        now_us: u64,
+    ) {
+        self.counts.received += 1;
+        self.asked += 1;
+        self.heard();
+        let batch = batch.get_or_insert_with(|| Batch {
+            conn: self.conn.clone(),
+            session,
+            who: self.who.clone(),
+            bytes: Vec::with_capacity(body.len() * 16),
+            requests: Vec::with_capacity(16),
+            received_us: now_us,
+        });
+        batch.bytes.extend_from_slice(body);
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        if header.kind == op::CLOSE_SESSION {
+            self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
+        }
+    }
+
     /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
     fn reads(&mut self, bytes: &[u8]) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
@@ -305,7 +327,7 @@ impl Connection {
                 Ok(frame) => frame,
                 Err(need) => break Some(need),
             };
-            let Ok(header) = Reader::new(frame).read::<jute::proto::RequestHeader>() else {
+            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
                 break Some(Need::Close("undecodable request header".into()));
             };
             if !read::is_read(header.kind) {
@@ -321,6 +343,7 @@ impl Connection {
         };
         self.counts.received += u64::from(served);
         self.counts.answered += u64::from(served);
+        self.counts.answer_bytes += (self.unsent.len() - before) as u64;
         (taken, need)
     }
 
@@ -341,16 +364,59 @@ impl Connection {
     }
 }
 
-/// Operations that `replica` answers: they take the write path.
+/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
+/// no access list (P-41).
 const fn is_write(kind: i32) -> bool {
     matches!(
         kind,
         op::CREATE
             | op::CREATE2
+            | op::CREATE_CONTAINER
+            | op::CREATE_TTL
             | op::DELETE
+            | op::MULTI
+            | op::RECONFIG
             | op::SET_DATA
             | op::SET_ACL
             | op::SYNC
             | op::CLOSE_SESSION
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Limits;
+    use crate::tree::{Options, State, Tree};
+
+    fn connection() -> Connection {
+        let limits = Limits {
+            frame_max: 1000,
+            min_session_timeout_ms: 1,
+            max_session_timeout_ms: 1000,
+            outstanding_max: 10,
+            skip_acl: false,
+            words: vec![],
+        };
+        let shared = Arc::new(Shared {
+            state: State::new(Tree::new(Options::default()), 0),
+            conns: Default::default(),
+            limits,
+            clock_ms: Default::default(),
+        });
+        let peer = ([127, 0, 0, 1], 1).into();
+        Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    }
+
+    #[test]
+    fn a_frame_may_have_more_bytes_behind_it() {
+        let mut connect = vec![0, 0, 0, 29];
+        connect.extend([0; 29]);
+        for (bytes, expected) in [
+            (&connect[..10], (0, Need::Bytes(23))),
+            (&[&connect[..], &[7; 90]].concat(), (33, Need::Answer)),
+        ] {
+            assert_eq!(connection().advance(bytes, 0), expected);
+        }
+    }
 }

@@ -12,10 +12,12 @@
 
 mod connection;
 mod conns;
+mod create;
 mod expiry;
 mod identify;
 #[cfg(test)]
 mod identify_tests;
+pub mod multi;
 mod outbox;
 mod password;
 mod pending;
@@ -23,6 +25,7 @@ pub mod prep;
 mod read;
 pub mod reply;
 mod watches;
+mod writes;
 
 pub use connection::{Connection, Counts, Need};
 pub use conns::Conns;

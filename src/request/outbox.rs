@@ -228,11 +228,11 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
-    /// Moves what is waiting behind `to`.
-    pub(super) fn take(&self, to: &mut Outgoing) -> Found {
+    /// Moves what is waiting behind `to`, unless that is `full`.
+    pub(super) fn take(&self, to: &mut Outgoing, full: bool) -> Found {
         let mut outbox = self.outbox.lock();
-        outbox.event_bytes = 0;
-        if !outbox.out.is_empty() {
+        if !full && !outbox.out.is_empty() {
+            outbox.event_bytes = 0;
             to.append(&mut outbox.out);
             if outbox.out.bytes.capacity() > KEPT_BYTES_MAX {
                 outbox.out.bytes = Vec::new(); // An idle session must stay small.
@@ -241,11 +241,12 @@ impl Conn {
         Found { answered: outbox.answered, session: outbox.session, end: outbox.end }
     }
 
-    /// Asks to be woken by the next change. `false`: something is waiting already.
-    pub(super) fn wait(&self, waker: &Waker, known: Found) -> bool {
+    /// Asks to be woken by the next change. `false`: something is waiting already that a machine which is not `full`
+    /// would take.
+    pub(super) fn wait(&self, waker: &Waker, known: Found, full: bool) -> bool {
         let mut outbox = self.outbox.lock();
         let now = Found { answered: outbox.answered, session: outbox.session, end: outbox.end };
-        if !outbox.out.is_empty() || now != known {
+        if (!full && !outbox.out.is_empty()) || now != known {
             return false;
         }
         if !outbox.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {

@@ -46,6 +46,8 @@ pub(super) struct Pending {
     free: Vec<u32>,
     /// What each proposal changed, in zxid order.
     order: VecDeque<(Zxid, u32)>,
+    /// While a multi is judged: each change with what its slot held before, `None` for a new slot.
+    undo: Option<Vec<(u32, Option<Before>)>>,
     hash: foldhash::fast::FixedState,
 }
 
@@ -59,6 +61,9 @@ struct Slot {
     view: Option<View>,
 }
 
+/// What a slot held before a change: the proposal that put it there, and the znode.
+type Before = (Zxid, Option<View>);
+
 impl Pending {
     pub fn new(seed: u64) -> Self {
         Self {
@@ -66,6 +71,7 @@ impl Pending {
             slots: Vec::new(),
             free: Vec::new(),
             order: VecDeque::new(),
+            undo: None,
             hash: foldhash::fast::FixedState::with_seed(seed),
         }
     }
@@ -96,8 +102,9 @@ impl Pending {
     pub fn put(&mut self, path: &str, zxid: Zxid, view: Option<View>) {
         let path = if path == "/" { "" } else { path };
         let hash = self.hash_of(path);
-        let at = match self.index.find(hash, |&at| self.slots[at as usize].path == path) {
-            Some(&at) => at,
+        let found = self.index.find(hash, |&at| self.slots[at as usize].path == path).copied();
+        let at = match found {
+            Some(at) => at,
             None => {
                 let at = self.free.pop().unwrap_or_else(|| {
                     self.slots.push(Slot::default());
@@ -111,9 +118,45 @@ impl Pending {
             }
         };
         let slot = &mut self.slots[at as usize];
-        slot.zxid = zxid;
-        slot.view = view;
+        let before =
+            (std::mem::replace(&mut slot.zxid, zxid), std::mem::replace(&mut slot.view, view));
         self.order.push_back((zxid, at));
+        if let Some(undo) = &mut self.undo {
+            undo.push((at, found.map(|_| before)));
+        }
+    }
+
+    /// From here on changes can be taken back, until [`keep`](Self::keep) or [`take_back`](Self::take_back).
+    pub fn mark(&mut self) {
+        self.undo = Some(Vec::new());
+    }
+
+    pub fn keep(&mut self) {
+        self.undo = None;
+    }
+
+    /// Undoes every change since the mark, the last one first.
+    pub fn take_back(&mut self) {
+        for (at, before) in self.undo.take().into_iter().flatten().rev() {
+            self.order.pop_back();
+            match before {
+                Some((zxid, view)) => {
+                    let slot = &mut self.slots[at as usize];
+                    (slot.zxid, slot.view) = (zxid, view);
+                }
+                None => self.free_slot(at),
+            }
+        }
+    }
+
+    fn free_slot(&mut self, at: u32) {
+        let slot = &mut self.slots[at as usize];
+        if let Ok(found) = self.index.find_entry(slot.hash, |&other| other == at) {
+            found.remove();
+            slot.path.clear();
+            slot.view = None;
+            self.free.push(at);
+        }
     }
 
     /// Forgets what the tree itself holds now.
@@ -122,17 +165,11 @@ impl Pending {
             && zxid <= through
         {
             self.order.pop_front();
-            let slot = &mut self.slots[at as usize];
+            let slot = &self.slots[at as usize];
             // A later proposal may have changed the path again; then that one's turn will come. A proposal that changed
             // it twice is met twice, the second time with the slot emptied or already another's.
             if slot.zxid == zxid && !slot.path_is_free() {
-                let hash = slot.hash;
-                if let Ok(found) = self.index.find_entry(hash, |&other| other == at) {
-                    found.remove();
-                    slot.path.clear();
-                    slot.view = None;
-                    self.free.push(at);
-                }
+                self.free_slot(at);
             }
         }
     }

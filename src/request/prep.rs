@@ -3,15 +3,16 @@
 //! A write is judged by the tree plus everything proposed before it. The tree digest that it leads to is predicted and
 //! goes into its log entry, where apply finds it again (D-68).
 
-use super::pending::{AclOf, PARENT_OF_CREATED, PARENT_OF_DELETED, Pending, View};
+use super::pending::{AclOf, PARENT_OF_DELETED, Pending, View};
+use super::writes::Write;
 use crate::auth;
 use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
-use crate::tree::digest::{self, DIGEST_VERSION, StatPart};
-use crate::tree::txn::{CreateKind, write};
+use crate::tree::digest::{self, DIGEST_VERSION};
+use crate::tree::txn::write;
 use crate::tree::{AclId, Tree};
-use jute::proto::{CreateRequest, DeleteRequest, SetAclRequest, SetDataRequest};
+use jute::proto::{CheckVersionRequest, DeleteRequest, SetAclRequest, SetDataRequest};
 use jute::txn::{TxnDigest, TxnHeader};
-use jute::{Encode, Reader, put_i32};
+use jute::{Encode, put_i32};
 use std::collections::BTreeSet;
 
 /// Who asks, when, and under which request.
@@ -38,10 +39,10 @@ pub enum Prepared {
 
 /// The judge. Owns the zxids: each one it gives out is proposed.
 pub struct Prep {
-    pending: Pending,
+    pub(super) pending: Pending,
     last: Zxid,
     /// Of the tree once everything proposed is applied.
-    digest: u64,
+    pub(super) digest: u64,
     wanted: bool,
 }
 
@@ -68,7 +69,7 @@ impl Prep {
 
     /// Judges one write and appends its log entry to `to`.
     ///
-    /// `None` when the epoch's zxids are used up: its leader must step down.
+    /// `None` when there are no zxids left.
     pub fn prepare(
         &mut self,
         tree: &Tree,
@@ -77,13 +78,13 @@ impl Prep {
         body: &[u8],
         to: &mut Vec<u8>,
     ) -> Option<Prepared> {
-        let Some(request) = Request::decode(kind, body) else {
+        let Some(write) = Write::decode(kind, body) else {
             return Some(Prepared::Refused(Code::MARSHALLING_ERROR));
         };
         if self.pending.is_empty() {
             self.digest = tree.digest();
         }
-        let zxid = self.last.next()?;
+        let zxid = self.last.plus_one()?;
         self.last = zxid;
         let start = to.len();
         let header = TxnHeader {
@@ -95,20 +96,7 @@ impl Prep {
         };
         header.encode(to);
         let mut judging = Judging { prep: self, tree, asker, header, zxid, to };
-        let judged = match request {
-            Request::Create(create) => judging.create(&create),
-            Request::Delete(delete) => judging.delete(&delete),
-            Request::SetData(set) => judging.set_data(&set),
-            Request::SetAcl(set) => judging.set_acl(&set),
-            Request::CreateSession { timeout_ms } => {
-                put_i32(judging.to, timeout_ms);
-                Ok(())
-            }
-            Request::CloseSession => {
-                judging.close_session();
-                Ok(())
-            }
-        };
+        let judged = judging.judge(&write);
         match judged {
             Ok(()) if self.wanted => {
                 TxnDigest { version: DIGEST_VERSION, tree_digest: self.digest as i64 }.encode(to);
@@ -125,95 +113,41 @@ impl Prep {
     }
 }
 
-enum Request<'a> {
-    Create(CreateRequest<'a>),
-    Delete(DeleteRequest<'a>),
-    SetData(SetDataRequest<'a>),
-    SetAcl(SetAclRequest<'a>),
-    CreateSession { timeout_ms: i32 },
-    CloseSession,
-}
-
-impl<'a> Request<'a> {
-    fn decode(kind: i32, body: &'a [u8]) -> Option<Self> {
-        let mut from = Reader::new(body);
-        Some(match kind {
-            op::CREATE | op::CREATE2 => Self::Create(from.read().ok()?),
-            op::DELETE => Self::Delete(from.read().ok()?),
-            op::SET_DATA => Self::SetData(from.read().ok()?),
-            op::SET_ACL => Self::SetAcl(from.read().ok()?),
-            op::CREATE_SESSION => Self::CreateSession { timeout_ms: from.read().ok()? },
-            op::CLOSE_SESSION => Self::CloseSession,
-            _ => return None,
-        })
-    }
-}
-
 /// One write being judged.
-struct Judging<'j> {
-    prep: &'j mut Prep,
-    tree: &'j Tree,
-    asker: &'j Asker<'j>,
-    header: TxnHeader,
+pub(super) struct Judging<'j> {
+    pub prep: &'j mut Prep,
+    pub tree: &'j Tree,
+    pub asker: &'j Asker<'j>,
+    pub header: TxnHeader,
     zxid: Zxid,
-    to: &'j mut Vec<u8>,
+    /// Where its log entry is written.
+    pub to: &'j mut Vec<u8>,
 }
 
 impl Judging<'_> {
-    /// The order of the checks is part of the protocol (P-69).
-    fn create(&mut self, request: &CreateRequest<'_>) -> Result<(), Code> {
-        let mode = Mode::decode(request.flags)?;
-        self.asker.standing?;
-        let asked = request.path.as_deref().ok_or(Code::MARSHALLING_ERROR)?;
-        let parent_path =
-            path::parent(asked).filter(|_| !asked.contains('\0')).ok_or(Code::BAD_ARGUMENTS)?;
-        let acl = self.fix_acl(&request.acl)?;
-        let mut parent = self.view(parent_path).ok_or(Code::NO_NODE)?;
-        self.permit(&parent, PARENT_OF_CREATED)?;
-        let numbered;
-        let path = if mode.sequential {
-            numbered = format!("{asked}{:010}", parent.stat.cversion);
-            &*numbered
-        } else {
-            asked
-        };
-        path::validate(path).map_err(|_| Code::BAD_ARGUMENTS)?;
-        if self.view(path).is_some() {
-            return Err(Code::NODE_EXISTS);
+    pub(super) fn judge(&mut self, write: &Write<'_>) -> Result<(), Code> {
+        match write {
+            Write::Create(create) => self.create(create),
+            Write::Delete(delete) => self.delete(delete),
+            Write::DeleteContainer(path) => self.delete_container(path.as_deref()),
+            Write::SetData(set) => self.set_data(set),
+            Write::SetAcl(set) => self.set_acl(set),
+            Write::Check(check) => self.check(check),
+            Write::Multi(parts) => {
+                self.multi(parts);
+                Ok(())
+            }
+            Write::BadMulti => Err(Code::MARSHALLING_ERROR),
+            Write::CreateSession { timeout_ms } => {
+                put_i32(self.to, *timeout_ms);
+                Ok(())
+            }
+            Write::Reconfig => Err(Code::RECONFIG_DISABLED),
+            Write::CloseSession => {
+                self.close_session();
+                Ok(())
+            }
         }
-        let extended = self.tree.options().extended_types;
-        if matches!(Owner::decode(parent.stat.ephemeral_owner, extended), Owner::Session(_)) {
-            return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
-        }
-        let kind = if mode.ephemeral { CreateKind::Ephemeral } else { CreateKind::Persistent };
-        let cversion = parent.stat.cversion.wrapping_add(1);
-        let acl_bytes = acl.as_ref().map(|acl| crate::tree::encode_acl(acl));
-        write::create(
-            self.to,
-            path,
-            request.data,
-            acl_bytes.as_deref().unwrap_or(OPEN_ACL),
-            kind,
-            cversion,
-        );
-        let parent_before = self.digest_of(&parent, parent_path);
-        parent.stat.cversion = cversion;
-        parent.stat.pzxid = self.header.zxid;
-        parent.children += 1;
-        let stat = StatPart {
-            czxid: self.header.zxid,
-            mzxid: self.header.zxid,
-            pzxid: self.header.zxid,
-            ctime: self.header.time,
-            mtime: self.header.time,
-            ephemeral_owner: kind.owner(self.asker.session.0),
-            ..StatPart::default()
-        };
-        let acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(acl.into()));
-        let child = View { stat, acl, children: 0, crc: self.crc(path, request.data) };
-        self.put(parent_path, parent_before, Some(parent));
-        self.put(path, 0, Some(child));
-        Ok(())
     }
 
     fn delete(&mut self, request: &DeleteRequest<'_>) -> Result<(), Code> {
@@ -222,20 +156,60 @@ impl Judging<'_> {
         let parent_path = path::parent(path)
             .filter(|_| !path.contains('\0') && !path::is_special(path))
             .ok_or(Code::BAD_ARGUMENTS)?;
-        let mut parent = self.view(parent_path).ok_or(Code::NO_NODE)?;
+        let parent = self.view(parent_path).ok_or(Code::NO_NODE)?;
         self.permit(&parent, PARENT_OF_DELETED)?;
         let child = self.view(path).ok_or(Code::NO_NODE)?;
         check_version(child.stat.version, request.version)?;
         if child.children > 0 {
             return Err(Code::NOT_EMPTY);
         }
+        self.remove(path, &child, parent_path, parent);
+        Ok(())
+    }
+
+    /// Judged anew: what is pending may have brought the znode back to life since it was found empty and old enough.
+    fn delete_container(&mut self, path: Option<&str>) -> Result<(), Code> {
+        let path = path.ok_or(Code::MARSHALLING_ERROR)?;
+        let parent_path =
+            path::parent(path).filter(|_| !path::is_special(path)).ok_or(Code::BAD_ARGUMENTS)?;
+        let node = self.view(path).ok_or(Code::NO_NODE)?;
+        if node.children > 0 {
+            return Err(Code::NOT_EMPTY);
+        }
+        let known = self.tree.find(path).map(|id| self.tree.znode(id).stat_part().czxid);
+        let extended = self.tree.options().extended_types;
+        let has_ended = match Owner::decode(node.stat.ephemeral_owner, extended) {
+            Owner::Container => true,
+            Owner::Ttl(ttl_ms) => self.header.time.saturating_sub(node.stat.mtime) > ttl_ms,
+            Owner::Nobody | Owner::Session(_) => false,
+        };
+        if !has_ended || known != Some(node.stat.czxid) {
+            return Err(Code::BAD_VERSION);
+        }
+        let parent = self.view(parent_path).ok_or(Code::NO_NODE)?;
+        self.remove(path, &node, parent_path, parent);
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &str, node: &View, parent_path: &str, mut parent: View) {
         write::delete(self.to, path);
         let parent_before = self.digest_of(&parent, parent_path);
         parent.stat.pzxid = self.header.zxid;
         parent.children = parent.children.saturating_sub(1);
         self.put(parent_path, parent_before, Some(parent));
-        let child_before = self.digest_of(&child, path);
-        self.put(path, child_before, None);
+        let before = self.digest_of(node, path);
+        self.put(path, before, None);
+    }
+
+    /// Changes nothing: it only lets the multi go on (P-51).
+    fn check(&mut self, request: &CheckVersionRequest<'_>) -> Result<(), Code> {
+        self.asker.standing?;
+        let path = request.path.as_deref().ok_or(Code::BAD_ARGUMENTS)?;
+        path::validate(path).map_err(|_| Code::BAD_ARGUMENTS)?;
+        let node = self.view(path).ok_or(Code::NO_NODE)?;
+        self.permit(&node, perms::READ)?;
+        check_version(node.stat.version, request.version)?;
+        write::check(self.to, path, node.stat.version.wrapping_add(1));
         Ok(())
     }
 
@@ -305,11 +279,11 @@ impl Judging<'_> {
         }
     }
 
-    fn view(&self, path: &str) -> Option<View> {
+    pub(super) fn view(&self, path: &str) -> Option<View> {
         self.prep.pending.view(self.tree, path)
     }
 
-    fn permit(&self, node: &View, wanted: i32) -> Result<(), Code> {
+    pub(super) fn permit(&self, node: &View, wanted: i32) -> Result<(), Code> {
         if self.asker.skip_acl || auth::permits(node.acl(self.tree), wanted, self.asker.who) {
             Ok(())
         } else {
@@ -318,7 +292,7 @@ impl Judging<'_> {
     }
 
     /// The list to store; `None` for the open one, which is nearly always asked for and needs no work.
-    fn fix_acl<'a>(
+    pub(super) fn fix_acl<'a>(
         &self,
         asked: &jute::Vector<'a, jute::data::Acl<'a>>,
     ) -> Result<Option<Vec<Acl>>, Code> {
@@ -335,17 +309,17 @@ impl Judging<'_> {
         Ok(Some(fixed))
     }
 
-    fn crc(&self, path: &str, data: Option<&[u8]>) -> u32 {
+    pub(super) fn crc(&self, path: &str, data: Option<&[u8]>) -> u32 {
         let path = if path == "/" { "" } else { path };
         if self.prep.wanted { digest::start(path.as_bytes(), data) } else { 0 }
     }
 
-    fn digest_of(&self, view: &View, path: &str) -> u64 {
+    pub(super) fn digest_of(&self, view: &View, path: &str) -> u64 {
         if self.prep.wanted { view.digest(path) } else { 0 }
     }
 
     /// Notes the new state of a path and moves the predicted digest on. `before`: what the path added to it so far.
-    fn put(&mut self, path: &str, before: u64, view: Option<View>) {
+    pub(super) fn put(&mut self, path: &str, before: u64, view: Option<View>) {
         let after = view.as_ref().map_or(0, |view| self.digest_of(view, path));
         self.prep.digest = self.prep.digest.wrapping_sub(before).wrapping_add(after);
         self.prep.pending.put(path, self.zxid, view);
@@ -354,23 +328,4 @@ impl Judging<'_> {
 
 fn check_version(current: i32, expected: i32) -> Result<(), Code> {
     if expected == -1 || expected == current { Ok(()) } else { Err(Code::BAD_VERSION) }
-}
-
-/// What the flags of a create ask for.
-struct Mode {
-    ephemeral: bool,
-    sequential: bool,
-}
-
-impl Mode {
-    /// Flags 4 to 6 belong to operations of their own: under create, 4 makes an ordinary znode and TTLs are refused, as
-    /// they are in Java when extended types are off (P-36).
-    fn decode(flags: i32) -> Result<Self, Code> {
-        match flags {
-            0..=3 => Ok(Self { ephemeral: flags & 1 != 0, sequential: flags & 2 != 0 }),
-            4 => Ok(Self { ephemeral: false, sequential: false }),
-            5 | 6 => Err(Code::UNIMPLEMENTED),
-            _ => Err(Code::BAD_ARGUMENTS),
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use super::{Conn, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::{Acl, Code, Identity, op, perms};
-use crate::tree::{Count, Data, NodeId, Tree, WatchKind};
+use crate::tree::{Count, Data, NodeId, Tree, WatchKind, Znode};
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader};
 use jute::{Decode, Encode, Reader, Ustring, put_i32, put_string};
 
@@ -16,6 +16,7 @@ pub(super) const fn is_read(kind: i32) -> bool {
             | op::GET_ACL
             | op::GET_CHILDREN
             | op::GET_CHILDREN2
+            | op::MULTI_READ
             | op::PING
             | op::SET_WATCHES
             | op::SET_WATCHES2
@@ -60,6 +61,7 @@ impl Reading<'_> {
                 self.find_watches(request.kind, header, body, out)
             }
             op::GET_ACL => self.get_acl(header, body, out),
+            op::MULTI_READ => self.multi_read(header, body, out),
             op::GET_EPHEMERALS => self.get_ephemerals(header, body, out),
             op::GET_ALL_CHILDREN_NUMBER => match self.count(body, counting) {
                 Ok(None) => return false,
@@ -113,14 +115,7 @@ impl Reading<'_> {
         out.frame(|out| {
             header.encode(&mut out.bytes);
             match kind {
-                op::GET_DATA => match znode.data() {
-                    Data::Null => put_i32(&mut out.bytes, -1),
-                    Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
-                    Data::Large(data) => {
-                        put_i32(&mut out.bytes, data.len() as i32);
-                        out.share(data.clone());
-                    }
-                },
+                op::GET_DATA => put_data(znode, out),
                 op::GET_CHILDREN | op::GET_CHILDREN2 => {
                     put_i32(&mut out.bytes, znode.children() as i32);
                     znode.child_names().for_each(|name| put_string(&mut out.bytes, name));
@@ -200,9 +195,21 @@ impl Reading<'_> {
         }
     }
 
-    fn permitted(&self, id: NodeId) -> Result<(), Code> {
+    pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
         let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
         if self.shared.permits(acl, perms::READ, self.who) { Ok(()) } else { Err(Code::NO_AUTH) }
+    }
+}
+
+/// Appends a znode's data: copied if small, shared if large.
+pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) {
+    match znode.data() {
+        Data::Null => put_i32(&mut out.bytes, -1),
+        Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
+        Data::Large(data) => {
+            put_i32(&mut out.bytes, data.len() as i32);
+            out.share(data.clone());
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::metrics::Registry;
 use crate::model::ServerId;
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
-use crate::request::{Conns, Limits, Shared};
+use crate::request::{Command, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
@@ -21,6 +21,7 @@ use crate::store::{
 use crate::tree::{Options, State, Tree};
 use crate::zab::{Leader, Majority};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -123,26 +124,7 @@ pub async fn run(
         metrics: metrics.clone(),
         clock,
     };
-    let environment = EnvironmentInfo {
-        user_dir: std::env::current_dir()
-            .map_or_else(|_| String::new(), |dir| dir.display().to_string()),
-        ..EnvironmentInfo::default()
-    };
-    let desk = Arc::new(Desk {
-        config,
-        shared: shared.clone(),
-        metrics: metrics.clone(),
-        events: sender.clone(),
-        clock,
-        client_port,
-        environment,
-    });
-    let words =
-        Arc::new(move |word, _peer| -> std::pin::Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
-            let desk = desk.clone();
-            Box::pin(async move { desk.answer(word).await })
-        });
-    let link = Link { commands: command_sender, words, metrics, epoch: clock.epoch };
+    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, client_port);
     let address = listener.address;
     let stop = CancellationToken::new();
     let accepting = tokio::spawn(listener.run(shared, link, stop.clone()));
@@ -159,6 +141,36 @@ pub async fn run(
         Ended::Stopped => Ok(()),
         Ended::Failed { reason, exit } => Err(ServerError::Failed { reason, exit }),
     }
+}
+
+/// What connections need: where commands go, and a desk that answers words.
+fn link(
+    config: Config,
+    shared: &Arc<Shared>,
+    metrics: Arc<Registry>,
+    commands: mpsc::UnboundedSender<Command>,
+    events: mpsc::UnboundedSender<Event>,
+    clock: Clock,
+    client_port: u16,
+) -> Link {
+    let user_dir =
+        std::env::current_dir().map_or_else(|_| String::new(), |dir| dir.display().to_string());
+    let environment = EnvironmentInfo { user_dir, ..EnvironmentInfo::default() };
+    let (shared, desk_metrics) = (shared.clone(), metrics.clone());
+    let desk = Arc::new(Desk {
+        config,
+        shared,
+        metrics: desk_metrics,
+        events,
+        clock,
+        client_port,
+        environment,
+    });
+    let words = Arc::new(move |word, _peer| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+        let desk = desk.clone();
+        Box::pin(async move { desk.answer(word).await })
+    });
+    Link { commands, words, metrics, epoch: clock.epoch }
 }
 
 fn restore(
@@ -263,6 +275,9 @@ fn settings(config: &Config, seed: u64) -> Settings {
         snap_count: u64::from(config.snap_count),
         snap_size_bytes: config.snap_size_limit_bytes.unwrap_or(0),
         sessionless_timeout_ms: u64::from(config.sessionless_cnxn_timeout_ms),
+        container_check_interval_ms: u64::from(config.container_check_interval_ms),
+        container_max_per_minute: u64::from(config.container_max_per_minute),
+        container_max_never_used_ms: config.container_max_never_used_ms,
         seed,
     }
 }

@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::report::Report;
 use super::snapshots;
 use crate::metrics::Registry;
+use crate::model::EventKind;
 use crate::replica::{Action, Input, Replica, Stats, TICK_MS};
 use crate::request::{Command, Shared};
 use crate::store::worker::{FlushReport, WorkerHandle};
@@ -177,20 +178,34 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         self.metrics.sync_processor_batch_size.record(i64::from(report.records));
     }
 
-    /// Moves the replica's plain counters into the registry.
-    fn publish(&self, published: &mut Stats) {
-        let stats = self.replica.stats;
-        self.metrics.commit_count.add(stats.commits - published.commits);
-        self.metrics.proposal_count.add(stats.proposals - published.proposals);
-        self.metrics
-            .digest_mismatches_count
-            .add(stats.digest_mismatches - published.digest_mismatches);
-        self.metrics
-            .stale_sessions_expired
-            .add(stats.sessions_expired - published.sessions_expired);
-        self.metrics
-            .packets_sent
-            .add((stats.writes + stats.events) - (published.writes + published.events));
+    /// Moves the replica's plain counters and measurements into the registry.
+    fn publish(&mut self, published: &mut Stats) {
+        let (stats, metrics) = (self.replica.stats, &self.metrics);
+        metrics.commit_count.add(stats.commits - published.commits);
+        metrics.proposal_count.add(stats.proposals - published.proposals);
+        metrics.digest_mismatches_count.add(stats.digest_mismatches - published.digest_mismatches);
+        metrics.stale_sessions_expired.add(stats.sessions_expired - published.sessions_expired);
+        metrics
+            .sessionless_connections_expired
+            .add(stats.sessionless_expired - published.sessionless_expired);
+        metrics.connection_revalidate_count.add(stats.reopens - published.reopens);
+        metrics.watch_bytes.add(stats.event_bytes - published.event_bytes);
+        let samples = &mut self.replica.samples;
+        metrics.packets_sent.add(stats.events - published.events + samples.write_us.len() as u64);
+        for us in samples.write_us.drain(..) {
+            let took_ms = us as i64 / 1000;
+            metrics.request_latency.record(took_ms);
+            metrics.updatelatency.record(took_ms);
+        }
+        for (kind, watchers) in samples.told.drain(..) {
+            let summary = match kind {
+                EventKind::NodeCreated => &metrics.node_created_watch_count,
+                EventKind::NodeDeleted => &metrics.node_deleted_watch_count,
+                EventKind::NodeDataChanged => &metrics.node_changed_watch_count,
+                EventKind::NodeChildrenChanged => &metrics.node_children_watch_count,
+            };
+            summary.record(watchers as i64);
+        }
         *published = stats;
     }
 }

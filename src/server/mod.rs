@@ -9,3 +9,4 @@ mod restore;
 mod snapshots;
 
 pub use boot::{ServerError, run};
+pub use restore::{RestoreError, Restorer};

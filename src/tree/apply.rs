@@ -178,7 +178,8 @@ impl Tree {
     ) -> Result<Stat, Code> {
         let parent =
             path::parent(&create.path).and_then(|path| self.find(path)).ok_or(Code::NO_NODE)?;
-        if let Some(existing) = self.find(&create.path) {
+        let hash = self.hash_path(&create.path);
+        if let Some(existing) = self.find_hashed(&create.path, hash) {
             self.replace_acl(existing, create.acl)?;
             return Err(Code::NODE_EXISTS);
         }
@@ -194,7 +195,7 @@ impl Tree {
             ephemeral_owner: create.kind.owner(header.client_id),
             ..StatPart::default()
         };
-        let id = self.insert(&create.path, create.data, acl, &stat).ok_or(Code::NO_NODE)?;
+        let id = self.place(parent, (&create.path, hash), create.data, acl, &stat);
         effects.push(Change::Created { path: create.path.clone(), acl, parent_acl });
         Ok(self.znode(id).stat())
     }

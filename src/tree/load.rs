@@ -144,7 +144,8 @@ impl Loader {
         if parent.is_none() && !path.is_empty() {
             return Err(LoadError::Orphan { path: path.into() });
         }
-        if self.tree.find(path).is_some() {
+        let hash = self.tree.hash_path(path);
+        if self.tree.find_hashed(path, hash).is_some() {
             return Err(LoadError::Twice { path: path.into() });
         }
         self.parent = parent;
@@ -160,7 +161,7 @@ impl Loader {
             ephemeral_owner: stat.ephemeral_owner,
         };
         self.tree.acls.share(acl);
-        self.tree.place(parent.unwrap_or(super::NO_NODE), path, data, acl, &stat);
+        self.tree.place(parent.unwrap_or(super::NO_NODE), (path, hash), data, acl, &stat);
         self.nodes += 1;
         Ok(())
     }

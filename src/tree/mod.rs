@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! 1. `digest` is the wrapping sum of the digests of all znodes that count; every change goes through
-//!    [`Tree::change`], [`Tree::insert`] or [`Tree::remove`], which keep it so.
+//!    [`Tree::change`], [`Tree::place`], [`Tree::set_data`] or [`Tree::remove`], which keep it so.
 //! 2. Every znode but the root has a living parent whose path is its own without the last name.
 //! 3. `apply` is total: a transaction is foreign bytes, and what cannot be done is a result, equal on every server.
 //! 4. While a freeze is on, a znode is saved before it changes or goes: the snapshot is of one zxid, not fuzzy.
@@ -19,6 +19,7 @@ mod blob;
 mod count;
 pub mod digest;
 pub mod freeze;
+mod index;
 pub mod load;
 mod node;
 mod owners;
@@ -46,14 +47,12 @@ use blob::Blobs;
 use bytes::Bytes;
 use digest::StatPart;
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use index::Index;
 use node::{Arena, NULL_DATA, Node};
 use owners::Owners;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 
-/// The index is split so that growing one part of it never holds writers up for long.
-const INDEX_PARTS: usize = 1024;
 /// Data from this many bytes on is kept apart and shared with replies instead of copied into them.
 pub const SHARED_DATA_MIN: usize = 4096;
 
@@ -84,7 +83,7 @@ impl Default for Options {
 /// Znodes, access lists and sessions at [`Tree::last_zxid`].
 pub struct Tree {
     nodes: Arena,
-    index: Vec<HashTable<NodeId>>,
+    index: Index,
     blobs: Blobs,
     shared: Vec<Bytes>,
     shared_free: Vec<u32>,
@@ -118,7 +117,7 @@ impl Tree {
     fn empty(options: Options) -> Self {
         Self {
             nodes: Arena::new(),
-            index: (0..INDEX_PARTS).map(|_| HashTable::new()).collect(),
+            index: Index::new(),
             blobs: Blobs::new(),
             shared: Vec::new(),
             shared_free: Vec::new(),
@@ -139,7 +138,10 @@ impl Tree {
     fn insert_system(&mut self, path: &str, acl: &[u8], aversion: i32) {
         let acl = self.acls.acquire(acl).expect("our own list is well formed");
         let stat = StatPart { aversion, ..StatPart::default() };
-        self.insert(path, Some(b""), acl, &stat).expect("parents come first");
+        let parent = crate::model::path::parent(path)
+            .and_then(|parent| self.find(parent))
+            .unwrap_or(NO_NODE);
+        self.place(parent, (path, self.hash_path(path)), Some(b""), acl, &stat);
     }
 
     /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
@@ -208,13 +210,16 @@ impl Tree {
 
     /// The znode at `path`; `/` and `` both name the root.
     pub fn find(&self, path: &str) -> Option<NodeId> {
-        let key = if path == "/" { "" } else { path }.as_bytes();
-        self.find_hashed(key, hash_of(&self.hash, key))
+        self.find_hashed(path, self.hash_path(path))
     }
 
-    fn find_hashed(&self, key: &[u8], hash: u64) -> Option<NodeId> {
-        let part = &self.index[part_of(hash)];
-        part.find(hash, |&id| self.path_bytes(self.nodes.get(id)) == key).copied()
+    /// The hash under which a path is looked up.
+    fn hash_path(&self, path: &str) -> u64 {
+        hash_of(&self.hash, key(path))
+    }
+
+    fn find_hashed(&self, path: &str, hash: u64) -> Option<NodeId> {
+        self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == key(path))
     }
 
     fn path_bytes(&self, node: &Node) -> &[u8] {
@@ -256,32 +261,13 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
     }
 
-    /// Adds a znode below an existing parent (or the root, with path ``). Takes over one user of `acl`.
-    /// `None` when the parent is missing; then the access list's user is given back.
-    fn insert(
-        &mut self,
-        path: &str,
-        data: Option<&[u8]>,
-        acl: AclId,
-        stat: &StatPart,
-    ) -> Option<NodeId> {
-        let parent = match crate::model::path::parent(path) {
-            Some(parent) => self.find(parent),
-            None if path.is_empty() => Some(NO_NODE),
-            None => None,
-        };
-        let Some(parent) = parent else {
-            self.acls.release(acl);
-            return None;
-        };
-        Some(self.place(parent, path, data, acl, stat))
-    }
-
     /// Adds a znode below a living parent ([`NO_NODE`] for the root). Takes over one user of `acl`.
+    ///
+    /// * `hash`: of `path`, which must not be in the tree yet.
     fn place(
         &mut self,
         parent: NodeId,
-        path: &str,
+        (path, hash): (&str, u64),
         data: Option<&[u8]>,
         acl: AclId,
         stat: &StatPart,
@@ -321,21 +307,12 @@ impl Tree {
         if self.is_ephemeral(stat.ephemeral_owner) {
             self.ephemerals += 1;
         }
-        self.index_insert(id, path.as_bytes());
+        self.index.insert(hash, id);
         id
     }
 
     fn is_ephemeral(&self, owner: i64) -> bool {
         matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
-    }
-
-    fn index_insert(&mut self, id: NodeId, key: &[u8]) {
-        let hash = hash_of(&self.hash, key);
-        let (nodes, blobs, state) = (&self.nodes, &self.blobs, &self.hash);
-        self.index[part_of(hash)].insert_unique(hash, id, |&id| {
-            let node = nodes.get(id);
-            hash_of(state, &blobs.get(node.blob, blob_len(node))[..node.path_len as usize])
-        });
     }
 
     /// Takes a znode without children out of the tree. Its access list can be read until the next sweep.
@@ -346,9 +323,7 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(self.node_digest(&node));
         self.data_size -= u64::from(node.path_len) + self.data_len(&node) as u64;
         let hash = hash_of(&self.hash, self.path_bytes(&node));
-        if let Ok(found) = self.index[part_of(hash)].find_entry(hash, |&other| other == id) {
-            found.remove();
-        }
+        self.index.remove(hash, id);
         if self.is_ephemeral(self.owners.value(node.owner)) {
             self.ephemerals -= 1;
         }
@@ -468,9 +443,12 @@ impl Tree {
     }
 }
 
-const fn part_of(hash: u64) -> usize {
-    // Neither the bits that choose the bucket (low) nor those that tag it (top seven).
-    (hash >> 40) as usize % INDEX_PARTS
+/// A path as it is stored: the root's is empty.
+const fn key(path: &str) -> &[u8] {
+    match path.as_bytes() {
+        b"/" => b"",
+        path => path,
+    }
 }
 
 const fn is_shared(node: &Node) -> bool {

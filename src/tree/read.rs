@@ -52,6 +52,45 @@ impl Tree {
     }
 }
 
+/// Containers and TTL znodes: the server deletes them when they are of no more use (P-74).
+impl Tree {
+    /// All of them, in the order of their places.
+    pub fn transients(&self) -> Vec<NodeId> {
+        let extended = self.options.extended_types;
+        let is_transient =
+            |owner: i64| matches!(Owner::decode(owner, extended), Owner::Container | Owner::Ttl(_));
+        let owners = self.owners.iter().map(|(owner, _)| owner).filter(|&o| is_transient(o));
+        let mut ids: Vec<NodeId> = owners.flat_map(|owner| self.owners.nodes(owner)).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Whether a znode has no children and was made to go then: a container that had some, or was left unused for
+    /// longer than `never_used_ms` (0: however long); a TTL znode that was not changed for longer than its TTL.
+    ///
+    /// `id` may have been given to another znode meanwhile, or to none.
+    ///
+    /// Source: `ContainerManager.getCandidates`.
+    pub fn has_outlived(&self, id: NodeId, wall_ms: i64, never_used_ms: u64) -> bool {
+        if id >= self.nodes.places() || !self.nodes.get(id).is_live() {
+            return false;
+        }
+        let node = self.nodes.get(id);
+        let unchanged_ms = wall_ms.saturating_sub(node.mtime);
+        let owner = self.owners.value(node.owner);
+        node.children == 0
+            && match Owner::decode(owner, self.options.extended_types) {
+                Owner::Container if node.cversion > 0 => true,
+                Owner::Container => {
+                    let never_used_ms = i64::try_from(never_used_ms).unwrap_or(i64::MAX);
+                    never_used_ms > 0 && unchanged_ms > never_used_ms
+                }
+                Owner::Ttl(ttl_ms) => ttl_ms > 0 && unchanged_ms > ttl_ms,
+                Owner::Nobody | Owner::Session(_) => false,
+            }
+    }
+}
+
 impl<'t> Znode<'t> {
     pub(super) const fn new(tree: &'t Tree, node: &'t Node) -> Self {
         Self { tree, node }

@@ -223,6 +223,11 @@ pub mod write {
         put_i32(to, version);
     }
 
+    pub fn check(to: &mut Vec<u8>, path: &str, version: i32) {
+        put_string(to, path);
+        put_i32(to, version);
+    }
+
     pub fn set_acl(to: &mut Vec<u8>, path: &str, acl: AclBytes<'_>, version: i32) {
         put_string(to, path);
         to.extend_from_slice(acl);

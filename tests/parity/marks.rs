@@ -133,6 +133,7 @@ fn name(ending: &str, line: &str) -> Option<String> {
     let after = |start: &str| word(line.split_once(start)?.1);
     match ending {
         "rs" => {
+            let line = line.trim_start_matches("pub(super) ").trim_start_matches("pub(crate) ");
             let head = line.trim_start_matches("pub ").trim_start_matches("async ");
             word(head.strip_prefix("fn ")?)
         }

@@ -12,7 +12,8 @@ const FUNCTION_MAX: usize = 70;
 /// Functions that were longer than the limit when the rule came, or that gain nothing from a cut.
 ///
 /// A ratchet: file, function, lines. A listed one may shrink but not grow, and leaves the list when it fits.
-const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
+// One literal of a struct with 48 fields.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[("src/config/tuning.rs", "take", 74)];
 
 /// Complaints about files. Lines of `#[cfg(test)]` code do not count.
 fn check_files(files: &[File]) -> Complaints {

@@ -1,0 +1,232 @@
+//! Several operations in one request: multi, all or nothing, and multiRead (P-52, P-53, P-61..P-68).
+
+use super::Outgoing;
+use super::create::{Creation, NO_TTL};
+use super::prep::Judging;
+use super::read::{Reading, put_data};
+use super::writes::Write;
+use crate::model::{Code, op};
+use crate::tree::{Applied, NodeId};
+use jute::proto::{CreateRequest, CreateTtlRequest, GetDataRequest, MultiHeader, ReplyHeader};
+use jute::{DecodeError, Encode, Reader, Ustring, patch_length, put_i32, put_string};
+
+/// A multiRead whose answer would be longer is refused: a short request can name one large znode many thousand times.
+const READ_REPLY_MAX: usize = 64 << 20;
+/// Type of the header behind the last part.
+const END: i32 = -1;
+
+/// The parts of a multi: never of both sorts.
+pub(super) enum Parts<'a> {
+    /// Each with the operation it counts as.
+    Writes(Vec<(i32, Write<'a>)>),
+    /// getData and getChildren. Their watch flags are ignored.
+    Reads(Vec<(i32, Ustring<'a>)>),
+}
+
+/// Why a body is no multi. In Java the first costs a zxid and the second does not (P-65, G-01).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Fault {
+    Malformed,
+    /// A create whose access list is null.
+    NullAcl,
+}
+
+impl From<DecodeError> for Fault {
+    fn from(_: DecodeError) -> Self {
+        Self::Malformed
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Reads part after part; the first that is at fault counts.
+    ///
+    /// Source: `MultiOperationRecord.deserialize`.
+    pub fn decode(body: &'a [u8]) -> Result<Self, Fault> {
+        let mut from = Reader::new(body);
+        let (mut writes, mut reads) = (Vec::new(), Vec::new());
+        loop {
+            let header: MultiHeader = from.read()?;
+            if header.done {
+                break;
+            }
+            match header.kind {
+                op::CREATE | op::CREATE2 | op::CREATE_CONTAINER => {
+                    writes.push(create(header.kind, from.read()?)?);
+                }
+                op::CREATE_TTL => writes.push(create_ttl(from.read()?)),
+                op::DELETE => writes.push((op::DELETE, Write::Delete(from.read()?))),
+                op::SET_DATA => writes.push((op::SET_DATA, Write::SetData(from.read()?))),
+                op::CHECK => writes.push((op::CHECK, Write::Check(from.read()?))),
+                op::GET_DATA | op::GET_CHILDREN => {
+                    let request: GetDataRequest<'_> = from.read()?;
+                    reads.push((header.kind, request.path));
+                }
+                _ => return Err(Fault::Malformed),
+            }
+            if !writes.is_empty() && !reads.is_empty() {
+                return Err(Fault::Malformed);
+            }
+        }
+        Ok(if reads.is_empty() { Self::Writes(writes) } else { Self::Reads(reads) })
+    }
+}
+
+fn create<'a>(kind: i32, request: CreateRequest<'a>) -> Result<(i32, Write<'a>), Fault> {
+    let kind = match request.flags {
+        0..=6 if request.acl.is_null() => return Err(Fault::NullAcl),
+        0..=3 => kind,
+        // Inside a multi the flag decides, unlike in a create of its own.
+        4 => op::CREATE_CONTAINER,
+        // TTLs have a part of their own.
+        _ => return Err(Fault::Malformed),
+    };
+    Ok((kind, Write::Create(Creation { request, kind, ttl_ms: NO_TTL })))
+}
+
+fn create_ttl(request: CreateTtlRequest<'_>) -> (i32, Write<'_>) {
+    let mut creation = Creation::with_ttl(request);
+    // With another flag it is what the flag says, and the TTL is not looked at.
+    match creation.request.flags {
+        5 | 6 => {}
+        4 => (creation.kind, creation.ttl_ms) = (op::CREATE_CONTAINER, NO_TTL),
+        _ => (creation.kind, creation.ttl_ms) = (op::CREATE, NO_TTL),
+    }
+    (creation.kind, Write::Create(creation))
+}
+
+impl Judging<'_> {
+    /// Judges part after part, each by what those before it leave behind. One refused part and nothing has happened:
+    /// the entry then holds real transactions up to it, its own code, and -2 for the rest (P-64, P-66).
+    pub(super) fn multi(&mut self, parts: &[(i32, Write<'_>)]) {
+        put_i32(self.to, i32::try_from(parts.len()).expect("a frame holds fewer parts than that"));
+        let digest = self.prep.digest;
+        self.prep.pending.mark();
+        let mut failed = false;
+        for (kind, part) in parts {
+            let start = self.to.len();
+            put_i32(self.to, *kind);
+            let body = self.to.len();
+            put_i32(self.to, 0); // Patched below.
+            let judged = if failed { Err(Code::RUNTIME_INCONSISTENCY) } else { self.judge(part) };
+            if let Err(code) = judged {
+                self.to.truncate(start);
+                put_i32(self.to, op::ERROR);
+                put_i32(self.to, 4);
+                put_i32(self.to, code.0);
+                if !failed {
+                    failed = true;
+                    self.prep.pending.take_back();
+                    self.prep.digest = digest;
+                }
+            } else {
+                patch_length(self.to, body);
+            }
+        }
+        self.prep.pending.keep();
+    }
+}
+
+/// The body of the answer to a multi (P-62, P-63).
+pub fn respond(to: &mut Vec<u8>, parts: &[Applied<'_>]) {
+    for part in parts {
+        let path = part.path.as_deref().unwrap_or_default();
+        let stat = part.stat.unwrap_or_default();
+        match part.kind {
+            op::CREATE => {
+                put_header(to, op::CREATE, Code::OK);
+                put_string(to, path);
+            }
+            op::CREATE2 | op::CREATE_TTL | op::CREATE_CONTAINER => {
+                put_header(to, op::CREATE2, Code::OK);
+                put_string(to, path);
+                stat.encode(to);
+            }
+            op::SET_DATA => {
+                put_header(to, op::SET_DATA, Code::OK);
+                stat.encode(to);
+            }
+            op::DELETE | op::CHECK => put_header(to, part.kind, Code::OK),
+            _ => put_error(to, part.code),
+        }
+    }
+    put_end(to);
+}
+
+fn put_header(to: &mut Vec<u8>, kind: i32, code: Code) {
+    MultiHeader { kind, done: false, err: code.0 }.encode(to);
+}
+
+/// The code stands in the header and again in the body (G-03).
+fn put_error(to: &mut Vec<u8>, code: Code) {
+    put_header(to, op::ERROR, code);
+    put_i32(to, code.0);
+}
+
+fn put_end(to: &mut Vec<u8>) {
+    MultiHeader { kind: END, done: true, err: -1 }.encode(to);
+}
+
+impl Reading<'_> {
+    /// Answers each part by itself. What is no read, or has no path, ends the answer there and makes it -5 (P-26).
+    pub(super) fn multi_read(
+        &self,
+        header: ReplyHeader,
+        body: &[u8],
+        out: &mut Outgoing,
+    ) -> Result<(), Code> {
+        let (reads, mut code) = match Parts::decode(body) {
+            Ok(Parts::Reads(reads)) => (reads, Code::OK),
+            Ok(Parts::Writes(writes)) if writes.is_empty() => (Vec::new(), Code::OK),
+            Ok(Parts::Writes(_)) => (Vec::new(), Code::MARSHALLING_ERROR),
+            Err(_) => return Err(Code::MARSHALLING_ERROR),
+        };
+        let mut found = Vec::with_capacity(reads.len());
+        let mut len = 0;
+        for (kind, path) in &reads {
+            let Some(path) = path else {
+                code = Code::MARSHALLING_ERROR;
+                break;
+            };
+            let id = self.tree.find(path).ok_or(Code::NO_NODE);
+            let id = id.and_then(|id| self.permitted(id).map(|()| id));
+            len += id.map_or(0, |id| self.len_of(*kind, id));
+            if len > READ_REPLY_MAX {
+                return Err(Code::MARSHALLING_ERROR);
+            }
+            found.push((*kind, id));
+        }
+        out.frame(|out| {
+            ReplyHeader { err: code.0, ..header }.encode(&mut out.bytes);
+            for (kind, id) in found {
+                match id {
+                    Ok(id) => self.put_part(kind, id, out),
+                    Err(code) => put_error(&mut out.bytes, code),
+                }
+            }
+            put_end(&mut out.bytes);
+        });
+        Ok(())
+    }
+
+    fn put_part(&self, kind: i32, id: NodeId, out: &mut Outgoing) {
+        let znode = self.tree.znode(id);
+        put_header(&mut out.bytes, kind, Code::OK);
+        if kind == op::GET_DATA {
+            put_data(znode, out);
+            znode.stat().encode(&mut out.bytes);
+        } else {
+            put_i32(&mut out.bytes, znode.children() as i32);
+            znode.child_names().for_each(|name| put_string(&mut out.bytes, name));
+        }
+    }
+
+    /// About how long a part's answer is: what can be large about it.
+    fn len_of(&self, kind: i32, id: NodeId) -> usize {
+        let znode = self.tree.znode(id);
+        if kind == op::GET_DATA {
+            znode.data().bytes().map_or(0, <[u8]>::len)
+        } else {
+            znode.child_names().map(|name| 4 + name.len()).sum()
+        }
+    }
+}

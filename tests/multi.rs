@@ -1,0 +1,251 @@
+//! multi and multiRead, byte for byte, and what a failed multi leaves behind: a log entry and nothing else.
+
+#[path = "world/mod.rs"]
+#[allow(dead_code, reason = "shared between tests that use different parts")]
+mod world;
+
+use jute::data::{Acl, Id, Stat};
+use jute::proto::{CheckVersionRequest, CreateRequest, CreateTtlRequest, MultiHeader};
+use jute::proto::{DeleteRequest, GetDataRequest, SetDataRequest};
+use jute::{Encode, Reader, Vector};
+use oxkeeper::client::op;
+use oxkeeper::tree::txn::{Entry, Txn};
+use world::{SETTINGS, World, parts};
+
+type Part = (i32, Vec<u8>);
+
+fn bytes(record: impl Encode) -> Vec<u8> {
+    let mut to = Vec::new();
+    record.encode(&mut to);
+    to
+}
+
+fn open_acl() -> Vector<'static, Acl<'static>> {
+    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
+    Vector::Owned(vec![Acl { perms: 31, id }])
+}
+
+fn create(kind: i32, path: &str, flags: i32) -> Part {
+    let data = Some(&b"x"[..]);
+    let path = Some(path.into());
+    (kind, bytes(CreateRequest { path, data, acl: open_acl(), flags }))
+}
+
+fn create_ttl(path: &str, flags: i32, ttl: i64) -> Part {
+    let path = Some(path.into());
+    (op::CREATE_TTL, bytes(CreateTtlRequest { path, data: None, acl: open_acl(), flags, ttl }))
+}
+
+fn delete(path: &str) -> Part {
+    (op::DELETE, bytes(DeleteRequest { path: Some(path.into()), version: -1 }))
+}
+
+fn set(path: &str, data: &[u8], version: i32) -> Part {
+    let path = Some(path.into());
+    (op::SET_DATA, bytes(SetDataRequest { path, data: Some(data), version }))
+}
+
+fn check(path: &str, version: i32) -> Part {
+    (op::CHECK, bytes(CheckVersionRequest { path: Some(path.into()), version }))
+}
+
+fn read(kind: i32, path: Option<&str>) -> Part {
+    (kind, bytes(GetDataRequest { path: path.map(Into::into), watch: true }))
+}
+
+fn multi(these: &[Part]) -> Part {
+    (op::MULTI, parts(these))
+}
+
+/// The answer's parts as text; nothing may be behind them.
+fn told(body: &[u8]) -> Vec<String> {
+    let mut from = Reader::new(body);
+    let mut told = Vec::new();
+    loop {
+        let header: MultiHeader = from.read().expect("a header");
+        if header.done {
+            assert_eq!((header.kind, header.err, from.rest()), (-1, -1, &[][..]));
+            return told;
+        }
+        let mut text =
+            || from.read::<jute::Ustring<'_>>().expect("text").expect("not null").into_owned();
+        let body = match header.kind {
+            op::CREATE => text(),
+            op::CREATE2 => {
+                let path = text();
+                let stat: Stat = from.read().expect("a stat");
+                format!("{path} v{} {}", stat.version, stat.ephemeral_owner)
+            }
+            op::SET_DATA => format!("v{}", from.read::<Stat>().expect("a stat").version),
+            op::GET_DATA => {
+                let data = from.read::<jute::Buffer<'_>>().expect("data").map(<[u8]>::to_vec);
+                let stat: Stat = from.read().expect("a stat");
+                format!("{data:?} v{}", stat.version)
+            }
+            op::GET_CHILDREN => {
+                let names: Vector<'_, jute::Ustring<'_>> = from.read().expect("names");
+                format!("{:?}", names.iter().flatten().collect::<Vec<_>>())
+            }
+            -1 => from.read::<i32>().expect("a code").to_string(),
+            _ => String::new(),
+        };
+        told.push(format!("{} {} {body}", header.kind, header.err).trim_end().to_owned());
+    }
+}
+
+// rows: P-52 P-61 P-62 P-66 P-68
+#[test]
+fn each_part_sees_those_before_it_and_has_its_own_kind_of_answer() {
+    let mut world = World::new(SETTINGS, true);
+    let these = [
+        create(op::CREATE, "/a", 0),
+        create(op::CREATE2, "/a/n-", 2),
+        create(op::CREATE, "/a/n-", 3),
+        // The flag decides here, unlike in a create of its own.
+        create(op::CREATE, "/a/c", 4),
+        create_ttl("/a/t", 5, 1000),
+        set("/a/n-0000000000", b"y", 0),
+        check("/a/n-0000000000", 1),
+        delete("/a/n-0000000000"),
+    ];
+    let (kind, body) = multi(&these);
+    let (header, answer) = world.ask(kind, body);
+    assert_eq!((header.err, header.zxid), (0, 2));
+    let expected = [
+        "1 0 /a",
+        "15 0 /a/n-0000000000 v0 0",
+        "1 0 /a/n-0000000001",
+        "15 0 /a/c v0 0",
+        "15 0 /a/t v0 0",
+        "5 0 v1",
+        "13 0",
+        "2 0",
+    ];
+    assert_eq!(told(&answer), expected);
+    assert!(world.exists("/a/n-0000000001") && !world.exists("/a/n-0000000000"));
+
+    let (kind, body) = multi(&[]);
+    let (header, answer) = world.ask(kind, body);
+    assert_eq!((header.err, header.zxid, told(&answer).len()), (0, 3, 0));
+}
+
+// rows: P-63 P-64 P-66 G-03
+#[test]
+fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
+    let mut world = World::new(SETTINGS, false);
+    // All at once: the multi is judged while what is before it is still pending, and so is what follows it.
+    let failing = [
+        create(op::CREATE, "/a/n-", 2),
+        set("/a", b"y", -1),
+        delete("/missing"),
+        create(op::CREATE, "/b", 0),
+    ];
+    let all = [
+        create(op::CREATE, "/a", 0),
+        set("/a", b"x", -1),
+        multi(&failing),
+        create(op::CREATE, "/a/n-", 2),
+        set("/a", b"z", 1),
+    ];
+    let answers = world.send(&all);
+    let heads: Vec<_> = answers.iter().map(|(header, _)| (header.zxid, header.err)).collect();
+    assert_eq!(heads, [(2, 0), (3, 0), (4, 0), (5, 0), (6, 0)]);
+    assert_eq!(told(&answers[2].1), ["-1 0 0", "-1 0 0", "-1 -101 -101", "-1 -2 -2"]);
+    assert!(world.exists("/a/n-0000000000") && !world.exists("/b"));
+
+    let (_, entry) = &world.log[3];
+    let entry = Entry::decode(entry).expect("an entry");
+    assert!(entry.digest.is_some_and(|digest| digest.tree_digest != 0));
+    let Txn::Multi(txns) = entry.txn else { panic!("no multi: {entry:?}") };
+    let logged: Vec<_> = txns
+        .iter()
+        .map(|txn| Txn::decode(txn.kind, &mut Reader::new(txn.data.expect("data"))).expect("txn"))
+        .collect();
+    assert!(matches!(&logged[0], Txn::Create(create) if create.path == "/a/n-0000000000"));
+    assert!(matches!(&logged[1], Txn::SetData { version: 2, .. }));
+    assert!(matches!(&logged[2..], [Txn::Error(a), Txn::Error(b)] if (a.0, b.0) == (-101, -2)));
+}
+
+// rows: P-65
+#[test]
+fn a_multi_that_makes_no_sense_is_refused_as_a_whole() {
+    let mut world = World::new(SETTINGS, false);
+    let a = || create(op::CREATE, "/a", 0);
+    let null_path = (op::DELETE, bytes(DeleteRequest { path: None, version: -1 }));
+    let bad = [
+        multi(&[a(), (op::SYNC, bytes(Some(std::borrow::Cow::Borrowed("/"))))]),
+        multi(&[a(), read(op::GET_DATA, Some("/"))]),
+        multi(&[read(op::GET_DATA, Some("/"))]),
+        multi(&[a(), create(op::CREATE, "/b", 5)]),
+        multi(&[a(), create(op::CREATE, "/b", 7)]),
+        multi(&[a(), null_path]),
+        multi(&[a(), (op::DELETE_CONTAINER, bytes(Some(std::borrow::Cow::Borrowed("/"))))]),
+        (op::MULTI, vec![0, 0]),
+    ];
+    for (number, (kind, body)) in bad.into_iter().enumerate() {
+        let (header, answer) = world.ask(kind, body);
+        // It takes a zxid, as in Java.
+        let zxid = 2 + i64::try_from(number).expect("few");
+        assert_eq!((header.zxid, header.err, &*answer), (zxid, -5, &[][..]), "case {number}");
+        assert_eq!(world.last_zxid(), zxid);
+    }
+    // A null access list takes none.
+    let path = Some("/b".into());
+    let null_acl = CreateRequest { path, data: None, acl: Vector::Null, flags: 0 };
+    let (kind, body) = multi(&[(op::CREATE, bytes(null_acl))]);
+    let (header, _) = world.ask(kind, body);
+    assert_eq!((header.zxid, header.err, world.last_zxid()), (9, -5, 9));
+    assert!(!world.exists("/a"));
+}
+
+// rows: P-53 P-67
+#[test]
+fn each_read_of_a_multi_read_answers_for_itself() {
+    let mut world = World::new(SETTINGS, false);
+    world.send(&[create(op::CREATE, "/a", 0), create(op::CREATE, "/a/b", 0)]);
+    let these = [
+        read(op::GET_DATA, Some("/a")),
+        read(op::GET_DATA, Some("/missing")),
+        read(op::GET_CHILDREN, Some("/a")),
+    ];
+    let (header, answer) = world.ask(op::MULTI_READ, parts(&these));
+    assert_eq!((header.zxid, header.err), (3, 0));
+    assert_eq!(told(&answer), ["4 0 Some([120]) v0", "-1 -101 -101", "8 0 [\"b\"]"]);
+    // Their watch flags left nothing behind.
+    assert_eq!(world.send(&[set("/a", b"y", -1)]).len(), 1);
+
+    let (header, answer) = world.ask(op::MULTI_READ, parts(&[]));
+    assert_eq!((header.err, told(&answer).len()), (0, 0));
+    let (header, answer) = world.ask(op::MULTI_READ, parts(&[delete("/a")]));
+    assert_eq!((header.err, told(&answer).len()), (-5, 0));
+    let these = [read(op::GET_CHILDREN, Some("/a")), read(op::GET_DATA, None)];
+    let (header, answer) = world.ask(op::MULTI_READ, parts(&these));
+    assert_eq!((header.err, told(&answer).len()), (-5, 1));
+    let (header, answer) = world.ask(op::MULTI_READ, vec![0]);
+    assert_eq!((header.err, &*answer), (-5, &[][..]));
+}
+
+#[test]
+fn a_short_multi_read_cannot_ask_for_a_huge_answer() {
+    let mut world = World::new(SETTINGS, false);
+    world.send(&[create(op::CREATE, "/a", 0), set("/a", &vec![7; 1_000_000], -1)]);
+    let of = |count: usize| parts(&vec![read(op::GET_DATA, Some("/a")); count]);
+    let (header, answer) = world.ask(op::MULTI_READ, of(60));
+    assert_eq!((header.err, answer.len() > 60_000_000), (0, true));
+    let (header, answer) = world.ask(op::MULTI_READ, of(70));
+    assert_eq!((header.err, &*answer), (-5, &[][..]));
+}
+
+// rows: P-51
+#[test]
+fn check_alone_is_no_operation() {
+    let mut world = World::new(SETTINGS, false);
+    let (kind, body) = check("/", -1);
+    let (header, _) = world.ask(kind, body);
+    assert_eq!((header.zxid, header.err, world.closed.is_some()), (-1, -6, true));
+    let mut world = World::new(SETTINGS, false);
+    let these = [check("/", 0), check("/", 1), check("/", 0)];
+    let (kind, body) = multi(&these);
+    let (_, answer) = world.ask(kind, body);
+    assert_eq!(told(&answer), ["-1 0 0", "-1 -103 -103", "-1 -2 -2"]);
+}

@@ -1,0 +1,105 @@
+//! The connect request: what is checked, in which order, and what is answered.
+
+use super::harness::{FIRST_SESSION, World};
+use super::wire::{create, hello, hello_again, hello_bytes, set, watch};
+use oxkeeper::client::Hello;
+use oxkeeper::model::SessionId;
+use oxkeeper::request::password;
+
+// rows: P-10 P-11 G-10
+#[test]
+fn the_answer_has_the_read_only_byte_if_the_request_had_it() {
+    for (read_only, line) in [
+        (Some(false), "session 0x10 10000 ms flag"),
+        (Some(true), "session 0x10 10000 ms flag"),
+        (None, "session 0x10 10000 ms"),
+    ] {
+        let mut world = World::new();
+        let a = world.connect();
+        world.greet(a, &Hello { read_only, ..hello() });
+        assert_eq!(world.heard(a), [line]);
+        // The frame behind it is understood in either case.
+        world.say(a, [create(1, "/a", "")]);
+        assert_eq!(world.heard(a), ["1 @2 ok /a"]);
+        let refused = world.connect();
+        world.greet(refused, &Hello { read_only, password: vec![0; 16], ..hello_again(0x99) });
+        let flag = if read_only.is_some() { "refused flag" } else { "refused" };
+        assert_eq!(world.heard(refused)[0], flag);
+    }
+}
+
+// rows: P-14
+#[test]
+fn the_timeout_is_clamped() {
+    let mut world = World::new();
+    for (asked, given) in
+        [(0, 4000), (-1, 4000), (3999, 4000), (4001, 4001), (40_000, 40_000), (i32::MAX, 40_000)]
+    {
+        let a = world.connect();
+        world.greet(a, &Hello { timeout_ms: asked, ..hello() });
+        let heard = world.heard(a);
+        assert!(heard[0].ends_with(&format!(" {given} ms flag")), "{asked}: {heard:?}");
+    }
+}
+
+// rows: P-20
+#[test]
+fn a_session_is_told_of_once_it_is_durable() {
+    let mut world = World::new();
+    world.hold_log(true);
+    let a = world.connect();
+    // What comes behind the connect request waits for the session.
+    world.push(a, &[hello_bytes(&hello()), create(1, "/a", "")].concat());
+    world.run();
+    assert!(world.heard(a).is_empty());
+    world.hold_log(false);
+    assert_eq!(world.heard(a), ["session 0x10 10000 ms flag", "1 @2 ok /a"]);
+}
+
+// rows: P-13 G-10
+#[test]
+fn a_client_that_is_ahead_is_sent_away_without_a_word() {
+    let mut world = World::new();
+    let a = world.client();
+    world.say(a, [create(1, "/a", "")]);
+    let ahead = world.connect();
+    world.greet(ahead, &Hello { last_zxid_seen: 3, ..hello() });
+    assert_eq!(world.heard(ahead), ["closed: client has seen zxid 0x3, ours is 0x2"]);
+    // It is looked at before the password is: the session may well be right on another server.
+    let wrong = world.connect();
+    let password = vec![9; 16];
+    world.greet(wrong, &Hello { last_zxid_seen: 3, password, ..hello_again(FIRST_SESSION) });
+    assert_eq!(world.heard(wrong), ["closed: client has seen zxid 0x3, ours is 0x2"]);
+    let level = world.connect();
+    world.greet(level, &Hello { last_zxid_seen: 2, ..hello() });
+    assert_eq!(world.heard(level), ["session 0x11 10000 ms flag"]);
+}
+
+// rows: P-17 P-18
+#[test]
+fn a_wrong_password_is_refused_and_cuts_nobody_off() {
+    let mut world = World::new();
+    let (a, writer) = (world.client(), world.client());
+    world.say(a, [create(1, "/a", ""), watch(2, "/a")]);
+    assert_eq!(world.heard(a).len(), 2);
+    let right = password(SessionId(FIRST_SESSION)).to_vec();
+    let mut nearly = right.clone();
+    nearly[15] ^= 1;
+    for wrong in [vec![], right[..15].to_vec(), [&right[..], &[0]].concat(), nearly] {
+        let thief = world.connect();
+        world.greet(thief, &Hello { password: wrong, ..hello_again(FIRST_SESSION) });
+        let reason = "closed: wrong password for session 0x10";
+        assert_eq!(world.heard(thief), ["refused flag", reason]);
+    }
+    world.say(writer, [set(1, "/a", "x")]);
+    world.say(a, [set(3, "/a", "y")]);
+    assert_eq!(world.heard(a), ["event @4 NodeDataChanged /a", "3 @5 ok v2"]);
+}
+
+// rows: P-17
+#[test]
+fn a_session_that_never_was_is_refused() {
+    let mut world = World::new();
+    let a = world.client_again(0x77);
+    assert_eq!(world.heard(a), ["refused flag", "closed"]);
+}

@@ -1,0 +1,108 @@
+//! In which order things are answered, and what waits for what.
+
+use super::harness::World;
+use super::wire::{close, create, get, look, ping, raw, set, set_watches, sync, watch};
+use oxkeeper::model::op;
+
+// rows: P-83 P-26
+#[test]
+fn a_read_waits_for_the_writes_before_it_and_sees_no_later_one() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [create(1, "/a", "0")]);
+    assert_eq!(world.heard(a), ["1 @3 ok /a"]);
+    world.hold_log(true);
+    world.say(a, [set(2, "/a", "1"), get(3, "/a"), set(4, "/a", "2"), get(5, "/a")]);
+    assert!(world.heard(a).is_empty(), "neither is the read answered, nor what waits behind it");
+    world.say(b, [get(1, "/a")]);
+    assert_eq!(world.heard(b), ["1 @3 ok \"0\" v0"], "others' reads do not wait");
+    world.hold_log(false);
+    assert_eq!(
+        world.heard(a),
+        ["2 @4 ok v1", "3 @4 ok \"1\" v1", "4 @5 ok v2", "5 @5 ok \"2\" v2"]
+    );
+}
+
+// rows: P-83
+#[test]
+fn writes_follow_writes_without_waiting() {
+    let mut world = World::new();
+    let a = world.client();
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", ""), create(2, "/a", ""), set(3, "/a", "x")]);
+    assert_eq!(world.replica.outstanding(), 3);
+    world.hold_log(false);
+    assert_eq!(world.heard(a), ["1 @2 ok /a", "2 @3 error -110", "3 @4 ok v1"]);
+}
+
+// rows: P-49
+#[test]
+fn a_sync_is_answered_behind_every_write_before_it() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", "")]);
+    world.say(b, [sync(1, "any path"), get(2, "/a")]);
+    assert!(world.heard(b).is_empty(), "another's write was proposed before");
+    world.say(a, [set(2, "/a", "late")]);
+    world.hold_log(false);
+    let heard = world.heard(b);
+    assert_eq!(heard[0], "1 @3 ok any path", "at the zxid of what stood before it");
+    assert!(heard[1].starts_with("2 @"));
+    // With nothing before it there is nothing to wait for, and a flush is not needed.
+    world.hold_log(true);
+    world.say(b, [sync(3, "/")]);
+    assert_eq!(world.heard(b), ["3 @4 ok /"]);
+}
+
+// rows: P-27 P-50
+#[test]
+fn special_xids_come_back() {
+    let mut world = World::new();
+    let a = world.client();
+    world.say(a, [ping(), set_watches(0, &[], &[], &[]), look(0, op::EXISTS, "/", false)]);
+    world.say(a, [create(-5, "/a", "")]);
+    assert_eq!(world.heard(a), ["-2 @1 ok", "-8 @1 ok", "0 @1 ok v0", "-5 @2 ok /a"]);
+}
+
+// rows: P-77a P-60f
+#[test]
+fn nothing_behind_close_session_is_executed() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [create(1, "/a", ""), close(2), create(3, "/b", ""), get(4, "/a"), ping()]);
+    assert_eq!(world.heard(a), ["1 @3 ok /a", "2 @4 ok", "closed"]);
+    world.say(b, [look(1, op::EXISTS, "/b", false)]);
+    assert_eq!(world.heard(b), ["1 @4 error -101"]);
+}
+
+// rows: P-33
+#[test]
+fn an_event_stands_before_the_reply_that_shows_its_change() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [create(1, "/a", ""), watch(2, "/a"), set(3, "/a", "own"), get(4, "/a")]);
+    let own = world.heard(a);
+    assert_eq!(own[2..], ["event @4 NodeDataChanged /a", "3 @4 ok v1", "4 @4 ok \"own\" v1"]);
+    world.say(a, [watch(5, "/a")]);
+    assert_eq!(world.heard(a).len(), 1);
+    // The change and the read that shows it meet before the connection has had a turn.
+    world.push(a, &get(6, "/a"));
+    world.say(b, [set(1, "/a", "other")]);
+    let heard = world.heard(a);
+    let event = heard.iter().position(|line| line == "event @5 NodeDataChanged /a");
+    let shown = heard.iter().position(|line| line.contains("other"));
+    assert!(event.is_some() && (shown.is_none() || event < shown), "{heard:?}");
+}
+
+#[test]
+fn one_hold_serves_64_requests() {
+    let mut world = World::new();
+    let a = world.client();
+    let before = world.turns(a);
+    let many: Vec<u8> = (1..=200).flat_map(|xid| raw(xid, op::PING, &[])).collect();
+    world.say(a, [many]);
+    assert_eq!(world.heard(a).len(), 200);
+    let turns = world.turns(a) - before;
+    assert!((4..=5).contains(&turns), "200 requests took {turns} turns");
+}

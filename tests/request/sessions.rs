@@ -1,0 +1,139 @@
+//! Sessions that move, expire and end.
+
+use super::harness::{FIRST_SESSION, TICK_TIME_MS, World};
+use super::wire::{
+    close, create, create_ephemeral, get, hello_again, hello_bytes, look, ping, set, watch,
+    watch_children, watch_exists,
+};
+use oxkeeper::model::op;
+
+// rows: P-18 P-22
+#[test]
+fn a_session_moves_to_its_new_connection() {
+    let mut world = World::new();
+    let (a, writer) = (world.client(), world.client());
+    world.say(a, [create(1, "/a", ""), watch(2, "/a"), create_ephemeral(3, "/e")]);
+    world.heard(a);
+    let b = world.client_again(FIRST_SESSION);
+    assert_eq!(world.heard(b), ["session 0x10 10000 ms flag"]);
+    assert_eq!(world.heard(a), ["closed"]);
+    assert_eq!(world.shared.state.watches.count(), 0);
+    world.say(writer, [set(1, "/a", "x")]);
+    world.say(a, [get(4, "/a"), set(5, "/a", "never")]);
+    world.say(b, [get(1, "/a"), look(2, op::EXISTS, "/e", false)]);
+    assert!(world.heard(a).is_empty());
+    assert_eq!(world.heard(b), ["1 @5 ok \"x\" v1", "2 @5 ok v0"]);
+}
+
+// rows: P-22 P-18
+#[test]
+fn a_write_that_meets_its_session_elsewhere_closes_without_a_reply() {
+    let mut world = World::new();
+    let a = world.client();
+    world.hold_commands(true);
+    world.say(a, [create(1, "/late", "")]);
+    let b = world.connect();
+    world.push(b, &hello_bytes(&hello_again(FIRST_SESSION)));
+    world.run();
+    // The takeover is first at the replica, and finds the other's write behind it.
+    world.last_command_first();
+    world.hold_commands(false);
+    assert_eq!(world.heard(a), ["closed"]);
+    assert_eq!(world.heard(b), ["session 0x10 10000 ms flag"]);
+    // Refused it took a zxid all the same, as every write that is judged does.
+    world.say(b, [look(1, op::EXISTS, "/late", false), create(2, "/b", "")]);
+    assert_eq!(world.heard(b), ["1 @2 error -101", "2 @3 ok /b"]);
+}
+
+#[test]
+fn a_takeover_leaves_the_watches_of_others_alone() {
+    let mut world = World::new();
+    let a = world.client();
+    let number = world.number(a);
+    world.leave(a);
+    let other = world.client();
+    assert_eq!(world.number(other), number, "the number is used again");
+    world.say(other, [watch_exists(1, "/a")]);
+    // The session's last connection went long ago; its number is somebody else's now.
+    let again = world.client_again(FIRST_SESSION);
+    assert_eq!(world.heard(again), ["session 0x10 10000 ms flag"]);
+    world.say(again, [create(1, "/a", "")]);
+    assert_eq!(world.heard(other), ["1 @2 error -101", "event @3 NodeCreated /a"]);
+}
+
+#[test]
+fn a_late_close_session_takes_the_new_connection_with_it() {
+    let mut world = World::new();
+    let a = world.client();
+    world.hold_commands(true);
+    world.say(a, [close(1)]);
+    let b = world.connect();
+    world.push(b, &hello_bytes(&hello_again(FIRST_SESSION)));
+    world.run();
+    world.last_command_first();
+    world.hold_commands(false);
+    // As in Java, whoever asks may end the session; then nobody goes on speaking for it.
+    let heard = world.heard(b);
+    assert_eq!(heard.last().map(String::as_str), Some("closed"), "{heard:?}");
+    assert_eq!(world.heard(a), ["closed"]);
+    assert_eq!(world.replica.session_count(), 0);
+}
+
+// rows: P-21
+#[test]
+fn a_silent_session_expires_with_its_ephemerals() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [create_ephemeral(1, "/e2"), create_ephemeral(2, "/e1")]);
+    world.say(b, [watch(1, "/e1"), watch_exists(2, "/e2"), watch_children(3, "/")]);
+    world.heard(a);
+    world.heard(b);
+    // 10 s of silence, rounded up to the next multiple of the tick time.
+    let bucket_ms = 10_000 + TICK_TIME_MS;
+    for _ in 0..5 {
+        world.pass(2000);
+        world.say(b, [ping()]);
+    }
+    world.pass(bucket_ms - 10_000 - 5);
+    assert_eq!(world.heard(b), ["-2 @4 ok"; 5]);
+    assert!(world.heard(a).is_empty());
+    world.pass(5);
+    // One transaction ends them all, in the order of their paths; the session's own connection hears nothing.
+    assert_eq!(
+        world.heard(b),
+        ["event @5 NodeDeleted /e1", "event @5 NodeChildrenChanged /", "event @5 NodeDeleted /e2",]
+    );
+    assert_eq!(world.heard(a), ["closed"]);
+    assert_eq!(world.replica.stats.sessions_expired, 1);
+    let again = world.client_again(FIRST_SESSION);
+    assert_eq!(world.heard(again), ["refused flag", "closed"]);
+}
+
+// rows: P-21
+#[test]
+fn any_request_keeps_a_session_alive_and_so_does_a_takeover() {
+    let mut world = World::new();
+    let a = world.client();
+    world.pass(9000);
+    world.say(a, [ping()]);
+    world.pass(9000);
+    world.say(a, [create(1, "/a", "")]);
+    world.pass(9000);
+    world.leave(a);
+    let b = world.client_again(FIRST_SESSION);
+    world.pass(9000);
+    assert_eq!(world.heard(b), ["session 0x10 10000 ms flag"]);
+    world.pass(4000);
+    assert_eq!(world.heard(b), ["closed"]);
+}
+
+// rows: P-15
+#[test]
+fn session_ids_count_up() {
+    let mut world = World::new();
+    for id in ["0x10", "0x11", "0x12"] {
+        let a = world.connect();
+        world.greet(a, &super::wire::hello());
+        assert_eq!(world.heard(a), [format!("session {id} 10000 ms flag")]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Who is told what, when, and what a client finds after it was away.
+
+use super::harness::World;
+use super::wire::{
+    create, create_for, delete, get, look, set, set_watches, sync, watch, watch_children,
+    watch_exists,
+};
+use oxkeeper::model::op;
+
+// rows: P-29 P-30 P-31 P-42 P-43 P-47
+#[test]
+fn each_kind_of_watch_fires_once_with_the_zxid_of_its_cause() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [watch_exists(1, "/a"), watch_children(2, "/"), watch(3, "/a")]);
+    assert_eq!(world.heard(a), ["1 @2 error -101", "2 @2 ok [\"zookeeper\"]", "3 @2 error -101"]);
+    world.say(b, [create(1, "/a", ""), set(2, "/a", ""), create(3, "/b", "")]);
+    // getData of a missing znode leaves no watch, exists does; nothing fires twice.
+    assert_eq!(world.heard(a), ["event @3 NodeCreated /a", "event @3 NodeChildrenChanged /"]);
+    world.say(a, [watch(4, "/a"), watch_exists(5, "/b")]);
+    world.heard(a);
+    world.say(b, [set(4, "/a", "x"), set(5, "/a", "y"), delete(6, "/b")]);
+    assert_eq!(world.heard(a), ["event @6 NodeDataChanged /a", "event @8 NodeDeleted /b"]);
+}
+
+// rows: P-34
+#[test]
+fn only_a_deletion_merges_watches() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(b, [create(1, "/a", ""), create(2, "/a/b", "")]);
+    world.say(a, [watch(1, "/a/b"), watch_children(2, "/a/b"), watch_children(3, "/a")]);
+    world.heard(a);
+    world.say(b, [delete(3, "/a/b")]);
+    assert_eq!(world.heard(a), ["event @5 NodeDeleted /a/b", "event @5 NodeChildrenChanged /a"]);
+    world.say(a, [watch_exists(4, "/a/b"), watch_children(5, "/a")]);
+    world.heard(a);
+    world.say(b, [create(4, "/a/b", "")]);
+    assert_eq!(world.heard(a), ["event @6 NodeCreated /a/b", "event @6 NodeChildrenChanged /a"]);
+}
+
+// rows: P-32
+#[test]
+fn an_event_is_kept_from_who_may_not_read_the_znode() {
+    let mut world = World::new();
+    let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
+    for client in [a, b] {
+        world.say(client, [watch_exists(1, "/a")]);
+        assert_eq!(world.heard(client), ["1 @2 error -101"]);
+    }
+    world.say(b, [create_for(2, "/a", "10.0.0.2")]);
+    assert_eq!(world.heard(b), ["event @3 NodeCreated /a", "2 @3 ok /a"]);
+    assert!(world.heard(a).is_empty());
+    // A child event asks for the parent's list, a deletion for the list as it was.
+    world.say(a, [watch_children(2, "/"), get(3, "/a")]);
+    world.say(b, [watch(3, "/a")]);
+    assert_eq!(world.heard(a)[1], "3 @3 error -102");
+    world.heard(b);
+    world.say(b, [delete(4, "/a")]);
+    assert_eq!(world.heard(b), ["event @4 NodeDeleted /a", "4 @4 ok"]);
+    assert_eq!(world.heard(a), ["event @4 NodeChildrenChanged /"]);
+}
+
+// rows: P-32
+#[test]
+fn catch_up_is_kept_from_who_may_not_read_the_znode() {
+    let mut world = World::new();
+    let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
+    world.say(b, [create_for(1, "/a", "10.0.0.2")]);
+    assert_eq!(world.heard(b), ["1 @3 ok /a"]);
+    world.say(a, [set_watches(2, &["/a"], &["/a"], &["/a"])]);
+    assert_eq!(world.heard(a), ["-8 @3 ok"]);
+    world.say(b, [set_watches(2, &["/a"], &[], &[])]);
+    assert_eq!(world.heard(b), ["event @-1 NodeDataChanged /a", "-8 @3 ok"]);
+}
+
+// rows: P-58 P-75 P-29
+#[test]
+fn set_watches_tells_what_was_missed_and_watches_the_rest() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    let made = ["/same", "/set", "/gone", "/parent", "/childless"];
+    for (xid, path) in (1..).zip(made) {
+        world.say(b, [create(xid, path, "")]); // @3 to @7: all that the client has seen.
+    }
+    world.say(b, [set(6, "/set", "x"), delete(7, "/gone"), create(8, "/parent/child", "")]);
+    world.say(b, [create(9, "/new", "")]);
+    let data = ["/same", "/set", "/gone"];
+    let exist = ["/new", "/never"];
+    let child = ["/parent", "/gone", "/childless"];
+    world.say(a, [set_watches(7, &data, &exist, &child)]);
+    assert_eq!(
+        world.heard(a),
+        [
+            "event @-1 NodeDataChanged /set",
+            "event @-1 NodeDeleted /gone",
+            "event @-1 NodeCreated /new",
+            "event @-1 NodeChildrenChanged /parent",
+            "event @-1 NodeDeleted /gone",
+            "-8 @11 ok",
+        ]
+    );
+    // What was told of is not watched any more; the rest is.
+    world.say(b, [set(10, "/set", ""), set(11, "/new", ""), create(12, "/parent/two", "")]);
+    assert!(world.heard(a).is_empty());
+    world.say(b, [set(13, "/same", ""), create(14, "/never", ""), create(15, "/childless/x", "")]);
+    assert_eq!(
+        world.heard(a),
+        [
+            "event @15 NodeDataChanged /same",
+            "event @16 NodeCreated /never",
+            "event @17 NodeChildrenChanged /childless",
+        ]
+    );
+}
+
+// rows: G-22
+#[test]
+fn created_and_deleted_while_away_is_never_heard_of() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(b, [create(1, "/a", ""), delete(2, "/a")]);
+    world.say(a, [set_watches(2, &[], &["/a"], &[])]);
+    assert_eq!(world.heard(a), ["-8 @4 ok"]);
+    world.say(b, [create(3, "/a", "")]);
+    assert_eq!(world.heard(a), ["event @5 NodeCreated /a"]);
+}
+
+// rows: P-77
+#[test]
+fn watches_go_with_their_connection() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [watch_exists(1, "/a"), watch_children(2, "/"), look(3, op::EXISTS, "/b", true)]);
+    assert_eq!(world.shared.state.watches.count(), 3);
+    let number = world.number(a);
+    world.leave(a);
+    assert_eq!(world.shared.state.watches.count(), 0);
+    // The next one has its number and hears nothing that is not its own.
+    let c = world.client();
+    assert_eq!(world.number(c), number);
+    world.say(b, [create(1, "/a", ""), sync(2, "/")]);
+    assert!(world.heard(c).is_empty());
+}

@@ -1,0 +1,145 @@
+//! What was sent to the log, what of it was answered when, and the verdict over a state that a crash left.
+
+use std::collections::BTreeMap;
+
+use oxkeeper::model::Code;
+use oxkeeper::tree::Tree;
+
+use super::model::Model;
+
+/// SplitMix64: the same seed, the same run, on every machine.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+pub struct History {
+    /// With all that was sent.
+    pub now: Model,
+    /// The state at each zxid that a crash may still leave.
+    models: BTreeMap<i64, Model>,
+    refused: BTreeMap<i64, Code>,
+    /// When a session began.
+    opened: BTreeMap<i64, i64>,
+    /// Answered by the time of a change to the disk: (changes, zxid), both rising.
+    acks: Vec<(u64, i64)>,
+    /// Whether states are kept. Not while a server is only being filled.
+    pub keeps: bool,
+    /// Txns by type.
+    pub kinds: BTreeMap<i32, u32>,
+}
+
+impl History {
+    /// A server that begins with this state, all of it acknowledged.
+    pub fn new(now: Model) -> Self {
+        let zxid = now.zxid;
+        Self {
+            models: BTreeMap::from([(zxid, now.clone())]),
+            now,
+            refused: BTreeMap::new(),
+            opened: BTreeMap::new(),
+            acks: vec![(0, zxid)],
+            keeps: true,
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    /// An entry goes to the log.
+    pub fn sent(&mut self, zxid: i64, entry: &[u8]) {
+        assert!(self.now.zxid < zxid);
+        let header: jute::txn::TxnHeader = jute::Reader::new(entry).read().unwrap();
+        assert_eq!(header.zxid, zxid);
+        *self.kinds.entry(header.kind).or_default() += 1;
+        let before = self.now.sessions.len();
+        let refused = self.now.apply(entry);
+        self.refused.extend(refused.map(|code| (zxid, code)));
+        if before < self.now.sessions.len() {
+            self.opened.insert(header.client_id, zxid);
+        }
+        if self.keeps {
+            self.models.insert(zxid, self.now.clone());
+        }
+    }
+
+    /// All through `zxid` was answered when the disk had seen so many changes.
+    pub fn answered(&mut self, changes: u64, zxid: i64) {
+        assert!(self.acked() <= zxid && zxid <= self.now.zxid);
+        self.acks.push((changes, zxid));
+    }
+
+    /// The last zxid answered.
+    pub fn acked(&self) -> i64 {
+        self.acks.last().map_or(0, |ack| ack.1)
+    }
+
+    /// What must have survived in an image of the disk after so many changes.
+    pub fn acked_at(&self, changes: u64) -> i64 {
+        let answered = self.acks.partition_point(|ack| ack.0 <= changes);
+        self.acks[answered.saturating_sub(1)].1
+    }
+
+    pub fn model(&self, zxid: i64) -> Option<&Model> {
+        self.models.get(&zxid)
+    }
+
+    /// The code that the write with this zxid was refused with.
+    pub fn refusal(&self, zxid: i64) -> Code {
+        self.refused.get(&zxid).copied().unwrap_or(Code::OK)
+    }
+
+    /// The zxid of a session's beginning.
+    pub fn opened(&self, session: i64) -> Option<i64> {
+        self.opened.get(&session).copied()
+    }
+
+    /// Drops what no later image can hold: images so far are judged.
+    pub fn forget(&mut self) {
+        let acked = self.acked();
+        self.models = self.models.split_off(&acked);
+        if !self.models.contains_key(&acked) {
+            assert!(!self.keeps);
+        }
+        self.acks.drain(..self.acks.len() - 1);
+    }
+
+    /// A server being filled is full: from here on states are kept.
+    pub fn keep(&mut self) {
+        assert_eq!(self.acked(), self.now.zxid);
+        self.keeps = true;
+        self.models.insert(self.now.zxid, self.now.clone());
+    }
+
+    /// Nothing when `tree` is exactly the state at some zxid from `acked` on.
+    ///
+    /// * `full`: compare znode by znode, not by digest and counts alone.
+    pub fn judge(&self, tree: &Tree, acked: i64, full: bool) -> Option<String> {
+        let last = tree.last_zxid().to_wire();
+        if last < acked {
+            return Some(format!("ends at {last:#x}, but {acked:#x} was answered"));
+        }
+        let Some(model) = self.models.get(&last) else {
+            return Some(format!("ends at {last:#x}, which was never sent or already given up"));
+        };
+        if full {
+            return model.differs_from(tree);
+        }
+        let counts = (tree.node_count() - 1, tree.digest());
+        let expected = (model.nodes.len(), model.digest());
+        (counts != expected).then(|| format!("znodes and digest {counts:?}, expected {expected:?}"))
+    }
+}

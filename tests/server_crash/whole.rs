@@ -1,0 +1,562 @@
+//! The whole server on one thread: connections, replica, tree and log worker, driven as `server` drives them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jute::data::Stat;
+use jute::proto::{
+    CheckVersionRequest, ConnectRequest, ConnectResponse, CreateRequest, CreateTtlRequest,
+    DeleteRequest, ExistsRequest, MultiHeader, ReplyHeader, RequestHeader, SetAclRequest,
+    SetDataRequest, SyncRequest,
+};
+use jute::{Encode, Reader, Ustring, Vector, put_frame};
+use oxkeeper::auth::Schemes;
+use oxkeeper::model::{Acl, Code, Identity, ServerId, SessionId, Zxid, op};
+use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
+use oxkeeper::request::{
+    Command, Conn, Connection, Conns, Limits, Need, Outgoing, Shared, password,
+};
+use oxkeeper::store;
+use oxkeeper::store::Recovered;
+use oxkeeper::store::decide::Start;
+use oxkeeper::tree::txn::Entry;
+use oxkeeper::tree::{State, Tree};
+use oxkeeper::zab::{Leader, Majority};
+
+use super::Script;
+use super::half::{Half, Place};
+use super::history::{History, Rng};
+
+const CLIENTS: usize = 5;
+/// Noted as the path of a request that has none.
+const NO_BODY: &str = "no body";
+
+pub struct Whole<'d> {
+    pub half: Half<'d>,
+    shared: Arc<Shared>,
+    replica: Replica,
+    clients: Vec<Client>,
+    /// Sessions whose connection broke.
+    left: Vec<SessionId>,
+    actions: Vec<Action>,
+    now_ms: u64,
+    batch_max: usize,
+}
+
+/// One connection and what its client knows.
+struct Client {
+    connection: Connection,
+    input: Vec<u8>,
+    xid_last: i32,
+    /// Asked and not answered: xid, type, path.
+    asked: VecDeque<(i32, i32, String)>,
+    session: Option<SessionId>,
+    /// Bytes that came back and make no whole frame yet.
+    output: Vec<u8>,
+    ended: bool,
+}
+
+impl<'d> Whole<'d> {
+    pub fn start(
+        place: &'d Place,
+        tree: Tree,
+        recovered: &Recovered,
+        script: &Script,
+        history: &mut History,
+    ) -> Self {
+        let last = tree.last_zxid();
+        let kept: Vec<SessionId> = tree.sessions().keys().map(|&id| SessionId(id)).collect();
+        let shared = Arc::new(Shared {
+            state: State::new(tree, 1),
+            conns: Conns::default(),
+            limits: Limits {
+                frame_max: 1 << 20,
+                min_session_timeout_ms: 4000,
+                max_session_timeout_ms: 40_000,
+                outstanding_max: 1000,
+                skip_acl: false,
+                schemes: Schemes { digest: true, super_digest: None },
+                words: vec![],
+            },
+            clock_ms: Default::default(),
+        });
+        let id = ServerId(1);
+        let settings = Settings {
+            tick_time_ms: 2000,
+            // Further on after each start, as a server's clock makes it.
+            first_session: 0x100_0000_0000 + last.to_wire() * 1000,
+            snap_count: script.snap_count,
+            snap_size_bytes: 0,
+            sessionless_timeout_ms: 5000,
+            container_check_interval_ms: 1000,
+            container_max_per_minute: 60_000,
+            container_max_never_used_ms: 2000,
+            seed: 7,
+        };
+        let leader = Leader::new(id, Majority::new([id]), last);
+        let replica = Replica::standalone(shared.clone(), leader, settings, 0);
+        let mut server = Self {
+            half: Half::new(place, script.log, recovered),
+            shared,
+            replica,
+            clients: Vec::new(),
+            left: kept,
+            actions: Vec::new(),
+            now_ms: 0,
+            batch_max: script.batch_max,
+        };
+        if recovered.start == Start::Empty || recovered.snapshot.map(|found| found.0) != Some(last)
+        {
+            server.replica.snapshot(&mut server.actions);
+        }
+        server.settle(history);
+        if recovered.start == Start::Empty {
+            // Before anybody is served (D-60).
+            while server.half.is_snapshotting() {
+                server.piece();
+            }
+        }
+        server.take_up(history);
+        server
+    }
+
+    /// Sessions outlive a crash, and with them the right to go on where they were.
+    fn take_up(&mut self, history: &mut History) {
+        let kept: Vec<SessionId> = self.left.drain(..self.left.len().min(CLIENTS)).collect();
+        kept.iter().for_each(|&session| self.connect(Some(session), 20_000));
+        self.settle(history);
+        let taken: Vec<SessionId> = self.clients.iter().filter_map(|c| c.session).collect();
+        assert_eq!(taken, kept);
+    }
+
+    /// Fills the tree with this many znodes.
+    pub fn fill(&mut self, znodes: usize, history: &mut History) {
+        self.connect(None, 40_000);
+        self.settle(history);
+        for at in 0..znodes {
+            let path = match at {
+                0..100 => format!("/fill{at}"),
+                _ => format!("/fill{}/child-{at}", at % 100),
+            };
+            self.clients[0].create(op::CREATE, &path, Some(&[at as u8; 60]), &[Acl::open()], 0);
+            if at % 99 == 98 {
+                self.settle(history);
+            }
+        }
+        self.settle(history);
+        while self.half.is_snapshotting() {
+            self.piece();
+        }
+    }
+
+    pub fn step(&mut self, rng: &mut Rng, history: &mut History) {
+        while self.clients.len() < CLIENTS {
+            // Some take up a session that was there before, perhaps before a crash; some come too late for it.
+            let session = (!self.left.is_empty() && rng.one_in(2))
+                .then(|| self.left.swap_remove(rng.below(self.left.len())));
+            self.connect(session, 4000 + rng.below(20_000) as i32);
+        }
+        if rng.one_in(6) {
+            let client = self.clients.remove(rng.below(CLIENTS));
+            self.part(client, history);
+        }
+        self.settle(history);
+        for _ in 0..1 + rng.below(self.batch_max) {
+            let at = rng.below(self.clients.len());
+            if self.clients[at].session.is_some() && !self.clients[at].ended {
+                self.clients[at].ask(rng, history);
+            }
+        }
+        if rng.one_in(3) {
+            for _ in 0..rng.below(300) {
+                self.now_ms += TICK_MS;
+                let wall_ms = self.wall_ms();
+                self.replica.step(Input::Tick { wall_ms }, &mut self.actions);
+            }
+        }
+        self.settle(history);
+        for client in &self.clients {
+            assert!(client.ended || client.asked.is_empty(), "unanswered: {:?}", client.asked);
+        }
+        match rng.below(12) {
+            0..6 => self.piece(),
+            6 => self.half.idle(),
+            7 if rng.one_in(4) => self.half.purge(),
+            _ => {}
+        }
+        assert_eq!(self.replica.stats.digest_mismatches, 0);
+    }
+
+    fn wall_ms(&self) -> i64 {
+        1_700_000_000_000 + self.now_ms as i64
+    }
+
+    fn piece(&mut self) {
+        let tree = self.shared.state.tree.read();
+        let ended = self.half.snapshot_piece(&tree);
+        drop(tree);
+        if ended {
+            self.replica.step(Input::SnapshotEnded, &mut self.actions);
+        }
+    }
+
+    fn connect(&mut self, session: Option<SessionId>, timeout_ms: i32) {
+        let peer = ([127, 0, 0, 1], 4000).into();
+        let conn = self.shared.conns.add(|id| Conn::new(id, peer, self.now_ms));
+        let mut input = Vec::new();
+        let password = session.map_or([0; 16], password);
+        put_frame(&mut input, |to| {
+            let request = ConnectRequest {
+                protocol_version: 0,
+                last_zxid_seen: 0,
+                timeout_ms,
+                session_id: session.map_or(0, |session| session.0),
+                password: Some(&password),
+                read_only: false,
+            };
+            request.encode(to);
+        });
+        self.clients.push(Client {
+            connection: Connection::new(conn, self.shared.clone()),
+            input,
+            xid_last: 0,
+            asked: VecDeque::new(),
+            session: None,
+            output: Vec::new(),
+            ended: false,
+        });
+    }
+
+    /// The connection of a client breaks; its session stays.
+    fn part(&mut self, mut client: Client, history: &History) {
+        let wall_ms = self.wall_ms();
+        client.connection.end();
+        for command in client.connection.commands.drain(..) {
+            self.replica.step(Input::Command { command, wall_ms }, &mut self.actions);
+        }
+        let lives = |session: &SessionId| history.now.sessions.contains_key(&session.0);
+        self.left.extend(client.session.filter(lives));
+    }
+
+    /// Everything that goes on without new input: connections, replica, log, and round again.
+    fn settle(&mut self, history: &mut History) {
+        loop {
+            let mut commands = Vec::new();
+            for client in &mut self.clients {
+                client.pump(&mut commands, self.now_ms * 1000, history);
+            }
+            let wall_ms = self.wall_ms();
+            let quiet = commands.is_empty() && self.actions.is_empty();
+            for command in commands {
+                self.replica.step(Input::Command { command, wall_ms }, &mut self.actions);
+            }
+            self.perform(history);
+            if quiet {
+                break;
+            }
+        }
+        let (gone, stay) = std::mem::take(&mut self.clients).into_iter().partition(|c| c.ended);
+        self.clients = stay;
+        for client in Vec::into_iter(gone) {
+            self.part(client, history);
+        }
+    }
+
+    fn perform(&mut self, history: &mut History) {
+        let mut batch = Vec::new();
+        for action in std::mem::take(&mut self.actions) {
+            match action {
+                Action::Append { zxid, entry } => {
+                    history.sent(zxid.to_wire(), &entry);
+                    let decoded = Entry::decode(&entry).expect("of our own making");
+                    // A refusal is its code and nothing more (D-42).
+                    let refused = decoded.header.kind == op::ERROR;
+                    assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
+                    batch.push(store::Command::Append { zxid, entry });
+                }
+                Action::Roll => batch.push(store::Command::Roll),
+                Action::Snapshot(frozen) => self.half.begin_snapshot(frozen),
+                Action::Wake(_) => {} // Everybody is looked at anyway.
+                Action::Stop(reason) => panic!("{reason}"),
+            }
+        }
+        if batch.is_empty() {
+            return;
+        }
+        let now_us = self.now_ms * 1000;
+        let (replica, actions) = (&mut self.replica, &mut self.actions);
+        self.half.run(batch, |changes, zxid| {
+            let through = Zxid::from_wire(zxid).unwrap();
+            replica.step(Input::Flushed { through, now_us }, actions);
+            // Its answers are in the outboxes now, and count as received from this moment.
+            history.answered(changes, zxid);
+        });
+        let tree = self.shared.state.tree.read();
+        assert_eq!(tree.last_zxid().to_wire(), history.now.zxid);
+        if let Some(wrong) = history.now.differs_from(&tree).filter(|_| history.keeps) {
+            panic!("the running server's tree: {wrong}");
+        }
+    }
+}
+
+impl Client {
+    fn send(&mut self, kind: i32, path: &str, body: &impl Encode) {
+        self.xid_last += 1;
+        let xid = self.xid_last;
+        put_frame(&mut self.input, |to| {
+            RequestHeader { xid, kind }.encode(to);
+            body.encode(to);
+        });
+        self.asked.push_back((xid, kind, path.to_owned()));
+    }
+
+    fn create(&mut self, kind: i32, path: &str, data: Option<&[u8]>, acl: &[Acl], flags: i32) {
+        let acl = Vector::Owned(acl.iter().map(Acl::to_record).collect());
+        self.send(kind, path, &CreateRequest { path: text(path), data, acl, flags });
+    }
+
+    /// One request, most of them with success.
+    fn ask(&mut self, rng: &mut Rng, history: &History) {
+        let some = some_path(rng, history);
+        let data = some_data(rng);
+        let version = if rng.one_in(8) { rng.below(4) as i32 } else { -1 };
+        match rng.below(30) {
+            24 => {
+                let path = format!("{some}/container");
+                self.create(op::CREATE_CONTAINER, &path, None, &[Acl::open()], 4);
+            }
+            25 => {
+                let (path, open) = (format!("{some}/ttl"), Acl::open());
+                let acl = Vector::Owned(vec![open.to_record()]);
+                let ttl = 1 + rng.below(4000) as i64;
+                let flags = 5 + rng.below(2) as i32;
+                let data = data.as_deref();
+                let request = CreateTtlRequest { path: text(&path), data, acl, flags, ttl };
+                self.send(op::CREATE_TTL, &path, &request);
+            }
+            26.. => self.send(op::MULTI, "multi", &Multi(some_parts(rng, history))),
+            0..8 => {
+                let kind = if rng.one_in(2) { op::CREATE } else { op::CREATE2 };
+                let name =
+                    ["a", "b", "c", "d", "longer-name", "gr\u{fc}\u{df}\u{20ac}"][rng.below(6)];
+                let path = format!("{some}/{name}");
+                let flags = [0, 0, 0, 1, 1, 2, 3, 9][rng.below(8)];
+                self.create(kind, &path, data.as_deref(), &some_acl(rng), flags);
+            }
+            8..14 => {
+                let data = data.as_deref();
+                self.send(
+                    op::SET_DATA,
+                    &some,
+                    &SetDataRequest { path: text(&some), data, version },
+                );
+            }
+            14..18 => self.send(op::DELETE, &some, &DeleteRequest { path: text(&some), version }),
+            18..20 => {
+                let acl = some_acl(rng);
+                let acl = Vector::Owned(acl.iter().map(Acl::to_record).collect());
+                self.send(op::SET_ACL, &some, &SetAclRequest { path: text(&some), acl, version });
+            }
+            20 => self.send(op::SYNC, &some, &SyncRequest { path: text(&some) }),
+            21 | 22 => {
+                self.send(op::EXISTS, &some, &ExistsRequest { path: text(&some), watch: false });
+            }
+            _ if rng.one_in(4) => {
+                self.send(op::CLOSE_SESSION, "", &Nothing);
+            }
+            // A body that is none: refused without a zxid.
+            _ => self.send(op::SET_DATA, NO_BODY, &Nothing),
+        }
+    }
+
+    fn pump(&mut self, commands: &mut Vec<Command>, now_us: u64, history: &History) {
+        while !self.ended {
+            let (taken, need) = self.connection.advance(&self.input, now_us);
+            self.input.drain(..taken);
+            commands.append(&mut self.connection.commands);
+            take_out(&mut self.connection.unsent, &mut self.output);
+            self.receive(history);
+            match need {
+                Need::Turn | Need::Room => {}
+                Need::Bytes(_) | Need::Answer => break,
+                Need::Close(why) => {
+                    assert_eq!(why, "");
+                    self.ended = true;
+                }
+                Need::Word(word) => panic!("{word:?}"),
+            }
+        }
+    }
+
+    fn receive(&mut self, history: &History) {
+        while let Some(head) = self.output.first_chunk::<4>() {
+            let end = 4 + i32::from_be_bytes(*head) as usize;
+            if self.output.len() < end {
+                return;
+            }
+            let frame: Vec<u8> = self.output.drain(..end).skip(4).collect();
+            match self.session {
+                None => self.welcome(&frame, history),
+                Some(_) => self.reply(&frame, history),
+            }
+        }
+    }
+
+    fn welcome(&mut self, frame: &[u8], history: &History) {
+        let welcome: ConnectResponse<'_> = Reader::new(frame).read().unwrap();
+        let session = SessionId(welcome.session_id);
+        if session.0 == 0 {
+            return; // It came too late for its session; the connection is closed behind this.
+        }
+        let opened = history.opened(session.0).unwrap_or(0);
+        assert!(opened <= history.acked(), "session {session} confirmed before it was durable");
+        assert_eq!(welcome.password, Some(&password(session)[..]));
+        self.session = Some(session);
+    }
+
+    /// Whatever it says must be durable by now and must be what the log says.
+    fn reply(&mut self, frame: &[u8], history: &History) {
+        let mut from = Reader::new(frame);
+        let header: ReplyHeader = from.read().unwrap();
+        let (xid, kind, path) = self.asked.pop_front().expect("a reply to something");
+        assert_eq!(header.xid, xid);
+        assert!(header.zxid <= history.acked(), "answered before it was durable");
+        if !history.keeps {
+            return;
+        }
+        let model = history.model(header.zxid).expect("a zxid of this server");
+        match kind {
+            op::SYNC | op::CLOSE_SESSION => assert_eq!(header.err, 0),
+            op::EXISTS => {
+                let expected = model.stat(&path);
+                let code = if expected.is_some() { Code::OK } else { Code::NO_NODE };
+                assert_eq!((header.err, from.read::<Stat>().ok()), (code.0, expected), "{path:?}");
+            }
+            _ if path == NO_BODY => assert_eq!(Code(header.err), Code::MARSHALLING_ERROR),
+            op::MULTI if header.err == 0 => {
+                let first: MultiHeader = from.read().unwrap();
+                let failed = first.kind == op::ERROR && !first.done;
+                assert_eq!(failed, !history.refusal(header.zxid).is_ok());
+            }
+            _ => {
+                assert_eq!(Code(header.err), history.refusal(header.zxid), "{path:?}");
+                if header.err != 0 || kind == op::DELETE {
+                    return;
+                }
+                let mut path = path;
+                if matches!(kind, op::CREATE | op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL)
+                {
+                    path = from.read::<Ustring<'_>>().unwrap().unwrap().into_owned();
+                }
+                assert!(model.stat(&path).is_some());
+                if kind != op::CREATE {
+                    assert_eq!(from.read::<Stat>().ok(), model.stat(&path), "{path:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A request without a body.
+struct Nothing;
+
+impl Encode for Nothing {
+    fn encode(&self, _: &mut Vec<u8>) {}
+}
+
+/// The parts of a multi, header and body each.
+struct Multi(Vec<u8>);
+
+impl Encode for Multi {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.0);
+        MultiHeader { kind: -1, done: true, err: -1 }.encode(to);
+    }
+}
+
+/// Parts that may go together, and now and then one that spoils the rest.
+fn some_parts(rng: &mut Rng, history: &History) -> Vec<u8> {
+    let (mut to, open) = (Vec::new(), Acl::open());
+    let base = some_path(rng, history);
+    let name = format!("{base}/multi{}", rng.below(5));
+    let deep = format!("{name}/deep");
+    let mut part = |kind, body: &dyn Fn(&mut Vec<u8>)| {
+        MultiHeader { kind, done: false, err: -1 }.encode(&mut to);
+        body(&mut to);
+    };
+    for path in [&name, &deep] {
+        if rng.one_in(8) {
+            continue;
+        }
+        let flags = i32::from(path == &deep && rng.one_in(2));
+        let data = Some(&b"made by a multi"[..]);
+        part(op::CREATE, &|to| {
+            let acl = Vector::Owned(vec![open.to_record()]);
+            CreateRequest { path: text(path), data, acl, flags }.encode(to);
+        });
+    }
+    let version = rng.below(2) as i32;
+    part(op::CHECK, &|to| CheckVersionRequest { path: text(&name), version: 0 }.encode(to));
+    part(op::SET_DATA, &|to| {
+        SetDataRequest { path: text(&name), data: None, version: 0 }.encode(to);
+    });
+    if rng.one_in(2) {
+        part(op::DELETE, &|to| DeleteRequest { path: text(&deep), version: -1 }.encode(to));
+        part(op::DELETE, &|to| DeleteRequest { path: text(&name), version }.encode(to));
+    }
+    to
+}
+
+fn text(path: &str) -> Ustring<'_> {
+    Some(path.into())
+}
+
+/// Large data stands beside the bytes it belongs between.
+fn take_out(from: &mut Outgoing, to: &mut Vec<u8>) {
+    let mut at = 0;
+    for (place, piece) in &from.shared {
+        to.extend_from_slice(&from.bytes[at..*place]);
+        to.extend_from_slice(piece);
+        at = *place;
+    }
+    to.extend_from_slice(&from.bytes[at..]);
+    from.clear();
+}
+
+/// A znode that will be there, unless others are quicker; now and then one that is not.
+fn some_path(rng: &mut Rng, history: &History) -> String {
+    let nodes = &history.now.nodes;
+    let at = rng.below(nodes.len());
+    let path = nodes.keys().nth(at).expect("within").to_string();
+    match path {
+        path if path.starts_with("/zookeeper") || path.is_empty() => {
+            ["", "/top", "/top/nope"][rng.below(3)].to_owned()
+        }
+        // Deep trees make long paths and little else.
+        path if path.matches('/').count() > 3 => path[..path.rfind('/').unwrap()].to_owned(),
+        path => path,
+    }
+}
+
+fn some_data(rng: &mut Rng) -> Option<Vec<u8>> {
+    let len = match rng.below(30) {
+        0 => return None,
+        1 => 0,
+        2 => 3000 + rng.below(7000), // From 4096 on the tree keeps it apart.
+        _ => rng.below(120),
+    };
+    let byte = rng.next() as u8;
+    Some((0..len).map(|at| byte.wrapping_add(at as u8)).collect())
+}
+
+fn some_acl(rng: &mut Rng) -> Vec<Acl> {
+    let entry = |perms, scheme, id: &str| Acl { perms, who: Identity::new(scheme, id) };
+    match rng.below(12) {
+        0 => vec![entry(31, "ip", "127.0.0.1"), entry(1, "world", "anyone")],
+        1 => vec![entry(31, "ip", "127.0.0.0/8"), entry(31, "digest", "user:hash")],
+        2 => vec![entry(15, "world", "anyone")],
+        3 if rng.one_in(4) => vec![entry(31, "digest", "no-colon")], // Refused.
+        4 if rng.one_in(4) => vec![entry(1, "world", "anyone")], // Nobody may change it any more.
+        _ => vec![Acl::open()],
+    }
+}

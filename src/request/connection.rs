@@ -396,6 +396,7 @@ mod tests {
             max_session_timeout_ms: 1000,
             outstanding_max: 10,
             skip_acl: false,
+            schemes: crate::auth::Schemes::default(),
             words: vec![],
         };
         let shared = Arc::new(Shared {

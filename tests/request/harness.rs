@@ -29,6 +29,7 @@ pub fn limits() -> Limits {
         max_session_timeout_ms: 40_000,
         outstanding_max: 1000,
         skip_acl: false,
+        schemes: oxkeeper::auth::Schemes::default(),
         words: vec![*b"ruok", *b"mntr"],
     }
 }

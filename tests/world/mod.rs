@@ -49,6 +49,7 @@ impl World {
             max_session_timeout_ms: 600_000,
             outstanding_max: 1000,
             skip_acl: false,
+            schemes: oxkeeper::auth::Schemes::default(),
             words: Vec::new(),
         };
         let shared = Arc::new(Shared {

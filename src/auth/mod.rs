@@ -8,12 +8,19 @@ mod ip;
 use crate::model::{Acl, Identity};
 
 /// The schemes by which clients can show who they are, as configured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Schemes {
     /// `DigestAuthenticationProvider.enabled`.
     pub digest: bool,
     /// `DigestAuthenticationProvider.superDigest`: the `user:hash` that makes its owner `super`.
     pub super_digest: Option<String>,
+}
+
+/// Java's defaults.
+impl Default for Schemes {
+    fn default() -> Self {
+        Self { digest: true, super_digest: None }
+    }
 }
 
 /// What a client is by what it shows under `scheme`. `None`: no such scheme, or it does not convince.
@@ -140,7 +147,7 @@ mod tests {
     // rows: U-04 U-05 U-07 P-60d
     #[test]
     fn showing_a_secret_makes_an_identity() {
-        let plain = Schemes { digest: true, super_digest: None };
+        let plain = Schemes::default();
         let with_super = Schemes {
             digest: true,
             super_digest: Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into()),

@@ -269,9 +269,6 @@ impl Connection {
                         return (taken, Some(need));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.counts.answered += 1;
-                    self.heard();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
@@ -350,7 +347,7 @@ impl Connection {
         (taken, need)
     }
 
-    fn heard(&self) {
+    pub(super) fn heard(&self) {
         self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
     }
 
@@ -401,7 +398,6 @@ mod tests {
             skip_acl: false,
             schemes: crate::auth::Schemes { digest: true, super_digest: None },
             words: vec![],
-            schemes: Default::default(),
         };
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),

@@ -142,11 +142,10 @@ impl Replica {
 
     fn answer_close(&mut self, zxid: i64, inflight: &Inflight) {
         let owner = self.sessions.remove(inflight.session);
-        match &inflight.conn {
-            Some(conn) => conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
+        if let Some(conn) = &inflight.conn {
+            conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
                 reply::reply(out, reply::header(inflight.xid, zxid, Code::OK), |_| {});
-            }),
-            None => {}
+            });
         }
         // Expired, or closed by a connection that it had been taken from: whoever still speaks for it is cut off.
         let is_asker =

@@ -8,7 +8,7 @@ mod ip;
 use crate::model::{Acl, Identity};
 
 /// The schemes by which clients can show who they are, as configured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Schemes {
     /// `DigestAuthenticationProvider.enabled`.
     pub digest: bool,

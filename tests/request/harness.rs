@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::task::Waker;
 
+use oxkeeper::auth::Schemes;
 use oxkeeper::client::Hello;
 use oxkeeper::model::sync::Arc;
 use oxkeeper::model::{ServerId, Zxid};
@@ -29,7 +30,9 @@ pub fn limits() -> Limits {
         max_session_timeout_ms: 40_000,
         outstanding_max: 1000,
         skip_acl: false,
+        schemes: Schemes { digest: true, super_digest: None },
         words: vec![*b"ruok", *b"mntr"],
+        schemes: Default::default(),
     }
 }
 
@@ -40,6 +43,9 @@ pub fn settings() -> Settings {
         snap_count: 1_000_000,
         snap_size_bytes: 0,
         sessionless_timeout_ms: 30_000,
+        container_check_interval_ms: 60_000,
+        container_max_per_minute: 10_000,
+        container_max_never_used_ms: 0,
         seed: 7,
     }
 }

@@ -1,0 +1,407 @@
+//! What must hold in every schedule.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use jute::data::Stat;
+use jute::txn::TxnHeader;
+use jute::{Encode, Reader};
+use oxkeeper::model::{OPEN_ACL, Zxid, op};
+use oxkeeper::request::{Command, Shared, reply};
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::txn::{CreateKind, Entry, write};
+use oxkeeper::tree::{Effects, Options, Tree, WatchKind};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread::spawn;
+
+use crate::wire::{Said, create, delete, get, hello, hello_again, set, watch};
+use crate::world::{Event, Meddler, Side, World, explore, finds};
+
+/// Data and stat of a getData answer.
+fn value(said: &Said) -> Option<(String, Stat)> {
+    let Said::Reply { err: 0, body, .. } = said else { return None };
+    let mut from = Reader::new(body);
+    let data = from.read::<Option<&[u8]>>().ok()??;
+    Some((String::from_utf8_lossy(data).into_owned(), from.read().ok()?))
+}
+
+fn xid(said: &Said) -> Option<i32> {
+    if let Said::Reply { xid, .. } = said { Some(*xid) } else { None }
+}
+
+/// A tree with `/a`, which holds "0".
+fn small_tree() -> Tree {
+    let mut tree = Tree::new(Options::default());
+    apply_create(&mut tree, 1, "/a", b"0", 1);
+    tree
+}
+
+fn apply_create(tree: &mut Tree, zxid: i64, path: &str, data: &[u8], cversion: i32) {
+    let mut entry = Vec::new();
+    TxnHeader { zxid, time: 1, kind: op::CREATE, ..TxnHeader::default() }.encode(&mut entry);
+    write::create(&mut entry, path, Some(data), OPEN_ACL, CreateKind::Persistent, cversion);
+    apply(tree, &entry);
+}
+
+fn apply(tree: &mut Tree, entry: &[u8]) {
+    let entry = Entry::decode(entry).expect("a well-formed entry");
+    tree.apply(&entry.header, &entry.txn, &mut Effects::new());
+}
+
+/// `W R W` of two clients: answered in order, and each read shows its own first write and not the second.
+fn pipelines(gated: bool) {
+    let world = World::new(Tree::new(Options::default()));
+    let clients: Vec<_> = ["/x", "/y"]
+        .into_iter()
+        .map(|path| {
+            let mut side = world.side();
+            spawn(move || {
+                side.greet(&hello());
+                let (first, read) = ([create(1, path, "0"), set(2, path, "1")], get(3, path));
+                side.send(&first);
+                if gated {
+                    side.send(&[read]);
+                } else {
+                    side.turn(); // The fault: the read is served as soon as it has come.
+                    read_past_the_gate(&mut side, 3, path);
+                }
+                side.ask(&[set(4, path, "2"), get(5, path)], 5);
+                let order: Vec<i32> = side.said.iter().filter_map(xid).collect();
+                assert_eq!(order, [1, 2, 3, 4, 5]);
+                let seen: Vec<String> =
+                    side.said.iter().filter_map(value).map(|(data, _)| data).collect();
+                assert_eq!(seen, ["1", "2"]);
+            })
+        })
+        .collect();
+    clients.into_iter().for_each(|client| client.join().expect("the property holds"));
+    world.stop();
+}
+
+/// A read with nothing to hold it back.
+fn read_past_the_gate(side: &mut Side, xid: i32, path: &str) {
+    let said = look(side, xid, path);
+    side.said.push(said);
+}
+
+/// A getData answer as of now.
+fn look(side: &Side, xid: i32, path: &str) -> Said {
+    let tree = side.shared.state.tree.read();
+    let zxid = tree.last_zxid().to_wire();
+    let Some(id) = tree.find(path) else {
+        return Said::Reply { xid, zxid, err: -101, body: Vec::new() };
+    };
+    let znode = tree.znode(id);
+    let mut body = Vec::new();
+    jute::put_buffer(&mut body, znode.data().bytes().unwrap_or_default());
+    znode.stat().encode(&mut body);
+    Said::Reply { xid, zxid, err: 0, body }
+}
+
+// rows: P-83
+#[test]
+fn pipelines_answer_in_order() {
+    explore(2000, || pipelines(true));
+}
+
+#[test]
+fn pipelines_can_fail() {
+    finds(200, || pipelines(false));
+}
+
+/// One client watches `/a` and looks at it again and again while another changes it.
+fn watching(one_section: bool) {
+    let world = World::new(small_tree());
+    let mut watcher = world.side();
+    let mut writer = world.side();
+    let writing = spawn(move || {
+        writer.greet(&hello());
+        for (xid, data) in [(1, "1"), (2, "2"), (3, "3")] {
+            writer.ask(&[set(xid, "/a", data)], xid as usize);
+        }
+    });
+    let watching = spawn(move || {
+        watcher.greet(&hello());
+        for xid in (1..12).step_by(3) {
+            if one_section {
+                let looks = [watch(xid, "/a"), get(xid + 1, "/a"), get(xid + 2, "/a")];
+                watcher.ask(&looks, xid as usize + 2);
+            } else {
+                watch_in_three_sections(&mut watcher, xid);
+                watcher.ask(&[get(xid + 1, "/a"), get(xid + 2, "/a")], xid as usize + 2);
+            }
+        }
+        watcher
+    });
+    writing.join().expect("the writer is served");
+    let mut watcher = watching.join().expect("the watcher is served");
+    // Sessions are logged too, so the last entry need not be a write.
+    let is_write = |entry: &[u8]| Entry::decode(entry).is_ok_and(|e| e.header.kind == op::SET_DATA);
+    let logged = world.stop();
+    let last = logged.iter().rfind(|(_, entry)| is_write(entry)).expect("there were writes").0;
+    watcher.turn();
+    check_watching(&watcher.said, last);
+}
+
+/// The fault: value, watch and place in the outbox each have a section of their own.
+fn watch_in_three_sections(side: &mut Side, xid: i32) {
+    let said = look(side, xid, "/a");
+    {
+        let _tree = side.shared.state.tree.read();
+        side.shared.state.watches.add("/a", side.machine.conn().id, WatchKind::DATA);
+    }
+    side.turn();
+    side.said.push(said);
+}
+
+/// An event stands behind the reply that left its watch, and before any reply that shows the change; none is lost.
+fn check_watching(said: &[Said], last: Zxid) {
+    let mut watched_since = None;
+    for said in said {
+        if let Some((_, stat)) = value(said) {
+            let asked_to_watch = xid(said).is_some_and(|xid| xid % 3 == 1);
+            if let Some(since) = watched_since {
+                assert_eq!(
+                    stat.mzxid, since,
+                    "a reply shows a change whose event is still to come"
+                );
+            } else if asked_to_watch {
+                watched_since = Some(stat.mzxid);
+            }
+        } else if let Said::Event { zxid, .. } = said {
+            let since = watched_since.take().expect("an event without a watch that was told of");
+            assert!(since < *zxid, "an event of {zxid} to one who saw {since}");
+        }
+    }
+    if let Some(since) = watched_since {
+        assert_eq!(since, last.to_wire(), "a change after the watch was never told of");
+    }
+}
+
+// rows: P-33
+#[test]
+fn events_and_replies_tell_one_story() {
+    explore(2000, || watching(true));
+}
+
+#[test]
+fn events_and_replies_can_fail() {
+    finds(1000, || watching(false));
+}
+
+/// A session is taken over while its old connection reads, watches and writes.
+fn takeover(meddler: Meddler) {
+    let world = World::meddled(small_tree(), meddler);
+    let (mut old, mut writer) = (world.side(), world.side());
+    let session = old.greet(&hello());
+    writer.greet(&hello());
+    let taken = Arc::new(AtomicBool::new(false));
+    let serving_old = {
+        let taken = taken.clone();
+        spawn(move || {
+            for xid in 1.. {
+                let was_taken = taken.load(Ordering::SeqCst);
+                let before = old.said.len();
+                old.turn();
+                assert!(
+                    !was_taken || old.said.len() == before,
+                    "the old connection is told something after the new one was welcomed"
+                );
+                if old.is_closed() {
+                    return;
+                }
+                match xid {
+                    1..6 => old.send(&[watch(xid, "/a"), get(100 + xid, "/a")]),
+                    6 => old.send(&[set(xid, "/a", "old")]),
+                    _ => old.rest(),
+                }
+            }
+        })
+    };
+    let writing = spawn(move || writer.ask(&[set(1, "/a", "1"), set(2, "/a", "2")], 2));
+    let mut new = world.side();
+    new.greet(&hello_again(session));
+    taken.store(true, Ordering::SeqCst);
+    let watches = |side: &Side| side.shared.state.watches.count();
+    assert_eq!(watches(&new), 0, "the old connection's watches outlive the takeover");
+    new.ask(&[get(1, "/a")], 1);
+    serving_old.join().expect("the property holds");
+    writing.join().expect("the writer is served");
+    assert_eq!(watches(&new), 0, "a watch of the old connection was left after the takeover");
+    world.stop();
+    new.turn();
+    let events = new.said.iter().filter(|said| matches!(said, Said::Event { .. })).count();
+    assert_eq!(events, 0, "an event of the old connection reached the new one");
+}
+
+/// The fault: the new connection is welcomed, and then the old one is closed.
+fn welcome_first(shared: &Shared, command: Command) -> Option<Command> {
+    let Command::Reopen { conn, session, timeout_ms } = &command else { return Some(command) };
+    let old = shared.conns.all().into_iter().find(|old| old.session() == Some(*session));
+    let mut wakers = Vec::new();
+    conn.push_welcome(*session, &mut wakers, |out| {
+        reply::welcome(out, *session, *timeout_ms, true);
+    });
+    wakers.drain(..).for_each(std::task::Waker::wake);
+    if let Some(old) = old {
+        old.close(&mut wakers);
+        shared.state.watches.remove_watcher(old.id);
+    }
+    wakers.into_iter().for_each(std::task::Waker::wake);
+    None
+}
+
+// rows: P-18
+#[test]
+fn a_takeover_silences_the_old_connection_first() {
+    explore(2000, || takeover(|_, command| Some(command)));
+}
+
+#[test]
+fn a_takeover_can_fail() {
+    finds(1000, || takeover(welcome_first));
+}
+
+/// A connection ends while its watch fires; another one comes and may get its number.
+fn reuse(watches_first: bool) {
+    let world = World::new(small_tree());
+    let (mut ending, mut writer) = (world.side(), world.side());
+    ending.greet(&hello());
+    ending.ask(&[watch(1, "/a")], 1);
+    writer.greet(&hello());
+    let gone = spawn(move || {
+        if watches_first {
+            ending.machine.end();
+        } else {
+            // The fault: the number is free before its watches are gone.
+            let id = ending.machine.conn().id;
+            ending.shared.conns.remove(id);
+            let _tree = ending.shared.state.tree.read();
+            ending.shared.state.watches.remove_watcher(id);
+        }
+    });
+    let coming = {
+        let (shared, events) = (world.shared.clone(), world.events.clone());
+        spawn(move || {
+            let mut next = Side::new(&shared, &events);
+            next.greet(&hello());
+            next.ask(&[get(1, "/a")], 1);
+            next
+        })
+    };
+    let writing = spawn(move || writer.ask(&[set(1, "/a", "1")], 1));
+    gone.join().expect("it ends well");
+    let mut next = coming.join().expect("the next one is served");
+    writing.join().expect("the writer is served");
+    world.stop();
+    next.turn();
+    let stale = next.said.iter().find(|said| matches!(said, Said::Event { .. }));
+    assert_eq!(stale, None, "an event for the one that had the number before");
+}
+
+// rows: P-77
+#[test]
+fn a_number_is_free_once_its_watches_are_gone() {
+    explore(2000, || reuse(true));
+}
+
+#[test]
+fn a_number_can_fail() {
+    finds(4000, || reuse(false));
+}
+
+/// Znodes below the root: enough for the scan to take more than one hold.
+const MANY: i64 = 4300;
+
+fn name(at: i64) -> String {
+    format!("/n{at:04}")
+}
+
+/// The stream of a tree with many znodes; made once.
+fn base() -> &'static [u8] {
+    static STREAM: OnceLock<Vec<u8>> = OnceLock::new();
+    STREAM.get_or_init(|| {
+        let mut tree = Tree::new(Options::default());
+        for at in 0..MANY {
+            apply_create(&mut tree, at + 1, &name(at), b"0", at as i32 + 1);
+        }
+        let mut stream = Vec::new();
+        tree.freeze().expect("no other snapshot");
+        while !tree.freeze_piece(&mut stream) {}
+        stream
+    })
+}
+
+fn load(stream: &[u8], zxid: Zxid) -> Tree {
+    let mut loader = Loader::new(Options::default());
+    let taken = loader.take(stream).expect("a snapshot's stream");
+    assert_eq!((taken.bytes, taken.ended), (stream.len(), true), "the stream is whole");
+    loader.finish(zxid).expect("a tree")
+}
+
+type Dump = BTreeMap<String, (Option<Vec<u8>>, Stat)>;
+
+/// Every znode below the root whose name is in the range, and those below it.
+fn dump(tree: &Tree, range: std::ops::Range<&str>) -> Dump {
+    let mut found = Dump::new();
+    let mut left = vec![String::new()];
+    while let Some(path) = left.pop() {
+        let Some(id) = tree.find(&path) else { continue };
+        let znode = tree.znode(id);
+        let children = znode.child_names().map(|name| format!("{path}/{name}"));
+        left.extend(children.filter(|path| range.contains(&path.as_str())));
+        if !path.is_empty() {
+            found.insert(path, (znode.data().bytes().map(<[u8]>::to_vec), znode.stat()));
+        }
+    }
+    found
+}
+
+/// A snapshot is taken piece by piece while a client creates, changes and deletes what is scanned already and what is not.
+fn snapshot(frozen_pieces: bool) {
+    let start = Zxid::from_wire(MANY).expect("a zxid");
+    let world = World::new(load(base(), start));
+    let mut writer = world.side();
+    let writing = spawn(move || {
+        writer.greet(&hello());
+        writer.ask(&[set(1, &name(1), "early"), set(2, &name(MANY - 1), "late")], 2);
+        writer.ask(&[delete(3, &name(MANY - 2)), create(4, "/n9999", "new")], 4);
+        writer.ask(&[delete(5, &name(2)), create(6, &name(2), "again")], 6);
+        writer.ask(&[create(7, &format!("{}/x", name(MANY - 3)), ""), set(8, &name(3), "")], 8);
+    });
+    world.events.send(Event::Snapshot).expect("the driver lives");
+    let frozen = world.frozen.recv().expect("the snapshot begins");
+    let mut stream = Vec::new();
+    let mut walked = Dump::new();
+    if frozen_pieces {
+        while !world.shared.state.tree.read().freeze_piece(&mut stream) {}
+    } else {
+        // The fault: two holds and nothing that keeps what changes in between.
+        for range in ["/".."/n2000", "/n2000".."0"] {
+            walked.append(&mut dump(&world.shared.state.tree.read(), range));
+        }
+    }
+    world.events.send(Event::SnapshotEnded).expect("the driver lives");
+    writing.join().expect("the writer is served");
+    let mut expected = load(base(), start);
+    for (_, entry) in world.stop().iter().filter(|(zxid, _)| *zxid <= frozen.zxid) {
+        apply(&mut expected, entry);
+    }
+    if frozen_pieces {
+        let loaded = load(&stream, frozen.zxid);
+        assert_eq!(Some(loaded.digest()), frozen.digest);
+        assert_eq!(loaded.sessions(), expected.sessions());
+        walked = dump(&loaded, "/".."0");
+    }
+    assert!(walked == dump(&expected, "/".."0"), "the snapshot is of no single zxid");
+}
+
+#[test]
+fn a_snapshot_is_of_one_zxid() {
+    explore(200, || snapshot(true));
+}
+
+#[test]
+fn a_snapshot_can_fail() {
+    finds(200, || snapshot(false));
+}

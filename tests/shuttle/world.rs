@@ -1,0 +1,302 @@
+//! Threads around the machines: one drives the replica, one is the log, one for each client.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use bytes::Bytes;
+use oxkeeper::auth::Schemes;
+use oxkeeper::model::{ServerId, Zxid};
+use oxkeeper::replica::{Action, Input, Replica, Settings};
+use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use oxkeeper::tree::freeze::Frozen;
+use oxkeeper::tree::{State, Tree};
+use oxkeeper::zab::{Leader, Majority};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::mpsc::{Receiver, Sender, channel};
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread::{JoinHandle, spawn};
+
+use crate::wire::{Ear, Said, drain, hello_bytes};
+
+/// What reaches the driver.
+pub enum Event {
+    Command(Command),
+    Flushed(Zxid),
+    Snapshot,
+    SnapshotEnded,
+    Stop,
+}
+
+/// A server of threads.
+pub struct World {
+    pub shared: Arc<Shared>,
+    pub events: Sender<Event>,
+    /// Snapshots that were begun.
+    pub frozen: Receiver<Frozen>,
+    driver: JoinHandle<Vec<(Zxid, Bytes)>>,
+    log: JoinHandle<()>,
+}
+
+/// Does with a command what the replica would, but wrongly. `None`: has done it.
+pub type Meddler = fn(&Shared, Command) -> Option<Command>;
+
+impl World {
+    pub fn new(tree: Tree) -> Self {
+        Self::meddled(tree, |_, command| Some(command))
+    }
+
+    /// * `meddler`: sees each command before the replica does.
+    pub fn meddled(tree: Tree, meddler: Meddler) -> Self {
+        let last = tree.last_zxid();
+        let shared = Arc::new(Shared {
+            state: State::new(tree, 7),
+            conns: Conns::default(),
+            limits: Limits {
+                frame_max: 64 * 1024,
+                min_session_timeout_ms: 4000,
+                max_session_timeout_ms: 40_000,
+                outstanding_max: 1000,
+                skip_acl: false,
+                schemes: Schemes { digest: true, super_digest: None },
+                words: Vec::new(),
+            },
+            clock_ms: Default::default(),
+        });
+        let settings = Settings {
+            tick_time_ms: 2000,
+            first_session: 0x10,
+            snap_count: 1_000_000,
+            snap_size_bytes: 0,
+            sessionless_timeout_ms: 30_000,
+            container_check_interval_ms: 60_000,
+            container_max_per_minute: 10_000,
+            container_max_never_used_ms: 0,
+            seed: 7,
+        };
+        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
+        let replica = Replica::standalone(shared.clone(), leader, settings, 0);
+        let (events, inbox) = channel();
+        let (appends, appended) = channel();
+        let (began, frozen) = channel();
+        let log = {
+            let events = events.clone();
+            spawn(move || flush(&appended, &events))
+        };
+        let driver = {
+            let shared = shared.clone();
+            let meddle = move |command| meddler(&shared, command);
+            spawn(move || drive(replica, &inbox, &appends, &began, meddle))
+        };
+        Self { shared, events, frozen, driver, log }
+    }
+
+    /// Ends the driver and the log; all that was asked before has been done. Returns what was logged.
+    pub fn stop(self) -> Vec<(Zxid, Bytes)> {
+        self.events.send(Event::Stop).expect("the driver lives");
+        let logged = self.driver.join().expect("the driver ends well");
+        self.log.join().expect("the log ends well");
+        logged
+    }
+
+    /// A connection without a session.
+    pub fn side(&self) -> Side {
+        Side::new(&self.shared, &self.events)
+    }
+}
+
+/// The log: whatever was appended meanwhile is flushed together.
+fn flush(appended: &Receiver<Zxid>, events: &Sender<Event>) {
+    while let Ok(mut last) = appended.recv() {
+        while let Ok(more) = appended.try_recv() {
+            last = more;
+        }
+        if events.send(Event::Flushed(last)).is_err() {
+            return;
+        }
+    }
+}
+
+fn drive(
+    mut replica: Replica,
+    inbox: &Receiver<Event>,
+    appends: &Sender<Zxid>,
+    began: &Sender<Frozen>,
+    meddle: impl Fn(Command) -> Option<Command>,
+) -> Vec<(Zxid, Bytes)> {
+    let mut logged = Vec::new();
+    let mut actions = Vec::new();
+    let mut stopping = false;
+    while !stopping || replica.outstanding() > 0 {
+        let Ok(event) = inbox.recv() else { break };
+        match event {
+            Event::Command(command) => {
+                if let Some(command) = meddle(command) {
+                    replica.step(Input::Command { command, wall_ms: 1 }, &mut actions);
+                }
+            }
+            Event::Flushed(through) => {
+                replica.step(Input::Flushed { through, now_us: 1 }, &mut actions)
+            }
+            Event::Snapshot => replica.snapshot(&mut actions),
+            Event::SnapshotEnded => replica.step(Input::SnapshotEnded, &mut actions),
+            Event::Stop => stopping = true,
+        }
+        for action in actions.drain(..) {
+            match action {
+                Action::Append { zxid, entry } => {
+                    logged.push((zxid, entry));
+                    appends.send(zxid).expect("the log lives");
+                }
+                Action::Wake(waker) => waker.wake(),
+                Action::Snapshot(frozen) => began.send(frozen).expect("the test lives"),
+                Action::Roll => {}
+                Action::Stop(reason) => panic!("{reason}"),
+            }
+        }
+    }
+    logged
+}
+
+/// Wakes a client's thread.
+#[derive(Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    hear: Condvar,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.rung.lock().expect("no poison") = true;
+        self.hear.notify_one();
+    }
+}
+
+impl Bell {
+    fn wait(&self) {
+        let mut rung = self.rung.lock().expect("no poison");
+        while !*rung {
+            rung = self.hear.wait(rung).expect("no poison");
+        }
+        *rung = false;
+    }
+}
+
+/// A client and its connection, moved by one thread as `net` moves them.
+pub struct Side {
+    pub machine: Connection,
+    bell: Arc<Bell>,
+    input: Vec<u8>,
+    need: Need,
+    ear: Ear,
+    /// All that came so far.
+    pub said: Vec<Said>,
+    pub shared: Arc<Shared>,
+    events: Sender<Event>,
+}
+
+impl Side {
+    pub fn new(shared: &Arc<Shared>, events: &Sender<Event>) -> Self {
+        let peer = "10.0.0.1:1000".parse().expect("an address");
+        let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
+        Self {
+            machine: Connection::new(conn, shared.clone()),
+            bell: Arc::default(),
+            input: Vec::new(),
+            need: Need::Bytes(1),
+            ear: Ear::default(),
+            said: Vec::new(),
+            shared: shared.clone(),
+            events: events.clone(),
+        }
+    }
+
+    pub fn greet(&mut self, hello: &oxkeeper::client::Hello) -> i64 {
+        self.input.extend_from_slice(&hello_bytes(hello));
+        self.until(|said| matches!(said.last(), Some(Said::Welcome(_))));
+        match &self.said[0] {
+            Said::Welcome(welcome) => welcome.session_id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn send(&mut self, requests: &[Vec<u8>]) {
+        for request in requests {
+            self.ear.asked(request);
+            self.input.extend_from_slice(request);
+        }
+    }
+
+    /// Sends and stays until `replies` answers have come in all.
+    pub fn ask(&mut self, requests: &[Vec<u8>], replies: usize) {
+        self.send(requests);
+        self.until(|said| replies <= self::replies(said));
+    }
+
+    /// Goes on until what came is enough, or the connection is closed.
+    pub fn until(&mut self, enough: impl Fn(&[Said]) -> bool) {
+        loop {
+            self.turn();
+            if enough(&self.said) || self.is_closed() {
+                return;
+            }
+            self.rest();
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    pub fn rest(&self) {
+        if self.need != Need::Turn && self.machine.wait(&Waker::from(self.bell.clone())) {
+            self.bell.wait();
+        }
+    }
+
+    pub fn turn(&mut self) {
+        let (taken, need) = self.machine.advance(&self.input, 1);
+        self.input.drain(..taken);
+        self.need = need;
+        self.hear();
+        for command in self.machine.commands.drain(..) {
+            // Fails when the test has stopped the server already.
+            let _stopped = self.events.send(Event::Command(command));
+        }
+    }
+
+    /// Takes what the machine wants sent.
+    pub fn hear(&mut self) {
+        let bytes = drain(&mut self.machine.unsent);
+        self.said.extend(self.ear.hear(&bytes));
+    }
+
+    pub fn is_closed(&self) -> bool {
+        matches!(self.need, Need::Close(_))
+    }
+}
+
+pub fn replies(said: &[Said]) -> usize {
+    said.iter().filter(|said| matches!(said, Said::Reply { .. })).count()
+}
+
+/// Tries `count` schedules, half of them drawn step by step, half by priorities that change a few times.
+pub fn explore(count: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
+    let count = if std::env::var_os("OXKEEPER_LONG").is_some() { count * 20 } else { count };
+    run(RandomScheduler::new_from_seed(1, count / 2), scenario);
+    run(PctScheduler::new_from_seed(2, 3, count / 2), scenario);
+}
+
+/// Some schedule of `count` must fail.
+#[track_caller]
+pub fn finds(count: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
+    let tried = || {
+        run(RandomScheduler::new_from_seed(1, count / 2), scenario);
+        run(PctScheduler::new_from_seed(2, 3, count / 2), scenario);
+    };
+    assert!(catch_unwind(AssertUnwindSafe(tried)).is_err(), "the planted fault was not found");
+}
+
+fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 19; // Trees are built on it.
+    config.failure_persistence = shuttle::FailurePersistence::None; // The seed says it all.
+    shuttle::Runner::new(scheduler, config).run(scenario);
+}

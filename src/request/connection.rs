@@ -401,7 +401,6 @@ mod tests {
             skip_acl: false,
             schemes: crate::auth::Schemes { digest: true, super_digest: None },
             words: vec![],
-            schemes: Default::default(),
         };
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),

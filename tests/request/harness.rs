@@ -32,7 +32,6 @@ pub fn limits() -> Limits {
         skip_acl: false,
         schemes: Schemes { digest: true, super_digest: None },
         words: vec![*b"ruok", *b"mntr"],
-        schemes: Default::default(),
     }
 }
 

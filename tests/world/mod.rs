@@ -52,7 +52,6 @@ impl World {
             skip_acl: false,
             schemes: Schemes { digest: true, super_digest: None },
             words: Vec::new(),
-            schemes: Default::default(),
         };
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),

@@ -16,6 +16,13 @@ pub struct Schemes {
     pub super_digest: Option<String>,
 }
 
+/// Java's defaults.
+impl Default for Schemes {
+    fn default() -> Self {
+        Self { digest: true, super_digest: None }
+    }
+}
+
 /// What a client is by what it shows under `scheme`. `None`: no such scheme, or it does not convince.
 ///
 /// An address is no secret to be shown: under `ip` everybody is who the socket says, and nothing is added (U-07).
@@ -140,7 +147,7 @@ mod tests {
     // rows: U-04 U-05 U-07 P-60d
     #[test]
     fn showing_a_secret_makes_an_identity() {
-        let plain = Schemes { digest: true, super_digest: None };
+        let plain = Schemes::default();
         let with_super = Schemes {
             digest: true,
             super_digest: Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into()),

@@ -269,9 +269,6 @@ impl Connection {
                         return (taken, Some(need));
                     }
                     taken += 4 + frame.len();
-                    self.counts.received += 1;
-                    self.counts.answered += 1;
-                    self.heard();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
@@ -350,7 +347,7 @@ impl Connection {
         (taken, need)
     }
 
-    fn heard(&self) {
+    pub(super) fn heard(&self) {
         self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
     }
 
@@ -399,6 +396,7 @@ mod tests {
             max_session_timeout_ms: 1000,
             outstanding_max: 10,
             skip_acl: false,
+            schemes: crate::auth::Schemes { digest: true, super_digest: None },
             words: vec![],
         };
         let shared = Arc::new(Shared {

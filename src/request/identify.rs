@@ -15,6 +15,9 @@ impl Connection {
     ///
     /// Source: `ZooKeeperServer.processPacket`.
     pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
+        self.counts.received += 1;
+        self.counts.answered += 1;
+        self.heard();
         let answer = reply::header(header.xid, 0, Code::OK);
         if header.kind == crate::model::op::SASL {
             self.sasl(answer, body)

@@ -18,7 +18,7 @@ fn open() -> Connection {
         max_session_timeout_ms: 10_000,
         outstanding_max: 10,
         skip_acl: false,
-        schemes: Schemes { digest: true, super_digest: None },
+        schemes: Schemes::default(),
         words: Vec::new(),
     };
     let state = State::new(Tree::new(Options::default()), 1);

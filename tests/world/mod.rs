@@ -2,6 +2,7 @@
 
 use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
+use oxkeeper::auth::Schemes;
 use oxkeeper::client::{Hello, Welcome};
 use oxkeeper::model::{ServerId, SessionId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
@@ -49,6 +50,7 @@ impl World {
             max_session_timeout_ms: 600_000,
             outstanding_max: 1000,
             skip_acl: false,
+            schemes: Schemes { digest: true, super_digest: None },
             words: Vec::new(),
         };
         let shared = Arc::new(Shared {

@@ -75,7 +75,6 @@ impl<'d> Whole<'d> {
                 max_session_timeout_ms: 40_000,
                 outstanding_max: 1000,
                 skip_acl: false,
-                schemes: oxkeeper::auth::Schemes::default(),
                 schemes: Schemes { digest: true, super_digest: None },
                 words: vec![],
             },

@@ -1,5 +1,6 @@
 //! Arguments, logging, exit code; all else is the library.
 #![allow(clippy::disallowed_methods, reason = "the process's own environment and exit")]
+#![allow(clippy::disallowed_types, reason = "the seed comes from here")]
 
 use clap::Parser;
 use oxkeeper::config::{self, Config, Environment, Settings};

@@ -6,6 +6,8 @@
 //! # Not here
 //! What requests and replies mean (`jute::proto` has their records), and any retry or reconnect policy.
 
+#![allow(clippy::disallowed_methods, reason = "a blocking client waits by the clock")]
+
 mod frame;
 mod wire;
 

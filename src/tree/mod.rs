@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! 1. `digest` is the wrapping sum of the digests of all znodes that count; every change goes through
-//!    [`Tree::change`], [`Tree::place`], [`Tree::set_data`] or [`Tree::remove`], which keep it so.
+//!    `Tree::change`, `Tree::place`, `Tree::set_data` or `Tree::remove`, which keep it so.
 //! 2. Every znode but the root has a living parent whose path is its own without the last name.
 //! 3. `apply` is total: a transaction is foreign bytes, and what cannot be done is a result, equal on every server.
 //! 4. While a freeze is on, a znode is saved before it changes or goes: the snapshot is of one zxid, not fuzzy.

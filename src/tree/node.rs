@@ -2,7 +2,7 @@
 
 use super::blob::BlobId;
 
-/// Index of a znode in the [`Arena`]. Valid while the znode lives; places are used again.
+/// Index of a znode in the arena. Valid while the znode lives; places are used again.
 pub type NodeId = u32;
 /// No znode.
 pub const NO_NODE: NodeId = u32::MAX;

@@ -16,7 +16,8 @@ use crate::request::{Command, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
-    FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, worker,
+    FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
+    worker,
 };
 use crate::tree::{Options, State, Tree};
 use crate::zab::{Leader, Majority};
@@ -108,6 +109,7 @@ pub async fn run(
     let mut actions = Vec::new();
     first_snapshot(&disk, &folders, &config, &shared, &recovered, &mut replica, &mut actions)?;
 
+    let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
@@ -136,6 +138,7 @@ pub async fn run(
         source: io::Error::other(error),
     })?;
     stop_signal.abort();
+    purging.inspect(tokio::task::JoinHandle::abort);
     accepting.abort();
     match ended {
         Ended::Stopped => Ok(()),
@@ -304,6 +307,26 @@ fn start_log(
     };
     worker::spawn(disk.clone(), log, &folders.snapshots, slow_after, report)
         .map_err(|source| ServerError::System { what: "start the log thread", source })
+}
+
+fn start_purging(config: &Config, folders: &Folders) -> Option<tokio::task::JoinHandle<()>> {
+    let (hours, keep) = (config.purge_interval_hours?, config.purge_snap_retain_count as usize);
+    Some(tokio::spawn(purge_often(folders.clone(), hours, keep)))
+}
+
+/// Removes old snapshots and logs: once now, then every so many hours (`autopurge`).
+async fn purge_often(folders: Folders, hours: u32, keep: usize) {
+    let mut timer = tokio::time::interval(Duration::from_secs(u64::from(hours) * 3600));
+    loop {
+        timer.tick().await;
+        let folders = folders.clone();
+        // Not through the latching disk: a file that can't be removed is no reason to stop.
+        match tokio::task::spawn_blocking(move || purge::purge(&RealDisk, &folders, keep)).await {
+            Ok(Ok(removed)) => tracing::info!(files = removed.len(), keep, "old files purged"),
+            Ok(Err(error)) => tracing::warn!("purge old files: {}", chain(&error)),
+            Err(error) => tracing::warn!(%error, "purge old files"),
+        }
+    }
 }
 
 fn stop_on_signal(

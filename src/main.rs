@@ -42,7 +42,13 @@ fn main() -> ExitCode {
         tracing::warn!("{warning}");
     }
     let data_dir = config.data_dir.display().to_string();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // One core is left to the log and snapshot threads: with a worker on every core, each flush woke two of them, and a
+    // single durable write took a third longer.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let workers = cores.saturating_sub(1).max(1);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!(%error, "start the runtime");

@@ -99,7 +99,7 @@ fn banner(address: std::net::SocketAddr, data_dir: &str, source: &str) {
     let (version, port) = (env!("CARGO_PKG_VERSION"), address.port());
     let text = format!(
         "oxkeeper {version} serves ZooKeeper clients on {address}\n  settings  {source}\n  data      {data_dir}\n  \
-         try       echo ruok | nc 127.0.0.1 {port}\n"
+         try       echo srvr | nc 127.0.0.1 {port}\n"
     );
     // Nobody may be reading.
     let _unread = std::io::stdout().write_all(text.as_bytes());

@@ -190,6 +190,7 @@ impl Conn {
         let mut outbox = self.outbox.lock();
         outbox.answered += 1;
         if outbox.end == End::Open {
+            self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
         }
         wakers.extend(outbox.waker.take());
@@ -205,6 +206,7 @@ impl Conn {
         let mut outbox = self.outbox.lock();
         if outbox.end == End::Open {
             outbox.session = Some(session);
+            self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
         }
         wakers.extend(outbox.waker.take());
@@ -214,6 +216,7 @@ impl Conn {
     pub fn push_farewell(&self, wakers: &mut Vec<Waker>, answer: impl FnOnce(&mut Outgoing)) {
         let mut outbox = self.outbox.lock();
         if outbox.end == End::Open {
+            self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
             outbox.end = End::AfterFlush;
         }

@@ -77,6 +77,8 @@ pub mod op {
 pub mod xid {
     pub const NOTIFICATION: i32 = -1;
     pub const PING: i32 = -2;
+    pub const AUTH: i32 = -4;
+    pub const SET_WATCHES: i32 = -8;
 }
 
 /// What a watch event says happened (P-30).

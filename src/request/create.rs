@@ -1,6 +1,6 @@
 //! Judging creates: which kind of znode is asked for, and whether it may be made (P-36..P-39, P-69).
 
-use super::pending::{AclOf, PARENT_OF_CREATED, View};
+use super::pending::{AclOf, View};
 use super::prep::Judging;
 use crate::model::{Code, OPEN_ACL, Owner, TTL_MAX_MS, op, path};
 use crate::tree::AclId;
@@ -78,7 +78,7 @@ impl Judging<'_> {
             path::parent(asked).filter(|_| !asked.contains('\0')).ok_or(Code::BAD_ARGUMENTS)?;
         let acl = self.fix_acl(&request.acl)?;
         let mut parent = self.view(parent_path).ok_or(Code::NO_NODE)?;
-        self.permit(&parent, PARENT_OF_CREATED)?;
+        self.permit(&parent, crate::model::perms::CREATE)?;
         let numbered;
         let path = if mode.sequential {
             numbered = format!("{asked}{:010}", parent.stat.cversion);

@@ -1,6 +1,6 @@
 //! The tree as it will be once everything proposed is applied: what the next write is judged by (P-66).
 
-use crate::model::{Acl, Zxid, perms};
+use crate::model::{Acl, Zxid};
 use crate::tree::digest::{self, StatPart};
 use crate::tree::{AclId, Tree};
 use hashbrown::HashTable;
@@ -197,7 +197,3 @@ impl Slot {
         self.path.is_empty() && self.view.is_none()
     }
 }
-
-/// The permission that changing a znode's children asks of it.
-pub(super) const PARENT_OF_CREATED: i32 = perms::CREATE;
-pub(super) const PARENT_OF_DELETED: i32 = perms::DELETE;

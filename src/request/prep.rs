@@ -3,7 +3,7 @@
 //! A write is judged by the tree plus everything proposed before it. The tree digest that it leads to is predicted and
 //! goes into its log entry, where apply finds it again (D-68).
 
-use super::pending::{AclOf, PARENT_OF_DELETED, Pending, View};
+use super::pending::{AclOf, Pending, View};
 use super::writes::Write;
 use crate::auth;
 use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
@@ -157,7 +157,7 @@ impl Judging<'_> {
             .filter(|_| !path.contains('\0') && !path::is_special(path))
             .ok_or(Code::BAD_ARGUMENTS)?;
         let parent = self.view(parent_path).ok_or(Code::NO_NODE)?;
-        self.permit(&parent, PARENT_OF_DELETED)?;
+        self.permit(&parent, perms::DELETE)?;
         let child = self.view(path).ok_or(Code::NO_NODE)?;
         check_version(child.stat.version, request.version)?;
         if child.children > 0 {

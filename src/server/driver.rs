@@ -104,7 +104,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     }
                     Event::Report(to) => {
                         // The asker may have gone.
-                        let _gone = to.send(Report::of(&self.replica, &self.shared));
+                        let _gone = to.send(Report::of(&self.replica));
                     }
                     Event::Stop => stopping = true,
                     Event::Failed { reason, exit } => return Ended::Failed { reason, exit },

@@ -23,7 +23,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn of(replica: &Replica, _shared: &Shared) -> Self {
+    pub fn of(replica: &Replica) -> Self {
         Self { sessions: replica.session_count() as u64, outstanding: replica.outstanding() as u64 }
     }
 }

@@ -14,6 +14,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),
     ("compat-tests/clients/run", "stage clients "),
+    ("fuzz/run", "stage fuzz "),
     ("compat-tests/kill/run", "stage kill "),
 ];
 

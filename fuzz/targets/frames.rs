@@ -48,7 +48,7 @@ fn play(world: &mut World, mut input: &[u8]) {
                 let len = usize::from(byte(&mut input));
                 world.exchange(take(&mut input, len));
             }
-            6 => world.pass(u64::from(byte(&mut input)) * 10),
+            6 => world.pass(u64::from(byte(&mut input))),
             _ => match others.pop() {
                 Some(other) if byte(&mut input) % 2 == 0 => others.insert(0, world.speak(other)),
                 other => {

@@ -4,6 +4,7 @@
 mod boot;
 mod clock;
 mod driver;
+mod limits;
 mod report;
 mod restore;
 mod snapshots;

@@ -2,6 +2,7 @@
 
 use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
+use oxkeeper::admin::Word;
 use oxkeeper::auth::Schemes;
 use oxkeeper::client::{Hello, Welcome};
 use oxkeeper::model::{ServerId, SessionId, Zxid};
@@ -51,7 +52,10 @@ impl World {
             outstanding_max: 1000,
             skip_acl: false,
             schemes: Schemes { digest: true, super_digest: None },
-            words: Vec::new(),
+            words: Word::ALL
+                .iter()
+                .map(|word| *word.name().as_bytes().first_chunk().expect("four letters"))
+                .collect(),
         };
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),
@@ -97,9 +101,15 @@ impl World {
         old
     }
 
-    /// An earlier connection speaks again.
-    pub fn speak(&mut self, client: Connection) {
-        self.client = client;
+    /// An earlier connection speaks again; the one that did is returned, still open.
+    pub fn speak(&mut self, client: Connection) -> Connection {
+        std::mem::replace(&mut self.client, client)
+    }
+
+    /// The first bytes of one more connection, and what it needs after them.
+    pub fn greet(&mut self, bytes: &[u8]) -> Need {
+        self.client = open(&self.shared);
+        self.client.advance(bytes, 1).1
     }
 
     /// The connection that speaks ends without a word.
@@ -110,8 +120,8 @@ impl World {
         }
     }
 
-    /// Sends bytes and returns what came back.
-    fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// Sends bytes, right or wrong, and returns what came back. What is no whole frame is forgotten.
+    pub fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut at = 0;
         loop {
             let (taken, need) = self.client.advance(&bytes[at..], 1);

@@ -53,10 +53,9 @@ const GUARDING_BOOLEANS: [&str; 4] = [
 const GUARDING_WORDS: [&str; 2] = ["secureClientPort", "secureClientPortAddress"];
 
 /// System properties that guard something unless they are `false` or absent.
-const GUARDING_PROPERTIES: [&str; 6] = [
+const GUARDING_PROPERTIES: [&str; 5] = [
     "zookeeper.client.portUnification",
     "zookeeper.enforce.auth.enabled",
-    "zookeeper.enforceQuota", // Until quotas are kept.
     "zookeeper.requireClientAuthScheme",
     "zookeeper.requireKerberosConfig",
     "zookeeper.sessionRequireClientSASLAuth",
@@ -172,7 +171,6 @@ fn is_switched_off(name: &str, value: &str) -> bool {
         "zookeeper.audit.enable",
         "zookeeper.client.portUnification",
         "zookeeper.enforce.auth.enabled",
-        "zookeeper.enforceQuota",
         "zookeeper.requireKerberosConfig",
         "zookeeper.sessionRequireClientSASLAuth",
     ];

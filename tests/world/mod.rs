@@ -3,7 +3,6 @@
 use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::admin::Word;
-use oxkeeper::auth::Schemes;
 use oxkeeper::client::{Hello, Welcome};
 use oxkeeper::model::{ServerId, SessionId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
@@ -23,6 +22,7 @@ pub const SETTINGS: Settings = Settings {
     container_max_per_minute: 600,
     container_max_never_used_ms: 0,
     seed: 1,
+    ..Settings::DEFAULT
 };
 
 pub struct World {
@@ -50,12 +50,11 @@ impl World {
             min_session_timeout_ms: 4000,
             max_session_timeout_ms: 600_000,
             outstanding_max: 1000,
-            skip_acl: false,
-            schemes: Schemes { digest: true, super_digest: None },
             words: Word::ALL
                 .iter()
                 .map(|word| *word.name().as_bytes().first_chunk().expect("four letters"))
                 .collect(),
+            ..Limits::default()
         };
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),

@@ -10,4 +10,5 @@ mod restore;
 mod snapshots;
 
 pub use boot::{ServerError, run};
+pub use driver::chain;
 pub use restore::{RestoreError, Restorer};

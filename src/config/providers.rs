@@ -11,16 +11,18 @@ pub struct Providers {
     pub key: bool,
 }
 
-/// Takes those that are known. The others stay, and guard something that is not here.
-pub(super) fn take(system: &mut SystemProperties) -> Providers {
+/// Finds those that are known; of the others `judge` complains.
+pub(super) fn find(system: &SystemProperties) -> Providers {
     let mut providers = Providers::default();
-    for (key, property) in system.take_all(|name| name.starts_with("zookeeper.authProvider.")) {
+    for (name, property) in system.all() {
+        if !name.starts_with("zookeeper.authProvider.") {
+            continue;
+        }
         match property.value.strip_prefix("org.apache.zookeeper.server.auth.") {
-            Some("IPAuthenticationProvider") => {}
             Some("DigestAuthenticationProvider") => providers.digest = true,
             Some("EnsembleAuthenticationProvider") => providers.ensemble = true,
             Some("KeyAuthenticationProvider") => providers.key = true,
-            _ => system.set(&key, &property.value, property.place),
+            _ => {}
         }
     }
     providers

@@ -82,6 +82,7 @@ pub async fn run(
     ready: impl FnOnce(std::net::SocketAddr),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
+    super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
     let listener = Listener::bind(&config)?;
     let client_port = listener.address.port();

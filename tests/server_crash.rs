@@ -38,7 +38,8 @@ use oxkeeper::tree::Options;
 use raw::Raw;
 use whole::Whole;
 
-const OPTIONS: Options = Options { seed: 3, digest: true, extended_types: true };
+const OPTIONS: Options =
+    Options { seed: 3, digest: true, extended_types: true, emulate_353: false };
 
 /// How a script runs.
 #[derive(Clone, Copy)]

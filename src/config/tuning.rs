@@ -3,7 +3,7 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
 use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
@@ -80,6 +80,7 @@ pub(super) fn take(
         global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
         large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
+        throttle: throttle::take(&mut from),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: Whitelist::new(
@@ -127,21 +128,21 @@ pub(super) fn take(
 }
 
 /// Properties by the kind of value they have.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     system: &'a mut SystemProperties,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Reader<'_> {
-    fn flag(&mut self, key: &str, default: bool) -> bool {
+    pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }
 
-    fn text(&mut self, key: &str) -> Option<String> {
+    pub fn text(&mut self, key: &str) -> Option<String> {
         self.system.take(key).map(|property| property.value)
     }
 
-    fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
     }
 

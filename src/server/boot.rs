@@ -123,7 +123,7 @@ pub async fn run(
         log,
         disk,
         folders,
-        snapshot_with_zxid: config.serialize_last_processed_zxid,
+        snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
     };
@@ -184,7 +184,7 @@ fn restore(
     metrics: &Registry,
     seed: u64,
 ) -> Result<(Tree, Recovered), ServerError> {
-    recover::prepare_folders(disk, folders)
+    recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let options = Options {
         seed,
@@ -238,9 +238,8 @@ fn first_snapshot(
     if recovered.start == Start::Empty {
         let frozen = shared.state.tree.write().freeze();
         if let Some(frozen) = frozen {
-            let with_zxid = config.serialize_last_processed_zxid;
-            let written =
-                snapshots::write(disk, &folders.snapshots, shared, frozen, with_zxid, false);
+            let style = snapshots::Style::of(config);
+            let written = snapshots::write(disk, &folders.snapshots, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
         }

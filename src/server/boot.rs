@@ -93,11 +93,7 @@ pub async fn run(
     let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
 
     let last = tree.last_zxid();
-    let options = LogOptions {
-        prealloc: config.pre_alloc_bytes,
-        size_limit: config.txn_log_size_limit_bytes.unwrap_or(0),
-        force_sync: config.force_sync,
-    };
+    let options = log_options(&config);
     let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
@@ -125,7 +121,7 @@ pub async fn run(
         log,
         disk,
         folders,
-        snapshot_with_zxid: config.serialize_last_processed_zxid,
+        snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
     };
@@ -186,7 +182,7 @@ fn restore(
     metrics: &Registry,
     seed: u64,
 ) -> Result<(Tree, Recovered), ServerError> {
-    recover::prepare_folders(disk, folders)
+    recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let options = Options {
         seed,
@@ -241,9 +237,8 @@ fn first_snapshot(
     if recovered.start == Start::Empty {
         let frozen = shared.state.tree.write().freeze();
         if let Some(frozen) = frozen {
-            let with_zxid = config.serialize_last_processed_zxid;
-            let written =
-                snapshots::write(disk, &folders.snapshots, shared, frozen, with_zxid, false);
+            let style = snapshots::Style::of(config);
+            let written = snapshots::write(disk, &folders.snapshots, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
         }
@@ -283,6 +278,14 @@ fn limits(config: &Config, seed: u64) -> Limits {
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),
+    }
+}
+
+fn log_options(config: &Config) -> LogOptions {
+    LogOptions {
+        prealloc: config.pre_alloc_bytes,
+        size_limit: config.txn_log_size_limit_bytes.unwrap_or(0),
+        force_sync: config.force_sync,
     }
 }
 

@@ -83,10 +83,7 @@ pub(super) fn take(
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
-        four_letter_words: Whitelist::new(
-            from.text("zookeeper.4lw.commands.whitelist").as_deref(),
-            read_only_mode_enabled,
-        ),
+        four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
@@ -136,6 +133,10 @@ impl Reader<'_> {
     /// What a name stands for; the default without one, and for a name that stands for nothing.
     fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    fn words(&mut self, read_only_mode: bool) -> Whitelist {
+        Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
     }
 
     fn text(&mut self, key: &str) -> Option<String> {

@@ -11,6 +11,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use jute::proto::{RequestHeader, SetDataRequest};
 use jute::{Encode, Reader};
+use oxkeeper::auth::Schemes;
 use oxkeeper::client::put_request;
 use oxkeeper::model::{OPEN_ACL, SessionId, Zxid, op};
 use oxkeeper::request::Connection;
@@ -149,7 +150,7 @@ fn entries(tree: &Tree, znodes: usize, count: usize) -> (Vec<u8>, Vec<usize>) {
     let mut prep = Prep::new(tree, 1, Rules::DEFAULT);
     let (mut entries, mut ends) = (Vec::new(), Vec::new());
     let mut random = Random(9);
-    let schemes = oxkeeper::auth::Schemes::default();
+    let schemes = Schemes::default();
     let asker = Asker {
         session: SessionId(1),
         xid: 1,

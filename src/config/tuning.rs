@@ -13,6 +13,7 @@ const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
 
+const COMPRESSION: &str = "zookeeper.snapshot.compression.method";
 const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
 
 const CNXN_FACTORIES: [&str; 2] = [
@@ -61,7 +62,6 @@ pub(super) fn take(
     let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
     let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
-    let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -78,27 +78,21 @@ pub(super) fn take(
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
         global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
-        large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
+        large_request_threshold_bytes: from.positive("zookeeper.largeRequestThreshold"),
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
         throttle: throttle::take(&mut from),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
-        four_letter_words: Whitelist::new(
-            from.text("zookeeper.4lw.commands.whitelist").as_deref(),
-            read_only_mode_enabled,
-        ),
+        four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
-        digest_algorithm: from
-            .text(DIGEST_ALGORITHM)
-            .and_then(|name| DigestAlgorithm::named(&name))
-            .unwrap_or_default(),
+        digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
         providers: providers::find(from.system),
-        ensemble_names: from
-            .text("zookeeper.ensembleAuthName")
-            .map(|names| providers::ensemble_names(&names)),
+        ensemble_names: from.named("zookeeper.ensembleAuthName", |names| {
+            Some(Some(providers::ensemble_names(names)))
+        }),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
@@ -114,9 +108,7 @@ pub(super) fn take(
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: compression_named(
-            &from.text("zookeeper.snapshot.compression.method").unwrap_or_default(),
-        ),
+        snapshot_compression: from.named(COMPRESSION, |name| Some(compression_named(name))),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),
@@ -138,12 +130,26 @@ impl Reader<'_> {
         self.system.take_bool(key, default)
     }
 
+    /// What a name stands for; the default without one, and for a name that stands for nothing.
+    fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
+        self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    fn words(&mut self, read_only_mode: bool) -> Whitelist {
+        Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
+    }
+
     pub fn text(&mut self, key: &str) -> Option<String> {
         self.system.take(key).map(|property| property.value)
     }
 
     pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
+    }
+
+    /// Off unless above 0, without a word.
+    fn positive(&mut self, key: &str) -> Option<u32> {
+        u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
     }
 
     /// A number of which only positive ones make sense.

@@ -5,7 +5,7 @@
 use clap::Parser;
 use oxkeeper::config::{self, Config, Environment, Settings};
 use oxkeeper::server;
-use oxkeeper::tools::bench;
+use oxkeeper::tools::{bench, config_check};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -15,6 +15,7 @@ use std::process::ExitCode;
     version,
     args_conflicts_with_subcommands = true,
     override_usage = "oxkeeper [start-foreground] [-Dkey=value...] [FILE | PORT DATADIR [TICKTIME [MAXCLIENTCNXNS]]]\n       \
+                      oxkeeper config check [--json] FILE\n       \
                       oxkeeper bench [OPTIONS]"
 )]
 struct Arguments {
@@ -29,6 +30,15 @@ struct Arguments {
 enum Tool {
     /// Put load on ZooKeeper servers, ours or any other, and measure throughput and latencies.
     Bench(bench::Options),
+    /// Look a configuration through without starting anything.
+    #[command(subcommand)]
+    Config(ConfigTool),
+}
+
+#[derive(clap::Subcommand)]
+enum ConfigTool {
+    /// Show each setting as it is understood, and every problem; exit code 2 if there is one.
+    Check(config_check::Options),
 }
 
 /// Exit code for arguments or a configuration that can't be used (P-87).
@@ -38,12 +48,14 @@ fn main() -> ExitCode {
     let Arguments { arguments, tool } = Arguments::parse();
     start_logging();
     let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "oxkeeper");
-    if let Some(Tool::Bench(options)) = tool {
-        return benched(bench::run(&options, seed));
-    }
     let env: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
+    match tool {
+        Some(Tool::Bench(options)) => return benched(bench::run(&options, seed)),
+        Some(Tool::Config(ConfigTool::Check(options))) => return check(&options, &env),
+        None => {}
+    }
     let (config, source) = match configure(&arguments, &env) {
         Ok(configured) => configured,
         Err(error) => {
@@ -97,16 +109,31 @@ fn configure(
     arguments: &[String],
     env: &Environment,
 ) -> Result<(Config, String), config::ConfigError> {
+    let launch = launch(arguments, env)?;
+    Ok((config::load(&launch, env)?, launch.settings.to_string()))
+}
+
+fn launch(arguments: &[String], env: &Environment) -> Result<config::Launch, config::ConfigError> {
     let mut launch = config::parse_args(arguments, env)?;
     if launch.settings == Settings::Defaults && std::path::Path::new("conf/zoo.cfg").exists() {
         launch.settings = Settings::File("conf/zoo.cfg".into());
     }
-    let source = match &launch.settings {
-        Settings::File(path) => path.display().to_string(),
-        Settings::Positional(_) => "the arguments".to_owned(),
-        Settings::Defaults => "built-in defaults".to_owned(),
+    Ok(launch)
+}
+
+/// `config check`: the answer on standard output.
+fn check(options: &config_check::Options, env: &Environment) -> ExitCode {
+    let check = match launch(&options.arguments, env) {
+        Ok(launch) => config::check(&launch, env),
+        Err(error) => {
+            tracing::error!("{error}");
+            return ExitCode::from(BAD_INVOCATION);
+        }
     };
-    Ok((config::load(&launch, env)?, source))
+    let text = config_check::render(&check, options.json);
+    // Whoever stopped reading, as `head` does, has seen enough.
+    let _unread = std::io::stdout().write_all(text.as_bytes());
+    if check.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BAD_INVOCATION) }
 }
 
 fn start_logging() {

@@ -13,6 +13,8 @@ pub enum Place {
     Flag(&'static str),
     /// A plain command-line argument.
     Argument,
+    /// An environment variable.
+    Variable,
 }
 
 impl fmt::Display for Place {
@@ -22,6 +24,7 @@ impl fmt::Display for Place {
             Self::File(file) => f.write_str(file),
             Self::Flag(source) => write!(f, "-D flag in {source}"),
             Self::Argument => f.write_str("command line"),
+            Self::Variable => f.write_str("environment"),
         }
     }
 }

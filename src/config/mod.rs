@@ -33,6 +33,7 @@ pub use describe::{Check, Understood, check};
 pub use problem::{ConfigError, Place, Problem, Warning};
 pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use system::flag_value;
 pub use whitelist::Whitelist;
 
 /// Environment variables by name, as handed to the process.

@@ -2,9 +2,10 @@
 
 use super::clock::{self, Clock};
 use super::driver::{Driver, Ended, Event, chain};
+use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restorer};
-use super::snapshots;
+use super::{snapshots, stop};
 use crate::admin::{EnvironmentInfo, Word};
 use crate::auth::Schemes;
 use crate::config::Config;
@@ -22,10 +23,10 @@ use crate::store::{
 use crate::tree::{Options, State, Tree};
 use crate::zab::{Leader, Majority};
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +42,8 @@ pub enum ServerError {
     Listen(#[from] ListenError),
     #[error("prepare data directories")]
     Folders(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("{} is missing, and datadir.autocreate is false; mount the disk or make it", dir.display())]
+    NoFolder { dir: PathBuf },
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
@@ -56,10 +59,37 @@ impl ServerError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Listen(_) => 14,
-            Self::Folders(_) => 3,
+            Self::Folders(_) | Self::NoFolder { .. } => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             Self::Recover(_) | Self::System { .. } => 1,
+        }
+    }
+
+    /// The setting that is most likely to blame.
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { .. }) => Some("clientPort"),
+            Self::Listen(_) => Some("clientPortAddress"),
+            Self::Folders(_) | Self::NoFolder { .. } | Self::Recover(_) | Self::Snapshot(_) => {
+                Some("dataDir")
+            }
+            Self::System { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
+                io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
+                io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
+                io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
+                _ => None,
+            },
+            Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Folders(_) => Some("name a directory that this user may write to"),
+            _ => None,
         }
     }
 
@@ -76,11 +106,7 @@ impl ServerError {
 ///
 /// # Errors
 /// [`ServerError`] with the process's exit code.
-pub async fn run(
-    config: Config,
-    seed: u64,
-    ready: impl FnOnce(std::net::SocketAddr),
-) -> Result<(), ServerError> {
+pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
     let clock = Clock::start();
     super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
@@ -90,6 +116,7 @@ pub async fn run(
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
     let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
+    let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
     let options = LogOptions {
@@ -128,23 +155,24 @@ pub async fn run(
         clock,
     };
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, client_port);
-    let address = listener.address;
-    let stop = CancellationToken::new();
-    let accepting = tokio::spawn(listener.run(shared, link, stop.clone()));
-    let stop_signal = stop_on_signal(sender, stop)?;
+    let stopping = CancellationToken::new();
+    let accepting = tokio::spawn(listener.run(shared.clone(), link, stopping.clone()));
+    let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
-    ready(address);
+    ready(&state);
     let ended = driving.await.map_err(|error| ServerError::System {
         what: "run the driver",
         source: io::Error::other(error),
     })?;
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
-    accepting.abort();
-    match ended {
-        Ended::Stopped => Ok(()),
-        Ended::Failed { reason, exit } => Err(ServerError::Failed { reason, exit }),
+    if let Ended::Failed { reason, exit } = ended {
+        return Err(ServerError::Failed { reason, exit });
     }
+    if let Ok(Ok(tasks)) = accepting.await {
+        stop::say_goodbye(&shared, &tasks).await;
+    }
+    Ok(())
 }
 
 /// What connections need: where commands go, and a desk that answers words.
@@ -177,6 +205,17 @@ fn link(
     Link { commands, words, metrics, epoch: clock.epoch }
 }
 
+/// With `datadir.autocreate=false` a missing directory is no empty one: a disk may not be mounted.
+fn check_folders(config: &Config, folders: &Folders) -> Result<(), ServerError> {
+    if config.data_dir_auto_create {
+        return Ok(());
+    }
+    match [&folders.logs, &folders.snapshots].into_iter().find(|dir| !dir.is_dir()) {
+        Some(dir) => Err(ServerError::NoFolder { dir: dir.clone() }),
+        None => Ok(()),
+    }
+}
+
 fn restore(
     disk: &Disk,
     folders: &Folders,
@@ -184,6 +223,7 @@ fn restore(
     metrics: &Registry,
     seed: u64,
 ) -> Result<(Tree, Recovered), ServerError> {
+    check_folders(config, folders)?;
     recover::prepare_folders(disk, folders)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let options = Options {
@@ -329,22 +369,4 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
             Err(error) => tracing::warn!(%error, "purge old files"),
         }
     }
-}
-
-fn stop_on_signal(
-    sender: mpsc::UnboundedSender<Event>,
-    stop: CancellationToken,
-) -> Result<tokio::task::JoinHandle<()>, ServerError> {
-    let fail = |source| ServerError::System { what: "listen for signals", source };
-    let mut term = signal(SignalKind::terminate()).map_err(fail)?;
-    let mut int = signal(SignalKind::interrupt()).map_err(fail)?;
-    Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-        }
-        tracing::info!("stopping: what is under way is finished, sessions stay for the next start");
-        stop.cancel();
-        let _stopped = sender.send(Event::Stop);
-    }))
 }

@@ -129,13 +129,17 @@ fn serve(
 
 /// Why it ended, on one line: which setting, where it was made, what happened, what to do.
 fn told(error: &ServerError, launch: &Launch, env: &Environment) -> String {
+    let line = error.line();
     let blamed = error.key().and_then(|key| {
         let settings = config::check(launch, env).settings;
-        let setting = settings.into_iter().find(|setting| setting.key == key)?;
-        Some(format!("{}: {key}={}: ", setting.place?, setting.value))
+        let set = |key: &str| settings.iter().find(|s| s.key == key && s.place.is_some());
+        // Of the two directories the one whose path the error names.
+        let log_dir = set("dataLogDir").filter(|s| key == "dataDir" && line.contains(&s.value));
+        let setting = log_dir.or_else(|| set(key))?;
+        Some(format!("{}: {}={}: ", setting.place.as_ref()?, setting.key, setting.value))
     });
     let advice = error.advice().map_or(String::new(), |advice| format!("; {advice}"));
-    format!("{}{}{advice}", blamed.unwrap_or_default(), error.line())
+    format!("{}{line}{advice}", blamed.unwrap_or_default())
 }
 
 fn announce(ready: &Ready, settings: &str, format: logging::Format) {

@@ -2,6 +2,7 @@
 
 use super::args::{self, Files};
 use super::keys::{self, Class, KEYS, Key, Scope};
+use super::problem::OneLine;
 use super::system::{SystemProperties, trim};
 use super::{Environment, Launch, Place, Problem, Settings, Warning, judge, parse_properties};
 
@@ -168,6 +169,6 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
             (known.class.word(), format!("{asks}{}", known.text))
         }
     };
-    let value = judge::masked(key, value).to_owned();
-    Understood { key: key.to_owned(), value, place: Some(place), state, effect }
+    let value = OneLine(judge::masked(key, value)).to_string();
+    Understood { key: OneLine(key).to_string(), value, place: Some(place), state, effect }
 }

@@ -260,6 +260,7 @@ mod tests {
     fn example(key: &Key) -> &'static str {
         match (key.name, key.form) {
             ("skipACL", _) => "yes",
+            ("watchManagerName", _) => "org.apache.zookeeper.server.watch.WatchManagerOptimized",
             ("maxSessionTimeout", _) => "70000",
             ("forceSync", _) => "no",
             ("snapshot.compression.method", _) => "gz",

@@ -3,7 +3,8 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
@@ -12,9 +13,16 @@ const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
 
+const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
+
 const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NIOServerCnxnFactory",
     "org.apache.zookeeper.server.NettyServerCnxnFactory",
+];
+
+const WATCH_MANAGERS: [&str; 2] = [
+    "org.apache.zookeeper.server.watch.WatchManager",
+    "org.apache.zookeeper.server.watch.WatchManagerOptimized",
 ];
 
 /// Refuses properties that name a class or an algorithm that is not here.
@@ -25,14 +33,21 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
-    if let Some(algorithm) = system.take("zookeeper.DigestAuthenticationProvider.digestAlg")
-        && !["SHA1", "SHA-1", "SHA"].contains(&algorithm.value.to_uppercase().as_str())
+    if let Some(manager) = system.take("zookeeper.watchManagerName")
+        && !WATCH_MANAGERS.contains(&manager.value.as_str())
     {
-        let text = format!(
-            "DigestAuthenticationProvider.digestAlg={} is not known here; only SHA1 is",
-            algorithm.value
-        );
-        checker.problem(&algorithm.place, text);
+        let text = format!("watchManagerName={} is not known here; remove it", manager.value);
+        checker.problem(&manager.place, text);
+    }
+    if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
+        if DigestAlgorithm::named(&algorithm.value).is_none() {
+            let text = format!(
+                "DigestAuthenticationProvider.digestAlg={} is not known here; name another",
+                algorithm.value
+            );
+            checker.problem(&algorithm.place, text);
+        }
+        system.set(DIGEST_ALGORITHM, &algorithm.value, algorithm.place);
     }
 }
 
@@ -86,6 +101,14 @@ pub(super) fn take(
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
+        digest_algorithm: from
+            .text(DIGEST_ALGORITHM)
+            .and_then(|name| DigestAlgorithm::named(&name))
+            .unwrap_or_default(),
+        providers: providers::find(from.system),
+        ensemble_names: from
+            .text("zookeeper.ensembleAuthName")
+            .map(|names| providers::ensemble_names(&names)),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),

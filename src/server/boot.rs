@@ -22,8 +22,8 @@ use crate::store::{
 };
 use crate::tree::{Options, State, Tree};
 use crate::zab::{Leader, Majority};
+use std::convert::Infallible;
 use std::io;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,9 +41,7 @@ pub enum ServerError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error("prepare data directories")]
-    Folders(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error("{} is missing, and datadir.autocreate is false; mount the disk or make it", dir.display())]
-    NoFolder { dir: PathBuf },
+    Folders(#[source] Box<RecoverError<Infallible>>),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
@@ -58,22 +56,26 @@ impl ServerError {
     /// The process's exit code, from Java's list (P-87).
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Listen(_) => 14,
-            Self::Folders(_) | Self::NoFolder { .. } => 3,
+            // What Java finds while it reads the configuration.
+            Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. }) => 2,
+            Self::Folders(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
-            Self::Recover(_) | Self::System { .. } => 1,
+            // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
+            Self::Listen(ListenError::Bind { .. }) | Self::Recover(_) | Self::System { .. } => 1,
         }
     }
 
     /// The setting that is most likely to blame.
     pub fn key(&self) -> Option<&'static str> {
         match self {
-            Self::Listen(ListenError::Bind { .. }) => Some("clientPort"),
-            Self::Listen(_) => Some("clientPortAddress"),
-            Self::Folders(_) | Self::NoFolder { .. } | Self::Recover(_) | Self::Snapshot(_) => {
-                Some("dataDir")
+            Self::Listen(ListenError::Bind { source, .. })
+                if source.kind() != io::ErrorKind::AddrNotAvailable =>
+            {
+                Some("clientPort")
             }
+            Self::Listen(_) => Some("clientPortAddress"),
+            Self::Folders(_) | Self::Recover(_) | Self::Snapshot(_) => Some("dataDir"),
             Self::System { .. } | Self::Failed { .. } => None,
         }
     }
@@ -88,7 +90,13 @@ impl ServerError {
                 _ => None,
             },
             Self::Listen(_) => Some("name a host or address of this machine"),
-            Self::Folders(_) => Some("name a directory that this user may write to"),
+            Self::Folders(error) => match **error {
+                RecoverError::Misplaced { .. } => None, // It says so itself.
+                _ => Some(
+                    "name a directory that this user may write to; \
+                     datadir.autocreate=false makes none",
+                ),
+            },
             _ => None,
         }
     }
@@ -150,7 +158,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         log,
         disk,
         folders,
-        snapshot_with_zxid: config.serialize_last_processed_zxid,
+        snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
     };
@@ -205,17 +213,6 @@ fn link(
     Link { commands, words, metrics, epoch: clock.epoch }
 }
 
-/// With `datadir.autocreate=false` a missing directory is no empty one: a disk may not be mounted.
-fn check_folders(config: &Config, folders: &Folders) -> Result<(), ServerError> {
-    if config.data_dir_auto_create {
-        return Ok(());
-    }
-    match [&folders.logs, &folders.snapshots].into_iter().find(|dir| !dir.is_dir()) {
-        Some(dir) => Err(ServerError::NoFolder { dir: dir.clone() }),
-        None => Ok(()),
-    }
-}
-
 fn restore(
     disk: &Disk,
     folders: &Folders,
@@ -223,8 +220,7 @@ fn restore(
     metrics: &Registry,
     seed: u64,
 ) -> Result<(Tree, Recovered), ServerError> {
-    check_folders(config, folders)?;
-    recover::prepare_folders(disk, folders)
+    recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let options = Options {
         seed,
@@ -278,9 +274,8 @@ fn first_snapshot(
     if recovered.start == Start::Empty {
         let frozen = shared.state.tree.write().freeze();
         if let Some(frozen) = frozen {
-            let with_zxid = config.serialize_last_processed_zxid;
-            let written =
-                snapshots::write(disk, &folders.snapshots, shared, frozen, with_zxid, false);
+            let style = snapshots::Style::of(config);
+            let written = snapshots::write(disk, &folders.snapshots, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
         }
@@ -304,8 +299,12 @@ fn limits(config: &Config) -> Limits {
         outstanding_max: u64::from(config.global_outstanding_limit),
         skip_acl: config.skip_acl,
         schemes: Schemes {
-            digest: config.digest_auth_enabled,
+            digest: config.digest_auth_enabled || config.providers.digest,
+            algorithm: config.digest_algorithm,
             super_digest: config.super_digest.clone(),
+            ensemble: config.providers.ensemble,
+            ensemble_names: config.ensemble_names.clone(),
+            key: config.providers.key,
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),

@@ -11,6 +11,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use jute::proto::{RequestHeader, SetDataRequest};
 use jute::{Encode, Reader};
+use oxkeeper::auth::Schemes;
 use oxkeeper::client::put_request;
 use oxkeeper::model::{OPEN_ACL, SessionId, Zxid, op};
 use oxkeeper::request::Connection;
@@ -146,9 +147,10 @@ fn read(bencher: Bencher<'_, '_>, znodes: usize) {
 
 /// Entries for setData on znodes drawn at random, one behind the other, and where each ends.
 fn entries(tree: &Tree, znodes: usize, count: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut prep = Prep::new(tree, 1);
+    let mut prep = Prep::new(tree, 1, false);
     let (mut entries, mut ends) = (Vec::new(), Vec::new());
     let mut random = Random(9);
+    let schemes = Schemes::default();
     let asker = Asker {
         session: SessionId(1),
         xid: 1,
@@ -156,6 +158,7 @@ fn entries(tree: &Tree, znodes: usize, count: usize) -> (Vec<u8>, Vec<usize>) {
         standing: Ok(()),
         wall_ms: 1,
         skip_acl: true,
+        schemes: &schemes,
     };
     for _ in 0..count {
         let mut body = Vec::new();

@@ -14,7 +14,8 @@ mod check;
 mod explicit;
 #[cfg(test)]
 mod golden;
-mod keys;
+mod judge;
+pub mod keys;
 mod members;
 mod problem;
 mod properties;
@@ -145,8 +146,6 @@ pub struct Config {
     pub purge_snap_retain_count: u32,
     /// `autopurge.purgeInterval`: pause between purges; `None` is off.
     pub purge_interval_hours: Option<u32>,
-    /// `metricsProvider.*` with that prefix taken off, `className` included.
-    pub metrics_provider: BTreeMap<String, String>,
     /// What was understood and has no effect here; `main` logs each.
     pub warnings: Vec<Warning>,
 }

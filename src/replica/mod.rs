@@ -80,7 +80,25 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
+    /// `enforceQuota`: hard limits refuse.
+    pub enforce_quota: bool,
     pub seed: u64,
+}
+
+impl Settings {
+    /// What Java has unless it is told otherwise.
+    pub const DEFAULT: Self = Self {
+        tick_time_ms: 3000,
+        first_session: 1,
+        snap_count: 100_000,
+        snap_size_bytes: 4 << 30,
+        sessionless_timeout_ms: 10_000,
+        container_check_interval_ms: 60_000,
+        container_max_per_minute: 10_000,
+        container_max_never_used_ms: 0,
+        enforce_quota: false,
+        seed: 1,
+    };
 }
 
 /// Plain counters; `server` publishes them.
@@ -157,7 +175,7 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed)
+            Prep::new(&tree, settings.seed, settings.enforce_quota)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         Self {

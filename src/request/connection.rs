@@ -395,9 +395,7 @@ mod tests {
             min_session_timeout_ms: 1,
             max_session_timeout_ms: 1000,
             outstanding_max: 10,
-            skip_acl: false,
-            schemes: crate::auth::Schemes { digest: true, super_digest: None },
-            words: vec![],
+            ..Limits::default()
         };
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),

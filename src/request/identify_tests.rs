@@ -1,7 +1,6 @@
 //! A connection machine from its handshake on: who it is, and when that counts.
 
 use super::{Command, Conn, Connection, Conns, Limits, Need, Shared};
-use crate::auth::Schemes;
 use crate::model::sync::{Arc, AtomicU64};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::{Options, State, Tree};
@@ -17,9 +16,7 @@ fn open() -> Connection {
         min_session_timeout_ms: 1,
         max_session_timeout_ms: 10_000,
         outstanding_max: 10,
-        skip_acl: false,
-        schemes: Schemes::default(),
-        words: Vec::new(),
+        ..Limits::default()
     };
     let state = State::new(Tree::new(Options::default()), 1);
     let shared =

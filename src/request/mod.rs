@@ -22,6 +22,7 @@ mod outbox;
 mod password;
 mod pending;
 pub mod prep;
+mod quota;
 mod read;
 pub mod reply;
 mod watches;
@@ -52,6 +53,21 @@ pub struct Limits {
     pub schemes: crate::auth::Schemes,
     /// Four-letter words this server knows: looked for in the first four bytes of a connection.
     pub words: Vec<[u8; 4]>,
+}
+
+impl Default for Limits {
+    /// What Java has unless it is told otherwise; no words.
+    fn default() -> Self {
+        Self {
+            frame_max: 0xf_ffff,
+            min_session_timeout_ms: 6000,
+            max_session_timeout_ms: 60_000,
+            outstanding_max: 1000,
+            skip_acl: false,
+            schemes: crate::auth::Schemes::default(),
+            words: Vec::new(),
+        }
+    }
 }
 
 /// What the connections share with each other and with `replica`.

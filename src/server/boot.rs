@@ -82,6 +82,7 @@ pub async fn run(
     ready: impl FnOnce(std::net::SocketAddr),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
+    super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
     let listener = Listener::bind(&config)?;
     let client_port = listener.address.port();
@@ -280,6 +281,7 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        enforce_quota: config.enforce_quota,
         seed,
     }
 }

@@ -4,9 +4,11 @@
 mod boot;
 mod clock;
 mod driver;
+mod limits;
 mod report;
 mod restore;
 mod snapshots;
 
 pub use boot::{ServerError, run};
+pub use driver::chain;
 pub use restore::{RestoreError, Restorer};

@@ -87,6 +87,7 @@ impl Tree {
             ),
             Txn::SetData { path, data, version } => {
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
+                    let bytes_before = self.data_len(self.nodes.get(id)) as i64;
                     self.set_data(id, *data);
                     self.change(id, |node| {
                         node.mtime = header.time;
@@ -97,7 +98,9 @@ impl Tree {
                         path: path.clone(),
                         acl: self.znode(id).acl(),
                     });
-                    Some(self.znode(id).stat())
+                    let stat = self.znode(id).stat();
+                    self.count_in_quota(path, i64::from(stat.data_length) - bytes_before, 0);
+                    Some(stat)
                 });
                 Applied::new(kind, result, Some(path.clone()))
             }
@@ -197,7 +200,9 @@ impl Tree {
         };
         let id = self.place(parent, (&create.path, hash), create.data, acl, &stat);
         effects.push(Change::Created { path: create.path.clone(), acl, parent_acl });
-        Ok(self.znode(id).stat())
+        let stat = self.znode(id).stat();
+        self.quota_of_created(&create.path, create.data.map_or(0, <[u8]>::len));
+        Ok(stat)
     }
 
     fn apply_delete<'a>(
@@ -211,7 +216,9 @@ impl Tree {
         self.change(parent, |node| node.pzxid = node.pzxid.max(zxid));
         let id = self.find(&path).filter(|&id| id != parent).ok_or(Code::NO_NODE)?;
         let (acl, parent_acl) = (self.znode(id).acl(), self.znode(parent).acl());
+        let bytes = self.data_len(self.nodes.get(id));
         self.remove_subtree(id);
+        self.quota_of_deleted(&path, bytes);
         effects.push(Change::Deleted { path, acl, parent_acl });
         Ok(())
     }

@@ -199,6 +199,7 @@ impl Loader {
             self.tree.acls.release(acl); // The table's own use; znodes have theirs.
         }
         self.tree.acls.sweep();
+        self.tree.set_up_quotas();
         self.tree.last_zxid = zxid;
         Ok(self.tree)
     }

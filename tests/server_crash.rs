@@ -66,8 +66,8 @@ fn long() -> bool {
 }
 
 enum Server<'d> {
-    Whole(Whole<'d>),
-    Raw(Raw<'d>),
+    Whole(Box<Whole<'d>>),
+    Raw(Box<Raw<'d>>),
 }
 
 impl<'d> Server<'d> {
@@ -75,9 +75,9 @@ impl<'d> Server<'d> {
     fn start(place: &'d Place, script: &Script, history: &mut History) -> Result<Self, String> {
         let (tree, recovered) = place.restore(OPTIONS)?;
         Ok(if script.raw {
-            Self::Raw(Raw::start(place, tree, &recovered, script))
+            Self::Raw(Box::new(Raw::start(place, tree, &recovered, script)))
         } else {
-            Self::Whole(Whole::start(place, tree, &recovered, script, history))
+            Self::Whole(Box::new(Whole::start(place, tree, &recovered, script, history)))
         })
     }
 

@@ -272,7 +272,8 @@ impl Replica {
                         who: &batch.who,
                         standing,
                         wall_ms,
-                        skip_acl: self.shared.limits.skip_acl,
+                        skip_acl: shared.limits.skip_acl,
+                        schemes: &shared.limits.schemes,
                     };
                     let from = entries.len();
                     match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
@@ -313,7 +314,16 @@ impl Replica {
         wall_ms: i64,
     ) -> bool {
         let mut entry = Vec::new();
-        let asker = Asker { session, xid: 0, who: &[], standing: Ok(()), wall_ms, skip_acl: true };
+        let shared = self.shared.clone();
+        let asker = Asker {
+            session,
+            xid: 0,
+            who: &[],
+            standing: Ok(()),
+            wall_ms,
+            skip_acl: true,
+            schemes: &shared.limits.schemes,
+        };
         let prepared = {
             let tree = self.shared.state.tree.read();
             self.prep.prepare(&tree, &asker, kind, body, &mut entry)

@@ -263,8 +263,12 @@ fn limits(config: &Config) -> Limits {
         outstanding_max: u64::from(config.global_outstanding_limit),
         skip_acl: config.skip_acl,
         schemes: Schemes {
-            digest: config.digest_auth_enabled,
+            digest: config.digest_auth_enabled || config.providers.digest,
+            algorithm: config.digest_algorithm,
             super_digest: config.super_digest.clone(),
+            ensemble: config.providers.ensemble,
+            ensemble_names: config.ensemble_names.clone(),
+            key: config.providers.key,
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),

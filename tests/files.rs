@@ -8,7 +8,7 @@ mod world;
 
 use oxkeeper::client::op;
 use oxkeeper::replica::Settings;
-use process::{Process, eventually, zxids};
+use process::{Process, eventually, names, zxid_of, zxids};
 use world::{SETTINGS, World};
 
 // rows: D-33 D-51
@@ -137,4 +137,71 @@ fn a_full_disk_under_the_log_ends_the_server_and_loses_nothing_answered() {
     let mut client = server.client();
     assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
     assert!(!client.exists(&format!("/a{}", answered + 1)));
+}
+
+// rows: C-149 D-03 D-29
+#[test]
+fn snapshots_are_packed_as_set_and_read_however_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data/version-2");
+    for (turn, method) in ["gz", "snappy", "none"].into_iter().enumerate() {
+        let settings = format!("snapCount=40\nsnapshot.compression.method={method}");
+        let server = Process::start(home.path(), &settings);
+        let mut client = server.client();
+        assert!((0..turn).all(|before| client.exists(&format!("/turn{before}-99"))));
+        assert_eq!(client.create_many(&format!("/turn{turn}-"), b"x", 100), 100);
+        // Nothing but the newest snapshot may be left for the next turn to start from.
+        let newest = |dir: &std::path::Path| {
+            let name = names(dir, "snapshot").into_iter().max_by_key(|name| zxid_of(name)).unwrap();
+            (zxid_of(&name), name)
+        };
+        eventually("a late snapshot", || newest(&dir).0 > Some(turn as i64 * 100 + 60));
+        server.stop();
+        let (_, kept) = newest(&dir);
+        let ending = if method == "none" { "" } else { method };
+        assert_eq!(kept.split('.').nth(2).unwrap_or(""), ending, "{kept}");
+        for name in names(&dir, "snapshot").iter().filter(|name| **name != kept) {
+            std::fs::remove_file(dir.join(name)).unwrap();
+        }
+    }
+    assert!(Process::start(home.path(), "").client().exists("/turn2-99"));
+}
+
+// rows: C-150 P-87
+#[test]
+fn folders_that_must_be_there_and_are_not() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, log) = Process::spawn(home.path(), "datadir.autocreate=false", 0).end();
+    assert_eq!(code, 3, "{log}");
+    assert!(log.contains("data/version-2: No such file or directory"), "{log}");
+    assert!(!home.path().join("data").exists());
+    std::fs::create_dir_all(home.path().join("data/version-2")).unwrap();
+    let server = Process::start(home.path(), "datadir.autocreate=false");
+    assert_eq!(server.client().create_many("/a", b"", 1), 1);
+}
+
+/// Java refuses as well, before it serves.
+// rows: P-87
+#[test]
+fn folders_that_cannot_be_written_to() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Process::start(home.path(), "");
+    assert_eq!(server.client().create_many("/a", b"", 1), 1);
+    server.stop();
+    let (code, log) = Process::spawn_without_rights(home.path()).end();
+    assert_eq!(code, 3, "{log}");
+    assert!(log.contains("write to folder ") && log.contains("Permission denied"), "{log}");
+}
+
+/// Java serves under zxid -1 then, writes a snapshot of a name that it cannot read, and never starts again.
+// rows: C-151 D-60
+#[test]
+fn nothing_there_and_no_leave_to_begin() {
+    let home = tempfile::tempdir().unwrap();
+    for turn in 0..2 {
+        let server = Process::start(home.path(), "db.autocreate=false");
+        assert_eq!(server.client().create(&format!("/turn{turn}"), b"").unwrap(), 0);
+        server.stop();
+    }
+    assert_eq!(zxids(&home.path().join("data/version-2"), "log"), [1, 3]);
 }

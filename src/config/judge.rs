@@ -7,9 +7,11 @@ use super::{Place, Warning};
 
 const INT: (i32, i32) = (i32::MIN, i32::MAX);
 
-/// Providers of authentication that are always here; naming them adds nothing.
-const OWN_PROVIDERS: [&str; 2] = [
+/// Providers of authentication that are here.
+const OWN_PROVIDERS: [&str; 4] = [
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
 ];
 
@@ -150,6 +152,12 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
     }
 }
 
+/// Whether the setting asks for nothing that is not here anyway.
+pub(super) fn asks_nothing(key: &Key, value: &str) -> bool {
+    let own_provider = key.class == Class::Guards && OWN_PROVIDERS.contains(&value);
+    key.asks_nothing(value) || own_provider
+}
+
 /// What a known setting comes to.
 fn judge(
     checker: &mut Checker,
@@ -159,13 +167,12 @@ fn judge(
     value: &str,
     place: Place,
 ) {
-    if key.asks_nothing(value) {
+    if asks_nothing(key, value) {
         return;
     }
     let shown = shown(name, value);
     match key.class {
         Class::Works | Class::Ensemble => {}
-        Class::Guards if key.form == Form::Provider && OWN_PROVIDERS.contains(&value) => {}
         Class::Tunes if key.form == Form::Provider && value != PROMETHEUS => {
             let text = format!("{shown} is no metrics provider known here; remove it");
             checker.problem(&place, text);
@@ -232,7 +239,7 @@ mod tests {
             "enforce.auth.enabled=true",
             "sessionRequireClientSASLAuth=true",
             "quorum.auth.enableSasl=true",
-            "DigestAuthenticationProvider.digestAlg=SHA-256",
+            "DigestAuthenticationProvider.digestAlg=MD2",
         ];
         for guard in guards {
             let error = with(guard).expect_err(guard).to_string();

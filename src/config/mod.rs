@@ -11,6 +11,7 @@
 
 mod args;
 mod check;
+mod describe;
 mod explicit;
 #[cfg(test)]
 mod golden;
@@ -19,18 +20,25 @@ pub mod keys;
 mod members;
 mod problem;
 mod properties;
+mod providers;
 mod server;
 mod system;
+mod throttle;
 mod tuning;
 mod whitelist;
 
+use crate::model::DigestAlgorithm;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
+pub use describe::{Check, Understood, check};
 pub use problem::{ConfigError, Place, Problem, Warning};
 pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
+pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use system::flag_value;
+pub use throttle::Throttle;
 pub use whitelist::Whitelist;
 
 /// Environment variables by name, as handed to the process.
@@ -84,6 +92,8 @@ pub struct Config {
     pub large_request_threshold_bytes: Option<u32>,
     /// `largeRequestMaxBytes`: sum of large requests in flight; never 0.
     pub large_request_max_bytes: u32,
+    /// How much clients may ask for at once.
+    pub throttle: Throttle,
     /// `jute.maxbuffer`: largest frame or buffer a client may send; only a JVM flag sets it.
     pub jute_max_buffer_bytes: u32,
     /// `jute.maxbuffer.extrasize`: what a record on disk or between servers may add to that.
@@ -98,6 +108,12 @@ pub struct Config {
     pub digest_auth_enabled: bool,
     /// `DigestAuthenticationProvider.superDigest`: `user:base64(hash)` who may do everything.
     pub super_digest: Option<String>,
+    /// `DigestAuthenticationProvider.digestAlg`.
+    pub digest_algorithm: DigestAlgorithm,
+    /// `authProvider.N`: those beside ip and digest that this server has.
+    pub providers: Providers,
+    /// `ensembleAuthName`: what clients of scheme `ensemble` may call this one; `None` is anything.
+    pub ensemble_names: Option<Vec<String>>,
     /// `extendedTypesEnabled`: whether TTL nodes may be created.
     pub extended_types_enabled: bool,
     /// `emulate353TTLNodes`: whether TTLs are encoded as release 3.5.3 did.

@@ -3,7 +3,8 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
+use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
@@ -12,9 +13,17 @@ const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
 
+const COMPRESSION: &str = "zookeeper.snapshot.compression.method";
+const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
+
 const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NIOServerCnxnFactory",
     "org.apache.zookeeper.server.NettyServerCnxnFactory",
+];
+
+const WATCH_MANAGERS: [&str; 2] = [
+    "org.apache.zookeeper.server.watch.WatchManager",
+    "org.apache.zookeeper.server.watch.WatchManagerOptimized",
 ];
 
 /// Refuses properties that name a class or an algorithm that is not here.
@@ -25,14 +34,21 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
-    if let Some(algorithm) = system.take("zookeeper.DigestAuthenticationProvider.digestAlg")
-        && !["SHA1", "SHA-1", "SHA"].contains(&algorithm.value.to_uppercase().as_str())
+    if let Some(manager) = system.take("zookeeper.watchManagerName")
+        && !WATCH_MANAGERS.contains(&manager.value.as_str())
     {
-        let text = format!(
-            "DigestAuthenticationProvider.digestAlg={} is not known here; only SHA1 is",
-            algorithm.value
-        );
-        checker.problem(&algorithm.place, text);
+        let text = format!("watchManagerName={} is not known here; remove it", manager.value);
+        checker.problem(&manager.place, text);
+    }
+    if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
+        if DigestAlgorithm::named(&algorithm.value).is_none() {
+            let text = format!(
+                "DigestAuthenticationProvider.digestAlg={} is not known here; name another",
+                algorithm.value
+            );
+            checker.problem(&algorithm.place, text);
+        }
+        system.set(DIGEST_ALGORITHM, &algorithm.value, algorithm.place);
     }
 }
 
@@ -57,7 +73,6 @@ pub(super) fn take(
     let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
     let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
-    let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -74,18 +89,21 @@ pub(super) fn take(
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
         global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
-        large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
+        large_request_threshold_bytes: from.positive("zookeeper.largeRequestThreshold"),
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
+        throttle: throttle::take(&mut from),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
-        four_letter_words: Whitelist::new(
-            from.text("zookeeper.4lw.commands.whitelist").as_deref(),
-            read_only_mode_enabled,
-        ),
+        four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
+        digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
+        providers: providers::find(from.system),
+        ensemble_names: from.named("zookeeper.ensembleAuthName", |names| {
+            Some(Some(providers::ensemble_names(names)))
+        }),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
@@ -101,9 +119,7 @@ pub(super) fn take(
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: compression_named(
-            &from.text("zookeeper.snapshot.compression.method").unwrap_or_default(),
-        ),
+        snapshot_compression: from.named(COMPRESSION, |name| Some(compression_named(name))),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),
@@ -115,22 +131,36 @@ pub(super) fn take(
 }
 
 /// Properties by the kind of value they have.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     system: &'a mut SystemProperties,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Reader<'_> {
-    fn flag(&mut self, key: &str, default: bool) -> bool {
+    pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }
 
-    fn text(&mut self, key: &str) -> Option<String> {
+    /// What a name stands for; the default without one, and for a name that stands for nothing.
+    fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
+        self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    fn words(&mut self, read_only_mode: bool) -> Whitelist {
+        Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
+    }
+
+    pub fn text(&mut self, key: &str) -> Option<String> {
         self.system.take(key).map(|property| property.value)
     }
 
-    fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
+    }
+
+    /// Off unless above 0, without a word.
+    fn positive(&mut self, key: &str) -> Option<u32> {
+        u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
     }
 
     /// A number of which only positive ones make sense.

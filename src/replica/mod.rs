@@ -15,8 +15,8 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, SessionId, Zxid, op};
-use crate::request::prep::{Asker, Prep, Prepared};
-use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
+use crate::request::prep::{Asker, Prep, Prepared, Rules};
+use crate::request::{Batch, Command, Conn, Done, Sessions, Shared, reply};
 use crate::tree::AHEAD_MAX;
 use crate::tree::freeze::Frozen;
 use crate::zab;
@@ -81,8 +81,7 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
-    /// `enforceQuota`: hard limits refuse.
-    pub enforce_quota: bool,
+    pub rules: Rules,
     pub seed: u64,
 }
 
@@ -97,7 +96,7 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
-        enforce_quota: false,
+        rules: Rules::DEFAULT,
         seed: 1,
     };
 }
@@ -138,6 +137,8 @@ struct Inflight {
     xid: i32,
     op: i32,
     received_us: u64,
+    /// What it counts for in [`crate::request::Throttle`].
+    weight: Done,
 }
 
 /// The machine.
@@ -176,7 +177,7 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed, settings.enforce_quota)
+            Prep::new(&tree, settings.seed, settings.rules)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         Self {
@@ -264,6 +265,7 @@ impl Replica {
                     xid: asked.xid,
                     op: asked.op,
                     received_us: batch.received_us,
+                    weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
                 };
                 if asked.op == op::SYNC {
                     // No transaction: answered once all before it is, with the path it came with.
@@ -276,7 +278,8 @@ impl Replica {
                         who: &batch.who,
                         standing,
                         wall_ms,
-                        skip_acl: self.shared.limits.skip_acl,
+                        skip_acl: shared.limits.skip_acl,
+                        schemes: &shared.limits.schemes,
                     };
                     let from = entries.len();
                     match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
@@ -317,7 +320,16 @@ impl Replica {
         wall_ms: i64,
     ) -> bool {
         let mut entry = Vec::new();
-        let asker = Asker { session, xid: 0, who: &[], standing: Ok(()), wall_ms, skip_acl: true };
+        let shared = self.shared.clone();
+        let asker = Asker {
+            session,
+            xid: 0,
+            who: &[],
+            standing: Ok(()),
+            wall_ms,
+            skip_acl: true,
+            schemes: &shared.limits.schemes,
+        };
         let prepared = {
             let tree = self.shared.state.tree.read();
             self.prep.prepare(&tree, &asker, kind, body, &mut entry)
@@ -333,6 +345,7 @@ impl Replica {
             xid: 0,
             op: kind,
             received_us: 0,
+            weight: Done::default(),
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true

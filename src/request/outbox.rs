@@ -125,7 +125,7 @@ pub struct Found {
 
 impl Conn {
     pub fn new(id: WatcherId, peer: SocketAddr, now_ms: u64) -> Self {
-        let address = peer.ip().to_canonical().to_string();
+        let address = crate::auth::ip_text(peer.ip());
         Self {
             id,
             peer,
@@ -218,6 +218,15 @@ impl Conn {
         if outbox.end == End::Open {
             self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
+            outbox.end = End::AfterFlush;
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
+    /// Closes once everything that is waiting has been sent.
+    pub fn close_behind(&self, wakers: &mut Vec<Waker>) {
+        let mut outbox = self.outbox.lock();
+        if outbox.end == End::Open {
             outbox.end = End::AfterFlush;
         }
         wakers.extend(outbox.waker.take());

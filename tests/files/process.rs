@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,6 +34,16 @@ impl Process {
     /// * `settings`: lines of zoo.cfg, to which the port and, unless it is named, dataDir are added.
     /// * `file_max`: largest file in bytes; 0: no limit.
     pub fn spawn(home: &Path, settings: &str, file_max: u64) -> Self {
+        Self::spawn_as(&[], Path::new(env!("CARGO_BIN_EXE_oxkeeper")), home, settings, file_max)
+    }
+
+    fn spawn_as(
+        before: &[&str],
+        binary: &Path,
+        home: &Path,
+        settings: &str,
+        file_max: u64,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
         drop(listener);
@@ -49,10 +60,28 @@ impl Process {
         let log_start = log.metadata().unwrap().len();
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(if file_max == 0 { r#"exec "$@""# } else { FILE_LIMIT });
-        command.arg("sh").arg(env!("CARGO_BIN_EXE_oxkeeper")).arg(&file);
+        command.arg("sh").args(before).arg(binary).arg(&file);
         command.env("LIMIT", file_max.to_string()).stdin(Stdio::null());
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Self { home: home.to_owned(), addr, log_start, child }
+    }
+
+    /// Starts a server that may read its folder and not write to it, whoever runs the test.
+    pub fn spawn_without_rights(home: &Path) -> Self {
+        let data = home.join("data/version-2");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+        };
+        mode(home, 0o755);
+        mode(&data, 0o555);
+        if !rustix::process::geteuid().is_root() {
+            return Self::spawn(home, "", 0);
+        }
+        // The binary may lie where nobody else can go.
+        let binary = home.join("oxkeeper");
+        fs::copy(env!("CARGO_BIN_EXE_oxkeeper"), &binary).unwrap();
+        let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        Self::spawn_as(&nobody, &binary, home, "", 0)
     }
 
     /// Starts a server and waits until it serves.
@@ -176,16 +205,20 @@ pub fn open_acl() -> Vector<'static, Acl<'static>> {
     Vector::Owned(vec![Acl { perms: 31, id }])
 }
 
+/// A folder's files whose names begin with `prefix` and a dot.
+pub fn names(dir: &Path, prefix: &str) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.split_once('.').is_some_and(|name| name.0 == prefix)).collect()
+}
+
+pub fn zxid_of(name: &str) -> Option<i64> {
+    i64::from_str_radix(name.split('.').nth(1)?, 16).ok()
+}
+
 /// Zxids in the names of a folder's files that begin with `prefix` and a dot, sorted.
 pub fn zxids(dir: &Path, prefix: &str) -> Vec<i64> {
-    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
-    let zxid = |name: std::ffi::OsString| {
-        let name = name.into_string().ok()?;
-        let mut parts = name.split('.');
-        (parts.next() == Some(prefix)).then_some(())?;
-        i64::from_str_radix(parts.next()?, 16).ok()
-    };
-    let mut found: Vec<i64> = names.filter_map(zxid).collect();
+    let mut found: Vec<i64> = names(dir, prefix).iter().filter_map(|name| zxid_of(name)).collect();
     found.sort_unstable();
     found
 }

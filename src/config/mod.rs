@@ -18,6 +18,8 @@ mod golden;
 mod judge;
 pub mod keys;
 mod members;
+#[cfg(test)]
+mod page;
 mod problem;
 mod properties;
 mod providers;

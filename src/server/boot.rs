@@ -406,6 +406,7 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
         }
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,15 +416,13 @@ mod tests {
     fn exit_codes_are_javas() {
         let io = || io::Error::other("x");
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let folder = RecoverError::Folder { path: "/d".into(), source: io() };
+        let host = || "h".to_owned();
         for (error, code) in [
-            (ServerError::Listen(ListenError::Bind { address, source: io() }), 14),
-            (
-                ServerError::Folders(Box::new(RecoverError::Folder {
-                    path: "/d".into(),
-                    source: io(),
-                })),
-                3,
-            ),
+            (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
+            (ServerError::Listen(ListenError::Resolve { host: host(), source: io() }), 2),
+            (ServerError::Listen(ListenError::NoAddress { host: host() }), 2),
+            (ServerError::Folders(Box::new(folder)), 3),
             (ServerError::System { what: "x", source: io() }, 1),
             (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
         ] {

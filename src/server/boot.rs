@@ -247,7 +247,7 @@ fn restore(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
         sessions = tree.sessions().len(),
-        snapshot = ?recovered.snapshot,
+        snapshot = recovered.snapshot.map(|(zxid, _)| zxid.to_string()),
         txns = recovered.txns,
         ms = began.elapsed().as_millis() as u64,
         "data restored"

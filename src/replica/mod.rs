@@ -81,6 +81,8 @@ pub struct Settings {
     pub container_max_never_used_ms: u64,
     /// `enforceQuota`: hard limits refuse.
     pub enforce_quota: bool,
+    /// `reconfigEnabled`: says which refusal reconfig gets.
+    pub reconfig_enabled: bool,
     pub seed: u64,
 }
 
@@ -96,6 +98,7 @@ impl Settings {
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
         enforce_quota: false,
+        reconfig_enabled: false,
         seed: 1,
     };
 }
@@ -183,7 +186,7 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed, settings.enforce_quota)
+            Prep::new(&tree, settings.seed, settings.enforce_quota, settings.reconfig_enabled)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         let mut replica = Self {

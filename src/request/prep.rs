@@ -47,19 +47,23 @@ pub struct Prep {
     wanted: bool,
     /// `enforceQuota`.
     pub(super) enforces_quota: bool,
+    /// `reconfigEnabled`.
+    reconfigs: bool,
     pub(super) quota_log: QuotaLog,
 }
 
 impl Prep {
     /// * `tree`: with nothing proposed beyond it.
     /// * `enforces_quota`: `enforceQuota`.
-    pub fn new(tree: &Tree, seed: u64, enforces_quota: bool) -> Self {
+    /// * `reconfigs`: `reconfigEnabled`.
+    pub fn new(tree: &Tree, seed: u64, enforces_quota: bool, reconfigs: bool) -> Self {
         Self {
             pending: Pending::new(seed),
             last: tree.last_zxid(),
             digest: tree.digest(),
             wanted: tree.options().digest,
             enforces_quota,
+            reconfigs,
             quota_log: QuotaLog::default(),
         }
     }
@@ -146,6 +150,7 @@ impl Judging<'_> {
                 put_i32(self.to, *timeout_ms);
                 Ok(())
             }
+            Write::Reconfig if self.prep.reconfigs => Err(Code::UNIMPLEMENTED), // By a server that is alone.
             Write::Reconfig => Err(Code::RECONFIG_DISABLED),
             Write::CloseSession => {
                 self.close_session();

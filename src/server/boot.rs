@@ -283,6 +283,7 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
         enforce_quota: config.enforce_quota,
+        reconfig_enabled: config.reconfig_enabled,
         seed,
     }
 }

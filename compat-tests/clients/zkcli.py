@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import server as tools
-from workers import PATIENCE
+from workers import PATIENCE, wait
 
 HERE = pathlib.Path(__file__).parent
 # By script, the settings of its server.
@@ -88,6 +88,9 @@ def compare(script, server, rewrite):
         for line in lines:
             if line.startswith("> ") and line != "> quit":
                 out += [line, *shell.ask(line[2:])]
+            elif line.startswith("% "):
+                wait("the end of a connection", lambda: shell.ask(line[2:]) == ["Not connected"])
+                out.append(line)
         out += ["> quit", f"exit {shell.quit()}", "events", *shell.events]
     finally:
         shell.process.kill()

@@ -7,9 +7,11 @@ use super::{Place, Warning};
 
 const INT: (i32, i32) = (i32::MIN, i32::MAX);
 
-/// Providers of authentication that are always here; naming them adds nothing.
-const OWN_PROVIDERS: [&str; 2] = [
+/// Providers of authentication that are here.
+const OWN_PROVIDERS: [&str; 4] = [
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
 ];
 
@@ -232,7 +234,7 @@ mod tests {
             "enforce.auth.enabled=true",
             "sessionRequireClientSASLAuth=true",
             "quorum.auth.enableSasl=true",
-            "DigestAuthenticationProvider.digestAlg=SHA-256",
+            "DigestAuthenticationProvider.digestAlg=MD2",
         ];
         for guard in guards {
             let error = with(guard).expect_err(guard).to_string();

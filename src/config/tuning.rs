@@ -3,7 +3,8 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
@@ -11,6 +12,9 @@ const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
+
+const COMPRESSION: &str = "zookeeper.snapshot.compression.method";
+const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
 
 const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NIOServerCnxnFactory",
@@ -25,14 +29,15 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
-    if let Some(algorithm) = system.take("zookeeper.DigestAuthenticationProvider.digestAlg")
-        && !["SHA1", "SHA-1", "SHA"].contains(&algorithm.value.to_uppercase().as_str())
-    {
-        let text = format!(
-            "DigestAuthenticationProvider.digestAlg={} is not known here; only SHA1 is",
-            algorithm.value
-        );
-        checker.problem(&algorithm.place, text);
+    if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
+        if DigestAlgorithm::named(&algorithm.value).is_none() {
+            let text = format!(
+                "DigestAuthenticationProvider.digestAlg={} is not known here",
+                algorithm.value
+            );
+            checker.problem(&algorithm.place, text);
+        }
+        system.set(DIGEST_ALGORITHM, &algorithm.value, algorithm.place);
     }
 }
 
@@ -78,15 +83,17 @@ pub(super) fn take(
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
-        four_letter_words: Whitelist::new(
-            from.text("zookeeper.4lw.commands.whitelist").as_deref(),
-            read_only_mode_enabled,
-        ),
+        four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         reconfig_enabled: explicit.reconfig_enabled,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
+        digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
+        providers: providers::find(from.system),
+        ensemble_names: from.named("zookeeper.ensembleAuthName", |names| {
+            Some(Some(providers::ensemble_names(names)))
+        }),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
@@ -102,9 +109,7 @@ pub(super) fn take(
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: compression_named(
-            &from.text("zookeeper.snapshot.compression.method").unwrap_or_default(),
-        ),
+        snapshot_compression: from.named(COMPRESSION, |name| Some(compression_named(name))),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),
@@ -124,6 +129,15 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
+    }
+
+    /// What a name stands for; the default without one, and for a name that stands for nothing.
+    fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
+        self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    fn words(&mut self, read_only_mode: bool) -> Whitelist {
+        Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
     }
 
     fn text(&mut self, key: &str) -> Option<String> {

@@ -82,7 +82,7 @@ pub struct Shared {
 impl Shared {
     /// Whether one of `who` has a permission of `wanted` on what `acl` guards.
     pub fn permits(&self, acl: &[crate::model::Acl], wanted: i32, who: &[Identity]) -> bool {
-        self.limits.skip_acl || crate::auth::permits(acl, wanted, who)
+        self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, who)
     }
 }
 

@@ -27,6 +27,7 @@ pub struct Asker<'a> {
     pub wall_ms: i64,
     /// `skipACL`.
     pub skip_acl: bool,
+    pub schemes: &'a auth::Schemes,
 }
 
 /// What became of a write.
@@ -295,7 +296,8 @@ impl Judging<'_> {
     }
 
     pub(super) fn permit(&self, node: &View, wanted: i32) -> Result<(), Code> {
-        if self.asker.skip_acl || auth::permits(node.acl(self.tree), wanted, self.asker.who) {
+        let Asker { schemes, who, .. } = self.asker;
+        if self.asker.skip_acl || auth::permits(schemes, node.acl(self.tree), wanted, who) {
             Ok(())
         } else {
             Err(Code::NO_AUTH)
@@ -315,8 +317,9 @@ impl Judging<'_> {
         if asked.iter().any(|acl| acl.id.scheme.is_none()) {
             return Err(Code::INVALID_ACL);
         }
-        let fixed = auth::fix(crate::tree::own_acl(asked.iter()), self.asker.who)
-            .map_err(|_| Code::INVALID_ACL)?;
+        let asked = crate::tree::own_acl(asked.iter());
+        let fixed =
+            auth::fix(self.asker.schemes, asked, self.asker.who).map_err(|_| Code::INVALID_ACL)?;
         Ok(Some(fixed))
     }
 

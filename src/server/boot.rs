@@ -123,7 +123,7 @@ pub async fn run(
         log,
         disk,
         folders,
-        snapshot_with_zxid: config.serialize_last_processed_zxid,
+        snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
     };
@@ -184,7 +184,7 @@ fn restore(
     metrics: &Registry,
     seed: u64,
 ) -> Result<(Tree, Recovered), ServerError> {
-    recover::prepare_folders(disk, folders)
+    recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let options = Options {
         seed,
@@ -238,9 +238,8 @@ fn first_snapshot(
     if recovered.start == Start::Empty {
         let frozen = shared.state.tree.write().freeze();
         if let Some(frozen) = frozen {
-            let with_zxid = config.serialize_last_processed_zxid;
-            let written =
-                snapshots::write(disk, &folders.snapshots, shared, frozen, with_zxid, false);
+            let style = snapshots::Style::of(config);
+            let written = snapshots::write(disk, &folders.snapshots, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
         }
@@ -264,8 +263,12 @@ fn limits(config: &Config) -> Limits {
         outstanding_max: u64::from(config.global_outstanding_limit),
         skip_acl: config.skip_acl,
         schemes: Schemes {
-            digest: config.digest_auth_enabled,
+            digest: config.digest_auth_enabled || config.providers.digest,
+            algorithm: config.digest_algorithm,
             super_digest: config.super_digest.clone(),
+            ensemble: config.providers.ensemble,
+            ensemble_names: config.ensemble_names.clone(),
+            key: config.providers.key,
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),

@@ -57,7 +57,7 @@ pub struct Driver<D> {
     pub log: WorkerHandle,
     pub disk: D,
     pub folders: Folders,
-    pub snapshot_with_zxid: bool,
+    pub snapshot_style: snapshots::Style,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
 }
@@ -151,10 +151,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     fn snapshot(&self, frozen: Frozen) {
         let (disk, dir, shared) =
             (self.disk.clone(), self.folders.snapshots.clone(), self.shared.clone());
-        let (sender, with_zxid) = (self.sender.clone(), self.snapshot_with_zxid);
+        let (sender, style) = (self.sender.clone(), self.snapshot_style);
         let begun = std::thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
             let began = Instant::now();
-            let written = snapshots::write(&disk, &dir, &shared, frozen, with_zxid, true);
+            let written = snapshots::write(&disk, &dir, &shared, frozen, style, true);
             let took = began.elapsed();
             match &written {
                 Ok(bytes) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),

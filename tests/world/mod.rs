@@ -32,6 +32,10 @@ pub struct World {
     pub wall_ms: i64,
     /// Entries of the log, in order.
     pub log: Vec<(Zxid, Vec<u8>)>,
+    /// After how many entries the log was told to roll.
+    pub rolls: Vec<usize>,
+    /// Zxids of the snapshots that were begun.
+    pub snapshots: Vec<Zxid>,
     /// While set, the log's disk takes its time.
     pub disk_hangs: bool,
     /// Why the connection was closed.
@@ -72,6 +76,8 @@ impl World {
             client,
             wall_ms: WALL_MS,
             log: Vec::new(),
+            rolls: Vec::new(),
+            snapshots: Vec::new(),
             disk_hangs: false,
             closed: None,
             session: 0,
@@ -158,20 +164,35 @@ impl World {
     fn step(&mut self, input: Input) {
         let mut actions = Vec::new();
         self.replica.step(input, &mut actions);
-        for action in actions {
-            if let Action::Append { zxid, entry } = action {
-                self.log.push((zxid, entry.to_vec()));
-            }
-        }
+        self.perform(actions);
         if !self.disk_hangs {
             self.flush();
+        }
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Append { zxid, entry } => self.log.push((zxid, entry.to_vec())),
+                Action::Roll => self.rolls.push(self.log.len()),
+                Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
+                Action::Wake(_) => {} // Who waits is looked at anyway.
+                Action::Stop(reason) => panic!("the replica stopped: {reason}"),
+            }
         }
     }
 
     /// The disk has everything.
     pub fn flush(&mut self) {
         let Some(&(through, _)) = self.log.last() else { return };
-        self.replica.step(Input::Flushed { through, now_us: 2 }, &mut Vec::new());
+        let mut actions = Vec::new();
+        self.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
+        self.perform(actions);
+    }
+
+    /// The snapshot under way is in place.
+    pub fn end_snapshot(&mut self) {
+        self.step(Input::SnapshotEnded);
     }
 
     /// Lets time pass.

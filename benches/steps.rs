@@ -15,7 +15,7 @@ use oxkeeper::auth::Schemes;
 use oxkeeper::client::put_request;
 use oxkeeper::model::{OPEN_ACL, SessionId, Zxid, op};
 use oxkeeper::request::Connection;
-use oxkeeper::request::prep::{Asker, Prep, Prepared};
+use oxkeeper::request::prep::{Asker, Prep, Prepared, Rules};
 use oxkeeper::store::{Log, LogOptions, RealDisk};
 use oxkeeper::tree::txn::{Create, CreateKind, Entry, Txn};
 use oxkeeper::tree::{Options, Tree};
@@ -74,7 +74,7 @@ fn fill(tree: &mut Tree, znodes: usize) {
 }
 
 fn tree(znodes: usize) -> Tree {
-    let mut tree = Tree::new(Options { seed: 1, digest: true, extended_types: false });
+    let mut tree = Tree::new(Options { seed: 1, ..Options::default() });
     fill(&mut tree, znodes);
     tree
 }
@@ -147,7 +147,7 @@ fn read(bencher: Bencher<'_, '_>, znodes: usize) {
 
 /// Entries for setData on znodes drawn at random, one behind the other, and where each ends.
 fn entries(tree: &Tree, znodes: usize, count: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut prep = Prep::new(tree, 1, false);
+    let mut prep = Prep::new(tree, 1, Rules::DEFAULT);
     let (mut entries, mut ends) = (Vec::new(), Vec::new());
     let mut random = Random(9);
     let schemes = Schemes::default();

@@ -263,6 +263,7 @@ mod tests {
             ("metricsProvider.className", _) => {
                 "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
             }
+            (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
             (_, Form::Int | Form::Long) => "700",
             (_, Form::Bool) if key.default == "true" => "false",
             (_, Form::Bool) => "true",

@@ -22,6 +22,7 @@ mod properties;
 mod providers;
 mod server;
 mod system;
+mod throttle;
 mod tuning;
 mod whitelist;
 
@@ -34,6 +35,7 @@ pub use problem::{ConfigError, Place, Problem, Warning};
 pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use throttle::Throttle;
 pub use whitelist::Whitelist;
 
 /// Environment variables by name, as handed to the process.
@@ -87,6 +89,8 @@ pub struct Config {
     pub large_request_threshold_bytes: Option<u32>,
     /// `largeRequestMaxBytes`: sum of large requests in flight; never 0.
     pub large_request_max_bytes: u32,
+    /// How much clients may ask for at once.
+    pub throttle: Throttle,
     /// `jute.maxbuffer`: largest frame or buffer a client may send; only a JVM flag sets it.
     pub jute_max_buffer_bytes: u32,
     /// `jute.maxbuffer.extrasize`: what a record on disk or between servers may add to that.

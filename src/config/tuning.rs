@@ -3,7 +3,7 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
 use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
@@ -61,8 +61,6 @@ pub(super) fn take(
     // The bare name is the older one and counts only without the other.
     let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
-    let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
-    let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -79,8 +77,9 @@ pub(super) fn take(
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
         global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
-        large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
+        large_request_threshold_bytes: from.positive("zookeeper.largeRequestThreshold"),
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
+        throttle: throttle::take(&mut from),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: from.words(read_only_mode_enabled),
@@ -98,7 +97,7 @@ pub(super) fn take(
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
         container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
-        container_max_never_used_ms: u64::try_from(idle_ms).unwrap_or(0),
+        container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs"),
         read_only_mode_enabled,
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
@@ -121,13 +120,13 @@ pub(super) fn take(
 }
 
 /// Properties by the kind of value they have.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     system: &'a mut SystemProperties,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Reader<'_> {
-    fn flag(&mut self, key: &str, default: bool) -> bool {
+    pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }
 
@@ -140,12 +139,22 @@ impl Reader<'_> {
         Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
     }
 
-    fn text(&mut self, key: &str) -> Option<String> {
+    pub fn text(&mut self, key: &str) -> Option<String> {
         self.system.take(key).map(|property| property.value)
     }
 
-    fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
+    }
+
+    /// Off unless above 0, without a word.
+    fn positive(&mut self, key: &str) -> Option<u32> {
+        u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
+    }
+
+    /// A number of which only positive ones make sense; without one, 0.
+    fn long(&mut self, key: &str) -> u64 {
+        u64::try_from(self.number(key, LONG, 0)).unwrap_or(0)
     }
 
     /// A number of which only positive ones make sense.

@@ -98,7 +98,7 @@ impl Client {
                     tokio::time::timeout(FAREWELL, self.send_rest()).await??;
                     return self.close().await;
                 }
-                Need::Bytes(_) | Need::Answer | Need::Room => {}
+                Need::Bytes(_) | Need::Answer | Need::Room | Need::Relief => {}
             }
         }
     }
@@ -221,6 +221,7 @@ impl Client {
         let metrics = &self.link.metrics;
         metrics.packets_received.add(counts.received);
         metrics.connection_request_count.add(counts.connects);
+        metrics.connection_rejected.add(counts.refused);
         let stats = &self.machine.conn().stats;
         stats.received.fetch_add(counts.received, Ordering::Relaxed);
         if counts.answered > 0 {

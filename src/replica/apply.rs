@@ -3,7 +3,7 @@
 use super::{Action, Inflight, Replica, Samples, Stats, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
-use crate::request::{Conn, Outgoing, Shared, multi, reply};
+use crate::request::{Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::proto::SyncRequest;
@@ -20,6 +20,7 @@ impl Replica {
             inflight.zxid.is_none_or(|zxid| through.is_some_and(|end| zxid <= end))
         };
         let shared = self.shared.clone();
+        let mut done = Done::default();
         while self.inflight.front().is_some_and(is_due) {
             let mut tree = shared.state.tree.write();
             for _ in 0..HOLD_MAX {
@@ -27,10 +28,15 @@ impl Replica {
                     break;
                 };
                 self.settle(&shared, &mut tree, &inflight, now_us);
+                done.requests += inflight.weight.requests;
+                done.large_bytes += inflight.weight.large_bytes;
             }
             drop(tree);
             // The tasks have the lock to themselves between two holds.
             out.extend(self.wakers.drain(..).map(Action::Wake));
+        }
+        if done.requests > 0 {
+            shared.throttle.end(done, &mut self.wakers);
         }
         if let Some(through) = through {
             self.prep.applied(through);

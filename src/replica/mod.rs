@@ -15,8 +15,8 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, SessionId, Zxid, op};
-use crate::request::prep::{Asker, Prep, Prepared};
-use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
+use crate::request::prep::{Asker, Prep, Prepared, Rules};
+use crate::request::{Batch, Command, Conn, Done, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
 use crate::zab;
 use bytes::Bytes;
@@ -80,10 +80,7 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
-    /// `enforceQuota`: hard limits refuse.
-    pub enforce_quota: bool,
-    /// `reconfigEnabled`: says which refusal reconfig gets.
-    pub reconfig_enabled: bool,
+    pub rules: Rules,
     pub seed: u64,
 }
 
@@ -98,8 +95,7 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
-        enforce_quota: false,
-        reconfig_enabled: false,
+        rules: Rules::DEFAULT,
         seed: 1,
     };
 }
@@ -140,6 +136,8 @@ struct Inflight {
     xid: i32,
     op: i32,
     received_us: u64,
+    /// What it counts for in [`crate::request::Throttle`].
+    weight: Done,
 }
 
 /// The machine.
@@ -178,7 +176,7 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed, settings.enforce_quota, settings.reconfig_enabled)
+            Prep::new(&tree, settings.seed, settings.rules)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         Self {
@@ -263,6 +261,7 @@ impl Replica {
                     xid: asked.xid,
                     op: asked.op,
                     received_us: batch.received_us,
+                    weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
                 };
                 if asked.op == op::SYNC {
                     // No transaction: answered once all before it is, with the path it came with.
@@ -342,6 +341,7 @@ impl Replica {
             xid: 0,
             op: kind,
             received_us: 0,
+            weight: Done::default(),
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true

@@ -28,6 +28,8 @@ pub enum Need {
     Room,
     /// Another turn: this one has had its share.
     Turn,
+    /// Less to be under way on all connections.
+    Relief,
     /// A four-letter word came instead of a connect request: answer it and close.
     Word([u8; 4]),
     /// To be closed once everything is sent, for the reason given (empty: as it should be).
@@ -44,6 +46,8 @@ pub struct Counts {
     pub answer_bytes: u64,
     /// Connect requests.
     pub connects: u64,
+    /// Of them those that came too fast upon others.
+    pub refused: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,6 +59,14 @@ enum Phase {
     Open(SessionId),
     /// Nothing more is read: closeSession was asked, or the connection is being closed.
     Ending,
+}
+
+/// Whether a write may go on its way.
+enum Admission {
+    Now,
+    Later(Need),
+    /// Answered already.
+    Refused,
 }
 
 /// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
@@ -69,6 +81,13 @@ pub struct Connection {
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
     known: Found,
+    /// Monotonic microseconds since when the next write waits for relief.
+    stalled_us: Option<u64>,
+    /// Whether that is all it waits for.
+    wants_relief: bool,
+    /// The next write has waited for too long.
+    late: bool,
+    timeout_ms: i32,
     /// To be sent, in order. Emptied by `net`.
     pub unsent: Outgoing,
     /// To be handed to `replica`, in order. Emptied by `net`.
@@ -86,6 +105,10 @@ impl Connection {
             phase: Phase::Fresh,
             asked: 0,
             known: Found { answered: 0, session: None, end: End::Open },
+            stalled_us: None,
+            wants_relief: false,
+            late: false,
+            timeout_ms: 0,
             unsent: Outgoing::default(),
             commands: Vec::new(),
             counts: Counts::default(),
@@ -103,6 +126,12 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
+        if let Some(max) = self.shared.limits.requests_max
+            && self.wants_relief
+            && !self.shared.throttle.wait(waker, max)
+        {
+            return false;
+        }
         self.conn.wait(waker, self.known, self.is_full())
     }
 
@@ -125,6 +154,7 @@ impl Connection {
     /// * `now_us`: monotonic microseconds at which `input` was read.
     pub fn advance(&mut self, input: &[u8], now_us: u64) -> (usize, Need) {
         self.collect();
+        self.wants_relief = false;
         let mut taken = 0;
         let mut batch = None;
         let need = loop {
@@ -154,7 +184,7 @@ impl Connection {
                 },
             }
         };
-        self.commands.extend(batch.map(Command::Writes));
+        self.hand_over(&mut batch);
         if let Need::Close(_) = need {
             self.phase = Phase::Ending;
         }
@@ -174,6 +204,9 @@ impl Connection {
                 "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
             )));
         };
+        if !self.shared.throttle.has_room_for(len, &self.shared.limits) {
+            return Err(Need::Close(format!("{len} bytes, too much beside other large requests")));
+        }
         bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
@@ -201,6 +234,11 @@ impl Connection {
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
+        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
+        if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
+            self.counts.refused += 1;
+            return Err(Need::Close("clients connect too fast".into()));
+        }
         let ours = self.shared.state.tree.read().last_zxid();
         if ours.to_wire() < last_zxid {
             // It has seen what this server has not: another server can serve it.
@@ -211,7 +249,8 @@ impl Connection {
         let limits = &self.shared.limits;
         let timeout_ms =
             timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
-        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+        self.timeout_ms = timeout_ms;
+        self.conn.heard(now_ms);
         let conn = self.conn.clone();
         self.phase = Phase::Opening;
         if session.0 == 0 {
@@ -245,11 +284,16 @@ impl Connection {
             };
             match header.kind {
                 _ if is_write(header.kind) => {
-                    if self.outstanding() >= self.shared.limits.outstanding_max {
-                        return (taken, Some(Need::Answer));
+                    match self.admit(header, batch, now_us) {
+                        Admission::Now => {}
+                        Admission::Later(need) => return (taken, Some(need)),
+                        Admission::Refused => {
+                            taken += 4 + frame.len();
+                            continue;
+                        }
                     }
                     taken += 4 + frame.len();
-                    self.write(session, header, &frame[8..], batch, now_us);
+                    self.write(session, header, frame, batch, now_us);
                     if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
@@ -264,7 +308,7 @@ impl Connection {
                 }
                 op::AUTH | op::SASL => {
                     // The writes so far are judged by who it was when they came.
-                    self.commands.extend(batch.take().map(Command::Writes));
+                    self.hand_over(batch);
                     if let Err(need) = self.identify(header, &frame[8..]) {
                         return (taken, Some(need));
                     }
@@ -280,15 +324,66 @@ impl Connection {
         }
     }
 
+    /// Whether the next write may go on its way.
+    ///
+    /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
+    fn admit(&mut self, header: RequestHeader, batch: &Option<Batch>, now_us: u64) -> Admission {
+        let limits = &self.shared.limits;
+        let batched = batch.as_ref().map_or(0, |batch| batch.requests.len() as u64);
+        let in_process = self.shared.throttle.in_process() + batched;
+        if self.outstanding() > 0 && in_process >= limits.outstanding_max {
+            return Admission::Later(Need::Answer);
+        }
+        if limits.requests_max.is_some_and(|max| in_process >= max) {
+            self.stalled_us.get_or_insert(now_us);
+            // What is in hand is not on its way yet, and would wait for itself.
+            self.wants_relief = batched == 0;
+            return Admission::Later(if batched > 0 { Need::Turn } else { Need::Relief });
+        }
+        if let Some(since_us) = self.stalled_us.take() {
+            let waited_us = now_us.saturating_sub(since_us);
+            if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
+                return Admission::Later(Need::Close("a request outlived its session".into()));
+            }
+            let can_be_late = header.kind != op::CLOSE_SESSION;
+            self.late = can_be_late && limits.op_wait_max_us.is_some_and(|max| waited_us > max);
+        }
+        if !self.late {
+            return Admission::Now;
+        }
+        // Told in its place among the answers, like a read.
+        if self.outstanding() > 0 {
+            return Admission::Later(Need::Answer);
+        }
+        self.late = false;
+        self.counts.received += 1;
+        self.counts.answered += 1;
+        let zxid = self.shared.state.tree.read().last_zxid().to_wire();
+        let header = reply::header(header.xid, zxid, Code::THROTTLED_OP);
+        reply::reply(&mut self.unsent, header, |_| {});
+        Admission::Refused
+    }
+
+    /// Sends the writes so far on their way.
+    fn hand_over(&mut self, batch: &mut Option<Batch>) {
+        let Some(batch) = batch.take() else { return };
+        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
+        self.shared.throttle.begin(batch.requests.len() as u64, large_bytes);
+        self.commands.push(Command::Writes(batch));
+    }
+
     /// Puts a write into the batch for `replica`.
     fn write(
         &mut self,
         session: SessionId,
         header: RequestHeader,
-        body: &[u8],
+        frame: &[u8],
         batch: &mut Option<Batch>,
         now_us: u64,
     ) {
+        let body = &frame[8..];
+        let large = self.shared.limits.is_large(frame.len());
+        let large_bytes = if large { frame.len() as u32 } else { 0 };
         self.counts.received += 1;
         self.asked += 1;
         self.heard();
@@ -301,7 +396,8 @@ impl Connection {
             received_us: now_us,
         });
         batch.bytes.extend_from_slice(body);
-        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        let end = batch.bytes.len();
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end, large_bytes });
         if header.kind == op::CLOSE_SESSION {
             self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
         }
@@ -400,6 +496,7 @@ mod tests {
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),
             conns: Default::default(),
+            throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
         });

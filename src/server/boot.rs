@@ -7,12 +7,13 @@ use super::restore::{RestoreError, Restorer};
 use super::snapshots;
 use crate::admin::{EnvironmentInfo, Word};
 use crate::auth::Schemes;
-use crate::config::Config;
+use crate::config::{Config, Throttle};
 use crate::metrics::Registry;
 use crate::model::ServerId;
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
-use crate::request::{Command, Conns, Limits, Shared};
+use crate::request::prep::Rules;
+use crate::request::{Command, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
@@ -92,16 +93,13 @@ pub async fn run(
     let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
 
     let last = tree.last_zxid();
-    let options = LogOptions {
-        prealloc: config.pre_alloc_bytes,
-        size_limit: config.txn_log_size_limit_bytes.unwrap_or(0),
-        force_sync: config.force_sync,
-    };
+    let options = log_options(&config);
     let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),
-        limits: limits(&config),
+        throttle: Default::default(),
+        limits: limits(&config, seed),
         clock_ms: Default::default(),
     });
     let leader = Leader::new(STANDALONE, Majority::new([STANDALONE]), last);
@@ -190,6 +188,7 @@ fn restore(
         seed,
         digest: config.digest_enabled,
         extended_types: config.extended_types_enabled,
+        emulate_353: config.emulate_353_ttl_nodes,
     };
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
@@ -254,13 +253,20 @@ fn first_snapshot(
     Ok(())
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(config: &Config, seed: u64) -> Limits {
+    let on = |number: u32| Some(u64::from(number)).filter(|&number| number > 0);
     let words = Word::ALL.iter().filter_map(|word| word.name().as_bytes().first_chunk().copied());
     Limits {
         frame_max: config.jute_max_buffer_bytes as usize,
         min_session_timeout_ms: i32::try_from(config.min_session_timeout_ms).unwrap_or(i32::MAX),
         max_session_timeout_ms: i32::try_from(config.max_session_timeout_ms).unwrap_or(i32::MAX),
         outstanding_max: u64::from(config.global_outstanding_limit),
+        requests_max: on(config.throttle.requests_max),
+        op_wait_max_us: on(config.throttle.op_wait_ms).map(|ms| ms * 1000),
+        drops_late: config.throttle.drops_stale && config.throttle.late_is_stale,
+        large_from: config.large_request_threshold_bytes.map(|bytes| bytes as usize),
+        large_bytes_max: u64::from(config.large_request_max_bytes),
+        connects: connects(&config.throttle, seed),
         skip_acl: config.skip_acl,
         schemes: Schemes {
             digest: config.digest_auth_enabled || config.providers.digest,
@@ -275,6 +281,32 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
+fn log_options(config: &Config) -> LogOptions {
+    LogOptions {
+        prealloc: config.pre_alloc_bytes,
+        size_limit: config.txn_log_size_limit_bytes.unwrap_or(0),
+        force_sync: config.force_sync,
+    }
+}
+
+fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
+    let weights = (i64::from(throttle.new_weight), i64::from(throttle.renew_weight));
+    let (new_weight, renew_weight) = if throttle.weighed { weights } else { (1, 1) };
+    (throttle.tokens > 0).then(|| Connects {
+        // Both are meant for new sessions, which may take several tokens each.
+        tokens_max: i64::from(throttle.tokens) * new_weight,
+        fill_count: i64::from(throttle.fill_count) * new_weight,
+        fill_time_ms: i64::from(throttle.fill_time_ms),
+        freeze_time_ms: throttle.freeze_time_ms.map(u64::from),
+        drop_increase: throttle.drop_increase,
+        drop_decrease: throttle.drop_decrease,
+        decrease_ratio: throttle.decrease_ratio,
+        new_weight,
+        renew_weight,
+        seed,
+    })
+}
+
 fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
@@ -285,8 +317,13 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
-        enforce_quota: config.enforce_quota,
-        reconfig_enabled: config.reconfig_enabled,
+        rules: Rules {
+            enforces_quota: config.enforce_quota,
+            reconfigs: config.reconfig_enabled,
+            lists_closed: config.close_session_txn_enabled,
+            entry_max: config.jute_max_buffer_bytes as usize
+                + config.jute_max_buffer_extra_bytes as usize,
+        },
         seed,
     }
 }
@@ -351,4 +388,24 @@ fn stop_on_signal(
         stop.cancel();
         let _stopped = sender.send(Event::Stop);
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: P-87
+    #[test]
+    fn exit_codes_are_javas() {
+        let io = || io::Error::other("x");
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        for (error, code) in [
+            (ServerError::Listen(ListenError::Bind { address, source: io() }), 14),
+            (ServerError::Folders(Box::new(io())), 3),
+            (ServerError::System { what: "x", source: io() }, 1),
+            (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
+        ] {
+            assert_eq!(error.exit_code(), code);
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub use read::{Data, Znode};
 pub use state::State;
 pub use watch::{Trigger, WatchKind, WatcherId, Watches};
 
-use crate::model::{Owner, Zxid};
+use crate::model::{CONTAINER, Owner, TTL_MAX_MS, Zxid};
 use acls::Acls;
 use blob::Blobs;
 use bytes::Bytes;
@@ -74,11 +74,21 @@ pub struct Options {
     pub digest: bool,
     /// `zookeeper.extendedTypesEnabled`.
     pub extended_types: bool,
+    /// `zookeeper.emulate353TTLNodes`: TTL znodes of release 3.5.3 are known too. Counts with extended types only.
+    pub emulate_353: bool,
+}
+
+impl Options {
+    /// Whose a znode is, by its stored ephemeralOwner.
+    pub const fn owner(&self, raw: i64) -> Owner {
+        let is_353 = self.extended_types && self.emulate_353 && raw < 0 && raw != CONTAINER;
+        if is_353 { Owner::Ttl(raw & TTL_MAX_MS) } else { Owner::decode(raw, self.extended_types) }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, digest: true, extended_types: false }
+        Self { seed: 0, digest: true, extended_types: false, emulate_353: false }
     }
 }
 
@@ -203,7 +213,7 @@ impl Tree {
     /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
     pub fn orphan_sessions(&self) -> Vec<i64> {
         let is_orphan = |owner: i64| {
-            matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+            matches!(self.options.owner(owner), Owner::Session(_))
                 && !self.sessions.contains_key(&owner)
         };
         let mut orphans: Vec<i64> =
@@ -316,7 +326,7 @@ impl Tree {
     }
 
     fn is_ephemeral(&self, owner: i64) -> bool {
-        matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+        matches!(self.options.owner(owner), Owner::Session(_))
     }
 
     /// Takes a znode without children out of the tree. Its access list can be read until the next sweep.

@@ -11,12 +11,15 @@
 
 mod args;
 mod check;
+mod describe;
 mod explicit;
 #[cfg(test)]
 mod golden;
 mod judge;
 pub mod keys;
 mod members;
+#[cfg(test)]
+mod page;
 mod problem;
 mod properties;
 mod providers;
@@ -31,10 +34,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
+pub use describe::{Check, Understood, check};
 pub use problem::{ConfigError, Place, Problem, Warning};
 pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use system::flag_value;
 pub use throttle::Throttle;
 pub use whitelist::Whitelist;
 

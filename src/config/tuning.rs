@@ -21,6 +21,11 @@ const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NettyServerCnxnFactory",
 ];
 
+const WATCH_MANAGERS: [&str; 2] = [
+    "org.apache.zookeeper.server.watch.WatchManager",
+    "org.apache.zookeeper.server.watch.WatchManagerOptimized",
+];
+
 /// Refuses properties that name a class or an algorithm that is not here.
 pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemProperties) {
     if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
@@ -29,10 +34,16 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
+    if let Some(manager) = system.take("zookeeper.watchManagerName")
+        && !WATCH_MANAGERS.contains(&manager.value.as_str())
+    {
+        let text = format!("watchManagerName={} is not known here; remove it", manager.value);
+        checker.problem(&manager.place, text);
+    }
     if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
         if DigestAlgorithm::named(&algorithm.value).is_none() {
             let text = format!(
-                "DigestAuthenticationProvider.digestAlg={} is not known here",
+                "DigestAuthenticationProvider.digestAlg={} is not known here; name another",
                 algorithm.value
             );
             checker.problem(&algorithm.place, text);

@@ -9,9 +9,9 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -79,8 +79,11 @@ struct Client {
 impl Client {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            poll_fn(|cx| self.poll_ready(cx)).await;
-            if !self.turn()? {
+            let open = poll_fn(|cx| {
+                ready!(self.poll_ready(cx));
+                Poll::Ready(self.turn(cx))
+            });
+            if !open.await? {
                 return Ok(());
             }
             match &self.need {
@@ -120,30 +123,31 @@ impl Client {
     }
 
     /// One turn: read once, let the machine go on, hand over what it asks, write what it says. `false`: the client left.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.machine.unsent.bytes.capacity() == 0 {
             self.machine.unsent.bytes = SPARE.take();
         }
-        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer))?;
+        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer, cx))?;
         self.hand_over();
         self.write()?;
         self.publish();
         Ok(open)
     }
 
-    fn read_and_advance(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+    fn read_and_advance(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> io::Result<bool> {
         let now_us = self.now_us();
         self.turn_us = now_us;
-        let read = if matches!(self.need, Need::Bytes(_)) {
-            match self.stream.try_read(buffer) {
-                Ok(0) => return Ok(false),
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                Err(error) => return Err(error),
+        let mut read = 0;
+        if matches!(self.need, Need::Bytes(_)) {
+            let mut into = ReadBuf::new(buffer);
+            // Polled, not tried: when less came than fits, tokio takes the socket for drained until epoll says otherwise,
+            // while `try_read` would have the next turn ask the kernel once more for nothing.
+            match Pin::new(&mut self.stream).poll_read(cx, &mut into)? {
+                Poll::Ready(()) if into.filled().is_empty() => return Ok(false),
+                Poll::Ready(()) => read = into.filled().len(),
+                Poll::Pending => {}
             }
-        } else {
-            0
-        };
+        }
         self.link.metrics.bytes_received_count.add(read as u64);
         if self.held.is_empty() {
             let (taken, need) = self.machine.advance(&buffer[..read], now_us);
@@ -200,10 +204,10 @@ impl Client {
     async fn close(&mut self) -> io::Result<()> {
         self.stream.shutdown().await?;
         let drain = async {
-            let mut rest = [0; 4096];
             loop {
                 self.stream.readable().await?;
-                match self.stream.try_read(&mut rest) {
+                // Not into a buffer of this future: every connection would hold it for all of its life.
+                match READ.with_borrow_mut(|buffer| self.stream.try_read(buffer)) {
                     Ok(0) => return io::Result::Ok(()),
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                     _ => {}

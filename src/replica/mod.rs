@@ -17,6 +17,7 @@ use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared, Rules};
 use crate::request::{Batch, Command, Conn, Done, Sessions, Shared, reply};
+use crate::tree::AHEAD_MAX;
 use crate::tree::freeze::Frozen;
 use crate::zab;
 use bytes::Bytes;
@@ -249,7 +250,10 @@ impl Replica {
             let shared = self.shared.clone();
             let tree = shared.state.tree.read();
             let mut start = 0;
-            for asked in &batch.requests {
+            for (at, asked) in batch.requests.iter().enumerate() {
+                if at.is_multiple_of(AHEAD_MAX) {
+                    batch.look_ahead(&tree, at);
+                }
                 let body = &batch.bytes[start..asked.end];
                 start = asked.end;
                 let mut inflight = Inflight {

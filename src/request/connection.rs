@@ -1,5 +1,6 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
+use super::ahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
 use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
@@ -413,7 +414,7 @@ impl Connection {
             return (0, None); // The caller looks again, and finds it.
         }
         self.heard();
-        let (mut taken, mut served) = (0, 0);
+        let (mut taken, mut served, mut ahead) = (0, 0, Ahead::new());
         let before = self.unsent.len();
         let need = loop {
             if served == HOLD_REQUESTS_MAX || self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX {
@@ -429,8 +430,9 @@ impl Connection {
             if !read::is_read(header.kind) {
                 break None;
             }
+            let likely = ahead.next(&tree, &bytes[taken..]);
             let reading =
-                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who };
+                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who, likely };
             if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
                 break Some(Need::Turn);
             }

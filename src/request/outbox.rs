@@ -223,6 +223,15 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
+    /// Closes once everything that is waiting has been sent.
+    pub fn close_behind(&self, wakers: &mut Vec<Waker>) {
+        let mut outbox = self.outbox.lock();
+        if outbox.end == End::Open {
+            outbox.end = End::AfterFlush;
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
     /// Closes at once, dropping what was not sent.
     pub fn close(&self, wakers: &mut Vec<Waker>) {
         let mut outbox = self.outbox.lock();

@@ -35,6 +35,8 @@ pub(super) struct Reading<'h> {
     pub tree: &'h Tree,
     pub conn: &'h Conn,
     pub who: &'h [Identity],
+    /// The znode that this request is likely to ask for.
+    pub likely: NodeId,
 }
 
 impl Reading<'_> {
@@ -98,7 +100,7 @@ impl Reading<'_> {
         if kind == op::EXISTS && path.contains('\0') {
             return Err(Code::BAD_ARGUMENTS);
         }
-        let found = self.tree.find(path);
+        let found = self.tree.find_likely(path, self.likely);
         if let Some(id) = found {
             self.permitted(id)?;
         }

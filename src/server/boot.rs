@@ -2,9 +2,10 @@
 
 use super::clock::{self, Clock};
 use super::driver::{Driver, Ended, Event, chain};
+use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restorer};
-use super::snapshots;
+use super::{snapshots, stop};
 use crate::admin::{EnvironmentInfo, Word};
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
@@ -22,11 +23,11 @@ use crate::store::{
 };
 use crate::tree::{Options, State, Tree};
 use crate::zab::{Leader, Majority};
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +42,7 @@ pub enum ServerError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error("prepare data directories")]
-    Folders(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Folders(#[source] Box<RecoverError<Infallible>>),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
@@ -56,11 +57,48 @@ impl ServerError {
     /// The process's exit code, from Java's list (P-87).
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Listen(_) => 14,
+            // What Java finds while it reads the configuration.
+            Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. }) => 2,
             Self::Folders(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
-            Self::Recover(_) | Self::System { .. } => 1,
+            // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
+            Self::Listen(ListenError::Bind { .. }) | Self::Recover(_) | Self::System { .. } => 1,
+        }
+    }
+
+    /// The setting that is most likely to blame.
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. })
+                if source.kind() != io::ErrorKind::AddrNotAvailable =>
+            {
+                Some("clientPort")
+            }
+            Self::Listen(_) => Some("clientPortAddress"),
+            Self::Folders(_) | Self::Recover(_) | Self::Snapshot(_) => Some("dataDir"),
+            Self::System { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
+                io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
+                io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
+                io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
+                _ => None,
+            },
+            Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Folders(error) => match **error {
+                RecoverError::Misplaced { .. } => None, // It says so itself.
+                _ => Some(
+                    "name a directory that this user may write to; \
+                     datadir.autocreate=false makes none",
+                ),
+            },
+            _ => None,
         }
     }
 
@@ -77,11 +115,7 @@ impl ServerError {
 ///
 /// # Errors
 /// [`ServerError`] with the process's exit code.
-pub async fn run(
-    config: Config,
-    seed: u64,
-    ready: impl FnOnce(std::net::SocketAddr),
-) -> Result<(), ServerError> {
+pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
     let clock = Clock::start();
     super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
@@ -91,6 +125,7 @@ pub async fn run(
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
     let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
+    let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
     let options = log_options(&config);
@@ -126,23 +161,24 @@ pub async fn run(
         clock,
     };
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, client_port);
-    let address = listener.address;
-    let stop = CancellationToken::new();
-    let accepting = tokio::spawn(listener.run(shared, link, stop.clone()));
-    let stop_signal = stop_on_signal(sender, stop)?;
+    let stopping = CancellationToken::new();
+    let accepting = tokio::spawn(listener.run(shared.clone(), link, stopping.clone()));
+    let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
-    ready(address);
+    ready(&state);
     let ended = driving.await.map_err(|error| ServerError::System {
         what: "run the driver",
         source: io::Error::other(error),
     })?;
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
-    accepting.abort();
-    match ended {
-        Ended::Stopped => Ok(()),
-        Ended::Failed { reason, exit } => Err(ServerError::Failed { reason, exit }),
+    if let Ended::Failed { reason, exit } = ended {
+        return Err(ServerError::Failed { reason, exit });
     }
+    if let Ok(Ok(tasks)) = accepting.await {
+        stop::say_goodbye(&shared, &tasks).await;
+    }
+    Ok(())
 }
 
 /// What connections need: where commands go, and a desk that answers words.
@@ -372,24 +408,6 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
     }
 }
 
-fn stop_on_signal(
-    sender: mpsc::UnboundedSender<Event>,
-    stop: CancellationToken,
-) -> Result<tokio::task::JoinHandle<()>, ServerError> {
-    let fail = |source| ServerError::System { what: "listen for signals", source };
-    let mut term = signal(SignalKind::terminate()).map_err(fail)?;
-    let mut int = signal(SignalKind::interrupt()).map_err(fail)?;
-    Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-        }
-        tracing::info!("stopping: what is under way is finished, sessions stay for the next start");
-        stop.cancel();
-        let _stopped = sender.send(Event::Stop);
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,9 +417,13 @@ mod tests {
     fn exit_codes_are_javas() {
         let io = || io::Error::other("x");
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let folder = RecoverError::Folder { path: "/d".into(), source: io() };
+        let host = || "h".to_owned();
         for (error, code) in [
-            (ServerError::Listen(ListenError::Bind { address, source: io() }), 14),
-            (ServerError::Folders(Box::new(io())), 3),
+            (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
+            (ServerError::Listen(ListenError::Resolve { host: host(), source: io() }), 2),
+            (ServerError::Listen(ListenError::NoAddress { host: host() }), 2),
+            (ServerError::Folders(Box::new(folder)), 3),
             (ServerError::System { what: "x", source: io() }, 1),
             (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
         ] {

@@ -106,7 +106,13 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                         // The asker may have gone.
                         let _gone = to.send(Report::of(&self.replica));
                     }
-                    Event::Stop => stopping = true,
+                    Event::Stop => {
+                        stopping = true;
+                        // What has come this far is still done.
+                        while let Ok(command) = self.commands.try_recv() {
+                            commands.push(command);
+                        }
+                    }
                     Event::Failed { reason, exit } => return Ended::Failed { reason, exit },
                 }
             }

@@ -5,10 +5,14 @@ mod boot;
 mod clock;
 mod driver;
 mod limits;
+pub mod logging;
+mod ready;
 mod report;
 mod restore;
 mod snapshots;
+mod stop;
 
 pub use boot::{ServerError, run};
 pub use driver::chain;
+pub use ready::Ready;
 pub use restore::{RestoreError, Restorer};

@@ -14,6 +14,7 @@
 //! Zxids are not chosen here (`request::prep`), nor is anything compared with what was predicted (`replica`).
 
 mod acls;
+mod ahead;
 mod apply;
 mod blob;
 mod count;
@@ -35,6 +36,7 @@ mod watch_shard;
 mod watch_tests;
 
 pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as own_acl};
+pub use ahead::AHEAD_MAX;
 pub use apply::{Applied, Change, Effects};
 pub use count::Count;
 pub use node::{NO_NODE, NodeId};
@@ -374,8 +376,8 @@ impl Tree {
         self.nodes.get_mut(node.parent).children -= 1;
     }
 
-    /// Replaces a znode's data.
-    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>) {
+    /// Replaces a znode's data, and changes fields with it: in one go, because each change costs two digests.
+    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>, with: impl FnOnce(&mut Node)) {
         self.save_for_freeze(id);
         let mut node = *self.nodes.get(id);
         let before = self.node_digest(&node);
@@ -396,6 +398,7 @@ impl Tree {
         if self.options.digest {
             node.crc = digest::start(self.path_bytes(&node), data);
         }
+        with(&mut node);
         *self.nodes.get_mut(id) = node;
         let after = self.node_digest(&node);
         self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
@@ -459,7 +462,11 @@ impl Tree {
 
 /// A path as it is stored: the root's is empty.
 const fn key(path: &str) -> &[u8] {
-    match path.as_bytes() {
+    key_bytes(path.as_bytes())
+}
+
+const fn key_bytes(path: &[u8]) -> &[u8] {
+    match path {
         b"/" => b"",
         path => path,
     }

@@ -204,7 +204,7 @@ impl Tree {
         };
         track.set(COUNT, track.get(COUNT).wrapping_add(count));
         track.set(BYTES, track.get(BYTES).wrapping_add(bytes));
-        self.set_data(id, Some(track.to_string().as_bytes()));
+        self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
     /// Writes what is below `path` into its counts, if it has such a znode.
@@ -220,7 +220,7 @@ impl Tree {
         let mut track = Track::default();
         track.set(COUNT, count);
         track.set(BYTES, bytes);
-        self.set_data(id, Some(track.to_string().as_bytes()));
+        self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
     /// After a load: finds the quotas, and counts what is below each (D-24).

@@ -257,7 +257,10 @@ fn body_text(kind: i32, body: &[u8]) -> String {
             }
             _ => {}
         }
-        if matches!(kind, op::GET_DATA | op::EXISTS | op::SET_DATA | op::GET_CHILDREN2) {
+        if matches!(
+            kind,
+            op::GET_DATA | op::EXISTS | op::SET_DATA | op::SET_ACL | op::GET_CHILDREN2
+        ) {
             let _infallible = write!(text, " v{}", from.read::<Stat>()?.version);
         }
         Ok(())

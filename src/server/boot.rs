@@ -355,6 +355,7 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_max_never_used_ms: config.container_max_never_used_ms,
         rules: Rules {
             enforces_quota: config.enforce_quota,
+            reconfigs: config.reconfig_enabled,
             lists_closed: config.close_session_txn_enabled,
             entry_max: config.jute_max_buffer_bytes as usize
                 + config.jute_max_buffer_extra_bytes as usize,

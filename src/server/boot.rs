@@ -247,7 +247,7 @@ fn restore(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
         sessions = tree.sessions().len(),
-        snapshot = ?recovered.snapshot,
+        snapshot = recovered.snapshot.map(|(zxid, _)| zxid.to_string()),
         txns = recovered.txns,
         ms = began.elapsed().as_millis() as u64,
         "data restored"
@@ -355,6 +355,7 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_max_never_used_ms: config.container_max_never_used_ms,
         rules: Rules {
             enforces_quota: config.enforce_quota,
+            reconfigs: config.reconfig_enabled,
             lists_closed: config.close_session_txn_enabled,
             entry_max: config.jute_max_buffer_bytes as usize
                 + config.jute_max_buffer_extra_bytes as usize,
@@ -406,6 +407,7 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
         }
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,15 +417,13 @@ mod tests {
     fn exit_codes_are_javas() {
         let io = || io::Error::other("x");
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let folder = RecoverError::Folder { path: "/d".into(), source: io() };
+        let host = || "h".to_owned();
         for (error, code) in [
-            (ServerError::Listen(ListenError::Bind { address, source: io() }), 14),
-            (
-                ServerError::Folders(Box::new(RecoverError::Folder {
-                    path: "/d".into(),
-                    source: io(),
-                })),
-                3,
-            ),
+            (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
+            (ServerError::Listen(ListenError::Resolve { host: host(), source: io() }), 2),
+            (ServerError::Listen(ListenError::NoAddress { host: host() }), 2),
+            (ServerError::Folders(Box::new(folder)), 3),
             (ServerError::System { what: "x", source: io() }, 1),
             (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
         ] {

@@ -8,13 +8,16 @@
 
 mod conf;
 mod connections;
+mod dump;
 mod environment;
 mod monitor;
+mod operations;
 mod serve;
 mod status;
 mod words;
 
 pub use environment::EnvironmentInfo;
+pub use operations::operation_name;
 pub use status::{ConnectionInfo, Mode, SessionInfo, Status, WatchTotals};
 pub use words::{Answer, Effect, Word, answer, refusal};
 

@@ -233,7 +233,7 @@ mod tests {
         assert_eq!((config.max_cnxns, config.warnings), (0, vec![]));
     }
 
-    // rows: C-112 C-117 C-134
+    // rows: C-112 C-134
     #[test]
     fn network_settings() {
         let config = of("clientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=5\n\
@@ -244,7 +244,7 @@ mod tests {
         assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
     }
 
-    // rows: C-140 C-141 C-142 C-143 C-144 C-145 C-146 C-147
+    // rows: C-140 C-141 C-142 C-145 C-146 C-147
     #[test]
     fn log_settings() {
         let config = of("");

@@ -15,7 +15,7 @@ mod sessions;
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared};
-use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
+use crate::request::{Batch, Command, Conn, Namespaces, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
 use crate::zab;
 use bytes::Bytes;
@@ -85,24 +85,30 @@ pub struct Settings {
 /// Plain counters; `server` publishes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
-    pub proposals: u64,
-    pub commits: u64,
     pub digest_mismatches: u64,
     pub sessions_expired: u64,
-    pub events: u64,
-    pub event_bytes: u64,
     pub snapshots_skipped: u64,
-    pub reopens: u64,
     pub sessionless_expired: u64,
 }
 
 /// Single measurements since they were last taken; `server` publishes and empties them.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// From frame to answer, in microseconds, of each write.
-    pub write_us: Vec<u64>,
+    /// What took the write path and ended.
+    pub writes: Vec<WriteSample>,
     /// Watchers told of one event.
     pub told: Vec<(EventKind, u64)>,
+    /// What was written, by namespace.
+    pub spaces: Namespaces,
+}
+
+/// One write, sync or end of a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WriteSample {
+    /// From frame to answer, in microseconds; `None` for what nobody asked for.
+    pub took_us: Option<u64>,
+    /// Wall-clock milliseconds at which it became a transaction; `None` when it is none.
+    pub born_ms: Option<i64>,
 }
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -194,6 +200,16 @@ impl Replica {
         self.sessions.len()
     }
 
+    /// Changes to znodes that were judged so far, and those of them that were applied.
+    pub const fn changes(&self) -> (u64, u64) {
+        self.prep.changes()
+    }
+
+    /// Every session with the monotonic milliseconds at which it expires, the next to expire first.
+    pub fn session_dues(&self) -> Vec<(u64, SessionId)> {
+        self.sessions.dues()
+    }
+
     /// Requests on their way.
     pub fn outstanding(&self) -> usize {
         self.inflight.len()
@@ -204,7 +220,9 @@ impl Replica {
         match input {
             Input::Tick { wall_ms } => self.on_tick(wall_ms, out),
             Input::Command { command, wall_ms } => match command {
-                Command::Open { conn, timeout_ms } => self.open(conn, timeout_ms, wall_ms, out),
+                Command::Open { conn, timeout_ms, received_us } => {
+                    self.open((conn, received_us), timeout_ms, wall_ms, out);
+                }
                 Command::Reopen { conn, session, timeout_ms } => {
                     self.reopen(&conn, session, timeout_ms)
                 }
@@ -293,14 +311,17 @@ impl Replica {
     }
 
     /// Proposes what the server itself wants, or a connection wants before it has a session.
+    ///
+    /// * `asked`: the connection that wants it, and the monotonic microseconds at which its frame was read.
     fn propose(
         &mut self,
         session: SessionId,
         kind: i32,
         body: &[u8],
-        conn: Option<Arc<Conn>>,
+        asked: Option<(Arc<Conn>, u64)>,
         wall_ms: i64,
     ) -> bool {
+        let (conn, received_us) = asked.map_or((None, 0), |(conn, us)| (Some(conn), us));
         let mut entry = Vec::new();
         let asker = Asker { session, xid: 0, who: &[], standing: Ok(()), wall_ms, skip_acl: true };
         let prepared = {
@@ -317,7 +338,7 @@ impl Replica {
             session,
             xid: 0,
             op: kind,
-            received_us: 0,
+            received_us,
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true
@@ -328,7 +349,6 @@ impl Replica {
         for action in actions.drain(..) {
             match action {
                 zab::Action::Append { zxid, payload } => {
-                    self.stats.proposals += 1;
                     self.since_snapshot.txns += 1;
                     self.since_snapshot.bytes += payload.len() as u64;
                     out.push(Action::Append { zxid, entry: payload });

@@ -1,11 +1,13 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
+use super::foreign::Foreign;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
-use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
+use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
+use core::cell::RefCell;
 use jute::proto::RequestHeader;
 use jute::{Decode, Reader};
 use std::task::Waker;
@@ -37,13 +39,26 @@ pub enum Need {
 /// What happened in a turn, for the metrics.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
+    /// Frames.
     pub received: u64,
-    /// Requests answered here, without `replica`.
+    /// Their bytes, lengths included.
+    pub received_bytes: u64,
+    /// Requests answered here, without `replica`, identifications left out.
     pub answered: u64,
-    /// Bytes of those answers.
-    pub answer_bytes: u64,
+    /// The last of them: operation, xid, and the zxid of its answer.
+    pub last: (i32, i32, i64),
     /// Connect requests.
     pub connects: u64,
+    /// Those for a session that was there before.
+    pub revalidations: u64,
+}
+
+impl Counts {
+    /// Counts a frame of `len` bytes, its length left out.
+    pub(super) const fn received(&mut self, len: usize) {
+        self.received += 1;
+        self.received_bytes += 4 + len as u64;
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -74,6 +89,8 @@ pub struct Connection {
     /// To be handed to `replica`, in order. Emptied by `net`.
     pub commands: Vec<Command>,
     pub counts: Counts,
+    /// What was read, by namespace.
+    pub spaces: Namespaces,
 }
 
 impl Connection {
@@ -89,6 +106,7 @@ impl Connection {
             unsent: Outgoing::default(),
             commands: Vec::new(),
             counts: Counts::default(),
+            spaces: Namespaces::default(),
         }
     }
 
@@ -140,7 +158,7 @@ impl Connection {
             }
             let rest = &input[taken..];
             match self.phase {
-                Phase::Fresh => match self.first(rest) {
+                Phase::Fresh => match self.first(rest, now_us) {
                     Ok(bytes) => taken += bytes,
                     Err(need) => break need,
                 },
@@ -155,6 +173,7 @@ impl Connection {
             }
         };
         self.commands.extend(batch.map(Command::Writes));
+        self.conn.stats.set_asked(self.asked);
         if let Need::Close(_) = need {
             self.phase = Phase::Ending;
         }
@@ -178,20 +197,27 @@ impl Connection {
     }
 
     /// A word or the connect request (P-02, P-13).
-    fn first(&mut self, bytes: &[u8]) -> Result<usize, Need> {
+    fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
         if let Some(word) = bytes.first_chunk::<4>()
             && self.shared.limits.words.contains(word)
         {
             return Err(Need::Word(*word));
         }
-        let frame = self.frame(bytes)?;
-        self.counts.received += 1;
-        self.counts.connects += 1;
-        self.connect(frame)?;
+        let frame = self.frame(bytes).map_err(|need| self.recognise(bytes, need))?;
+        self.counts.received(frame.len());
+        self.connect(frame, now_us)?;
         Ok(4 + frame.len())
     }
 
-    fn connect(&mut self, frame: &[u8]) -> Result<(), Need> {
+    /// Who speaks another protocol is told so in it, unless the bytes may yet become a frame.
+    fn recognise(&mut self, bytes: &[u8], need: Need) -> Need {
+        let head = bytes.first_chunk::<4>().filter(|_| matches!(need, Need::Close(_)));
+        let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) else { return need };
+        self.unsent.bytes.extend_from_slice(foreign.answer());
+        Need::Close(foreign.reason().to_owned())
+    }
+
+    fn connect(&mut self, frame: &[u8], now_us: u64) -> Result<(), Need> {
         let mut from = Reader::new(frame);
         let fail = |error| Need::Close(format!("undecodable connect request: {error}"));
         let _protocol_version = i32::decode(&mut from).map_err(fail)?;
@@ -199,6 +225,7 @@ impl Connection {
         let timeout_ms = i32::decode(&mut from).map_err(fail)?;
         let session = SessionId(i64::decode(&mut from).map_err(fail)?);
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
+        self.counts.connects += 1;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
         let ours = self.shared.state.tree.read().last_zxid();
@@ -212,10 +239,12 @@ impl Connection {
         let timeout_ms =
             timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
         self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+        self.conn.stats.set_timeout_ms(timeout_ms);
         let conn = self.conn.clone();
         self.phase = Phase::Opening;
+        self.counts.revalidations += u64::from(session.0 != 0);
         if session.0 == 0 {
-            self.commands.push(Command::Open { conn, timeout_ms });
+            self.commands.push(Command::Open { conn, timeout_ms, received_us: now_us });
         } else if secret == Some(&password(session)) {
             self.commands.push(Command::Reopen { conn, session, timeout_ms });
         } else {
@@ -272,8 +301,9 @@ impl Connection {
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
+                    self.counts.received(frame.len());
                     let header = reply::header(header.xid, -1, Code::UNIMPLEMENTED);
-                    reply::reply(&mut self.unsent, header, |_| {});
+                    reply::aside(&mut self.unsent, header, |_| {});
                     return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
                 }
             }
@@ -289,7 +319,7 @@ impl Connection {
         batch: &mut Option<Batch>,
         now_us: u64,
     ) {
-        self.counts.received += 1;
+        self.counts.received(8 + body.len());
         self.asked += 1;
         self.heard();
         let batch = batch.get_or_insert_with(|| Batch {
@@ -319,6 +349,8 @@ impl Connection {
         self.heard();
         let (mut taken, mut served) = (0, 0);
         let before = self.unsent.len();
+        let last_zxid = tree.last_zxid().to_wire();
+        let spaces = RefCell::new(std::mem::take(&mut self.spaces));
         let need = loop {
             if served == HOLD_REQUESTS_MAX || self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX {
                 break Some(Need::Turn);
@@ -333,17 +365,24 @@ impl Connection {
             if !read::is_read(header.kind) {
                 break None;
             }
-            let reading =
-                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who };
+            let reading = Reading {
+                shared: &shared,
+                tree: &tree,
+                conn: &self.conn,
+                who: &self.who,
+                spaces: &spaces,
+            };
             if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
                 break Some(Need::Turn);
             }
             taken += 4 + frame.len();
             served += 1;
+            self.counts.last = (header.kind, header.xid, last_zxid);
         };
+        self.spaces = spaces.into_inner();
         self.counts.received += u64::from(served);
+        self.counts.received_bytes += taken as u64;
         self.counts.answered += u64::from(served);
-        self.counts.answer_bytes += (self.unsent.len() - before) as u64;
         (taken, need)
     }
 
@@ -407,6 +446,27 @@ mod tests {
         });
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    }
+
+    #[test]
+    fn http_and_tls_are_answered_in_kind() {
+        for (bytes, answer, about) in [
+            (&b"GET /ruok HTTP/1.1\r\n"[..], &b"HTTP/1.1 400 "[..], "an HTTP request"),
+            (b"PRI * HTTP/2.0\r\n", b"HTTP/1.1 400 ", "an HTTP request"),
+            (&[22, 3, 1, 2, 0, 1, 0, 1], &[21, 3, 3, 0, 2, 2, 40], "a TLS handshake"),
+        ] {
+            let mut machine = connection();
+            let (_, need) = machine.advance(bytes, 0);
+            assert!(matches!(&need, Need::Close(reason) if reason.starts_with(about)), "{need:?}");
+            assert!(machine.unsent.bytes.starts_with(answer), "{bytes:?}");
+            assert_eq!(machine.counts, Counts::default(), "it is no packet");
+            // Less than four bytes say nothing, and a client with such frames is not mistaken for it.
+            assert_eq!(connection().advance(&bytes[..3], 0), (0, Need::Bytes(1)));
+            let mut machine = connection();
+            let shared = Arc::get_mut(&mut machine.shared).expect("nobody else has it");
+            shared.limits.frame_max = i32::MAX as usize;
+            assert!(matches!(machine.advance(bytes, 0), (0, Need::Bytes(_))));
+        }
     }
 
     #[test]

@@ -15,8 +15,7 @@ impl Connection {
     ///
     /// Source: `ZooKeeperServer.processPacket`.
     pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
-        self.counts.received += 1;
-        self.counts.answered += 1;
+        self.counts.received(body.len() + 8);
         self.heard();
         let answer = reply::header(header.xid, 0, Code::OK);
         if header.kind == crate::model::op::SASL {
@@ -31,14 +30,14 @@ impl Connection {
         let scheme = packet.scheme.as_deref().unwrap_or_default();
         let proved = auth::prove(&self.shared.limits.schemes, scheme, packet.auth);
         if !proved.is_some_and(|ids| self.add(ids)) {
-            reply::reply(
+            reply::aside(
                 &mut self.unsent,
                 ReplyHeader { err: Code::AUTH_FAILED.0, ..answer },
                 |_| {},
             );
             return Err(Need::Close(format!("authentication failed under scheme {scheme:?}")));
         }
-        reply::reply(&mut self.unsent, answer, |_| {});
+        reply::aside(&mut self.unsent, answer, |_| {});
         Ok(())
     }
 
@@ -62,7 +61,7 @@ impl Connection {
         if request.token.is_none() {
             return Err(Need::Close("sasl request without a token".into()));
         }
-        reply::reply(&mut self.unsent, answer, |to| SetSaslResponse { token: None }.encode(to));
+        reply::aside(&mut self.unsent, answer, |to| SetSaslResponse { token: None }.encode(to));
         Ok(())
     }
 }

@@ -10,28 +10,35 @@
 //! 2. An event caused by a transaction stands in a connection's bytes before any reply that shows the change (P-33).
 //! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
 
+mod conn_stats;
 mod connection;
 mod conns;
 mod create;
 mod expiry;
+mod foreign;
 mod identify;
 #[cfg(test)]
 mod identify_tests;
 pub mod multi;
+mod namespaces;
 mod outbox;
 mod password;
 mod pending;
 pub mod prep;
 mod read;
 pub mod reply;
+mod tally;
 mod watches;
 mod writes;
 
+pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Counts, Need};
 pub use conns::Conns;
 pub use expiry::{Session, Sessions};
+pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use password::password;
+pub use tally::{FrameSizes, Tally};
 
 use crate::model::sync::{Arc, AtomicU64};
 use crate::model::{Identity, SessionId};
@@ -73,7 +80,9 @@ impl Shared {
 /// What a connection asks of `replica`.
 pub enum Command {
     /// A new session.
-    Open { conn: Arc<Conn>, timeout_ms: i32 },
+    ///
+    /// * `received_us`: monotonic microseconds at which it was read.
+    Open { conn: Arc<Conn>, timeout_ms: i32, received_us: u64 },
     /// An existing session, whose password was right.
     Reopen { conn: Arc<Conn>, session: SessionId, timeout_ms: i32 },
     /// Writes and syncs in request order.

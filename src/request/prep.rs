@@ -62,6 +62,11 @@ impl Prep {
         self.last
     }
 
+    /// Changes to znodes that were judged so far, and those of them that are in the tree.
+    pub const fn changes(&self) -> (u64, u64) {
+        self.pending.counts()
+    }
+
     /// Everything through `through` is in the tree now.
     pub fn applied(&mut self, through: Zxid) {
         self.pending.applied(through);

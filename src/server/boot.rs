@@ -1,11 +1,12 @@
 //! From a configuration to a serving server, and to its end.
 
+use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
 use super::driver::{Driver, Ended, Event, chain};
 use super::report::Desk;
 use super::restore::{RestoreError, Restorer};
 use super::snapshots;
-use crate::admin::{EnvironmentInfo, Word};
+use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::Config;
 use crate::metrics::Registry;
@@ -41,6 +42,8 @@ pub enum ServerError {
     Listen(#[from] ListenError),
     #[error("prepare data directories")]
     Folders(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
@@ -56,7 +59,7 @@ impl ServerError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Listen(_) => 14,
-            Self::Folders(_) => 3,
+            Self::Folders(_) | Self::Claim(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             Self::Recover(_) | Self::System { .. } => 1,
@@ -88,7 +91,7 @@ pub async fn run(
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
+    let (_claim, tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
 
     let last = tree.last_zxid();
     let options = LogOptions {
@@ -107,7 +110,8 @@ pub async fn run(
     let mut replica =
         Replica::standalone(shared.clone(), leader, settings(&config, seed), clock.now_ms());
     let mut actions = Vec::new();
-    first_snapshot(&disk, &folders, &config, &shared, &recovered, &mut replica, &mut actions)?;
+    let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
+    first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
 
     let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
@@ -156,35 +160,26 @@ fn link(
     clock: Clock,
     client_port: u16,
 ) -> Link {
-    let user_dir =
-        std::env::current_dir().map_or_else(|_| String::new(), |dir| dir.display().to_string());
-    let environment = EnvironmentInfo { user_dir, ..EnvironmentInfo::default() };
-    let (shared, desk_metrics) = (shared.clone(), metrics.clone());
-    let desk = Arc::new(Desk {
-        config,
-        shared,
-        metrics: desk_metrics,
-        events,
-        clock,
-        client_port,
-        environment,
-    });
-    let words = Arc::new(move |word, _peer| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+    let desk = Desk::new(config, shared.clone(), metrics.clone(), events, clock, client_port);
+    let desk = Arc::new(desk);
+    let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
         let desk = desk.clone();
-        Box::pin(async move { desk.answer(word).await })
+        Box::pin(async move { desk.answer(asked).await })
     });
     Link { commands, words, metrics, epoch: clock.epoch }
 }
 
+/// Makes the folders, makes them this server's, and loads what is in them.
 fn restore(
     disk: &Disk,
     folders: &Folders,
     config: &Config,
     metrics: &Registry,
     seed: u64,
-) -> Result<(Tree, Recovered), ServerError> {
+) -> Result<(Claim, Tree, Recovered), ServerError> {
     recover::prepare_folders(disk, folders)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
+    let claim = Claim::of(&folders.snapshots, &folders.logs)?;
     let options = Options {
         seed,
         digest: config.digest_enabled,
@@ -203,9 +198,11 @@ fn restore(
     }
     metrics.digest_mismatches_count.add(restorer.digest_mismatches);
     metrics.dbinittime.record(began.elapsed().as_millis() as i64);
-    metrics.startup_txns_loaded.record(recovered.txns as i64);
     metrics.startup_snap_load_time.record(recovered.snapshot_took.as_millis() as i64);
-    metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
+    if recovered.start != Start::Empty {
+        metrics.startup_txns_loaded.record(recovered.txns as i64);
+        metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
+    }
     let (tree, _orphans) = restorer.finish();
     tracing::info!(
         zxid = %tree.last_zxid(),
@@ -216,42 +213,45 @@ fn restore(
         ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    Ok((tree, recovered))
+    Ok((claim, tree, recovered))
 }
 
-/// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
-/// there is anything new to keep (D-33, D-60).
-fn first_snapshot(
-    disk: &Disk,
-    folders: &Folders,
-    config: &Config,
-    shared: &Shared,
-    recovered: &Recovered,
-    replica: &mut Replica,
-    actions: &mut Vec<crate::replica::Action>,
-) -> Result<(), ServerError> {
-    let consume = || {
-        recover::consume_initialize(disk, folders)
-            .map_err(|source| ServerError::System { what: "remove file initialize", source })
-    };
-    if recovered.start == Start::Empty {
-        let frozen = shared.state.tree.write().freeze();
+struct FirstSnapshot<'a> {
+    disk: &'a Disk,
+    folders: &'a Folders,
+    config: &'a Config,
+}
+
+impl FirstSnapshot<'_> {
+    /// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
+    /// there is anything new to keep (D-33, D-60).
+    fn take(
+        &self,
+        shared: &Shared,
+        metrics: &Registry,
+        recovered: &Recovered,
+        replica: &mut Replica,
+        actions: &mut Vec<crate::replica::Action>,
+    ) -> Result<(), ServerError> {
+        let is_empty = recovered.start == Start::Empty;
+        let frozen = if is_empty { shared.state.tree.write().freeze() } else { None };
         if let Some(frozen) = frozen {
-            let with_zxid = config.serialize_last_processed_zxid;
-            let written =
-                snapshots::write(disk, &folders.snapshots, shared, frozen, with_zxid, false);
+            let began = std::time::Instant::now();
+            let (dir, with_zxid) =
+                (&self.folders.snapshots, self.config.serialize_last_processed_zxid);
+            let written = snapshots::write(self.disk, dir, shared, frozen, with_zxid, false);
             shared.state.tree.write().thaw();
             written?;
+            metrics.snapshottime.record(began.elapsed().as_millis() as i64);
         }
-        consume()?;
-        return Ok(());
+        recover::consume_initialize(self.disk, self.folders)
+            .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
+        let last = shared.state.tree.read().last_zxid();
+        if !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
+            replica.snapshot(actions);
+        }
+        Ok(())
     }
-    consume()?;
-    let last = shared.state.tree.read().last_zxid();
-    if recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
-        replica.snapshot(actions);
-    }
-    Ok(())
 }
 
 fn limits(config: &Config) -> Limits {

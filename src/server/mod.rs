@@ -2,8 +2,11 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod boot;
+mod claim;
 mod clock;
 mod driver;
+mod environment;
+mod pipeline;
 mod report;
 mod restore;
 mod snapshots;

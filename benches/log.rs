@@ -13,7 +13,7 @@ use oxkeeper::model::Zxid;
 use oxkeeper::store::disk::Reading;
 use oxkeeper::store::scan::scan;
 use oxkeeper::store::{
-    Disk, Log, LogOptions, Progress, RealDisk, SnapshotReader, SnapshotWriter, Trailers,
+    Disk, Log, LogOptions, Packing, Progress, RealDisk, SnapshotReader, SnapshotWriter, Trailers,
 };
 
 const ENTRY: [u8; 150] = [7; 150]; // A setData of 100 bytes.
@@ -67,8 +67,8 @@ fn reading(dir: &Path) {
     let scanned = scanned.expect("the log reads back");
     println!("scan: {} ns per record", begun.elapsed().as_nanos() as u64 / scanned.records);
 
-    let mut writer =
-        SnapshotWriter::create(&RealDisk, dir.path(), zxid(1)).expect("the disk works");
+    let mut writer = SnapshotWriter::create(&RealDisk, dir.path(), zxid(1), Packing::Plain)
+        .expect("the disk works");
     let begun = Instant::now();
     (0..3200).for_each(|_| writer.body(&[7; 64 << 10]).expect("the disk works"));
     writer.finish(Trailers::default()).expect("the disk works");

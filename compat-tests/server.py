@@ -8,25 +8,29 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
 KAZOO = "kazoo==2.11.0"
+filling = threading.Lock()  # The cache; stages run side by side.
 START_SECONDS = 60  # A bound against hanging, not an expectation.
 
 
-def jars():
-    """The class path entry that holds Java ZooKeeper; the first call downloads it."""
-    return subprocess.check_output([HERE / "jars"], text=True).strip() + "/*"
+def jars(*which):
+    """The class path entry that holds Java ZooKeeper, `jars` says which; the first call downloads it."""
+    with filling:
+        return subprocess.check_output([HERE / "jars", *which], text=True).strip() + "/*"
 
 
 def venv_python():
     """A Python that has kazoo; the first call installs it."""
     venv = CACHE / "venv"
-    if not list(venv.glob(f"lib/*/site-packages/{KAZOO.replace('==', '-')}.dist-info")):
-        subprocess.check_call(["python3", "-m", "venv", venv])
-        subprocess.check_call([venv / "bin/pip", "install", "-q", "--disable-pip-version-check", KAZOO])
+    with filling:
+        if not list(venv.glob(f"lib/*/site-packages/{KAZOO.replace('==', '-')}.dist-info")):
+            subprocess.check_call(["python3", "-m", "venv", venv])
+            subprocess.check_call([venv / "bin/pip", "install", "-q", "--disable-pip-version-check", KAZOO])
     return str(venv / "bin/python")
 
 
@@ -41,9 +45,12 @@ def free_port():
 
 
 class Server:
-    """A data directory, a zoo.cfg, and the process that serves them; it may be ended and started again."""
+    """A data directory, a zoo.cfg, and the process that serves them; it may be ended and started again.
 
-    def __init__(self, command, settings=()):
+    `settings` are further lines of zoo.cfg, `flags` are for what can be set by -D alone.
+    """
+
+    def __init__(self, command, settings=(), flags=()):
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-compat-"))
@@ -65,18 +72,20 @@ class Server:
         if command == "java":
             quorum_peer = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
             quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-            self.command = java(quiet, "-cp", jars(), quorum_peer)
+            self.command = java(quiet, *flags, "-cp", jars(), quorum_peer)
         else:
             self.command = shlex.split(command)
             # The server runs in its own folder, so a relative path to it has to be resolved here.
             self.command[0] = str(pathlib.Path(shutil.which(self.command[0]) or self.command[0]).resolve())
+        self.environment = {**os.environ, "SERVER_JVMFLAGS": " ".join(flags)}
         self.process = None
 
     def start(self):
         with self.log.open("a") as log:
             # A group of its own: a signal then also reaches a server that CMD starts through a wrapper.
             self.process = subprocess.Popen([*self.command, self.folder / "zoo.cfg"], cwd=self.folder, stdout=log,
-                                            stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+                                            stderr=log, stdin=subprocess.DEVNULL, env=self.environment,
+                                            start_new_session=True)
         deadline = time.monotonic() + START_SECONDS
         while not self.serves():
             if self.process.poll() is not None:

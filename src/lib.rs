@@ -11,5 +11,6 @@ pub mod replica;
 pub mod request;
 pub mod server;
 pub mod store;
+pub mod tools;
 pub mod tree;
 pub mod zab;

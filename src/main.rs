@@ -5,6 +5,7 @@
 use clap::Parser;
 use oxkeeper::config::{self, Config, Environment, Settings};
 use oxkeeper::server;
+use oxkeeper::tools::bench;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -12,20 +13,34 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(
     version,
-    override_usage = "oxkeeper [start-foreground] [-Dkey=value...] [FILE | PORT DATADIR [TICKTIME [MAXCLIENTCNXNS]]]"
+    args_conflicts_with_subcommands = true,
+    override_usage = "oxkeeper [start-foreground] [-Dkey=value...] [FILE | PORT DATADIR [TICKTIME [MAXCLIENTCNXNS]]]\n       \
+                      oxkeeper bench [OPTIONS]"
 )]
 struct Arguments {
     /// A zoo.cfg, or a port and a data directory. Without any: conf/zoo.cfg if it is there, else port 2181 and ./data.
     #[arg(allow_hyphen_values = true)]
     arguments: Vec<String>,
+    #[command(subcommand)]
+    tool: Option<Tool>,
+}
+
+#[derive(clap::Subcommand)]
+enum Tool {
+    /// Put load on ZooKeeper servers, ours or any other, and measure throughput and latencies.
+    Bench(bench::Options),
 }
 
 /// Exit code for arguments or a configuration that can't be used (P-87).
 const BAD_INVOCATION: u8 = 2;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse().arguments;
+    let Arguments { arguments, tool } = Arguments::parse();
     start_logging();
+    let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "oxkeeper");
+    if let Some(Tool::Bench(options)) = tool {
+        return benched(bench::run(&options, seed));
+    }
     let env: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -55,7 +70,6 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "oxkeeper");
     let served =
         runtime.block_on(server::run(config, seed, |address| banner(address, &data_dir, &source)));
     match served {
@@ -63,6 +77,17 @@ fn main() -> ExitCode {
         Err(error) => {
             tracing::error!("{}", error.line());
             ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
+    match ended {
+        Ok(bench::Ended::Well) => ExitCode::SUCCESS,
+        Ok(bench::Ended::WithFailures) => ExitCode::FAILURE,
+        Err(error) => {
+            tracing::error!("{}", server::chain(&error));
+            ExitCode::FAILURE
         }
     }
 }

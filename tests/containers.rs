@@ -185,7 +185,7 @@ fn a_session_that_moves_takes_no_watches_of_others_with_it() {
     world.send(&[(op::GET_DATA, bytes(GetDataRequest { path: Some("/".into()), watch: true }))]);
     let watcher = world.connect(first);
     world.send(&[touch("/")]);
-    world.speak(watcher);
+    drop(world.speak(watcher));
     let events = world::replies(&world.received());
     assert_eq!(events.iter().map(|(header, _)| header.xid).collect::<Vec<_>>(), [-1]);
 }

@@ -32,8 +32,8 @@ use half::Place;
 use history::{History, Rng};
 use model::Model;
 use oxkeeper::model::op;
-use oxkeeper::store::LogOptions;
 use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{LogOptions, Packing};
 use oxkeeper::tree::Options;
 use raw::Raw;
 use whole::Whole;
@@ -49,6 +49,7 @@ pub struct Script {
     batch_max: usize,
     snap_count: u64,
     log: LogOptions,
+    packing: Packing,
     /// Znodes made before the first image.
     fill: usize,
     /// Of so many images one is looked at; of so many crashes one is compared znode by znode.
@@ -65,7 +66,7 @@ fn long() -> bool {
 }
 
 enum Server<'d> {
-    Whole(Whole<'d>),
+    Whole(Box<Whole<'d>>),
     Raw(Raw<'d>),
 }
 
@@ -76,7 +77,7 @@ impl<'d> Server<'d> {
         Ok(if script.raw {
             Self::Raw(Raw::start(place, tree, &recovered, script))
         } else {
-            Self::Whole(Whole::start(place, tree, &recovered, script, history))
+            Self::Whole(Box::new(Whole::start(place, tree, &recovered, script, history)))
         })
     }
 
@@ -116,7 +117,7 @@ struct Tally {
 /// # Errors
 /// What a crash left that it must not.
 fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
-    let place = Place::new(SimDisk::new());
+    let place = Place::new(SimDisk::new(), script.packing);
     let mut rng = Rng(seed);
     let mut history = History::new(Model::fresh());
     history.keeps = script.fill == 0;
@@ -168,7 +169,7 @@ fn judge(
     full: bool,
     tally: &mut Tally,
 ) -> Result<i64, String> {
-    let (tree, recovered) = Place::new(disk.clone()).restore(OPTIONS)?;
+    let (tree, recovered) = Place::new(disk.clone(), Packing::Plain).restore(OPTIONS)?;
     if let Some(wrong) = history.judge(&tree, acked, full) {
         return Err(wrong);
     }
@@ -180,7 +181,7 @@ fn judge(
 
 /// Goes on after a crash; crashes at each change of that, the recovery included, and recovers once more.
 fn crash_again(disk: SimDisk, script: &Script, model: Model, rng: &mut Rng) -> Result<(), String> {
-    let place = Place::new(disk);
+    let place = Place::new(disk, script.packing);
     place.sim.keep_images();
     let mut history = History::new(model);
     let mut server = Server::start(&place, script, &mut history)?;
@@ -211,6 +212,7 @@ const WHOLE: Script = Script {
     batch_max: 16,
     snap_count: 400,
     log: log(1 << 16, 0),
+    packing: Packing::Plain,
     fill: 0,
     every: 1,
     full_every: 1,
@@ -244,7 +246,7 @@ fn no_answered_write_is_lost() {
 // rows: D-21 D-22 D-23 D-43 D-62 D-63 D-64 D-65
 #[test]
 fn every_type_of_txn_comes_back() {
-    let script = Script { raw: true, batch_max: 12, ..WHOLE };
+    let script = Script { raw: true, batch_max: 12, packing: Packing::Gzip, ..WHOLE };
     for seed in 0..if long() { 10 } else { 1 } {
         let tally = run(&script, 200 + seed);
         assert!(2 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
@@ -262,6 +264,7 @@ fn snapshots_of_a_large_tree_are_of_one_zxid() {
         batch_max: 10,
         snap_count: 200,
         log: log(1 << 16, 100_000),
+        packing: Packing::Snappy,
         fill: 9000,
         every: if long() { 1 } else { 8 },
         full_every: 3,

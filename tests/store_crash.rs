@@ -17,8 +17,8 @@ use oxkeeper::store::log::LogOptions;
 use oxkeeper::store::recover::Skipped;
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
 use oxkeeper::store::{
-    Command, Event, FailStop, Folders, Log, Progress, RecoverOptions, Restore, SnapshotWriter,
-    Trailers, Worker, purge, recover,
+    Command, Event, FailStop, Folders, Log, Packing, Progress, RecoverOptions, Restore,
+    SnapshotWriter, Trailers, Worker, purge, recover,
 };
 
 /// The replicated state: all entries in the order they were applied.
@@ -166,7 +166,7 @@ impl Server {
     fn snapshot(&mut self) {
         let dir = folders().snapshots;
         let zxid = Zxid::from_wire(self.sent.last()).unwrap();
-        let mut writer = SnapshotWriter::create(&self.disk, &dir, zxid).unwrap();
+        let mut writer = SnapshotWriter::create(&self.disk, &dir, zxid, Packing::Plain).unwrap();
         for (_, entry) in &self.sent.entries {
             writer.body(&(entry.len() as u32).to_be_bytes()).unwrap();
             writer.body(entry).unwrap();

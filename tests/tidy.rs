@@ -53,6 +53,9 @@ pub const PURE_CRATES: &[&str] = &[
     "crc32fast", // The tree digest.
     "thiserror", // Typed errors.
     "sha1",      // Passwords of scheme digest.
+    "sha2",      // Likewise.
+    "sha3",      // Likewise.
+    "md5",       // Likewise; the crate is md-5.
     "base64",    // The same, as text.
     "tracing",   // Logs are no decision; the subscriber is main's.
     "shuttle",   // Its locks instead of std's, only in tests with the feature of that name.

@@ -1,9 +1,11 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.Op;
 import org.apache.zookeeper.Watcher.Event.EventType;
 import org.apache.zookeeper.ZooDefs.Ids;
 import org.apache.zookeeper.ZooKeeper;
@@ -65,6 +67,12 @@ public final class ClientWork {
                 return String.join(",", children);
             case "delete":
                 client.delete(words[1], Integer.parseInt(words[2]));
+                return "";
+            case "multi":
+                String child = words[1] + "/m";
+                client.multi(Arrays.asList(Op.check(words[1], Integer.parseInt(words[2])),
+                    Op.setData(words[1], "multi".getBytes(StandardCharsets.UTF_8), -1),
+                    Op.create(child, new byte[0], Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT), Op.delete(child, -1)));
                 return "";
             case "close":
                 client.close();

@@ -4,9 +4,11 @@ import sys
 import threading
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError, ZookeeperError
+from kazoo.exceptions import NoNodeError, RolledBackError, ZookeeperError
 from kazoo.protocol.states import EventType, KazooState
 from kazoo.retry import KazooRetry
+
+import kazoo_recipes
 
 NUMBERS = {EventType.CREATED: 1, EventType.DELETED: 2, EventType.CHANGED: 3, EventType.CHILD: 4}
 talk = threading.Lock()
@@ -121,6 +123,16 @@ def answer(words):
         case ["delete", path, version]:
             client.delete(path, int(version))
             return ""
+        case ["multi", path, version]:
+            transaction = client.transaction()
+            transaction.check(path, int(version))
+            transaction.set_data(path, b"multi")
+            transaction.create(path + "/m")
+            transaction.delete(path + "/m")
+            for result in transaction.commit():
+                if isinstance(result, ZookeeperError) and not isinstance(result, RolledBackError):
+                    raise result
+            return ""
         case ["close"]:
             client.stop()
             client.close()
@@ -128,7 +140,7 @@ def answer(words):
         case ["recipe", name, address]:
             {"lock": lock, "election": election, "counter": counter}[name](address)
             return ""
-    raise ValueError(words)
+    return kazoo_recipes.answer(client, words, say)
 
 
 for line in sys.stdin:

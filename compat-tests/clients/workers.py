@@ -1,15 +1,13 @@
 """The clients as processes that are all told what to do in the same words."""
 
-import os
 import pathlib
 import queue
 import re
-import shutil
 import subprocess
-import tempfile
 import threading
 import time
 
+import build
 import server as tools
 
 HERE = pathlib.Path(__file__).parent
@@ -39,15 +37,17 @@ class Worker:
     """A client process that is told what to do line by line, and says what happened in the same way.
 
     Sent: `connect ADDRESS TIMEOUT_MS`, `session`, `create MODE PATH DATA`, `get PATH`, `exists PATH`,
-    `set PATH DATA VERSION`, `children PATH`, `delete PATH VERSION`, `close`. All reads leave a watch.
+    `set PATH DATA VERSION`, `children PATH`, `delete PATH VERSION`, `multi PATH VERSION`, `close`, and what the
+    client has of recipes.py. All reads leave a watch. `multi` checks the version, sets the data to `multi`, and makes
+    and deletes PATH/m.
     Received: `ok ANSWER` or `error CODE`, one per line sent; `event TYPE PATH` and `state NAME` at any time.
     """
 
     versions = True  # Can name the version it expects.
     rewatches = True  # Registers its watches again when it reconnects.
 
-    def __init__(self, command, server, timeout_ms=12000):
-        self.server, self.timeout_ms = server, timeout_ms
+    def __init__(self, command, server, timeout_ms=12000, address=None):
+        self.address, self.timeout_ms = address or server.address, timeout_ms
         self.answers, self.events, self.connects, self.session = queue.Queue(), [], 0, None
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors())
         threading.Thread(target=self.listen, daemon=True).start()
@@ -73,12 +73,16 @@ class Worker:
         self.process.stdin.flush()
 
     def connect(self):
-        self.ask("connect", self.server.address, self.timeout_ms)
+        self.ask("connect", self.address, self.timeout_ms)
         wait("a session", lambda: self.connects)
         self.session = int(self.ask("session"), 16)
 
     def ask(self, *words):
         self.send(" ".join(map(str, words)))
+        return self.answer(words)
+
+    def answer(self, words):
+        """The answer to the oldest line without one."""
         try:
             kind, answer = self.answers.get(timeout=PATIENCE)
         except queue.Empty:
@@ -89,6 +93,9 @@ class Worker:
 
     def create(self, path, mode=PERSISTENT):
         return self.ask("create", mode, path, "new")
+
+    def multi(self, path, version):
+        self.ask("multi", path, version)
 
     def get(self, path):
         data, version, owner = self.ask("get", path).split(" ")
@@ -136,27 +143,66 @@ class Kazoo(Worker):
 
 
 class Java(Worker):
-    classes = None
+    version = "3.9.5"
 
     def __init__(self, server, **more):
-        if Java.classes is None:
-            Java.classes = tempfile.mkdtemp(prefix="oxkeeper-classes-")
-            subprocess.check_call(["javac", "-cp", tools.jars(), "-d", Java.classes, HERE / "ClientWork.java"])
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-        super().__init__(tools.java(quiet, "-cp", f"{Java.classes}:{tools.jars()}", "ClientWork"), server, **more)
+        super().__init__(build.java("ClientWork.java", self.version), server, **more)
 
 
-class C(Worker):
+class Curator(Worker):
+    def __init__(self, server, **more):
+        super().__init__(build.java("curator/RecipeWork.java", "3.9.5", "curator"), server, **more)
+
+
+class Java34(Java):
+    version = "3.4.12"  # The last that runs on Java 14 and later: 3.4.13 and 3.4.14 read how an address prints.
+
+
+class Java35(Java):
+    version = "3.5.10"
+
+
+class Java36(Java):
+    version = "3.6.4"
+
+
+class Java38(Java):
+    version = "3.8.6"
+
+
+class CSync(Worker):
+    def __init__(self, server, **more):
+        super().__init__([build.c(), "sync"], server, **more)
+
+
+class CAsync(Worker):
+    def __init__(self, server, **more):
+        super().__init__([build.c(), "async"], server, **more)
+
+
+class Go(Worker):
+    def __init__(self, server, **more):
+        super().__init__([build.go()], server, **more)
+
+
+class Node(Worker):
+    def __init__(self, server, **more):
+        super().__init__(build.node(), server, **more)
+
+
+class Rust(Worker):
+    def __init__(self, server, **more):
+        super().__init__([build.rust()], server, **more)
+
+
+class CliMt(Worker):
     """cli_mt, whose output is meant for people. A sync behind each command marks the end of its output."""
 
     versions = False  # Its commands have no place for one.
-    path = "/usr/lib/zookeeper/bin/cli_mt"
     EVENTS = {"CREATED_EVENT": CREATED, "DELETED_EVENT": DELETED, "CHANGED_EVENT": CHANGED, "CHILD_EVENT": CHILD}
 
     def __init__(self, server, **more):
-        program = shutil.which("cli_mt") or C.path
-        if not os.path.exists(program):
-            subprocess.check_call(["apt-get", "install", "-y", "-qq", "zookeeper-bin"], stdout=subprocess.DEVNULL)
+        program = build.command("cli_mt", "zookeeper-bin", "/usr/lib/zookeeper/bin/cli_mt")
         self.asked = 0
         super().__init__([program, "-h", server.address], server, **more)
 

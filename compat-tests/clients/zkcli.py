@@ -83,3 +83,6 @@ def zkcli(server, rewrite):
         script.write_text("\n".join(out) + "\n")
     difference = list(difflib.unified_diff(script.read_text().splitlines(), out, "expected", "found", lineterm="", n=2))
     assert not difference, "\n" + "\n".join(difference)
+
+
+SCRIPTS, SETTINGS = [zkcli], []

@@ -35,7 +35,12 @@ pub struct Chooser {
     pub alone: bool,
 }
 
-const NAMES: [(usize, &str); 4] = [(30, "a"), (25, "b"), (20, "c"), (8, "q0000000000")];
+const NAMES: [(usize, &str); 5] =
+    [(30, "a"), (25, "b"), (20, "c"), (8, "q0000000000"), (12, OPEN_NAME)];
+
+/// Whoever made it, everybody may read it: what catch-up may be asked about. Java tells of znodes that the client may not
+/// read too, and is no example there.
+const OPEN_NAME: &str = "open";
 
 impl Chooser {
     // rows: P-69 P-69a P-71 P-81
@@ -136,7 +141,27 @@ impl Chooser {
         Some(vec![byte; len])
     }
 
-    pub(super) fn acl(&mut self) -> Option<Vec<Acl>> {
+    /// A list for the znode at `path`.
+    pub(super) fn acl_of(&mut self, path: &Text) -> Option<Vec<Acl>> {
+        let acl = self.acl();
+        if path.as_ref().is_some_and(|path| is_open(path)) { self.open_acl() } else { acl }
+    }
+
+    pub(super) fn open_acl(&self) -> Option<Vec<Acl>> {
+        Some(vec![Acl { perms: 31, scheme: Some(b"world".into()), id: Some(b"anyone".into()) }])
+    }
+
+    /// For catch-up: a path that all may read, if there is a znode at all.
+    pub(super) fn open_path(&mut self) -> Text {
+        let mut path = self.fresh_path();
+        if path == self.base || !is_open(path.as_bytes()) {
+            path.push('/');
+            path.push_str(OPEN_NAME);
+        }
+        Some(path.into())
+    }
+
+    fn acl(&mut self) -> Option<Vec<Acl>> {
         let acl = |perms, scheme: &str, id: &str| Acl {
             perms,
             scheme: Some(scheme.into()),
@@ -167,4 +192,10 @@ impl Chooser {
     pub(super) fn watch(&mut self) -> bool {
         self.rng.chance(60)
     }
+}
+
+/// Sequential ones have digits behind the name, and some paths a slash.
+fn is_open(path: &[u8]) -> bool {
+    let name = path.trim_ascii_end().rsplit(|&byte| byte == b'/').find(|name| !name.is_empty());
+    name.is_some_and(|name| name.starts_with(OPEN_NAME.as_bytes()))
 }

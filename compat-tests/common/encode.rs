@@ -30,7 +30,11 @@ impl Op {
     /// The opcode in the request header; `None` for what is no request.
     pub fn code(&self) -> Option<i32> {
         Some(match self {
-            Self::Connect { .. } | Self::Reconnect { .. } | Self::Drop | Self::Frame { .. } => {
+            Self::Connect { .. }
+            | Self::Reconnect { .. }
+            | Self::Drop
+            | Self::Expire
+            | Self::Frame { .. } => {
                 return None;
             }
             Self::Close => code::CLOSE_SESSION,
@@ -64,7 +68,7 @@ impl Op {
     pub fn put_body(&self, to: &mut Vec<u8>, last_zxid: i64) {
         match self {
             Self::Connect { .. } | Self::Reconnect { .. } => {}
-            Self::Drop | Self::Close | Self::Bare { .. } => {}
+            Self::Drop | Self::Close | Self::Expire | Self::Bare { .. } => {}
             Self::Create { path, data, acl, flags, .. } => {
                 put_create(to, path.as_deref(), data.as_deref(), acl.as_deref(), *flags);
             }

@@ -95,6 +95,34 @@ impl Generator {
         script
     }
 
+    /// Script `number`: a session is left alone, again and again, while others watch what it leaves behind.
+    // rows: P-20 P-21 G-06
+    pub fn expiries(&mut self, number: usize, times: usize) -> Script {
+        self.root = root(number);
+        self.choose.quota = false;
+        let connect =
+            |timeout_ms| Op::Connect { timeout_ms, zxid: Seen::Zxid(0), flag: Some(false) };
+        let mut lines = vec![(0, connect(300_000)), (0, self.make(self.root.clone()))];
+        for _ in 0..times {
+            // Long enough for a slow machine to ask all that follows.
+            lines.push((1, connect(MORTAL_MS)));
+            for at in 0..12 {
+                let chooser = self.chooser(self.root.clone(), false, false);
+                lines.push((at % 2, chooser.request()));
+                if at % 3 == 0 {
+                    lines.push((1, chooser.ephemeral()));
+                }
+            }
+            let path = Some(self.root.clone().into());
+            lines.push((0, Op::Read { code: code::GET_CHILDREN, path: path.clone(), watch: true }));
+            lines.push((0, Op::Watch { code: code::ADD_WATCH, path, kind: 1 }));
+            lines.push((1, Op::Expire));
+            lines.push((1, self.take_over()));
+        }
+        let steps = lines.into_iter().map(|(slot, op)| vec![Line { slot, op }]).collect();
+        Script { steps }
+    }
+
     fn make(&mut self, path: String) -> Op {
         let acl = Acl { perms: 31, scheme: Some(b"world".into()), id: Some(b"anyone".into()) };
         let path = Some(path.into());
@@ -227,6 +255,9 @@ impl Generator {
         lines
     }
 }
+
+/// Timeout of the sessions that are left alone.
+const MORTAL_MS: i32 = 5000;
 
 /// Opcodes no server knows from a client: 0 is a notification, 13 (check) exists in multi only.
 const UNKNOWN: [i32; 5] = [0, 10, code::CHECK, 23, 999];

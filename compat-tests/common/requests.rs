@@ -1,7 +1,7 @@
 //! What a single random request may be.
 
 use super::choices::Chooser;
-use super::script::{Acl, Op, Seen, WatchLists};
+use super::script::{Op, Seen, WatchLists};
 use oxkeeper::client::op as code;
 
 type Choice = fn(&mut Chooser) -> Op;
@@ -85,8 +85,15 @@ impl Chooser {
             // A prefix of its own, or none at all.
             path.extend_from_slice(if self.rng.chance(70) { b"/q" } else { b"/" });
         }
-        let (data, acl) = (self.data(), self.acl());
+        let (data, acl) = (self.data(), self.acl_of(&path));
         Op::Create { code, path, data, acl, flags }
+    }
+
+    /// Likely to be made, and to be there still when its session goes.
+    pub fn ephemeral(&mut self) -> Op {
+        let (path, data, acl) = (Some(self.fresh_path().into()), self.data(), self.open_acl());
+        let flags = if self.rng.chance(50) { 1 } else { 3 };
+        Op::Create { code: code::CREATE, path, data, acl, flags }
     }
 
     // rows: P-40 P-34
@@ -167,7 +174,9 @@ impl Chooser {
             // Java checks writes behind it against the old ACL or the new one, as it happens (G-17).
             return self.get_acl();
         }
-        Op::SetAcl { path: self.path(), acl: self.acl(), version: self.version() }
+        let path = self.path();
+        let acl = self.acl_of(&path);
+        Op::SetAcl { path, acl, version: self.version() }
     }
 
     // rows: P-52 P-61 P-62 P-63 P-64 P-65 P-66 P-68
@@ -204,7 +213,8 @@ impl Chooser {
     // rows: P-38
     fn create_container(&mut self) -> Op {
         let flags = if !self.limits.sound_digests && self.rng.chance(5) { 0 } else { 4 };
-        let (path, data, acl) = (self.new_path(), self.data(), self.acl());
+        let (path, data) = (self.new_path(), self.data());
+        let acl = self.acl_of(&path);
         Op::Create { code: code::CREATE_CONTAINER, path, data, acl, flags }
     }
 
@@ -214,7 +224,9 @@ impl Chooser {
         // A flag without TTL together with -1 would end a Java server for good.
         let ttls: &[i64] = if flags < 5 { &[0, 1, 1000] } else { &[-1, 0, 1, 1000, 1 << 41] };
         let ttl = *self.rng.pick(ttls);
-        Op::CreateTtl { path: self.path(), data: self.data(), acl: self.acl(), flags, ttl }
+        let path = self.path();
+        let acl = self.acl_of(&path);
+        Op::CreateTtl { path, data: self.data(), acl, flags, ttl }
     }
 
     // rows: P-41
@@ -250,7 +262,7 @@ impl Chooser {
         let mut lists = WatchLists::default();
         let used = if code == code::SET_WATCHES { 3 } else { 5 };
         for list in &mut lists[..used] {
-            *list = (0..self.rng.below(3)).map(|_| self.plain_path()).collect();
+            *list = (0..self.rng.below(3)).map(|_| self.open_path()).collect();
         }
         Op::SetWatches { code, zxid, lists }
     }
@@ -317,10 +329,6 @@ impl Chooser {
             node("/zookeeper_limits", "count=2,bytes=20;byteHardLimit=60;countHardLimit=5"),
             node("/zookeeper_stats", "count=1,bytes=0"),
         ]
-    }
-
-    fn open_acl(&self) -> Option<Vec<Acl>> {
-        Some(vec![Acl { perms: 31, scheme: Some(b"world".into()), id: Some(b"anyone".into()) }])
     }
 
     // rows: P-54

@@ -40,6 +40,8 @@ pub enum Op {
     Drop,
     /// closeSession.
     Close,
+    /// The socket is closed without a word, and the next thing to happen is that the session expires.
+    Expire,
     Create {
         code: i32,
         path: Text,

@@ -46,6 +46,7 @@ impl Op {
             Self::Reconnect { .. } => "reconnect",
             Self::Drop => "drop",
             Self::Close => "close",
+            Self::Expire => "expire",
             Self::SetWatches { code: code::SET_WATCHES, .. } => "setWatches",
             Self::SetWatches { .. } => "setWatches2",
             Self::Auth { .. } => "auth",
@@ -93,7 +94,7 @@ impl fmt::Display for Op {
         f.write_str(self.verb())?;
         let text = |value: &Text| text(value.as_deref());
         match self {
-            Self::Drop | Self::Close | Self::Bare { .. } => Ok(()),
+            Self::Drop | Self::Close | Self::Expire | Self::Bare { .. } => Ok(()),
             Self::Connect { timeout_ms, zxid, flag } => {
                 write!(f, " timeout={timeout_ms} zxid={zxid} flag={}", flag_text(*flag))
             }
@@ -184,6 +185,7 @@ fn parse_op(from: &mut Lexer<'_>) -> Result<Op, String> {
         }
         "drop" => Op::Drop,
         "close" => Op::Close,
+        "expire" => Op::Expire,
         "setWatches" | "setWatches2" => {
             let code = if verb == "setWatches" { code::SET_WATCHES } else { code::SET_WATCHES2 };
             let (zxid, mut lists) = (parse_seen(from)?, super::script::WatchLists::default());

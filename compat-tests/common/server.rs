@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Session timeouts are long, so that nothing expires because a machine is slow: every session ends by being closed.
 /// Containers are never swept for the same reason.
-const CONFIG: &str = "tickTime=2000\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\n\
+const CONFIG: &str = "tickTime=2000\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=*\nenforceQuota=true\n\
     minSessionTimeout=300000\nmaxSessionTimeout=600000\n\
     DigestAuthenticationProvider.superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=\n";
 const NO_SWEEP: &str = "-Dznode.container.checkIntervalMs=86400000";

@@ -11,7 +11,7 @@ use jute::proto::ReplyHeader;
 use oxkeeper::client::{ClientError, Hello, Incoming, Welcome, Wire, op as code, put_request, xid};
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server that says nothing for so long is reported as silent. Generous, since it decides nothing for a live one.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -72,6 +72,8 @@ pub struct Side {
     closes: HashSet<i64>,
     /// Every session a script opened.
     opened: Vec<Session>,
+    /// The zxid in `srvr` before a session was left to expire.
+    expiring: Option<String>,
     pub counts: Counts,
 }
 
@@ -83,6 +85,7 @@ impl Side {
             sessions: Sessions::default(),
             closes: HashSet::new(),
             opened: Vec::new(),
+            expiring: None,
             counts: Counts::default(),
         };
         for slot in side.slots.iter_mut().filter(|_| racy) {
@@ -135,6 +138,10 @@ impl Side {
             }
             _ if slot.wire.is_none() => slot.note("not connected"),
             Op::Drop => slot.disconnect(),
+            Op::Expire => {
+                slot.disconnect();
+                self.expiring = Some(self.zxid());
+            }
             Op::Frame { body } => {
                 jute::put_frame(out, |to| to.extend_from_slice(body));
                 slot.ending = true;
@@ -154,6 +161,7 @@ impl Side {
     /// Receives all that a step caused, events on idle connections included.
     pub fn collect(&mut self) -> Outcome {
         self.drain();
+        self.see_expiry();
         self.slots.iter_mut().for_each(Slot::see_old_one_end);
         let mut ping = Vec::new();
         put_request(&mut ping, xid::PING, code::PING, |_| ());
@@ -169,6 +177,31 @@ impl Side {
         self.drain();
         let closes = &self.closes;
         self.slots.each_mut().map(|slot| slot.take_lines(closes))
+    }
+
+    /// Waits for the closeSession of a session left alone: until the server has a new zxid.
+    fn see_expiry(&mut self) {
+        let Some(before) = self.expiring.take() else { return };
+        let start = Instant::now();
+        loop {
+            let now = self.zxid();
+            if now != before {
+                let digits = now.trim_start_matches("0x");
+                self.closes.extend(i64::from_str_radix(digits, 16));
+                return;
+            }
+            if start.elapsed() > SILENCE {
+                return self.slots[0].note("a session did not expire");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What `srvr` says, or nothing.
+    fn zxid(&self) -> String {
+        let answer = oxkeeper::client::word(self.addr, "srvr", SILENCE).unwrap_or_default();
+        let line = answer.lines().find_map(|line| line.strip_prefix("Zxid: "));
+        line.unwrap_or_default().to_owned()
     }
 
     fn drain(&mut self) {

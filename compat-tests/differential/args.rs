@@ -19,13 +19,14 @@ pub struct Args {
     pub replay: Option<PathBuf>,
     pub budget: Duration,
     pub self_test: bool,
+    pub expiries: usize,
 }
 
 pub const USAGE: &str = "\
 differential: the same operations on Java and on another server, compared
-  --ops N             operations, default 10000
+  --ops N             operations, default 10000, or 1000000 with OXKEEPER_LONG in the environment
   --seed N            of the scripts, default 1; `random` takes one from the clock
-  --stage 1|2         2: everything a client can send; default 1
+  --expiries N        sessions left alone until they expire, default 2
   --only VERB,VERB    of the requests only these, as scripts write them: multi,createTTL
   --set KEY=VALUE     a line for both servers' zoo.cfg; may be repeated
   --mode M            lockstep, pipelined or racy only
@@ -44,21 +45,22 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
     let mut words = words.peekable();
     let ox = Kind::Ox(PathBuf::from(env!("CARGO_BIN_EXE_oxkeeper")));
     let mut args = Args {
-        ops: 10_000,
+        ops: if std::env::var_os("OXKEEPER_LONG").is_some() { 1_000_000 } else { 10_000 },
         seed: 1,
-        limits: Limits { stage: 1, sound_digests: false, delete_container: false, only: &[] },
+        limits: Limits { stage: 2, sound_digests: false, delete_container: false, only: &[] },
         mode: None,
         setup: Setup { b: ox, fault: None, as_super: false, settings: String::new() },
         replay: None,
         budget: Duration::from_secs(120),
         self_test: false,
+        expiries: 2,
     };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value\n{USAGE}"));
         match word.as_str() {
             "--ops" => args.ops = number(&value()?)?,
             "--seed" => args.seed = seed(&value()?)?,
-            "--stage" => args.limits.stage = number(&value()?)?,
+            "--expiries" => args.expiries = number(&value()?)?,
             "--only" => {
                 args.limits.only = value()?.split(',').map(String::from).collect::<Vec<_>>().leak()
             }
@@ -89,8 +91,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Args>, String
     }
     // Without auth among the requests B need not know it.
     let only = args.limits.only;
-    args.setup.as_super =
-        args.limits.stage > 1 && (only.is_empty() || only.iter().any(|verb| verb == "auth"));
+    args.setup.as_super = only.is_empty() || only.iter().any(|verb| verb == "auth");
     Ok(Some(args))
 }
 
@@ -128,8 +129,7 @@ impl Args {
             Kind::Ox(path) => format!("--ox {}", path.display()),
         };
         let fault = self.setup.fault.map_or(String::new(), |fault| format!(" --fault {fault:?}"));
-        let stage = self.limits.stage;
         let settings = self.setup.settings.replace('\n', " --set ");
-        format!("cargo test --release --test differential -- {b} --stage {stage}{fault}{settings}")
+        format!("cargo test --release --test differential -- {b}{fault}{settings}")
     }
 }

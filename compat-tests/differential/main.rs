@@ -27,6 +27,10 @@ use std::process::ExitCode;
 
 /// Operations in one script: long enough for histories, short enough to shrink.
 const SCRIPT_OPS: usize = 120;
+/// Operations on one pair of servers. A long run takes several, so that neither its history nor a tree outgrows memory.
+const ROUND_OPS: u64 = 100_000;
+/// Sessions that expire within seconds, and others that do not.
+const MORTAL: &str = "\ntickTime=500\nminSessionTimeout=1000";
 
 fn main() -> ExitCode {
     let args = match args::parse(std::env::args().skip(1)) {
@@ -55,33 +59,45 @@ fn main() -> ExitCode {
 }
 
 fn compare(args: &Args) -> io::Result<bool> {
-    println!(
-        "differential: seed {}, stage {}, A java, B {:?}",
-        args.seed, args.limits.stage, args.setup.b
-    );
+    println!("differential: seed {}, A java, B {:?}", args.seed, args.setup.b);
     let mut progress = Progress::start();
     let mut tally = Tally::default();
-    match random_run(args, &args.setup, &mut progress, &mut tally)? {
-        Found::Nothing { nodes } => {
-            progress.summary(&tally, nodes);
-            Ok(true)
-        }
-        Found::Difference { history, first } => {
-            println!("difference in script {}; shrinking for {:?}", first.script, args.budget);
-            let shrunk = Shrinker::new(&args.setup, args.budget).shrink(&history)?;
-            let (case, difference) = shrunk.unwrap_or_else(|| {
-                println!("it did not happen again on fresh servers; here is all that ran");
-                (history, *first)
-            });
-            report::difference(
-                &format!("fail-{}", args.seed),
-                &case,
-                &difference,
-                &args.command(),
-            )?;
-            Ok(false)
+    let mut generator = Generator::new(args.seed, args.limits);
+    let mut nodes = 0;
+    while tally.ops < args.ops {
+        let until = args.ops.min(tally.ops + ROUND_OPS);
+        let found =
+            random_run(args, &args.setup, &mut generator, until, &mut progress, &mut tally)?;
+        match found {
+            Found::Nothing { nodes: more } => nodes += more,
+            Found::Difference { history, first } => {
+                return tell(args, &args.setup, history, *first).map(|()| false);
+            }
         }
     }
+    if args.expiries > 0 {
+        let mut setup = args.setup.clone();
+        setup.settings += MORTAL;
+        let history = vec![(0, generator.expiries(0, args.expiries))];
+        let mut pair = Pair::start(&setup)?;
+        let ran = pair.run(0, &root(0), &history[0].1, &mut tally);
+        if let Err(first) = ran.and_then(|()| pair.compare_trees(0).map(drop)) {
+            return tell(args, &setup, history, *first).map(|()| false);
+        }
+    }
+    progress.summary(&tally, nodes);
+    Ok(true)
+}
+
+/// Makes a difference small and prints it.
+fn tell(args: &Args, setup: &Setup, history: Case, first: Difference) -> io::Result<()> {
+    println!("difference in script {}; shrinking for {:?}", first.script, args.budget);
+    let shrunk = Shrinker::new(setup, args.budget).shrink(&history)?;
+    let (case, difference) = shrunk.unwrap_or_else(|| {
+        println!("it did not happen again on fresh servers; here is all that ran");
+        (history, first)
+    });
+    report::difference(&format!("fail-{}", args.seed), &case, &difference, &args.command())
 }
 
 enum Found {
@@ -89,19 +105,21 @@ enum Found {
     Difference { history: Case, first: Box<Difference> },
 }
 
+/// Random scripts on one pair of servers, until that many operations have run in all.
 fn random_run(
     args: &Args,
     setup: &Setup,
+    generator: &mut Generator,
+    until: u64,
     progress: &mut Progress,
     tally: &mut Tally,
 ) -> io::Result<Found> {
     let mut pair = Pair::start(setup)?;
-    let mut generator = Generator::new(args.seed, args.limits);
     let mut history = Case::new();
     // One pipelined and one racy script for every three in lockstep.
     let modes = [Mode::Lockstep, Mode::Pipelined, Mode::Lockstep, Mode::Racy, Mode::Lockstep];
     for number in 0.. {
-        if tally.ops >= args.ops {
+        if tally.ops >= until {
             break;
         }
         let mode = args.mode.unwrap_or(modes[number % modes.len()]);
@@ -145,7 +163,9 @@ fn self_test(args: &Args) -> io::Result<bool> {
     for fault in Fault::ALL {
         let setup = Setup { fault: Some(fault), ..args.setup.clone() };
         let mut tally = Tally::default();
-        let found = random_run(args, &setup, &mut Progress::start(), &mut tally)?;
+        let mut generator = Generator::new(args.seed, args.limits);
+        let mut progress = Progress::start();
+        let found = random_run(args, &setup, &mut generator, args.ops, &mut progress, &mut tally)?;
         let Found::Difference { history, .. } = found else {
             println!("{fault:?}: NOT noticed in {} ops", tally.ops);
             all_found = false;

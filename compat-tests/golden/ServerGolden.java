@@ -10,9 +10,14 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.zip.CheckedOutputStream;
+import org.apache.jute.BinaryOutputArchive;
+import org.apache.jute.OutputArchive;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.Op;
@@ -22,11 +27,16 @@ import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.StatPersisted;
+import org.apache.zookeeper.server.persistence.FileHeader;
+import org.apache.zookeeper.server.persistence.FileSnap;
 import org.apache.zookeeper.server.persistence.FileTxnSnapLog;
+import org.apache.zookeeper.server.persistence.SnapStream;
+import org.apache.zookeeper.server.persistence.Util;
 
 /**
  * Writes what Java's server computes or stores: passwords.txt, digests.txt, and (only when asked for, because
  * its times and session ids differ on every run) the data directory java-data with its content in java-data.txt.
+ * From java-data it makes other directories with the same content: java-packed, java-fuzzy.
  */
 public final class ServerGolden {
     private static final byte[] UNICODE = "gr\u00fc\u00df\u20ac".getBytes(StandardCharsets.UTF_8);
@@ -35,6 +45,10 @@ public final class ServerGolden {
         Path folder = Path.of(args[0]);
         if (args[1].equals("data")) {
             writeData(folder);
+            return;
+        }
+        if (args[1].equals("snapshots")) {
+            writeSnapshots(folder);
             return;
         }
         try (PrintStream out = open(folder, "passwords.txt")) {
@@ -96,16 +110,71 @@ public final class ServerGolden {
             }
         }
         // What counts is what Java makes of the files as they are committed, and that must be what it served.
-        FileTxnSnapLog files = new FileTxnSnapLog(folder.resolve("java-data").toFile(), folder.resolve("java-data").toFile());
-        ZKDatabase loaded = new ZKDatabase(files);
-        loaded.loadDataBase();
-        if (!dump(loaded).equals(live)) {
-            throw new IllegalStateException("served:\n" + live + "loaded:\n" + dump(loaded));
-        }
+        same(load(folder.resolve("java-data")), live);
         try (PrintStream out = open(folder, "java-data.txt")) {
             out.print(live);
         }
         System.exit(0); // The abandoned clients would go on trying to reconnect.
+    }
+
+    /** What java-data holds as packed snapshots, and as one that a server took while it went on working. */
+    private static void writeSnapshots(Path folder) throws Exception {
+        String live = Files.readString(folder.resolve("java-data.txt"));
+        for (SnapStream.StreamMode mode : List.of(SnapStream.StreamMode.GZIP, SnapStream.StreamMode.SNAPPY)) {
+            Path home = emptied(folder.resolve("java-packed/" + mode.getName()));
+            ZKDatabase loaded = load(folder.resolve("java-data"));
+            SnapStream.setStreamMode(mode);
+            String name = Util.makeSnapshotName(loaded.getDataTreeLastProcessedZxid());
+            new FileSnap(home.toFile()).serialize(loaded.getDataTree(), loaded.getSessionWithTimeOuts(), home.resolve(name).toFile(), false);
+            same(load(home.getParent()), live);
+        }
+        SnapStream.setStreamMode(SnapStream.StreamMode.CHECKED);
+        Path from = folder.resolve("java-data/version-2");
+        Path home = emptied(folder.resolve("java-fuzzy"));
+        Files.copy(from.resolve("log.1"), home.resolve("log.1"));
+        DataTree tree = new DataTree();
+        ConcurrentHashMap<Long, Integer> sessions = new ConcurrentHashMap<>();
+        new FileSnap(from.toFile()).deserialize(tree, sessions);
+        try (CheckedOutputStream out = SnapStream.getOutputStream(home.resolve("snapshot.c").toFile(), false)) {
+            OutputArchive archive = BinaryOutputArchive.getArchive(out);
+            new FileHeader(FileSnap.SNAP_MAGIC, 2, -1).serialize(archive, "fileheader");
+            archive.writeInt(sessions.size(), "count");
+            for (Map.Entry<Long, Integer> session : new TreeMap<>(sessions).entrySet()) {
+                archive.writeLong(session.getKey(), "id");
+                archive.writeInt(session.getValue(), "timeout");
+            }
+            // The table of access lists is written; the rest of the log comes in; then the znodes are.
+            tree.serializeAcls(archive);
+            File data = folder.resolve("java-data").toFile();
+            new FileTxnSnapLog(data, data).fastForwardFromEdits(tree, sessions, (header, txn, digest) -> { });
+            tree.serializeNodes(archive);
+            SnapStream.sealStream(out, archive);
+            tree.serializeZxidDigest(archive);
+            SnapStream.sealStream(out, archive);
+            tree.serializeLastProcessedZxid(archive);
+            SnapStream.sealStream(out, archive);
+        }
+        same(load(home.getParent()), live);
+    }
+
+    private static Path emptied(Path home) throws Exception {
+        Path files = Files.createDirectories(home.resolve("version-2"));
+        for (File old : files.toFile().listFiles()) {
+            Files.delete(old.toPath());
+        }
+        return files;
+    }
+
+    private static ZKDatabase load(Path data) throws Exception {
+        ZKDatabase database = new ZKDatabase(new FileTxnSnapLog(data.toFile(), data.toFile()));
+        database.loadDataBase();
+        return database;
+    }
+
+    private static void same(ZKDatabase loaded, String live) {
+        if (!dump(loaded).equals(live)) {
+            throw new IllegalStateException("served:\n" + live + "loaded:\n" + dump(loaded));
+        }
     }
 
     private static void beforeSnapshot(ZooKeeperServer server, String address, ZooKeeper first, ZooKeeper second) throws Exception {

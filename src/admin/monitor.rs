@@ -20,6 +20,11 @@ pub(super) fn render(metrics: &Registry, status: &Status) -> String {
         };
     };
     gauges(metrics, status, &mut line);
+    for (name, values) in &status.quotas {
+        for (namespace, value) in values {
+            line(&format!("{namespace}_{name}"), Value::Integer(*value));
+        }
+    }
     metrics.dump(&mut line);
     text
 }

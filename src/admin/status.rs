@@ -80,6 +80,8 @@ pub struct Status {
     pub digests: Vec<(Zxid, u64)>,
     /// For `gtmk`.
     pub trace_mask: i64,
+    /// For `mntr`: each gauge of quotas with its values by namespace, in Java's order.
+    pub quotas: Vec<(&'static str, Vec<(String, i64)>)>,
     /// For `envi`; its working directory also for `conf`.
     pub environment: EnvironmentInfo,
 }

@@ -1,45 +1,97 @@
 //! Who is this, and may they: access lists against identities (U-02, U-03, U-13..U-16).
 //!
-//! Pure: the identities of a connection are kept elsewhere. Schemes known so far: world, auth, ip, digest.
+//! Pure: the identities of a connection are kept elsewhere. Schemes: world, auth, ip, digest, super, ensemble, key.
 
 mod digest;
 mod ip;
+mod key;
 
-use crate::model::{Acl, Identity};
+pub use ip::text as ip_text;
+
+use crate::model::{Acl, DigestAlgorithm, Identity};
 
 /// The schemes by which clients can show who they are, as configured.
 #[derive(Clone, Debug)]
 pub struct Schemes {
-    /// `DigestAuthenticationProvider.enabled`.
+    /// `DigestAuthenticationProvider.enabled`. Without it nobody is let in by it, and no new list may name it.
     pub digest: bool,
+    /// `DigestAuthenticationProvider.digestAlg`.
+    pub algorithm: DigestAlgorithm,
     /// `DigestAuthenticationProvider.superDigest`: the `user:hash` that makes its owner `super`.
     pub super_digest: Option<String>,
+    /// `EnsembleAuthenticationProvider` is among the providers: a client may say which ensemble it looks for.
+    pub ensemble: bool,
+    /// `ensembleAuthName`: the names of this one; `None`: any will do.
+    pub ensemble_names: Option<Vec<String>>,
+    /// `KeyAuthenticationProvider` is among the providers.
+    pub key: bool,
 }
 
 /// Java's defaults.
 impl Default for Schemes {
     fn default() -> Self {
-        Self { digest: true, super_digest: None }
+        Self {
+            digest: true,
+            algorithm: DigestAlgorithm::Sha1,
+            super_digest: None,
+            ensemble: false,
+            ensemble_names: None,
+            key: false,
+        }
     }
 }
 
-/// What a client is by what it shows under `scheme`. `None`: no such scheme, or it does not convince.
+/// What comes of what a client shows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Proof {
+    /// It is these, beside what it was.
+    Is(Vec<Identity>),
+    /// It looks for this ensemble. It is welcome, but no list can name it by this.
+    AtHome,
+    /// It does not say which ensemble it looks for, or this one has no name: welcome likewise.
+    Anywhere,
+    /// No such scheme, or it does not convince (-115).
+    Fails,
+    /// It looks for another ensemble, and is to try another server: closed without an answer, which would stop it.
+    Astray,
+}
+
+/// What a client is by what it shows under `scheme`.
+///
+/// * `key`: the data of the znode `/key`, if there is one; asked for by scheme `key` only.
 ///
 /// An address is no secret to be shown: under `ip` everybody is who the socket says, and nothing is added (U-07).
 ///
-/// Source: `DigestAuthenticationProvider.handleAuthentication`.
-pub fn prove(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Option<Vec<Identity>> {
-    match scheme {
-        "ip" => Some(Vec::new()),
-        "digest" if schemes.digest => {
-            let id = digest::identity(shown?);
+/// Source: `DigestAuthenticationProvider`, `EnsembleAuthenticationProvider`, `KeyAuthenticationProvider`.
+pub fn prove(
+    schemes: &Schemes,
+    scheme: &str,
+    shown: Option<&[u8]>,
+    key: impl FnOnce() -> Option<Vec<u8>>,
+) -> Proof {
+    match (scheme, shown) {
+        ("ip", _) => Proof::Is(Vec::new()),
+        ("digest", Some(shown)) if schemes.digest => {
+            let id = digest::identity(schemes.algorithm, shown);
             let is_super = schemes.super_digest.as_deref() == Some(&*id.id);
             let mut ids: Vec<Identity> =
                 is_super.then(|| Identity::new("super", "")).into_iter().collect();
             ids.push(id);
-            Some(ids)
+            Proof::Is(ids)
         }
-        _ => None,
+        ("ensemble", shown) if schemes.ensemble => {
+            let name = String::from_utf8_lossy(shown.unwrap_or_default());
+            match &schemes.ensemble_names {
+                Some(names) if names.iter().any(|ours| *ours == name) => Proof::AtHome,
+                Some(_) if !name.is_empty() => Proof::Astray,
+                _ => Proof::Anywhere,
+            }
+        }
+        ("key", Some(shown)) if schemes.key => match key() {
+            Some(key) if !key::fits(&key, shown) => Proof::Fails,
+            _ => Proof::Is(vec![Identity::new("key", "")]),
+        },
+        _ => Proof::Fails,
     }
 }
 
@@ -62,20 +114,21 @@ pub struct InvalidAcl;
 /// An empty list permits everything, and so does an identity of scheme `super` (U-04, U-15).
 ///
 /// Source: `ZooKeeperServer.checkACL`.
-pub fn permits(acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
+pub fn permits(schemes: &Schemes, acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
     acl.is_empty()
         || acl.iter().any(|entry| entry.perms & wanted != 0 && entry.who.is_anyone())
         || who.iter().any(|id| &*id.scheme == "super")
-        || acl
-            .iter()
-            .any(|entry| entry.perms & wanted != 0 && who.iter().any(|id| matches(id, &entry.who)))
+        || acl.iter().any(|entry| {
+            entry.perms & wanted != 0 && who.iter().any(|id| matches(schemes, id, &entry.who))
+        })
 }
 
-fn matches(id: &Identity, entry: &Identity) -> bool {
+fn matches(schemes: &Schemes, id: &Identity, entry: &Identity) -> bool {
     id.scheme == entry.scheme
         && match &*entry.scheme {
             "ip" => ip::matches(&id.id, &entry.id),
-            "digest" => id.id == entry.id,
+            "digest" => schemes.digest && id.id == entry.id,
+            "key" => schemes.key && id.id == entry.id,
             _ => false,
         }
 }
@@ -88,7 +141,7 @@ fn matches(id: &Identity, entry: &Identity) -> bool {
 /// authenticated.
 ///
 /// Source: `PrepRequestProcessor.fixupACL`.
-pub fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
+pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
     let mut unique: Vec<Acl> = Vec::with_capacity(asked.len());
     for entry in asked {
         if !unique.contains(&entry) {
@@ -104,7 +157,11 @@ pub fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
             "world" if entry.who.is_anyone() => fixed.push(entry),
             "auth" => {
                 // The peer's address is no proof of who it is (U-07).
-                let proved = who.iter().filter(|id| &*id.scheme == "digest");
+                let proved = who.iter().filter(|id| match &*id.scheme {
+                    "digest" => schemes.digest,
+                    "key" => schemes.key,
+                    _ => false,
+                });
                 let before = fixed.len();
                 fixed.extend(proved.map(|id| Acl { perms: entry.perms, who: id.clone() }));
                 if fixed.len() == before {
@@ -112,7 +169,8 @@ pub fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
                 }
             }
             "ip" if ip::is_valid(&entry.who.id) => fixed.push(entry),
-            "digest" if digest::is_valid(&entry.who.id) => fixed.push(entry),
+            "digest" if schemes.digest && digest::is_valid(&entry.who.id) => fixed.push(entry),
+            "key" if schemes.key => fixed.push(entry),
             _ => return Err(InvalidAcl),
         }
     }
@@ -123,6 +181,18 @@ pub fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
 mod tests {
     use super::*;
     use crate::model::perms;
+
+    fn permits(acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
+        super::permits(&Schemes::default(), acl, wanted, who)
+    }
+
+    fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
+        super::fix(&Schemes::default(), asked, who)
+    }
+
+    fn prove(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Proof {
+        super::prove(schemes, scheme, shown, || None)
+    }
 
     fn acl(perms: i32, scheme: &str, id: &str) -> Acl {
         Acl { perms, who: Identity::new(scheme, id) }
@@ -149,17 +219,17 @@ mod tests {
     fn showing_a_secret_makes_an_identity() {
         let plain = Schemes::default();
         let with_super = Schemes {
-            digest: true,
             super_digest: Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into()),
+            ..Schemes::default()
         };
         let owner = Identity::new("digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
         let shown = Some(&b"super:admin"[..]);
-        assert_eq!(prove(&plain, "digest", shown), Some(vec![owner.clone()]));
+        assert_eq!(prove(&plain, "digest", shown), Proof::Is(vec![owner.clone()]));
         let both = vec![Identity::new("super", ""), owner];
-        assert_eq!(prove(&with_super, "digest", shown), Some(both.clone()));
+        assert_eq!(prove(&with_super, "digest", shown), Proof::Is(both.clone()));
         assert_eq!(both.iter().map(user).collect::<Vec<_>>(), ["", "super"]);
-        assert_eq!(prove(&plain, "ip", None), Some(vec![]));
-        let off = Schemes { digest: false, super_digest: None };
+        assert_eq!(prove(&plain, "ip", None), Proof::Is(vec![]));
+        let off = Schemes { digest: false, ..Schemes::default() };
         for (schemes, scheme, shown) in [
             (&plain, "digest", None),
             (&off, "digest", shown),
@@ -167,8 +237,10 @@ mod tests {
             (&plain, "auth", shown),
             (&plain, "super", shown),
             (&plain, "", shown),
+            (&plain, "ensemble", shown),
+            (&plain, "key", shown),
         ] {
-            assert_eq!(prove(schemes, scheme, shown), None, "{scheme}");
+            assert_eq!(prove(schemes, scheme, shown), Proof::Fails, "{scheme}");
         }
     }
 
@@ -205,5 +277,57 @@ mod tests {
         ];
         let all = vec![acl(3, "digest", "a:b"), acl(3, "digest", "c:d")];
         assert_eq!(fix(vec![acl(3, "auth", "")], &many), Ok(all));
+    }
+
+    // rows: C-211 U-01
+    #[test]
+    fn without_digest_no_list_may_name_it_and_none_lets_in() {
+        let off = Schemes { digest: false, ..Schemes::default() };
+        let me = [Identity::new("digest", "a:b")];
+        for entry in [acl(31, "digest", "a:b"), acl(31, "auth", "")] {
+            assert_eq!(super::fix(&off, vec![entry], &me), Err(InvalidAcl));
+        }
+        assert!(!super::permits(&off, &[acl(31, "digest", "a:b")], perms::READ, &me));
+    }
+
+    // rows: U-10 C-217
+    #[test]
+    fn a_client_may_say_which_ensemble_it_looks_for() {
+        let any = Schemes { ensemble: true, ..Schemes::default() };
+        let named = Schemes { ensemble_names: Some(vec!["a".into(), "b".into()]), ..any.clone() };
+        for (schemes, shown, expected) in [
+            (&any, Some(&b"x"[..]), Proof::Anywhere),
+            (&named, None, Proof::Anywhere),
+            (&named, Some(b""), Proof::Anywhere),
+            (&named, Some(b"b"), Proof::AtHome),
+            (&named, Some(b"x"), Proof::Astray),
+        ] {
+            assert_eq!(prove(schemes, "ensemble", shown), expected, "{shown:?}");
+        }
+        assert_eq!(super::fix(&any, vec![acl(31, "ensemble", "a")], &[]), Err(InvalidAcl));
+    }
+
+    // rows: U-11
+    #[test]
+    fn a_key_is_a_multiple_of_the_servers() {
+        let schemes = Schemes { key: true, ..Schemes::default() };
+        let id = Identity::new("key", "");
+        let prove = |key: Option<&str>, shown: &str| {
+            let key = key.map(|key| key.as_bytes().to_vec());
+            super::prove(&schemes, "key", Some(shown.as_bytes()), || key)
+        };
+        for (key, shown) in
+            [(None, "anything"), (Some("7"), "21"), (Some("0"), "3"), (Some("-1"), "5")]
+        {
+            assert_eq!(prove(key, shown), Proof::Is(vec![id.clone()]), "{key:?} {shown}");
+        }
+        for (key, shown) in [(Some("7"), "22"), (Some("7"), "x"), (Some(""), "7"), (Some("7"), "")]
+        {
+            assert_eq!(prove(key, shown), Proof::Fails, "{key:?} {shown}");
+        }
+        let mine = super::fix(&schemes, vec![acl(31, "auth", "")], std::slice::from_ref(&id));
+        assert_eq!(mine, Ok(vec![acl(31, "key", "")]));
+        let guarded = [acl(31, "key", "")];
+        assert!(super::permits(&schemes, &guarded, perms::READ, &[id]));
     }
 }

@@ -4,10 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Config, ConfigError, DEFAULT_CONFIG, Environment, Place, Problem, Source, parse,
-    parse_positional, parse_properties,
-};
+use super::server::{self, DEFAULT_CONFIG, Dynamic, Source};
+use super::{Config, ConfigError, Environment, Place, Problem, Warning, parse_properties};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -56,7 +54,8 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
         1 => Settings::File(PathBuf::from(rest.remove(0))),
         2..=4 => Settings::Positional(rest),
         count => {
-            let text = format!("{count} arguments; at most port dataDir tickTime maxClientCnxns");
+            let text =
+                format!("{count} arguments; give a file, or port dataDir tickTime maxClientCnxns");
             return Err(Problem { place: Place::Argument, text }.into());
         }
     };
@@ -68,39 +67,65 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
 /// # Errors
 /// A file that cannot be read, or every [`Problem`] in it.
 pub fn load(launch: &Launch, env: &Environment) -> Result<Config, ConfigError> {
-    let (name, text) = match &launch.settings {
-        Settings::Positional(arguments) => {
-            return parse_positional(arguments, env, &launch.flags);
-        }
-        Settings::Defaults => ("embedded defaults".to_owned(), DEFAULT_CONFIG.into()),
-        Settings::File(path) => {
-            let name = path.display().to_string();
-            let text = fs::read(path).map_err(|error| unreadable(&name, &error))?;
-            (name, text)
-        }
-    };
-    let my_id = read_my_id(&text)?;
-    parse(Source { name: &name, text: &text, my_id: my_id.as_deref() }, env, &launch.flags)
+    let (config, problems, _) = load_all(launch, env);
+    config.ok_or(ConfigError { problems })
 }
 
-/// First line of `myid` in the `dataDir` that `text` names; `None` if there is no such file.
-fn read_my_id(text: &[u8]) -> Result<Option<String>, ConfigError> {
-    // A text that cannot be parsed is reported by `parse`.
-    let entries = parse_properties(text).unwrap_or_default();
-    let Some(data_dir) = entries.get("dataDir") else { return Ok(None) };
-    let path = Path::new(data_dir.value.trim()).join("myid");
+/// As [`load`]; warnings come along even where there are problems.
+pub(super) fn load_all(
+    launch: &Launch,
+    env: &Environment,
+) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let (name, text) = match &launch.settings {
+        Settings::Positional(arguments) => {
+            return server::positional_all(arguments, env, &launch.flags);
+        }
+        Settings::Defaults => ("built-in defaults".to_owned(), DEFAULT_CONFIG.into()),
+        Settings::File(path) => {
+            let name = path.display().to_string();
+            match fs::read(path) {
+                Ok(text) => (name, text),
+                Err(error) => return (None, vec![unreadable(&name, &error)], vec![]),
+            }
+        }
+    };
+    // A text that cannot be parsed is reported by `parse_all`.
+    let entries = parse_properties(&text).unwrap_or_default();
+    let value = |key: &str| entries.get(key).map(|entry| entry.value.trim().to_owned());
+    let my_id = match value("dataDir").map_or(Ok(None), |dir| read_my_id(&dir)) {
+        Ok(my_id) => my_id,
+        Err(problem) => return (None, vec![problem], vec![]),
+    };
+    let dynamic = value("dynamicConfigFile").map(|name| (fs::read(&name), name));
+    let dynamic = dynamic.as_ref().map(|(text, name)| Dynamic {
+        name,
+        text: text.as_deref().map_err(|error| error.to_string()),
+    });
+    let source = Source { name: &name, text: &text, my_id: my_id.as_deref() };
+    server::parse_all(source, dynamic, env, &launch.flags)
+}
+
+/// First line of `myid` in that directory; `None` if there is no such file.
+fn read_my_id(data_dir: &str) -> Result<Option<String>, Problem> {
+    let path = Path::new(data_dir).join("myid");
     match fs::read(&path) {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
             Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // A dataDir that is no directory is found out when it is used.
+        Err(error)
+            if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(unreadable(&path.display().to_string(), &error)),
     }
 }
 
-fn unreadable(name: &str, error: &io::Error) -> ConfigError {
-    Problem { place: Place::File(name.to_owned()), text: format!("read file: {error}") }.into()
+fn unreadable(name: &str, error: &io::Error) -> Problem {
+    let text = format!("read file: {error}; name a file that this user may read");
+    Problem { place: Place::File(name.to_owned()), text }
 }
 
 #[cfg(test)]
@@ -143,5 +168,32 @@ mod tests {
         let text = format!("dataDir={}\nserver.3=localhost:1:2;2189\n", data.display());
         fs::write(&file, text).unwrap();
         assert_eq!(load(&launch, &Environment::new()).unwrap().client_port, 2189);
+    }
+
+    // rows: C-06 C-31
+    #[test]
+    fn servers_may_stand_in_a_dynamic_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
+        let data = dir.path().display();
+        let fixed = format!("dataDir={data}\ndynamicConfigFile={data}/zoo.dyn\n");
+        fs::write(path("zoo.cfg"), &fixed).unwrap();
+        fs::write(path("myid"), "3\n").unwrap();
+        let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+        let error = loaded().unwrap_err();
+        assert!(error.contains("zoo.cfg:2: dynamicConfigFile=") && error.contains("No such file"));
+
+        fs::write(path("zoo.dyn"), "server.3=localhost:1:2;2189\n").unwrap();
+        assert_eq!(loaded().unwrap().client_port, 2189);
+        fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\nserver.4=b:1:2\n").unwrap();
+        assert!(loaded().unwrap_err().contains("zoo.dyn:1: server.3, server.4 make this server"));
+        fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\ntickTime=3\nversion=1").unwrap();
+        let error = loaded().unwrap_err();
+        assert!(error.contains("zoo.dyn:2: tickTime must not stand in a dynamic file"), "{error}");
+        assert!(error.contains("zoo.dyn:3: version must not"), "{error}");
+        fs::write(path("zoo.cfg"), format!("{fixed}server.3=a:1:2;2189")).unwrap();
+        let error = loaded().unwrap_err();
+        assert!(error.contains("zoo.cfg:3: server.3 stands beside dynamicConfigFile"), "{error}");
     }
 }

@@ -26,11 +26,23 @@ pub(super) struct Checker {
 
 impl Checker {
     pub fn of_file(file: &str, entries: Entries) -> Self {
-        let settings = entries.into_iter().map(|(key, entry)| {
-            let place = Place::Line { file: file.to_owned(), line: entry.line };
-            (trim(&key).to_owned(), Setting { value: trim(&entry.value).to_owned(), place })
-        });
-        Self::new(Place::File(file.to_owned()), settings.collect())
+        let mut this = Self::new(Place::File(file.to_owned()), BTreeMap::new());
+        this.add_file(file, entries);
+        this
+    }
+
+    /// Adds the settings of one more file.
+    pub fn add_file(&mut self, file: &str, entries: Entries) {
+        for (key, entry) in entries {
+            let place = |line| Place::Line { file: file.to_owned(), line };
+            for line in entry.earlier {
+                let text = format!("{key} is set again in line {}, which counts", entry.line);
+                self.warn(&place(line), text);
+            }
+            let setting =
+                Setting { value: trim(&entry.value).to_owned(), place: place(entry.line) };
+            self.settings.insert(trim(&key).to_owned(), setting);
+        }
     }
 
     pub fn of_arguments(arguments: impl Iterator<Item = (&'static str, String)>) -> Self {
@@ -55,6 +67,11 @@ impl Checker {
         self.settings.remove(key)
     }
 
+    /// What was not taken so far.
+    pub fn all(&self) -> Vec<(String, Setting)> {
+        self.settings.iter().map(|(key, setting)| (key.clone(), setting.clone())).collect()
+    }
+
     /// Takes every setting whose key `wanted` accepts, in the order of their lines.
     pub fn take_all(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<(String, Setting)> {
         let keys: Vec<String> = self.settings.keys().filter(|key| wanted(key)).cloned().collect();
@@ -74,10 +91,36 @@ impl Checker {
         let Setting { value, place } = self.take(key)?;
         match value.parse::<i32>() {
             Ok(number) if min <= number && number <= max => return Some((number, place)),
-            Ok(_) => self.problem(&place, format!("{key}={value} is not within {min} and {max}")),
-            Err(_) => self.problem(&place, format!("{key}={value} is not a number")),
+            Ok(_) => {
+                let text = format!("{key}={value} is not within {min} and {max}; correct it");
+                self.problem(&place, text);
+            }
+            Err(_) => self.not_a_number(key, &value, &place, (i64::from(min), i64::from(max))),
         }
         None
+    }
+
+    /// A number as `Long.parseLong` reads it, for its form alone.
+    pub fn long(&mut self, key: &str) {
+        if let Some(Setting { value, place }) = self.take(key)
+            && value.parse::<i64>().is_err()
+        {
+            self.not_a_number(key, &value, &place, (i64::MIN, i64::MAX));
+        }
+    }
+
+    fn not_a_number(&mut self, key: &str, value: &str, place: &Place, (min, max): (i64, i64)) {
+        let text = format!("{key}={value} is not a number; write one from {min} to {max}");
+        self.problem(place, text);
+    }
+
+    /// A word of a few, in any case.
+    pub fn one_of(&mut self, key: &str, words: &[&str]) {
+        if let Some(Setting { value, place }) = self.take(key)
+            && !words.iter().any(|word| word.eq_ignore_ascii_case(&value))
+        {
+            self.problem(&place, format!("{key}={value} is not one of {}", words.join(", ")));
+        }
     }
 
     /// A boolean of `QuorumPeerConfig`: only `true` and `false`, in any case.
@@ -89,7 +132,7 @@ impl Checker {
         if value.eq_ignore_ascii_case("false") {
             return Some((false, place));
         }
-        self.problem(&place, format!("{key}={value} is neither true nor false"));
+        self.problem(&place, format!("{key}={value} is neither true nor false; write one of them"));
         None
     }
 
@@ -97,7 +140,7 @@ impl Checker {
     pub fn directory(&mut self, key: &str) -> Option<PathBuf> {
         let Setting { value, place } = self.take(key)?;
         if value.is_empty() {
-            self.problem(&place, format!("{key} is empty"));
+            self.problem(&place, format!("{key} is empty; name a directory"));
             return None;
         }
         let path = PathBuf::from(&value);

@@ -1,6 +1,5 @@
 //! The keys that `QuorumPeerConfig` reads by name, as far as a standalone server uses them.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Place;
@@ -12,11 +11,6 @@ const MIN_SESSION_TICKS: i64 = 2;
 const MAX_SESSION_TICKS: i64 = 20;
 
 const ANY: (i32, i32) = (i32::MIN, i32::MAX);
-
-const METRICS_PROVIDERS: [&str; 2] = [
-    "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider",
-    "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
-];
 
 /// The part of [`super::Config`] that Java reads from the file alone.
 pub(super) struct Explicit {
@@ -31,7 +25,6 @@ pub(super) struct Explicit {
     pub max_client_cnxns: u32,
     pub purge_snap_retain_count: u32,
     pub purge_interval_hours: Option<u32>,
-    pub metrics_provider: BTreeMap<String, String>,
 }
 
 /// `None` when something was wrong; a problem says what.
@@ -40,7 +33,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
     let problems = checker.problems.len();
     let data_dir = checker.directory("dataDir");
     if data_dir.is_none() && checker.problems.len() == problems {
-        checker.problem(&whole, "dataDir is not set");
+        checker.problem(&whole, "dataDir is not set; add dataDir=/a/directory");
     }
     let data_log_dir = checker.directory("dataLogDir").or_else(|| data_dir.clone());
     let client = take_client_address(checker, my_id);
@@ -56,7 +49,6 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
         }
     }
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);
-    let metrics_provider = take_metrics_provider(checker);
 
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
@@ -72,7 +64,6 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
         max_client_cnxns: u32::try_from(max_client_cnxns).unwrap_or(0),
         purge_snap_retain_count: retain as u32,
         purge_interval_hours: u32::try_from(purge_hours).ok().filter(|&n| n > 0),
-        metrics_provider,
     })
 }
 
@@ -89,13 +80,16 @@ fn take_client_address(
     let whole = checker.whole.clone();
     match (port, host, own_line) {
         (None, Some(host), _) if !port_was_wrong => {
-            let text = format!("clientPortAddress={} is set but clientPort is not", host.value);
+            let text = format!(
+                "clientPortAddress={} is set but clientPort is not; add clientPort=2181",
+                host.value
+            );
             checker.problem(&host.place, text);
             None
         }
         (None, None, None) if !port_was_wrong => {
             // Java stays up and serves nobody; that helps nobody either.
-            checker.problem(&whole, "clientPort is not set");
+            checker.problem(&whole, "clientPort is not set; add clientPort=2181");
             None
         }
         (None, None, Some(own)) if !port_was_wrong => Some(own),
@@ -104,7 +98,9 @@ fn take_client_address(
             let fixed = (host.map(|host| host.value), port as u16);
             let Some(own) = own else { return Some(fixed) };
             if fixed.1 != own.1 || (fixed.0.is_some() && fixed.0 != own.0) {
-                let text = format!("clientPort={port} differs from this server's own server line");
+                let text = format!(
+                    "clientPort={port} differs from this server's own server line; remove one of them"
+                );
                 checker.problem(&place, text);
             }
             Some(own)
@@ -127,26 +123,15 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, u32, u32)> {
     let min_ms = set(min).map_or(tick_ms * MIN_SESSION_TICKS, i64::from);
     let max_ms = set(max).map_or(tick_ms * MAX_SESSION_TICKS, i64::from);
     if max_ms < min_ms {
-        let text = format!("minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms");
+        let text = format!(
+            "minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms; set the other one too"
+        );
         checker.problem(&place, text);
     } else if max_ms < 0 || i64::from(i32::MAX) < max_ms {
         checker.problem(&place, format!("maxSessionTimeout {max_ms} ms is not a session timeout"));
     }
     // A negative minimum forbids nothing, just as 0.
     Some((tick_ms as u32, min_ms.max(0) as u32, u32::try_from(max_ms).ok()?))
-}
-
-fn take_metrics_provider(checker: &mut Checker) -> BTreeMap<String, String> {
-    let mut settings = BTreeMap::new();
-    for (key, setting) in checker.take_all(|key| key.starts_with("metricsProvider.")) {
-        let name = &key["metricsProvider.".len()..];
-        if name == "className" && !METRICS_PROVIDERS.contains(&setting.value.as_str()) {
-            let text = format!("{key}={} is no metrics provider known here", setting.value);
-            checker.problem(&setting.place, text);
-        }
-        settings.insert(name.to_owned(), setting.value);
-    }
-    settings
 }
 
 #[cfg(test)]
@@ -188,6 +173,19 @@ mod tests {
         assert_eq!(config.client_port_listen_backlog, Some(7));
     }
 
+    // rows: C-09
+    #[test]
+    fn relative_paths_are_meant_or_warned_of() {
+        let warned = |dir: &str| {
+            let config = of(&format!("dataDir={dir}  \nclientPort=2181"));
+            assert_eq!(config.data_dir, Path::new(dir), "taken from the working directory");
+            config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(warned("/d"), [""; 0]);
+        assert_eq!(warned("./d"), [""; 0]);
+        assert_eq!(warned("d"), ["zoo.cfg:1: dataDir=d is relative; write ./d if it is meant"]);
+    }
+
     // rows: C-10
     #[test]
     fn what_cannot_be_run_is_refused() {
@@ -219,19 +217,15 @@ mod tests {
         assert_eq!(of(&format!("{BASE}maxClientCnxns=-5")).max_client_cnxns, 0);
     }
 
-    // rows: C-32 C-33 C-04
+    // rows: C-32 C-33
     #[test]
-    fn purging_and_metrics_provider() {
+    fn purging() {
         let config = of(BASE);
         assert_eq!((config.purge_snap_retain_count, config.purge_interval_hours), (3, None));
-        let config = of(&format!(
-            "{BASE}autopurge.snapRetainCount=2\nautopurge.purgeInterval=24\n\
-             metricsProvider.httpPort=7001\n"
-        ));
+        let config =
+            of(&format!("{BASE}autopurge.snapRetainCount=2\nautopurge.purgeInterval=24\n"));
         assert_eq!((config.purge_snap_retain_count, config.purge_interval_hours), (3, Some(24)));
-        assert_eq!(config.metrics_provider["httpPort"], "7001");
         assert_eq!(config.warnings.len(), 1);
-        refused(&format!("{BASE}metricsProvider.className=Mine"), "no metrics provider");
     }
 
     /// One line of what `Conf.java` prints, `refused` for what this server must refuse too.
@@ -295,14 +289,13 @@ mod tests {
         let three = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\ninitLimit=5\nsyncLimit=2\n";
         let error = with_id(&format!("{BASE}{three}"), Some("1")).unwrap_err().to_string();
         let expected = "zoo.cfg:3: server.1, server.2, server.3 make this server part of an \
-            ensemble, which it cannot join yet";
+            ensemble, which it cannot join yet; run it alone or leave this one to ZooKeeper";
         assert_eq!(error, expected);
         refused(&format!("{BASE}server.1=a:1:2\nserver.2=b:1:2:observer"), "no ensemble");
         refused(
             &format!("{BASE}standaloneEnabled=false\nserver.1=a:1:2"),
             "standaloneEnabled=false",
         );
-        refused(&format!("{BASE}dynamicConfigFile=zoo.dyn"), "zoo.cfg:3: dynamicConfigFile make");
         refused(&format!("{BASE}group.1=1:2"), "group.1 make");
         refused(&format!("{BASE}server.1=a"), "server.1=a is not host:port:port");
     }

@@ -17,7 +17,12 @@ struct Member {
     client: Option<ClientAddress>,
 }
 
-/// Takes `server.*`, `group*`, `weight*`, `dynamicConfigFile` and `standaloneEnabled`.
+/// Whether a key belongs into the dynamic file once there is one.
+pub(super) fn is_dynamic(key: &str) -> bool {
+    ["server.", "group", "weight"].iter().any(|start| key.starts_with(start))
+}
+
+/// Takes `server.*`, `group*`, `weight*` and `standaloneEnabled`.
 ///
 /// Returns the client address that this server's own line gives, if `my_id` names it. Whatever
 /// would make an ensemble is reported as one problem, by the first of its keys.
@@ -39,7 +44,6 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientA
     let hierarchy = checker.take_all(|key| {
         key.starts_with("group") || key.starts_with("weight") || key == "oraclePath"
     });
-    let dynamic = checker.take("dynamicConfigFile");
     let lines = checker.take_all(|key| key.starts_with("server."));
 
     let mut members = Vec::new();
@@ -60,10 +64,6 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientA
 
     let mut ensemble: Vec<&str> = hierarchy.iter().map(|(key, _)| key.as_str()).collect();
     let mut place = hierarchy.first().map(|(_, setting)| &setting.place);
-    if let Some(dynamic) = &dynamic {
-        ensemble.push("dynamicConfigFile");
-        place = place.or(Some(&dynamic.place));
-    }
     if voters > 1 {
         ensemble.extend(lines.iter().map(|(key, _)| key.as_str()));
         place = lines.first().map(|(_, setting)| &setting.place);
@@ -74,13 +74,15 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientA
     }
     if let Some(place) = place {
         let text = format!(
-            "{} make this server part of an ensemble, which it cannot join yet",
+            "{} make this server part of an ensemble, which it cannot join yet; run it alone or \
+             leave this one to ZooKeeper",
             ensemble.join(", ")
         );
         checker.problem(place, text);
     } else if observers > 0 {
         let place = &lines[0].1.place;
-        checker.problem(place, "observers without at least two voters are no ensemble");
+        checker
+            .problem(place, "observers without at least two voters are no ensemble; remove them");
     } else if voters == 1 {
         checker.warn(&lines[0].1.place, "one server is listed: running standalone");
     }

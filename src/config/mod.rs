@@ -14,21 +14,25 @@ mod check;
 mod explicit;
 #[cfg(test)]
 mod golden;
-mod keys;
+mod judge;
+pub mod keys;
 mod members;
 mod problem;
 mod properties;
+mod providers;
 mod server;
 mod system;
 mod tuning;
 mod whitelist;
 
+use crate::model::DigestAlgorithm;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
 pub use problem::{ConfigError, Place, Problem, Warning};
 pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
+pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use whitelist::Whitelist;
 
@@ -97,6 +101,12 @@ pub struct Config {
     pub digest_auth_enabled: bool,
     /// `DigestAuthenticationProvider.superDigest`: `user:base64(hash)` who may do everything.
     pub super_digest: Option<String>,
+    /// `DigestAuthenticationProvider.digestAlg`.
+    pub digest_algorithm: DigestAlgorithm,
+    /// `authProvider.N`: those beside ip and digest that this server has.
+    pub providers: Providers,
+    /// `ensembleAuthName`: what clients of scheme `ensemble` may call this one; `None` is anything.
+    pub ensemble_names: Option<Vec<String>>,
     /// `extendedTypesEnabled`: whether TTL nodes may be created.
     pub extended_types_enabled: bool,
     /// `emulate353TTLNodes`: whether TTLs are encoded as release 3.5.3 did.
@@ -145,8 +155,6 @@ pub struct Config {
     pub purge_snap_retain_count: u32,
     /// `autopurge.purgeInterval`: pause between purges; `None` is off.
     pub purge_interval_hours: Option<u32>,
-    /// `metricsProvider.*` with that prefix taken off, `className` included.
-    pub metrics_provider: BTreeMap<String, String>,
     /// What was understood and has no effect here; `main` logs each.
     pub warnings: Vec<Warning>,
 }

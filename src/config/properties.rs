@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 
 /// One setting as it stands in the text.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Entry {
     /// Unescaped, not trimmed (as Java's `Properties` holds it).
     pub value: String,
     /// Line on which it begins, counted from 1.
     pub line: u32,
+    /// Lines of entries with the same key before it, which count for nothing.
+    pub earlier: Vec<u32>,
 }
 
 /// Key to last value. The order is by key, because Java's is by hash and nobody may lean on it.
@@ -42,7 +44,11 @@ pub fn parse(text: &[u8]) -> Result<Entries, PropertiesError> {
         let unicode = |()| PropertiesError::Unicode { line };
         let key = unescape(key).map_err(unicode)?;
         let value = unescape(value).map_err(unicode)?;
-        entries.insert(key, Entry { value, line });
+        let entry = entries.entry(key).or_default();
+        if entry.line > 0 {
+            entry.earlier.push(entry.line);
+        }
+        (entry.value, entry.line) = (value, line);
     }
     Ok(entries)
 }
@@ -203,8 +209,10 @@ mod tests {
     fn knows_the_line_an_entry_begins_on() {
         let entries = parse(b"# x\r\n\r\na=1\r\nb=\\\r\n  2\r\nc=3").unwrap();
         assert_eq!(entries["a"].line, 3);
-        assert_eq!(entries["b"], Entry { value: "2".into(), line: 4 });
+        assert_eq!(entries["b"], Entry { value: "2".into(), line: 4, earlier: vec![] });
         assert_eq!(entries["c"].line, 6);
+        let twice = parse(b"a=1\na=2\na=3").unwrap();
+        assert_eq!(twice["a"], Entry { value: "3".into(), line: 3, earlier: vec![1, 2] });
         assert_eq!(parse(b"a=1\nb=\\u12"), Err(PropertiesError::Unicode { line: 2 }));
     }
 }

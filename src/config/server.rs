@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::check::Checker;
 use super::system::SystemProperties;
 use super::{
-    Config, ConfigError, Environment, Place, Problem, PropertiesError, explicit, keys, properties,
-    tuning,
+    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, explicit,
+    judge, members, properties, tuning,
 };
 
 /// What is served when no file is named: one server on the usual port, data in `./data`.
@@ -23,7 +23,16 @@ pub struct Source<'a> {
     pub my_id: Option<&'a str>,
 }
 
-/// Reads a configuration file's text.
+/// The file that `dynamicConfigFile` names, already read.
+#[derive(Clone, Debug)]
+pub(super) struct Dynamic<'a> {
+    /// Its name, for messages.
+    pub name: &'a str,
+    /// Its bytes, or why there are none.
+    pub text: Result<&'a [u8], String>,
+}
+
+/// Reads a configuration file's text, one without a dynamic file.
 ///
 /// * `env`: environment variables; `SERVER_JVMFLAGS` and `JVMFLAGS` may hold `-D` flags.
 /// * `flags`: further `-D` flags, which win over those.
@@ -38,13 +47,61 @@ pub fn parse(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
-    let entries = properties::parse(source.text).map_err(|error| {
-        let PropertiesError::Unicode { line } = error;
-        let place = Place::Line { file: source.name.to_owned(), line };
-        Problem { place, text: error.to_string() }
-    })?;
-    let checker = Checker::of_file(source.name, entries);
+    let (config, problems, _) = parse_all(source, None, env, flags);
+    config.ok_or(ConfigError { problems })
+}
+
+/// As [`parse`], with the dynamic file; warnings come along even where there are problems.
+pub(super) fn parse_all(
+    source: Source<'_>,
+    dynamic: Option<Dynamic<'_>>,
+    env: &Environment,
+    flags: &[String],
+) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let entries = match entries_of(source.name, source.text) {
+        Ok(entries) => entries,
+        Err(problem) => return (None, vec![problem], vec![]),
+    };
+    let mut checker = Checker::of_file(source.name, entries);
+    add_dynamic(&mut checker, dynamic);
     assemble(checker, SystemProperties::from_flags(env, flags), source.my_id)
+}
+
+fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
+    properties::parse(text).map_err(|error| {
+        let PropertiesError::Unicode { line } = error;
+        let place = Place::Line { file: name.to_owned(), line };
+        Problem { place, text: format!("{error}; write a backslash twice if it is meant") }
+    })
+}
+
+/// The lines that may change while an ensemble runs stand in a file of their own, or none does (C-06).
+fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) {
+    let Some(named) = checker.take("dynamicConfigFile") else { return };
+    for (key, setting) in checker.take_all(members::is_dynamic) {
+        let text = format!("{key} stands beside dynamicConfigFile={}; move it there", named.value);
+        checker.problem(&setting.place, text);
+    }
+    let (name, text) = match dynamic {
+        Some(Dynamic { name, text: Ok(text) }) => (name, text),
+        other => {
+            let why = other.map_or("not read".to_owned(), |d| d.text.err().unwrap_or_default());
+            let text = format!("dynamicConfigFile={}: {why}; name a file to read", named.value);
+            return checker.problem(&named.place, text);
+        }
+    };
+    let entries = match entries_of(name, text) {
+        Ok(entries) => entries,
+        Err(problem) => return checker.problems.push(problem),
+    };
+    let (good, strange): (Entries, Entries) =
+        entries.into_iter().partition(|(key, _)| members::is_dynamic(key.trim()));
+    for (key, entry) in strange {
+        let place = Place::Line { file: name.to_owned(), line: entry.line };
+        let text = format!("{key} must not stand in a dynamic file; move it to the static one");
+        checker.problem(&place, text);
+    }
+    checker.add_file(name, good);
 }
 
 /// Reads the command-line form `port dataDir [tickTime] [maxClientCnxns]`.
@@ -60,6 +117,16 @@ pub fn parse_positional(
     env: &Environment,
     flags: &[String],
 ) -> Result<Config, ConfigError> {
+    let (config, problems, _) = positional_all(arguments, env, flags);
+    config.ok_or(ConfigError { problems })
+}
+
+/// As [`parse_positional`]; warnings come along even where there are problems.
+pub(super) fn positional_all(
+    arguments: &[String],
+    env: &Environment,
+    flags: &[String],
+) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
@@ -67,29 +134,27 @@ pub fn parse_positional(
     assemble(checker, SystemProperties::from_flags(env, flags), None)
 }
 
+/// The configuration if there is no problem, all problems, all warnings.
 fn assemble(
     mut checker: Checker,
     mut system: SystemProperties,
     my_id: Option<&str>,
-) -> Result<Config, ConfigError> {
+) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    let mut idle = judge::Idle::default();
+    judge::take_idle(&mut checker, &mut idle);
     let explicit = explicit::take(&mut checker, my_id);
-    keys::take_unused(&mut checker);
-    keys::pass_through(&mut checker, &mut system);
+    judge::pass_through(&mut checker, &mut system);
+    judge::properties(&mut checker, &system, &mut idle);
     tuning::refuse_unknown_names(&mut checker, &mut system);
     // Without an explicit part nothing will run; what is left untaken only misses its warning.
     let config = explicit.map(|explicit| tuning::take(&mut checker, &mut system, explicit));
-    keys::judge_leftovers(&mut checker, &mut system);
+    checker.warnings.extend(idle.warnings());
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));
     checker.warnings.sort_by(|a, b| a.place.cmp(&b.place));
-    match config {
-        Some(config) if checker.problems.is_empty() => {
-            Ok(Config { warnings: checker.warnings, ..config })
-        }
-        _ => {
-            assert!(!checker.problems.is_empty(), "no config and no problem");
-            Err(ConfigError { problems: checker.problems })
-        }
-    }
+    assert!(config.is_some() || !checker.problems.is_empty(), "no config and no problem");
+    let warnings = checker.warnings.clone();
+    let config = config.filter(|_| checker.problems.is_empty());
+    (config.map(|config| Config { warnings, ..config }), checker.problems, checker.warnings)
 }
 
 #[cfg(test)]
@@ -122,6 +187,7 @@ mod tests {
         assert_eq!((config.tick_time_ms, config.warnings.len()), (2000, 1));
     }
 
+    // rows: C-110
     #[test]
     fn every_problem_is_reported_with_its_line() {
         let error = with(
@@ -136,10 +202,10 @@ mod tests {
             "zoo.cfg:3: tickTime=0 is not within 1 and",
             "zoo.cfg:4: maxClientCnxns=x is not a number",
             "zoo.cfg:6: reconfigEnabled=yes is neither true nor false",
-            "zoo.cfg:7: ssl.keyStore.password guards",
-            "zoo.cfg:8: secureClientPort=2281 guards",
+            "zoo.cfg:7: ssl.keyStore.password=(not shown) asks for TLS",
+            "zoo.cfg:8: secureClientPort=2281 asks for TLS",
             "zoo.cfg:9: serverCnxnFactory=Mine is not known",
-            "-D flag in JVMFLAGS: zookeeper.authProvider.1=A guards",
+            "-D flag in JVMFLAGS: -Dzookeeper.authProvider.1=A asks for an authentication provider",
         ];
         assert_eq!(lines.len(), starts.len(), "{error}");
         for (line, start) in lines.iter().zip(starts) {
@@ -147,7 +213,8 @@ mod tests {
         }
         let source = Source { name: "z", text: b"a=1\nb=\\u", my_id: None };
         let error = parse(source, &Environment::new(), &[]).unwrap_err();
-        assert_eq!(error.to_string(), "z:2: malformed \\uxxxx encoding");
+        let text = "z:2: malformed \\uxxxx encoding; write a backslash twice if it is meant";
+        assert_eq!(error.to_string(), text);
     }
 
     #[test]
@@ -160,7 +227,7 @@ mod tests {
         let config = parse("2181 /d 500 9").unwrap();
         assert_eq!((config.min_session_timeout_ms, config.max_client_cnxns), (1000, 9));
         let error = parse("x /d").unwrap_err().to_string();
-        assert_eq!(error, "command line: clientPort=x is not a number");
+        assert_eq!(error, "command line: clientPort=x is not a number; write one from 0 to 65535");
     }
 
     #[test]

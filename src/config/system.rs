@@ -16,7 +16,7 @@ pub(super) struct Property {
     pub place: Place,
 }
 
-/// The property table; a getter takes its entry out, so what is left at the end was never asked for.
+/// The property table; a getter takes its entry out.
 #[derive(Debug, Default)]
 pub(super) struct SystemProperties {
     table: BTreeMap<String, Property>,
@@ -61,10 +61,9 @@ impl SystemProperties {
         self.table.remove(key)
     }
 
-    /// Takes every property whose name `wanted` accepts.
-    pub fn take_all(&mut self, wanted: impl Fn(&str) -> bool) -> Vec<(String, Property)> {
-        let keys: Vec<String> = self.table.keys().filter(|key| wanted(key)).cloned().collect();
-        keys.into_iter().filter_map(|key| self.table.remove_entry(&key)).collect()
+    /// All of them, in the order of their names.
+    pub fn all(&self) -> Vec<(String, Property)> {
+        self.table.iter().map(|(name, property)| (name.clone(), property.clone())).collect()
     }
 
     /// `Boolean.getBoolean`, and `parseBoolean` where `default` is what an absent value means.

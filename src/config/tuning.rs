@@ -3,7 +3,8 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
@@ -11,6 +12,9 @@ const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
+
+const COMPRESSION: &str = "zookeeper.snapshot.compression.method";
+const DIGEST_ALGORITHM: &str = "zookeeper.DigestAuthenticationProvider.digestAlg";
 
 const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NIOServerCnxnFactory",
@@ -22,17 +26,18 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
     if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
         && !CNXN_FACTORIES.contains(&factory.value.as_str())
     {
-        let text = format!("serverCnxnFactory={} is not known here", factory.value);
+        let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
-    if let Some(algorithm) = system.take("zookeeper.DigestAuthenticationProvider.digestAlg")
-        && !["SHA1", "SHA-1", "SHA"].contains(&algorithm.value.to_uppercase().as_str())
-    {
-        let text = format!(
-            "DigestAuthenticationProvider.digestAlg={} is not known here, only SHA1",
-            algorithm.value
-        );
-        checker.problem(&algorithm.place, text);
+    if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
+        if DigestAlgorithm::named(&algorithm.value).is_none() {
+            let text = format!(
+                "DigestAuthenticationProvider.digestAlg={} is not known here",
+                algorithm.value
+            );
+            checker.problem(&algorithm.place, text);
+        }
+        system.set(DIGEST_ALGORITHM, &algorithm.value, algorithm.place);
     }
 }
 
@@ -70,7 +75,6 @@ pub(super) fn take(
         max_client_cnxns: explicit.max_client_cnxns,
         purge_snap_retain_count: explicit.purge_snap_retain_count,
         purge_interval_hours: explicit.purge_interval_hours,
-        metrics_provider: explicit.metrics_provider,
         max_cnxns: from.number("zookeeper.maxCnxns", INT, 0).max(0) as u32,
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
@@ -79,14 +83,16 @@ pub(super) fn take(
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
-        four_letter_words: Whitelist::new(
-            from.text("zookeeper.4lw.commands.whitelist").as_deref(),
-            read_only_mode_enabled,
-        ),
+        four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
+        digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
+        providers: providers::find(from.system),
+        ensemble_names: from.named("zookeeper.ensembleAuthName", |names| {
+            Some(Some(providers::ensemble_names(names)))
+        }),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
@@ -102,9 +108,7 @@ pub(super) fn take(
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: compression_named(
-            &from.text("zookeeper.snapshot.compression.method").unwrap_or_default(),
-        ),
+        snapshot_compression: from.named(COMPRESSION, |name| Some(compression_named(name))),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),
@@ -124,6 +128,15 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
+    }
+
+    /// What a name stands for; the default without one, and for a name that stands for nothing.
+    fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
+        self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    fn words(&mut self, read_only_mode: bool) -> Whitelist {
+        Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
     }
 
     fn text(&mut self, key: &str) -> Option<String> {
@@ -230,7 +243,7 @@ mod tests {
         assert_eq!(config.large_request_max_bytes, 9);
         assert_eq!(config.large_request_threshold_bytes, Some(5));
         assert!(config.extended_types_enabled && config.emulate_353_ttl_nodes);
-        assert_eq!((config.max_cnxns, config.warnings), (0, vec![]));
+        assert_eq!(config.max_cnxns, 0);
     }
 
     // rows: C-112 C-134
@@ -244,7 +257,7 @@ mod tests {
         assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
     }
 
-    // rows: C-140 C-141 C-142 C-145 C-146 C-147
+    // rows: C-140 C-141 C-142 C-145
     #[test]
     fn log_settings() {
         let config = of("");
@@ -263,7 +276,8 @@ mod tests {
         assert_eq!(config.snapshot_size_factor, None);
         assert_eq!(config.fsync_warning_threshold_ms, 20);
         assert!(!config.force_sync);
-        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+        let warned = config.warnings[0].to_string();
+        assert_eq!(warned, "zoo.cfg:7: forceSync=no: acknowledged writes can be lost");
 
         assert!(of("forceSync=NO").force_sync, "only the lower-case word switches it off");
         assert_eq!(of("snapshotSizeFactor=1.5").snapshot_size_factor, Some(0.33));
@@ -273,7 +287,7 @@ mod tests {
         assert_eq!(both.fsync_warning_threshold_ms, 20);
     }
 
-    // rows: C-148 C-149 C-150 C-151 C-154
+    // rows: C-148 C-149 C-150 C-151
     #[test]
     fn snapshot_settings() {
         let config = of("");

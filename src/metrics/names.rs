@@ -235,10 +235,6 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "of auth scheme `ensemble`, which is not there yet",
-        &["ensemble_auth_fail", "ensemble_auth_skip", "ensemble_auth_success"],
-    ),
-    (
         "of errors after which a Java server goes on; here such an error ends the process",
         &["unrecoverable_error_count"],
     ),

@@ -21,6 +21,7 @@ macro_rules! registry {
         counters { $($(#[$counter_doc:meta])* $counter:ident,)* }
         summaries { $($(#[$summary_doc:meta])* $summary:ident,)* }
         percentiles { $($(#[$percentile_doc:meta])* $percentile:ident,)* }
+        counter_sets { $($(#[$counted_doc:meta])* $counted:ident,)* }
         sets { $($(#[$set_doc:meta])* $set:ident,)* }
     ) => {
         /// What a server counts while it runs; shared by all its threads.
@@ -32,6 +33,7 @@ macro_rules! registry {
             $($(#[$counter_doc])* pub $counter: Counter,)*
             $($(#[$summary_doc])* pub $summary: Summary,)*
             $($(#[$percentile_doc])* pub $percentile: Percentiles,)*
+            $($(#[$counted_doc])* pub $counted: SummarySet,)*
             $($(#[$set_doc])* pub $set: SummarySet,)*
         }
 
@@ -42,6 +44,7 @@ macro_rules! registry {
                 $(self.$counter.reset();)*
                 $(self.$summary.reset();)*
                 $(self.$percentile.reset();)*
+                $(self.$counted.reset();)*
                 $(self.$set.reset();)*
             }
 
@@ -64,6 +67,10 @@ macro_rules! registry {
                     $(stringify!($percentile) => Some(&self.$percentile),)*
                     _ => None,
                 }
+            }
+
+            fn counter_sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($counted)),*].len()] {
+                [$((stringify!($counted), &self.$counted)),*]
             }
 
             fn sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($set)),*].len()] {
@@ -104,6 +111,12 @@ registry! {
         prep_processor_request_queued,
         /// Bytes of answers, those to pings, connect requests and identifications left out.
         response_bytes,
+        /// Clients that said they look for another ensemble, and were closed.
+        ensemble_auth_fail,
+        /// Clients that identified themselves by an ensemble without its having to be right.
+        ensemble_auth_skip,
+        /// Clients that named this ensemble.
+        ensemble_auth_success,
         /// Connect requests for a session that was there before.
         connection_revalidate_count,
         /// Znodes' changes that were judged and not applied yet.
@@ -175,11 +188,15 @@ registry! {
         /// Time of one flush of the log, as those who wait see it.
         sync_processor_queue_flush_time_ms,
     }
+    counter_sets {
+        /// Writes refused because they would have passed a hard limit; of the samples only their number is shown.
+        quota_exceeded_error_per_namespace,
+    }
     sets {
-        /// Bytes of each write, by the first name of the path.
-        write_per_namespace,
-        /// Bytes of each read, likewise.
+        /// Bytes of each read, by the first name of the path.
         read_per_namespace,
+        /// Bytes of each write, likewise.
+        write_per_namespace,
     }
 }
 
@@ -193,6 +210,11 @@ impl Registry {
     pub fn dump(&self, sink: &mut dyn FnMut(&str, Value)) {
         for name in names::COUNTERS {
             sink(name, integer(self.counter(name).map_or(0, Counter::get)));
+        }
+        for (name, set) in self.counter_sets() {
+            for (key, values) in set.values() {
+                sink(&format!("{key}_{name}"), integer(values.count));
+            }
         }
         for name in names::SUMMARIES {
             let values = self.summary(name).map(Summary::values).unwrap_or_default();
@@ -276,7 +298,10 @@ mod tests {
         registry
             .read_per_namespace
             .record("app", &Samples { count: 2, sum: 150, min: 70, max: 80 });
+        let refused = Samples { count: 3, ..Samples::NONE };
+        registry.quota_exceeded_error_per_namespace.record("app", &refused);
         let all = dumped(&registry);
+        assert_eq!(all["app_quota_exceeded_error_per_namespace"], Value::Integer(3));
         assert_eq!(all["avg_app_read_per_namespace"], Value::Float(75.0));
         assert_eq!(all["max_app_read_per_namespace"], Value::Integer(80));
         assert_eq!(all["cnt_app_read_per_namespace"], Value::Integer(2));

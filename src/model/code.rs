@@ -24,6 +24,7 @@ impl Code {
     pub const SESSION_MOVED: Self = Self(-118);
     pub const NO_WATCHER: Self = Self(-121);
     pub const RECONFIG_DISABLED: Self = Self(-123);
+    pub const QUOTA_EXCEEDED: Self = Self(-125);
 
     pub const fn is_ok(self) -> bool {
         self.0 == 0

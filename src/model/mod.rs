@@ -1,6 +1,7 @@
 //! Words that every room shares: ids, zxids, paths, codes. No behaviour beyond their own rules.
 
 mod acl;
+mod algorithm;
 mod code;
 mod owner;
 pub mod path;
@@ -8,6 +9,7 @@ pub mod sync;
 mod zxid;
 
 pub use acl::{Acl, Identity, OPEN_ACL, perms};
+pub use algorithm::DigestAlgorithm;
 pub use code::{Code, EventKind, op, xid};
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use zxid::{Epoch, Zxid};

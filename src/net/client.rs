@@ -1,7 +1,7 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
 use crate::metrics::{Registry, Samples, SizeValues};
-use crate::request::{Answered, Command, Connection, Need, Outgoing};
+use crate::request::{Answered, Command, Connection, EnsembleCounts, Need, Outgoing};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -264,6 +264,11 @@ impl Client {
         metrics.packets_received.add(counts.received);
         metrics.bytes_received_count.add(counts.received_bytes);
         stats.add_received(counts.received);
+        if counts.ensemble != EnsembleCounts::default() {
+            metrics.ensemble_auth_success.add(counts.ensemble.found);
+            metrics.ensemble_auth_fail.add(counts.ensemble.astray);
+            metrics.ensemble_auth_skip.add(counts.ensemble.unasked);
+        }
         if counts.connects > 0 {
             metrics.connection_request_count.add(counts.connects);
             metrics.connection_revalidate_count.add(counts.revalidations);

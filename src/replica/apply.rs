@@ -35,7 +35,7 @@ impl Replica {
         if let Some(through) = through {
             self.prep.applied(through);
         }
-        if std::mem::take(&mut self.since_snapshot.due) {
+        if std::mem::take(&mut self.snapshot_due) {
             self.snapshot(out);
         }
     }

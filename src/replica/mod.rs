@@ -10,6 +10,7 @@
 
 mod apply;
 mod containers;
+mod rolls;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
@@ -79,7 +80,25 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
+    /// `enforceQuota`: hard limits refuse.
+    pub enforce_quota: bool,
     pub seed: u64,
+}
+
+impl Settings {
+    /// What Java has unless it is told otherwise.
+    pub const DEFAULT: Self = Self {
+        tick_time_ms: 3000,
+        first_session: 1,
+        snap_count: 100_000,
+        snap_size_bytes: 4 << 30,
+        sessionless_timeout_ms: 10_000,
+        container_check_interval_ms: 60_000,
+        container_max_per_minute: 10_000,
+        container_max_never_used_ms: 0,
+        enforce_quota: false,
+        seed: 1,
+    };
 }
 
 /// Plain counters; `server` publishes them.
@@ -136,23 +155,14 @@ pub struct Replica {
     settings: Settings,
     next_session: i64,
     now_ms: u64,
-    since_snapshot: SinceSnapshot,
+    rolls: rolls::Rolls,
+    /// The log has rolled, and the snapshot that goes with it is not begun.
+    snapshot_due: bool,
     sweep: containers::Sweep,
-    rng: u64,
     pub stats: Stats,
     pub samples: Samples,
     zab_out: Vec<zab::Action>,
     wakers: Vec<Waker>,
-}
-
-/// How much was logged since the last roll, and how much may be (D-33).
-#[derive(Default)]
-struct SinceSnapshot {
-    txns: u64,
-    bytes: u64,
-    txns_max: u64,
-    bytes_max: u64,
-    due: bool,
 }
 
 impl Replica {
@@ -171,10 +181,10 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed)
+            Prep::new(&tree, settings.seed, settings.enforce_quota)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
-        let mut replica = Self {
+        Self {
             shared,
             zab,
             prep,
@@ -182,22 +192,25 @@ impl Replica {
             inflight: VecDeque::new(),
             next_session: settings.first_session,
             sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
-            rng: settings.seed | 1,
+            rolls: rolls::Rolls::new(settings.snap_count, settings.snap_size_bytes, settings.seed),
+            snapshot_due: false,
             settings,
             now_ms,
-            since_snapshot: SinceSnapshot::default(),
             stats: Stats::default(),
             samples: Samples::default(),
             zab_out: Vec::new(),
             wakers: Vec::new(),
-        };
-        replica.draw_snapshot_limits();
-        replica
+        }
     }
 
     /// Number of sessions kept.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// Writes that passed a hard limit, by namespace.
+    pub const fn quota_refusals(&mut self) -> &mut Namespaces {
+        self.prep.quota_refusals()
     }
 
     /// Changes to znodes that were judged so far, and those of them that were applied.
@@ -242,7 +255,10 @@ impl Replica {
     pub fn snapshot(&mut self, out: &mut Vec<Action>) {
         match self.shared.state.tree.write().freeze() {
             Some(frozen) => out.push(Action::Snapshot(frozen)),
-            None => self.stats.snapshots_skipped += 1,
+            None => {
+                tracing::warn!("the last snapshot is still being written: none is taken now");
+                self.stats.snapshots_skipped += 1;
+            }
         }
     }
 
@@ -279,7 +295,8 @@ impl Replica {
                         who: &batch.who,
                         standing,
                         wall_ms,
-                        skip_acl: self.shared.limits.skip_acl,
+                        skip_acl: shared.limits.skip_acl,
+                        schemes: &shared.limits.schemes,
                     };
                     let from = entries.len();
                     match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
@@ -323,7 +340,16 @@ impl Replica {
     ) -> bool {
         let (conn, received_us) = asked.map_or((None, 0), |(conn, us)| (Some(conn), us));
         let mut entry = Vec::new();
-        let asker = Asker { session, xid: 0, who: &[], standing: Ok(()), wall_ms, skip_acl: true };
+        let shared = self.shared.clone();
+        let asker = Asker {
+            session,
+            xid: 0,
+            who: &[],
+            standing: Ok(()),
+            wall_ms,
+            skip_acl: true,
+            schemes: &shared.limits.schemes,
+        };
         let prepared = {
             let tree = self.shared.state.tree.read();
             self.prep.prepare(&tree, &asker, kind, body, &mut entry)
@@ -349,10 +375,13 @@ impl Replica {
         for action in actions.drain(..) {
             match action {
                 zab::Action::Append { zxid, payload } => {
-                    self.since_snapshot.txns += 1;
-                    self.since_snapshot.bytes += payload.len() as u64;
+                    let due = self.rolls.logged(payload.len() as u64);
                     out.push(Action::Append { zxid, entry: payload });
-                    self.roll_if_due(out);
+                    if due {
+                        // The log rolls even when the snapshot has to be skipped, as Java's does.
+                        out.push(Action::Roll);
+                        self.snapshot_due = true;
+                    }
                 }
                 zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
             }
@@ -361,36 +390,6 @@ impl Replica {
         if self.inflight.front().is_some_and(|inflight| inflight.zxid.is_none()) {
             self.commit(None, now_us, out);
         }
-    }
-
-    fn roll_if_due(&mut self, out: &mut Vec<Action>) {
-        let since = &self.since_snapshot;
-        if since.txns < since.txns_max && since.bytes < since.bytes_max {
-            return;
-        }
-        // The log rolls even when the snapshot has to be skipped, as Java's does.
-        out.push(Action::Roll);
-        self.draw_snapshot_limits();
-        self.since_snapshot.due = true;
-    }
-
-    fn draw_snapshot_limits(&mut self) {
-        let (txns, bytes) = (self.settings.snap_count.max(2), self.settings.snap_size_bytes);
-        let (a, b) = (self.random(), self.random());
-        self.since_snapshot = SinceSnapshot {
-            txns_max: txns / 2 + a % (txns / 2),
-            // 0 or less turns the limit off.
-            bytes_max: if bytes < 2 { u64::MAX } else { bytes / 2 + b % (bytes / 2) },
-            ..SinceSnapshot::default()
-        };
-    }
-
-    /// xorshift: enough to keep servers from taking their snapshots together.
-    const fn random(&mut self) -> u64 {
-        self.rng ^= self.rng << 13;
-        self.rng ^= self.rng >> 7;
-        self.rng ^= self.rng << 17;
-        self.rng
     }
 }
 

@@ -51,6 +51,17 @@ pub struct Counts {
     pub connects: u64,
     /// Those for a session that was there before.
     pub revalidations: u64,
+    pub ensemble: EnsembleCounts,
+}
+
+/// Clients that identified themselves by the ensemble they look for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct EnsembleCounts {
+    pub found: u64,
+    /// Those who look for another one.
+    pub astray: u64,
+    /// Those who named none, or whom none was asked of.
+    pub unasked: u64,
 }
 
 impl Counts {
@@ -434,9 +445,7 @@ mod tests {
             min_session_timeout_ms: 1,
             max_session_timeout_ms: 1000,
             outstanding_max: 10,
-            skip_acl: false,
-            schemes: crate::auth::Schemes { digest: true, super_digest: None },
-            words: vec![],
+            ..Limits::default()
         };
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),

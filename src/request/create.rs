@@ -2,6 +2,7 @@
 
 use super::pending::{AclOf, View};
 use super::prep::Judging;
+use super::quota::data_len;
 use crate::model::{Code, OPEN_ACL, Owner, TTL_MAX_MS, op, path};
 use crate::tree::AclId;
 use crate::tree::digest::StatPart;
@@ -93,6 +94,7 @@ impl Judging<'_> {
         if matches!(Owner::decode(parent.stat.ephemeral_owner, extended), Owner::Session(_)) {
             return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
         }
+        self.check_quota(path, 1, data_len(request.data) as i64)?;
         let cversion = parent.stat.cversion.wrapping_add(1);
         let acl_bytes = acl.as_ref().map(|acl| crate::tree::encode_acl(acl));
         let acl_bytes = acl_bytes.as_deref().unwrap_or(OPEN_ACL);
@@ -111,7 +113,8 @@ impl Judging<'_> {
             ..StatPart::default()
         };
         let acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(acl.into()));
-        let child = View { stat, acl, children: 0, crc: self.crc(path, request.data) };
+        let (crc, data_len) = (self.crc(path, request.data), data_len(request.data));
+        let child = View { stat, acl, children: 0, crc, data_len };
         self.put(parent_path, parent_before, Some(parent));
         self.put(path, 0, Some(child));
         Ok(())

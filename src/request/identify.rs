@@ -1,7 +1,7 @@
 //! A client shows who it is: at receipt, without waiting for what it asked before (P-28, P-60, U-18).
 
 use super::{Connection, Need, reply};
-use crate::auth;
+use crate::auth::{self, Proof};
 use crate::model::{Code, Identity};
 use jute::proto::{AuthPacket, GetSaslRequest, ReplyHeader, RequestHeader, SetSaslResponse};
 use jute::{Decode, Encode, Reader};
@@ -28,8 +28,29 @@ impl Connection {
     fn auth(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
         let packet: AuthPacket<'_> = decode(body)?;
         let scheme = packet.scheme.as_deref().unwrap_or_default();
-        let proved = auth::prove(&self.shared.limits.schemes, scheme, packet.auth);
-        if !proved.is_some_and(|ids| self.add(ids)) {
+        let key = || {
+            let tree = self.shared.state.tree.read();
+            let id = tree.find("/key")?;
+            tree.znode(id).data().bytes().map(<[u8]>::to_vec)
+        };
+        let proof = auth::prove(&self.shared.limits.schemes, scheme, packet.auth, key);
+        let added = match proof {
+            Proof::Is(ids) => self.add(ids),
+            Proof::AtHome => {
+                self.counts.ensemble.found += 1;
+                true
+            }
+            Proof::Anywhere => {
+                self.counts.ensemble.unasked += 1;
+                true
+            }
+            Proof::Fails => false,
+            Proof::Astray => {
+                self.counts.ensemble.astray += 1;
+                return Err(Need::Close("it looks for another ensemble".into()));
+            }
+        };
+        if !added {
             reply::aside(
                 &mut self.unsent,
                 ReplyHeader { err: Code::AUTH_FAILED.0, ..answer },

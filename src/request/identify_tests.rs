@@ -1,7 +1,6 @@
 //! A connection machine from its handshake on: who it is, and when that counts.
 
 use super::{Command, Conn, Connection, Conns, Limits, Need, Shared};
-use crate::auth::Schemes;
 use crate::model::sync::{Arc, AtomicU64};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::{Options, State, Tree};
@@ -17,9 +16,7 @@ fn open() -> Connection {
         min_session_timeout_ms: 1,
         max_session_timeout_ms: 10_000,
         outstanding_max: 10,
-        skip_acl: false,
-        schemes: Schemes::default(),
-        words: Vec::new(),
+        ..Limits::default()
     };
     let state = State::new(Tree::new(Options::default()), 1);
     let shared =
@@ -96,7 +93,7 @@ fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
     assert_eq!(*machine.conn().who(), after);
 }
 
-// rows: P-60 U-18
+// rows: P-60 U-18 G-15
 #[test]
 fn what_does_not_convince_is_told_so_and_closed() {
     for (scheme, code) in [("world", -115), ("nonsense", -115)] {

@@ -25,6 +25,7 @@ mod outbox;
 mod password;
 mod pending;
 pub mod prep;
+mod quota;
 mod read;
 pub mod reply;
 mod tally;
@@ -32,7 +33,7 @@ mod watches;
 mod writes;
 
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
-pub use connection::{Connection, Counts, Need};
+pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use conns::Conns;
 pub use expiry::{Session, Sessions};
 pub use namespaces::{Namespace, Namespaces};
@@ -61,6 +62,21 @@ pub struct Limits {
     pub words: Vec<[u8; 4]>,
 }
 
+impl Default for Limits {
+    /// What Java has unless it is told otherwise; no words.
+    fn default() -> Self {
+        Self {
+            frame_max: 0xf_ffff,
+            min_session_timeout_ms: 6000,
+            max_session_timeout_ms: 60_000,
+            outstanding_max: 1000,
+            skip_acl: false,
+            schemes: crate::auth::Schemes::default(),
+            words: Vec::new(),
+        }
+    }
+}
+
 /// What the connections share with each other and with `replica`.
 pub struct Shared {
     pub state: State,
@@ -73,7 +89,7 @@ pub struct Shared {
 impl Shared {
     /// Whether one of `who` has a permission of `wanted` on what `acl` guards.
     pub fn permits(&self, acl: &[crate::model::Acl], wanted: i32, who: &[Identity]) -> bool {
-        self.limits.skip_acl || crate::auth::permits(acl, wanted, who)
+        self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, who)
     }
 }
 

@@ -97,24 +97,28 @@ fn create_ttl(request: CreateTtlRequest<'_>) -> (i32, Write<'_>) {
 impl Judging<'_> {
     /// Judges part after part, each by what those before it leave behind. One refused part and nothing has happened:
     /// the entry then holds real transactions up to it, its own code, and -2 for the rest (P-64, P-66).
-    pub(super) fn multi(&mut self, parts: &[(i32, Write<'_>)]) {
+    ///
+    /// # Errors
+    /// -5 for the whole: a quota that can't be read is no refusal of one part, in Java.
+    pub(super) fn multi(&mut self, parts: &[(i32, Write<'_>)]) -> Result<(), Code> {
         put_i32(self.to, i32::try_from(parts.len()).expect("a frame holds fewer parts than that"));
         let digest = self.prep.digest;
         self.prep.pending.mark();
-        let mut failed = false;
+        let mut failed = None;
         for (kind, part) in parts {
             let start = self.to.len();
             put_i32(self.to, *kind);
             let body = self.to.len();
             put_i32(self.to, 0); // Patched below.
-            let judged = if failed { Err(Code::RUNTIME_INCONSISTENCY) } else { self.judge(part) };
+            let judged =
+                if failed.is_some() { Err(Code::RUNTIME_INCONSISTENCY) } else { self.judge(part) };
             if let Err(code) = judged {
                 self.to.truncate(start);
                 put_i32(self.to, op::ERROR);
                 put_i32(self.to, 4);
                 put_i32(self.to, code.0);
-                if !failed {
-                    failed = true;
+                if failed.is_none() {
+                    failed = Some(code);
                     self.prep.pending.take_back();
                     self.prep.digest = digest;
                 }
@@ -123,6 +127,7 @@ impl Judging<'_> {
             }
         }
         self.prep.pending.keep();
+        failed.filter(|&code| code == Code::MARSHALLING_ERROR).map_or(Ok(()), Err)
     }
 }
 

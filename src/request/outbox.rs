@@ -144,7 +144,7 @@ pub struct Found {
 
 impl Conn {
     pub fn new(id: WatcherId, peer: SocketAddr, now_ms: u64) -> Self {
-        let address = peer.ip().to_canonical().to_string();
+        let address = crate::auth::ip_text(peer.ip());
         Self {
             id,
             peer,

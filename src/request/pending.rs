@@ -23,6 +23,7 @@ pub(super) struct View {
     pub children: u32,
     /// CRC of path and data: [`digest::start`].
     pub crc: u32,
+    pub data_len: usize,
 }
 
 impl View {
@@ -105,6 +106,7 @@ impl Pending {
             acl: AclOf::Table(znode.acl()),
             children: znode.children(),
             crc: znode.crc(),
+            data_len: znode.data().len(),
         })
     }
 

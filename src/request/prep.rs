@@ -4,6 +4,7 @@
 //! goes into its log entry, where apply finds it again (D-68).
 
 use super::pending::{AclOf, Pending, View};
+use super::quota::{QuotaLog, data_len};
 use super::writes::Write;
 use crate::auth;
 use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
@@ -26,6 +27,7 @@ pub struct Asker<'a> {
     pub wall_ms: i64,
     /// `skipACL`.
     pub skip_acl: bool,
+    pub schemes: &'a auth::Schemes,
 }
 
 /// What became of a write.
@@ -44,22 +46,33 @@ pub struct Prep {
     /// Of the tree once everything proposed is applied.
     pub(super) digest: u64,
     wanted: bool,
+    /// `enforceQuota`.
+    pub(super) enforces_quota: bool,
+    pub(super) quota_log: QuotaLog,
 }
 
 impl Prep {
     /// * `tree`: with nothing proposed beyond it.
-    pub fn new(tree: &Tree, seed: u64) -> Self {
+    /// * `enforces_quota`: `enforceQuota`.
+    pub fn new(tree: &Tree, seed: u64, enforces_quota: bool) -> Self {
         Self {
             pending: Pending::new(seed),
             last: tree.last_zxid(),
             digest: tree.digest(),
             wanted: tree.options().digest,
+            enforces_quota,
+            quota_log: QuotaLog::default(),
         }
     }
 
     /// The last zxid given out.
     pub const fn last(&self) -> Zxid {
         self.last
+    }
+
+    /// Writes that passed a hard limit, by namespace.
+    pub const fn quota_refusals(&mut self) -> &mut super::Namespaces {
+        self.quota_log.refused()
     }
 
     /// Changes to znodes that were judged so far, and those of them that are in the tree.
@@ -138,10 +151,7 @@ impl Judging<'_> {
             Write::SetData(set) => self.set_data(set),
             Write::SetAcl(set) => self.set_acl(set),
             Write::Check(check) => self.check(check),
-            Write::Multi(parts) => {
-                self.multi(parts);
-                Ok(())
-            }
+            Write::Multi(parts) => self.multi(parts),
             Write::BadMulti => Err(Code::MARSHALLING_ERROR),
             Write::CreateSession { timeout_ms } => {
                 put_i32(self.to, *timeout_ms);
@@ -224,6 +234,8 @@ impl Judging<'_> {
         path::validate(path).map_err(|_| Code::BAD_ARGUMENTS)?;
         let mut node = self.view(path).ok_or(Code::NO_NODE)?;
         self.permit(&node, perms::WRITE)?;
+        let len = data_len(request.data);
+        self.check_quota(path, 0, len as i64 - node.data_len as i64)?;
         check_version(node.stat.version, request.version)?;
         let version = node.stat.version.wrapping_add(1);
         write::set_data(self.to, path, request.data, version);
@@ -231,7 +243,7 @@ impl Judging<'_> {
         node.stat.version = version;
         node.stat.mtime = self.header.time;
         node.stat.mzxid = self.header.zxid;
-        node.crc = self.crc(path, request.data);
+        (node.crc, node.data_len) = (self.crc(path, request.data), len);
         self.put(path, before, Some(node));
         Ok(())
     }
@@ -289,7 +301,8 @@ impl Judging<'_> {
     }
 
     pub(super) fn permit(&self, node: &View, wanted: i32) -> Result<(), Code> {
-        if self.asker.skip_acl || auth::permits(node.acl(self.tree), wanted, self.asker.who) {
+        let Asker { schemes, who, .. } = self.asker;
+        if self.asker.skip_acl || auth::permits(schemes, node.acl(self.tree), wanted, who) {
             Ok(())
         } else {
             Err(Code::NO_AUTH)
@@ -309,8 +322,9 @@ impl Judging<'_> {
         if asked.iter().any(|acl| acl.id.scheme.is_none()) {
             return Err(Code::INVALID_ACL);
         }
-        let fixed = auth::fix(crate::tree::own_acl(asked.iter()), self.asker.who)
-            .map_err(|_| Code::INVALID_ACL)?;
+        let asked = crate::tree::own_acl(asked.iter());
+        let fixed =
+            auth::fix(self.asker.schemes, asked, self.asker.who).map_err(|_| Code::INVALID_ACL)?;
         Ok(Some(fixed))
     }
 

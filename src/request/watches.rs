@@ -13,8 +13,8 @@ const NULL_PATH: &str = "\0";
 impl Reading<'_> {
     /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75).
     ///
-    /// As in Java, whether it may read the znode is not asked, unlike for an event that fires (P-32): the watch is used
-    /// up, and a client that is told nothing would believe in it for ever.
+    /// Unlike in Java, nobody is told of a znode that it may not read, as with an event that fires (P-32). The watch is
+    /// kept then: the client believes in it. Of one that is gone all may know; a read would tell them too.
     pub(super) fn set_watches(
         &self,
         kind: i32,
@@ -41,7 +41,10 @@ impl Reading<'_> {
         for path in paths(&request.data_watches) {
             match self.tree.find(&path) {
                 None => missed(EventKind::NodeDeleted, &path),
-                Some(id) if self.tree.znode(id).stat().mzxid > since => {
+                Some(id)
+                    if self.tree.znode(id).stat_part().mzxid > since
+                        && self.permitted(id).is_ok() =>
+                {
                     missed(EventKind::NodeDataChanged, &path);
                 }
                 Some(_) => watches.add(&path, self.conn.id, WatchKind::DATA),
@@ -49,14 +52,17 @@ impl Reading<'_> {
         }
         for path in paths(&request.exist_watches) {
             match self.tree.find(&path) {
-                Some(_) => missed(EventKind::NodeCreated, &path),
-                None => watches.add(&path, self.conn.id, WatchKind::DATA),
+                Some(id) if self.permitted(id).is_ok() => missed(EventKind::NodeCreated, &path),
+                _ => watches.add(&path, self.conn.id, WatchKind::DATA),
             }
         }
         for path in paths(&request.child_watches) {
             match self.tree.find(&path) {
                 None => missed(EventKind::NodeDeleted, &path),
-                Some(id) if self.tree.znode(id).stat().pzxid > since => {
+                Some(id)
+                    if self.tree.znode(id).stat_part().pzxid > since
+                        && self.permitted(id).is_ok() =>
+                {
                     missed(EventKind::NodeChildrenChanged, &path);
                 }
                 Some(_) => watches.add(&path, self.conn.id, WatchKind::CHILD),

@@ -85,9 +85,9 @@ pub async fn run(
     ready: impl FnOnce(std::net::SocketAddr),
 ) -> Result<(), ServerError> {
     let clock = Clock::start();
+    super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
     let listener = Listener::bind(&config)?;
-    let client_port = listener.address.port();
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
@@ -126,25 +126,23 @@ pub async fn run(
         log,
         disk,
         folders,
-        snapshot_with_zxid: config.serialize_last_processed_zxid,
+        snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
     };
-    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, client_port);
     let address = listener.address;
+    let link =
+        link(config, &shared, metrics, command_sender, sender.clone(), clock, address.port());
     let stop = CancellationToken::new();
     let accepting = tokio::spawn(listener.run(shared, link, stop.clone()));
     let stop_signal = stop_on_signal(sender, stop)?;
     let driving = tokio::spawn(driver.run(actions));
     ready(address);
-    let ended = driving.await.map_err(|error| ServerError::System {
-        what: "run the driver",
-        source: io::Error::other(error),
-    })?;
+    let ended = driving.await.map_err(io::Error::other);
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
     accepting.abort();
-    match ended {
+    match ended.map_err(|source| ServerError::System { what: "run the driver", source })? {
         Ended::Stopped => Ok(()),
         Ended::Failed { reason, exit } => Err(ServerError::Failed { reason, exit }),
     }
@@ -177,7 +175,7 @@ fn restore(
     metrics: &Registry,
     seed: u64,
 ) -> Result<(Claim, Tree, Recovered), ServerError> {
-    recover::prepare_folders(disk, folders)
+    recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let claim = Claim::of(&folders.snapshots, &folders.logs)?;
     let options = Options {
@@ -237,9 +235,9 @@ impl FirstSnapshot<'_> {
         let frozen = if is_empty { shared.state.tree.write().freeze() } else { None };
         if let Some(frozen) = frozen {
             let began = std::time::Instant::now();
-            let (dir, with_zxid) =
-                (&self.folders.snapshots, self.config.serialize_last_processed_zxid);
-            let written = snapshots::write(self.disk, dir, shared, frozen, with_zxid, false);
+            let style = snapshots::Style::of(self.config);
+            let dir = &self.folders.snapshots;
+            let written = snapshots::write(self.disk, dir, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
             metrics.snapshottime.record(began.elapsed().as_millis() as i64);
@@ -254,7 +252,7 @@ impl FirstSnapshot<'_> {
     }
 }
 
-fn limits(config: &Config) -> Limits {
+pub(super) fn limits(config: &Config) -> Limits {
     let words = Word::ALL.iter().filter_map(|word| word.name().as_bytes().first_chunk().copied());
     Limits {
         frame_max: config.jute_max_buffer_bytes as usize,
@@ -263,15 +261,19 @@ fn limits(config: &Config) -> Limits {
         outstanding_max: u64::from(config.global_outstanding_limit),
         skip_acl: config.skip_acl,
         schemes: Schemes {
-            digest: config.digest_auth_enabled,
+            digest: config.digest_auth_enabled || config.providers.digest,
+            algorithm: config.digest_algorithm,
             super_digest: config.super_digest.clone(),
+            ensemble: config.providers.ensemble,
+            ensemble_names: config.ensemble_names.clone(),
+            key: config.providers.key,
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),
     }
 }
 
-fn settings(config: &Config, seed: u64) -> Settings {
+pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
         first_session: clock::first_session(STANDALONE.0),
@@ -281,6 +283,7 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        enforce_quota: config.enforce_quota,
         seed,
     }
 }

@@ -60,7 +60,7 @@ pub struct Driver<D> {
     pub log: WorkerHandle,
     pub disk: D,
     pub folders: Folders,
-    pub snapshot_with_zxid: bool,
+    pub snapshot_style: snapshots::Style,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
 }
@@ -100,11 +100,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                             .step(Input::Flushed { through: report.through, now_us }, &mut actions);
                     }
                     Event::SnapshotEnded { took, ok } => {
-                        if ok {
-                            self.metrics.snapshottime.record(took.as_millis() as i64);
-                        } else {
-                            self.metrics.snapshot_error_count.increment();
-                        }
+                        self.note_snapshot(took, ok);
                         self.replica.step(Input::SnapshotEnded, &mut actions);
                     }
                     Event::Report(to) => {
@@ -126,7 +122,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 judged_us = self.clock.now_us();
                 pipeline.judged(requests, judged_us - now_us);
             }
-            let due = now_us / 1000 / TICK_MS;
+            // Once it stops, time stands still: sessions that expired meanwhile would each be a write to wait for, and with a
+            // slow disk there might always be another one.
+            let due = if stopping { ticks } else { now_us / 1000 / TICK_MS };
             while ticks < due {
                 ticks += 1;
                 let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
@@ -135,6 +133,14 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 pipeline.closed(expired, self.clock.now_us() - began_us);
             }
             self.publish(&mut published, wall_ms);
+        }
+    }
+
+    fn note_snapshot(&self, took: Duration, ok: bool) {
+        if ok {
+            self.metrics.snapshottime.record(took.as_millis() as i64);
+        } else {
+            self.metrics.snapshot_error_count.increment();
         }
     }
 
@@ -192,10 +198,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     fn snapshot(&self, frozen: Frozen) {
         let (disk, dir, shared) =
             (self.disk.clone(), self.folders.snapshots.clone(), self.shared.clone());
-        let (sender, with_zxid) = (self.sender.clone(), self.snapshot_with_zxid);
+        let (sender, style) = (self.sender.clone(), self.snapshot_style);
         let begun = std::thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
             let began = Instant::now();
-            let written = snapshots::write(&disk, &dir, &shared, frozen, with_zxid, true);
+            let written = snapshots::write(&disk, &dir, &shared, frozen, style, true);
             let took = began.elapsed();
             match &written {
                 Ok(bytes) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
@@ -252,6 +258,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             };
             summary.record(watchers as i64);
         }
+        self.replica.quota_refusals().publish(|space| {
+            metrics.quota_exceeded_error_per_namespace.record(&space.name, &sampled(space));
+        });
         *published = now;
     }
 }
@@ -282,4 +291,90 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+    use crate::model::{ServerId, op};
+    use crate::server::boot;
+    use crate::store::sim_disk::SimDisk;
+    use crate::store::{Log, LogOptions, worker};
+    use crate::tree::txn::Txn;
+    use crate::tree::{Options, State, Tree};
+    use crate::zab::{Leader, Majority};
+    use jute::txn::TxnHeader;
+    use std::path::Path;
+
+    const SESSIONS: i64 = 400;
+
+    /// Sessions that expire one after the other, every 20 ms.
+    fn sessions() -> Tree {
+        let mut tree = Tree::new(Options::default());
+        for number in 1..=SESSIONS {
+            let kind = op::CREATE_SESSION;
+            let header = TxnHeader { client_id: number, cxid: 0, zxid: number, time: 0, kind };
+            let timeout_ms = number as i32 * 20;
+            tree.apply(&header, &Txn::CreateSession { timeout_ms }, &mut Vec::new());
+        }
+        tree
+    }
+
+    /// Each flush takes 60 ms, in which three sessions fall due: whoever waited for them all would wait eight seconds.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_server_that_stops_waits_for_no_new_work() {
+        let text = b"dataDir=/d\nclientPort=0\ntickTime=20\n";
+        let source = Source { name: "zoo.cfg", text, my_id: None };
+        let config = parse(source, &Environment::new(), &[]).unwrap();
+        let (disk, clock) = (SimDisk::new(), Clock::start());
+        let folders = Folders::new(Path::new("/d"), Path::new("/d"));
+        disk.create_dir(&folders.logs).unwrap();
+        let tree = sessions();
+        let last = tree.last_zxid();
+        let shared = Arc::new(Shared {
+            state: State::new(tree, 0),
+            conns: Default::default(),
+            limits: boot::limits(&config),
+            clock_ms: Default::default(),
+        });
+        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
+        let settings = boot::settings(&config, 0);
+        let replica = Replica::standalone(shared.clone(), leader, settings, clock.now_ms());
+        let (sender, events) = tokio::sync::mpsc::unbounded_channel();
+        let (_commands, commands) = tokio::sync::mpsc::unbounded_channel();
+        let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
+        let flushed = sender.clone();
+        let report = move |event| {
+            std::thread::sleep(Duration::from_millis(60));
+            if let worker::Event::Flushed(report) = event {
+                let _stopped = flushed.send(Event::Flushed(report));
+            }
+        };
+        let log = worker::spawn(disk.clone(), log, &folders.logs, Duration::MAX, report).unwrap();
+        let stop = sender.clone();
+        let driver = Driver {
+            replica,
+            shared: shared.clone(),
+            commands,
+            events,
+            sender,
+            log,
+            disk,
+            folders,
+            snapshot_style: snapshots::Style::of(&config),
+            metrics: Arc::new(Registry::default()),
+            clock,
+        };
+        let driving = tokio::spawn(driver.run(Vec::new()));
+        while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(stop.send(Event::Stop).is_ok());
+        assert_eq!(driving.await.unwrap(), Ended::Stopped);
+        assert!(
+            !shared.state.tree.read().sessions().is_empty(),
+            "they live on, for the next start"
+        );
+    }
 }

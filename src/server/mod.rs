@@ -6,10 +6,12 @@ mod claim;
 mod clock;
 mod driver;
 mod environment;
+mod limits;
 mod pipeline;
 mod report;
 mod restore;
 mod snapshots;
 
 pub use boot::{ServerError, run};
+pub use driver::chain;
 pub use restore::{RestoreError, Restorer};

@@ -12,8 +12,10 @@ use crate::model::{SessionId, Zxid};
 use crate::net::Asked;
 use crate::replica::Replica;
 use crate::request::{Conn, Shared};
+use crate::tree::QuotaTotals;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -131,6 +133,7 @@ impl Desk {
         status.ephemerals_count = tree.ephemeral_count();
         status.approximate_data_size_bytes = tree.approximate_data_size();
         match word {
+            Word::Mntr => status.quotas = quotas(&tree.quota_totals()),
             Word::Dump => status.ephemerals = tree.ephemerals(),
             Word::Hash => status.digests = tree.digests().collect(),
             _ => {}
@@ -204,6 +207,20 @@ impl Desk {
             })
             .collect();
     }
+}
+
+/// The four gauges of quotas. What a namespace has no znode for is not among its values.
+fn quotas(totals: &BTreeMap<String, QuotaTotals>) -> Vec<(&'static str, Vec<(String, i64)>)> {
+    let gauge = |name, value: fn(&QuotaTotals) -> Option<i64>| {
+        let values = totals.iter().filter_map(|(space, all)| Some((space.clone(), value(all)?)));
+        (name, values.collect())
+    };
+    vec![
+        gauge("quota_bytes_limit_per_namespace", |all| all.bytes_limit),
+        gauge("quota_count_usage_per_namespace", |all| all.count_usage),
+        gauge("quota_count_limit_per_namespace", |all| all.count_limit),
+        gauge("quota_bytes_usage_per_namespace", |all| all.bytes_usage),
+    ]
 }
 
 /// As Java's `Date.toString` prints it.

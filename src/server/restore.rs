@@ -10,6 +10,8 @@ use std::time::Instant;
 
 /// Progress of a long load is told this often.
 const TELL_EVERY_SECS: u64 = 5;
+/// Znodes named in one line.
+const LOST_SHOWN: usize = 10;
 
 /// A tree being restored.
 pub struct Restorer {
@@ -57,6 +59,14 @@ impl Restorer {
             };
             tracing::warn!("session {client_id:#x} is gone; its ephemeral znodes are removed");
             self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());
+        }
+        let (paths, count) = self.tree.znodes_without_acl(LOST_SHOWN);
+        if 0 < count {
+            tracing::error!(
+                "the snapshot holds {count} znodes without their access lists, and the log does not bring them back; \
+                 only a superuser may touch them, and give them new ones: {}",
+                paths.join(" ")
+            );
         }
         (self.tree, orphans.len())
     }

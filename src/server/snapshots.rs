@@ -1,7 +1,8 @@
 //! Writing snapshots beside the server's work.
 
+use crate::config::{Config, SnapshotCompression};
 use crate::request::Shared;
-use crate::store::{DigestTrailer, Disk, SnapshotError, SnapshotWriter, Trailers};
+use crate::store::{DigestTrailer, Disk, Packing, SnapshotError, SnapshotWriter, Trailers};
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 use std::path::Path;
@@ -12,9 +13,29 @@ use std::time::{Duration, Instant};
 const REST_FACTOR: u32 = 4;
 const REST_MAX: Duration = Duration::from_millis(100);
 
+/// How snapshots are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// `serializeLastProcessedZxid.enabled`.
+    pub with_zxid: bool,
+    pub packing: Packing,
+}
+
+impl Style {
+    pub const fn of(config: &Config) -> Self {
+        Self {
+            with_zxid: config.serialize_last_processed_zxid,
+            packing: match config.snapshot_compression {
+                SnapshotCompression::None => Packing::Plain,
+                SnapshotCompression::Gzip => Packing::Gzip,
+                SnapshotCompression::Snappy => Packing::Snappy,
+            },
+        }
+    }
+}
+
 /// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
 ///
-/// * `with_zxid`: `serializeLastProcessedZxid.enabled`.
 /// * `gently`: rest between pieces, because clients are being served.
 ///
 /// # Errors
@@ -24,10 +45,10 @@ pub fn write<D: Disk>(
     dir: &Path,
     shared: &Shared,
     frozen: Frozen,
-    with_zxid: bool,
+    style: Style,
     gently: bool,
 ) -> Result<u64, SnapshotError> {
-    let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid)?;
+    let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;
     let mut piece = Vec::new();
     loop {
         let began = Instant::now();
@@ -50,6 +71,6 @@ pub fn write<D: Disk>(
         version: DIGEST_VERSION,
         digest: digest as i64,
     });
-    let written = writer.finish(Trailers { digest, zxid: with_zxid.then_some(zxid) })?;
+    let written = writer.finish(Trailers { digest, zxid: style.with_zxid.then_some(zxid) })?;
     Ok(written.bytes)
 }

@@ -17,12 +17,22 @@ pub enum SnapshotFact {
     AllBad,
 }
 
+/// What the log holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFact {
+    /// No whole record.
+    Empty,
+    /// Zxid 1 and all that follow it, without a gap and in epoch 0: the whole life of a standalone server.
+    Whole,
+    /// Txns that continue something that is not here, or may.
+    Rest,
+}
+
 /// All that the choice at start depends on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StartFacts {
     pub snapshot: SnapshotFact,
-    /// A log file holds at least one whole record.
-    pub has_txns: bool,
+    pub log: LogFact,
     /// `zookeeper.snapshot.trust.empty`.
     pub trust_empty: bool,
     /// `zookeeper.db.autocreate`.
@@ -49,28 +59,31 @@ pub enum Start {
 }
 
 /// A row of [`start`]'s table; `None` in a cell matches anything.
-struct StartRow(SnapshotFact, Option<bool>, Option<bool>, Option<bool>, Option<bool>, Start);
+struct StartRow(SnapshotFact, Option<LogFact>, Option<bool>, Option<bool>, Option<bool>, Start);
 
 const ANY: Option<bool> = None;
 const YES: Option<bool> = Some(true);
 const NO: Option<bool> = Some(false);
 
 #[rustfmt::skip]
-const START: [StartRow; 7] = [
-    StartRow(SnapshotFact::Loaded, ANY, ANY, ANY, ANY, Start::Replay),
-    StartRow(SnapshotFact::AllBad, ANY, ANY, ANY, ANY, Start::RefuseBadSnapshots),
-    StartRow(SnapshotFact::None,   YES, YES, ANY, ANY, Start::ReplayOntoEmpty),
-    StartRow(SnapshotFact::None,   YES, NO,  ANY, ANY, Start::RefuseNoSnapshot),
-    StartRow(SnapshotFact::None,   NO,  ANY, YES, ANY, Start::Empty),
-    StartRow(SnapshotFact::None,   NO,  ANY, NO,  YES, Start::Empty),
-    StartRow(SnapshotFact::None,   NO,  ANY, NO,  NO,  Start::Unsure),
+const START: [StartRow; 10] = [
+    StartRow(SnapshotFact::Loaded, None,                 ANY, ANY, ANY, Start::Replay),
+    StartRow(SnapshotFact::AllBad, Some(LogFact::Whole), ANY, ANY, ANY, Start::ReplayOntoEmpty),
+    StartRow(SnapshotFact::AllBad, Some(LogFact::Rest),  ANY, ANY, ANY, Start::RefuseBadSnapshots),
+    StartRow(SnapshotFact::AllBad, Some(LogFact::Empty), ANY, ANY, ANY, Start::RefuseBadSnapshots),
+    StartRow(SnapshotFact::None,   Some(LogFact::Whole), ANY, ANY, ANY, Start::ReplayOntoEmpty),
+    StartRow(SnapshotFact::None,   Some(LogFact::Rest),  YES, ANY, ANY, Start::ReplayOntoEmpty),
+    StartRow(SnapshotFact::None,   Some(LogFact::Rest),  NO,  ANY, ANY, Start::RefuseNoSnapshot),
+    StartRow(SnapshotFact::None,   Some(LogFact::Empty), ANY, YES, ANY, Start::Empty),
+    StartRow(SnapshotFact::None,   Some(LogFact::Empty), ANY, NO,  YES, Start::Empty),
+    StartRow(SnapshotFact::None,   Some(LogFact::Empty), ANY, NO,  NO,  Start::Unsure),
 ];
 
 impl StartRow {
     fn matches(&self, facts: StartFacts) -> bool {
         let fits = |cell: Option<bool>, fact| cell.is_none_or(|cell| cell == fact);
         self.0 == facts.snapshot
-            && fits(self.1, facts.has_txns)
+            && self.1.is_none_or(|log| log == facts.log)
             && fits(self.2, facts.trust_empty)
             && fits(self.3, facts.autocreate)
             && fits(self.4, facts.initialize)
@@ -80,30 +93,49 @@ impl StartRow {
 /// Chooses how to start. Total: exactly one row matches any facts.
 ///
 /// ```text
-/// snapshot   txns  trust.empty  autocreate  initialize   start
-/// loaded      -        -            -           -         replay                    D-31
-/// all bad     -        -            -           -         refuse                    D-31
-/// none       yes      yes           -           -         replay onto empty         D-61
-/// none       yes      no            -           -         refuse                    D-61
-/// none       no        -           yes          -         empty, zxid 0             D-60
-/// none       no        -           no          yes        empty, zxid 0             D-60
-/// none       no        -           no          no         unsure, zxid -1           D-60
+/// snapshot   log     trust.empty  autocreate  initialize   start
+/// loaded      -          -            -           -         replay                    D-31
+/// all bad    whole       -            -           -         replay onto empty
+/// all bad    rest        -            -           -         refuse                    D-31
+/// all bad    empty       -            -           -         refuse                    D-31
+/// none       whole       -            -           -         replay onto empty
+/// none       rest       yes           -           -         replay onto empty         D-61
+/// none       rest       no            -           -         refuse                    D-61
+/// none       empty       -           yes          -         empty, zxid 0             D-60
+/// none       empty       -           no          yes        empty, zxid 0             D-60
+/// none       empty       -           no          no         unsure, zxid -1           D-60
 /// ```
 ///
-/// Source: `FileTxnSnapLog.restore`, ZooKeeper 3.9. One difference: a log file without a record is no reason to refuse;
-/// Java judges by the name.
+/// Source: `FileTxnSnapLog.restore`, ZooKeeper 3.9. Two differences: a log file without a record is no reason to refuse,
+/// Java judges by the name; and a log that holds everything needs no snapshot, as when the power went while Java's first
+/// one was not on disk yet.
 pub fn start(facts: StartFacts) -> Start {
     let row = START.iter().find(|row| row.matches(facts));
     row.expect("the table is total: tests try every combination").5
 }
 
-/// True when a state that ends at `last` holds all that a damaged snapshot named `snapshot` held.
+/// True when a txn with this zxid may come right after `before` without another one missing between them.
+///
+/// Repeats and steps back are no gap (D-48). Of how an earlier epoch ended a zxid says nothing, so any first txn of a
+/// later epoch follows.
+pub fn follows(before: Option<Zxid>, zxid: i64) -> bool {
+    let Some(zxid) = Zxid::from_wire(zxid) else { return true };
+    let before = before.unwrap_or(Zxid::ZERO);
+    zxid <= before
+        || before.to_wire() + 1 == zxid.to_wire()
+        || (before.epoch() < zxid.epoch() && zxid.counter() == 1)
+}
+
+/// True when a state holds all that a damaged snapshot named `snapshot` held.
+///
+/// * `last`: where the state ends. `gap`: the zxid before the first txns that the log lacks, if it lacks any.
 ///
 /// A snapshot with an end was complete once, and this server may have acknowledged all of it, to a leader that sent it.
-/// Java starts on the older state all the same. Counter 0 is the name that a new leader's snapshot has before its
-/// first txn: nothing is known to be missing then.
-pub fn makes_up_for(last: Option<Zxid>, snapshot: Zxid) -> bool {
-    snapshot.counter() == 0 || Some(snapshot) <= last
+/// Java starts on the older state all the same, and over a gap. Counter 0 is the name that a new leader's snapshot has
+/// before its first txn: nothing is known to be missing then.
+pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: Zxid) -> bool {
+    let held = gap.unwrap_or(last).min(last);
+    snapshot.counter() == 0 || Some(snapshot) <= held
 }
 
 /// Whole records behind the place where a file's records end.
@@ -204,12 +236,14 @@ mod tests {
     fn exactly_one_row_for_every_start() {
         let mut hits = [0; START.len()];
         let snapshots = [SnapshotFact::None, SnapshotFact::Loaded, SnapshotFact::AllBad];
-        for snapshot in snapshots {
-            for bits in 0..16 {
+        for (log, snapshot) in [LogFact::Empty, LogFact::Whole, LogFact::Rest]
+            .into_iter()
+            .flat_map(|log| snapshots.map(|snapshot| (log, snapshot)))
+        {
+            for bits in 0..8 {
                 let bit = |n: u32| bits >> n & 1 == 1;
-                let (has_txns, trust_empty, autocreate, initialize) =
-                    (bit(0), bit(1), bit(2), bit(3));
-                let facts = StartFacts { snapshot, has_txns, trust_empty, autocreate, initialize };
+                let (trust_empty, autocreate, initialize) = (bit(0), bit(1), bit(2));
+                let facts = StartFacts { snapshot, log, trust_empty, autocreate, initialize };
                 let rows: Vec<usize> =
                     (0..START.len()).filter(|&row| START[row].matches(facts)).collect();
                 let [row] = rows[..] else { panic!("{facts:?} matches rows {rows:?}") };
@@ -217,11 +251,33 @@ mod tests {
                 assert_eq!(start(facts), START[row].5);
                 // Never a fresh database beside data, whatever the settings.
                 if start(facts) == Start::Empty {
-                    assert!(snapshot == SnapshotFact::None && !has_txns);
+                    assert!(snapshot == SnapshotFact::None && log == LogFact::Empty);
                 }
             }
         }
         assert!(hits.iter().all(|&hits| 0 < hits), "a row is never used: {hits:?}");
+    }
+
+    #[test]
+    fn what_follows_what() {
+        let zxid = |epoch, counter| Zxid::new(crate::model::Epoch(epoch), counter);
+        let follows = |before, next: Zxid| follows(Some(before), next.to_wire());
+        assert!(follows(zxid(0, 4), zxid(0, 5)) && !follows(zxid(0, 4), zxid(0, 6)));
+        assert!(follows(zxid(0, 4), zxid(0, 4)) && follows(zxid(0, 4), zxid(0, 2)));
+        assert!(follows(zxid(3, 9), zxid(5, 1)) && !follows(zxid(3, 9), zxid(5, 2)));
+        assert!(super::follows(None, 1) && !super::follows(None, 2));
+    }
+
+    // rows: D-31 D-48
+    #[test]
+    fn what_makes_up_for_a_damaged_snapshot() {
+        let zxid = Zxid::from_wire;
+        let check = |last, gap: Option<i64>, snapshot| {
+            makes_up_for(zxid(last), gap.map(zxid), zxid(snapshot).unwrap())
+        };
+        assert!(check(7, None, 7) && check(9, None, 7) && !check(6, None, 7));
+        assert!(!check(9, Some(5), 7) && check(9, Some(7), 7));
+        assert!(check(3, Some(1), 1 << 32));
     }
 
     // rows: D-45 D-46 G-12

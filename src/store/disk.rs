@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::Access;
+
 /// All that this room asks of a file system.
 ///
 /// # What is assumed of the medium
@@ -21,6 +23,8 @@ pub trait Disk: Send + Sync {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
     /// Makes a folder and those above it; one that is there is no error.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// An error when files in a folder may be read but not made.
+    fn may_write(&self, dir: &Path) -> io::Result<()>;
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
     /// Makes a file that must not be there yet.
@@ -59,6 +63,10 @@ impl Disk for RealDisk {
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)
+    }
+
+    fn may_write(&self, dir: &Path) -> io::Result<()> {
+        Ok(rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
@@ -158,6 +166,10 @@ impl<D: Disk> Disk for FailStop<D> {
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.change(|disk| disk.create_dir(dir))
+    }
+
+    fn may_write(&self, dir: &Path) -> io::Result<()> {
+        self.disk.may_write(dir)
     }
 
     fn open(&self, path: &Path) -> io::Result<D::File> {

@@ -4,7 +4,8 @@
 //! through [`Restore`].
 //!
 //! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
-//! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`], [`epoch`], [`decide`]
+//! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and how they are
+//! packed), [`epoch`], [`decide`]
 //! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`worker`] (the log thread), [`purge`].
 //!
 //! # Invariants
@@ -23,6 +24,7 @@ pub mod disk;
 pub mod epoch;
 pub mod log;
 pub mod names;
+mod packing;
 pub mod purge;
 pub mod record;
 pub mod recover;
@@ -34,7 +36,7 @@ pub mod worker;
 
 pub use disk::{Disk, FailStop, RealDisk};
 pub use log::{Log, LogError, LogOptions};
-pub use names::Folders;
+pub use names::{Folders, Packing};
 pub use recover::{RecoverError, RecoverOptions, Recovered, Restore, recover};
 pub use snapshot::{DigestTrailer, SnapshotError, SnapshotWriter, Trailers};
 pub use snapshot_read::{Progress, SnapshotReader};

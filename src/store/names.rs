@@ -30,19 +30,30 @@ pub struct Named {
 }
 
 /// How a snapshot's bytes are packed; told by the name alone (D-29).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Packing {
+    #[default]
     Plain,
     Gzip,
     Snappy,
 }
 
 impl Packing {
+    /// By the end of a file's name, in any case.
     pub fn of(name: &str) -> Self {
-        match name.rsplit('.').next() {
-            Some("gz") => Self::Gzip,
-            Some("snappy") => Self::Snappy,
+        let end = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        match end {
+            end if end.eq_ignore_ascii_case("gz") => Self::Gzip,
+            end if end.eq_ignore_ascii_case("snappy") => Self::Snappy,
             _ => Self::Plain,
+        }
+    }
+
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Gzip => ".gz",
+            Self::Snappy => ".snappy",
         }
     }
 }
@@ -51,8 +62,8 @@ pub fn log_name(first: Zxid) -> String {
     format!("log.{:x}", first.to_wire())
 }
 
-pub fn snapshot_name(zxid: Zxid) -> String {
-    format!("snapshot.{:x}", zxid.to_wire())
+pub fn snapshot_name(zxid: Zxid, packing: Packing) -> String {
+    format!("snapshot.{:x}{}", zxid.to_wire(), packing.ending())
 }
 
 /// Name of a snapshot while it is written. Java would take `snapshot.5.tmp` for a snapshot, so the word is not first.
@@ -120,7 +131,7 @@ mod tests {
         zxids.map(|zxid| Named { zxid, name: log_name(zxid) }).collect()
     }
 
-    // rows: D-14
+    // rows: D-03 D-14
     #[test]
     fn names_as_java_reads_them() {
         let zxid = |raw| Zxid::from_wire(raw);
@@ -140,8 +151,12 @@ mod tests {
             assert_eq!(zxid_of(name, "snapshot"), None, "{name}");
         }
         assert!(is_snapshot_temporary(&snapshot_temporary(Zxid::ZERO)));
-        assert_eq!(Packing::of("snapshot.5.gz"), Packing::Gzip);
-        assert_eq!(Packing::of("snapshot.5"), Packing::Plain);
+        for packing in [Packing::Plain, Packing::Gzip, Packing::Snappy] {
+            let name = snapshot_name(Zxid::ZERO, packing);
+            assert_eq!((Packing::of(&name), zxid_of(&name, "snapshot")), (packing, zxid(0)));
+        }
+        assert_eq!(Packing::of("snapshot.5.GZ"), Packing::Gzip);
+        assert_eq!(Packing::of("snapshot.5.bz2"), Packing::Plain);
     }
 
     // rows: D-48

@@ -9,13 +9,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::decide::{self, SnapshotFact, Start, StartFacts};
+use super::decide::{self, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
 use super::names::{self, Folders, Named, Packing};
+use super::packing::Unpacker;
 use super::scan::{self, ScanError};
 use super::snapshot::{self, Trailers};
 use super::snapshot_read::{Progress, ReadError, SnapshotReader};
-use crate::model::Zxid;
+use crate::model::{Epoch, Zxid};
 
 /// Snapshots tried before giving up (D-31).
 const TRIES_MAX: usize = 100;
@@ -52,24 +53,25 @@ impl Default for RecoverOptions {
 /// Why a server cannot start on what is on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError<E: Error + 'static> {
-    #[error("make folder {}", path.display())]
+    #[error("make or open folder {}", path.display())]
     Folder { path: PathBuf, source: io::Error },
+    #[error("write to folder {}", path.display())]
+    NotWritable { path: PathBuf, source: io::Error },
     #[error("{what} {} lies in the folder of the other kind; check dataDir and dataLogDir", path.display())]
     Misplaced { what: &'static str, path: PathBuf },
     #[error("list snapshot folder {}", path.display())]
     List { path: PathBuf, source: io::Error },
     #[error("remove leftover {}", path.display())]
     Remove { path: PathBuf, source: io::Error },
-    #[error("load snapshot {}: {packing:?} packing is not supported", path.display())]
-    Packed { path: PathBuf, packing: Packing },
     #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
     AllSnapshotsBad { dir: PathBuf, tried: usize },
     #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
     NoSnapshot { dir: PathBuf },
     #[error(
-        "snapshot {} is damaged, and without it the state ends at {last:?}; \
-         remove the file to start from there",
-        path.display()
+        "snapshot {} is damaged, and the log does not hold all that it held: it is whole up to {}; \
+         remove the file to start without it",
+        path.display(),
+        last.unwrap_or(Zxid::ZERO)
     )]
     Behind { path: PathBuf, last: Option<Zxid> },
     #[error(transparent)]
@@ -118,17 +120,22 @@ pub struct Recovered {
     pub initialize: bool,
 }
 
-/// Makes the folders and checks that neither kind of file lies in the other's (D-13).
+/// Makes the folders, sees that they can be written to, and that neither kind of file lies in the other's (D-13).
+///
+/// * `create`: `zookeeper.datadir.autocreate`; without it they must be there.
 ///
 /// # Errors
-/// [`RecoverError::Folder`], [`RecoverError::Misplaced`].
+/// [`RecoverError::Folder`], [`RecoverError::NotWritable`], [`RecoverError::Misplaced`].
 pub fn prepare_folders<D: Disk>(
     disk: &D,
     folders: &Folders,
+    create: bool,
 ) -> Result<(), RecoverError<Infallible>> {
     for path in [&folders.snapshots, &folders.logs] {
-        disk.create_dir(path)
-            .map_err(|source| RecoverError::Folder { path: path.clone(), source })?;
+        let there = if create { disk.create_dir(path) } else { disk.list(path).map(drop) };
+        there.map_err(|source| RecoverError::Folder { path: path.clone(), source })?;
+        disk.may_write(path)
+            .map_err(|source| RecoverError::NotWritable { path: path.clone(), source })?;
     }
     if folders.snapshots == folders.logs {
         return Ok(());
@@ -185,7 +192,8 @@ pub fn recover<D: Disk, R: Restore>(
     let initialize = disk.open(&initialize_path(folders)).is_ok();
     let facts = StartFacts {
         snapshot: fact,
-        has_txns: loaded.is_none() && has_txns(disk, &folders.logs)?,
+        // What a loaded snapshot makes the log needn't be looked at for.
+        log: if loaded.is_none() { log_fact(disk, &folders.logs)? } else { LogFact::Rest },
         trust_empty: options.trust_empty,
         autocreate: options.autocreate,
         initialize,
@@ -206,9 +214,10 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    if let Some(damaged) = damaged
-        && !decide::makes_up_for(last, damaged.zxid)
-    {
+    let gap = scanned.gap.map(|gap| gap.0);
+    let missed = damaged.into_iter().find(|file| !decide::makes_up_for(last, gap, file.zxid));
+    if let Some(damaged) = missed {
+        let last = gap.unwrap_or(last);
         return Err(RecoverError::Behind { path: folders.snapshots.join(damaged.name), last });
     }
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
@@ -258,8 +267,8 @@ struct Newest {
     fact: SnapshotFact,
     loaded: Option<Loaded>,
     tried: usize,
-    /// The newest one that has an end and could not be loaded.
-    damaged: Option<Named>,
+    /// Those that have an end and could not be loaded, newest first.
+    damaged: Vec<Named>,
 }
 
 /// Loads the newest snapshot that can be loaded.
@@ -271,7 +280,7 @@ fn load_newest<D: Disk, R: Restore>(
 ) -> Result<Newest, RecoverError<R::Error>> {
     let files = names::snapshots(disk, dir)
         .map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
-    let (mut tried, mut damaged) = (0, None);
+    let (mut tried, mut damaged) = (0, Vec::new());
     for file in files.iter().rev() {
         if tried == TRIES_MAX {
             break;
@@ -291,9 +300,6 @@ fn load_newest<D: Disk, R: Restore>(
                 continue;
             }
         }
-        if packing != Packing::Plain {
-            return Err(RecoverError::Packed { path, packing });
-        }
         tried += 1;
         match load(disk, &path, file, state) {
             Ok(loaded) => {
@@ -304,12 +310,18 @@ fn load_newest<D: Disk, R: Restore>(
                     damaged,
                 });
             }
+            // The end of a packed file can't be looked at from outside; it is a plain one's missing end all the same.
+            Err(ReadError::Short { .. }) if packing != Packing::Plain => {
+                tracing::warn!(path = %path.display(), "pass over snapshot without an end");
+                skipped.push(Skipped { path, why: SkipReason::NotWhole });
+                state.reset();
+            }
             Err(error) => {
                 let why = chain(&error);
                 tracing::warn!(path = %path.display(), why, "pass over damaged snapshot, an older one is tried");
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();
-                damaged = damaged.or_else(|| Some(file.clone()));
+                damaged.push(file.clone());
             }
         }
     }
@@ -326,16 +338,21 @@ fn load<D: Disk, R: Restore>(
     let io = |source| ReadError::Io { at: 0, source };
     let reading = Reading::open(disk, path).map_err(io)?;
     let bytes = reading.len().map_err(io)?;
-    let trailers = SnapshotReader::new(reading).read(|bytes| state.snapshot_bytes(bytes))?;
+    let unpacked = Unpacker::new(Packing::of(&file.name), reading);
+    let trailers = SnapshotReader::new(unpacked).read(|bytes| state.snapshot_bytes(bytes))?;
     let done = state.snapshot_done(file.zxid, trailers);
     done.map_err(|source| ReadError::Body { at: bytes, source })?;
     Ok(Loaded { zxid: file.zxid, bytes, trailers })
 }
 
-/// True when the log holds at least one whole record.
-fn has_txns<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<bool, RecoverError<E>> {
-    let scanned = scan::scan(disk, dir, None, |_, _| Ok(ControlFlow::Break(())))?;
-    Ok(scanned.stopped)
+/// Reads the log through to tell whether it holds everything from the beginning on.
+fn log_fact<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<LogFact, RecoverError<E>> {
+    let scanned = scan::scan(disk, dir, None, |_, _| Ok(ControlFlow::Continue(())))?;
+    Ok(match scanned.highest {
+        _ if scanned.records == 0 => LogFact::Empty,
+        Some(last) if scanned.gap.is_none() && last.epoch() == Epoch(0) => LogFact::Whole,
+        _ => LogFact::Rest,
+    })
 }
 
 /// An error and all its sources on one line.
@@ -402,9 +419,13 @@ mod tests {
     }
 
     fn put_snapshot(disk: &SimDisk, zxid: i64, zxids: &[i64]) {
+        put_packed(disk, zxid, zxids, Packing::Plain);
+    }
+
+    fn put_packed(disk: &SimDisk, zxid: i64, zxids: &[i64], packing: Packing) {
         let dir = folders().snapshots;
-        let mut writer =
-            SnapshotWriter::create(disk, &dir, Zxid::from_wire(zxid).unwrap()).unwrap();
+        let named = Zxid::from_wire(zxid).unwrap();
+        let mut writer = SnapshotWriter::create(disk, &dir, named, packing).unwrap();
         zxids.iter().chain([&-1]).for_each(|zxid| writer.body(&zxid.to_be_bytes()).unwrap());
         writer.finish(Trailers { digest: None, zxid: Some(zxid) }).unwrap();
     }
@@ -481,6 +502,8 @@ mod tests {
         assert!(matches!(why[2], SkipReason::Bad(why) if why.starts_with("seal at 56")), "{why:?}");
         assert!(!disk.list(&folders().snapshots).unwrap().contains(&".snapshot.7.tmp".to_owned()));
         disk.remove(&folders().snapshots.join("snapshot.2")).unwrap();
+        disk.remove(&folders().logs.join("log.1")).unwrap();
+        put_log(&disk, "log.2", &[2, 3, 4, 5, 6]);
         let error = run(&disk, RecoverOptions::default()).unwrap_err();
         assert!(matches!(error, RecoverError::AllSnapshotsBad { tried: 2, .. }), "{error}");
     }
@@ -498,6 +521,33 @@ mod tests {
         // A new leader's snapshot may be named by an epoch that has no txn yet.
         put_snapshot(&disk, 1 << 32, &[666]);
         assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
+        // The log goes on behind it, but nothing has what it alone held.
+        put_log(&disk, "log.6", &[6, 9, 10]);
+        put_snapshot(&disk, 8, &[1, 2, 3, 4, 5, 6, 7, 666]);
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("whole up to 0x6;"), "{error}");
+    }
+
+    /// As a power cut leaves it when Java's first snapshot was not on disk yet.
+    // rows: D-31 D-61
+    #[test]
+    fn a_log_from_the_first_txn_on_needs_no_snapshot() {
+        let started = |zxids: &[i64], snapshot: Option<&[u8]>| {
+            let disk = SimDisk::new();
+            put_log(&disk, "log.1", zxids);
+            if let Some(bytes) = snapshot {
+                put(&disk, folders().snapshots.join("snapshot.0"), bytes);
+            }
+            run(&disk, RecoverOptions::default()).map(|(zxids, found)| (zxids, found.start)).ok()
+        };
+        let damaged = b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff........\0\0\0\x01/";
+        for snapshot in [None, Some(&b""[..]), Some(b"ZKSN"), Some(damaged)] {
+            let all = Some((vec![1, 2, 2, 3], Start::ReplayOntoEmpty));
+            assert_eq!(started(&[1, 2, 2, 3], snapshot), all);
+            assert_eq!(started(&[2, 3], snapshot), None);
+            assert_eq!(started(&[1, 2, 4], snapshot), None);
+            assert_eq!(started(&[1, 2, (1 << 32) + 1], snapshot), None);
+        }
     }
 
     // rows: D-60 D-61 D-02
@@ -535,25 +585,63 @@ mod tests {
     #[test]
     fn files_in_the_other_folder() {
         let disk = SimDisk::new();
-        prepare_folders(&disk, &folders()).unwrap();
+        prepare_folders(&disk, &folders(), true).unwrap();
         put(&disk, folders().logs.join("snapshot.1"), b"");
-        let error = prepare_folders(&disk, &folders()).unwrap_err();
+        let error = prepare_folders(&disk, &folders(), true).unwrap_err();
         assert!(
             error.to_string().starts_with("snapshot /log/version-2/snapshot.1 lies in"),
             "{error}"
         );
         let one = Folders::new(Path::new("/log"), Path::new("/log"));
-        prepare_folders(&disk, &one).unwrap();
+        prepare_folders(&disk, &one, false).unwrap();
     }
 
-    // rows: D-29
+    // rows: D-03 D-29 D-31
     #[test]
-    fn a_packed_snapshot_is_named() {
-        let disk = SimDisk::new();
-        put_snapshot(&disk, 2, &[1, 2]);
-        put(&disk, folders().snapshots.join("snapshot.5.gz"), b"\x1f\x8b...");
-        let error = run(&disk, RecoverOptions::default()).unwrap_err();
-        assert!(matches!(error, RecoverError::Packed { packing: Packing::Gzip, .. }), "{error}");
+    fn packed_snapshots_are_read_whatever_the_setting() {
+        for packing in [Packing::Gzip, Packing::Snappy] {
+            let disk = SimDisk::new();
+            put_snapshot(&disk, 2, &[1, 2]);
+            put_packed(&disk, 5, &[1, 2, 3, 4, 5], packing);
+            put_log(&disk, "log.3", &[3, 4, 5, 6]);
+            let (zxids, recovered) = default(&disk);
+            assert_eq!((zxids, recovered.txns), (vec![1, 2, 3, 4, 5, 6], 1));
+            assert_eq!(recovered.trailers.zxid, Some(5));
+        }
+    }
+
+    /// Cut anywhere, it is a snapshot that was never finished; damaged, it is one that was.
+    // rows: D-29 D-30 D-31
+    #[test]
+    fn torn_packed_snapshots_are_passed_over() {
+        for packing in [Packing::Gzip, Packing::Snappy] {
+            let disk = SimDisk::new();
+            let many: Vec<i64> =
+                (1..30_000i64).map(|n| n.wrapping_mul(0x1e37_79b9_7f4a_7c15)).collect();
+            put_snapshot(&disk, 2, &[1, 2]);
+            put_packed(&disk, 5, &many, packing);
+            let path = folders()
+                .snapshots
+                .join(names::snapshot_name(Zxid::from_wire(5).unwrap(), packing));
+            let file = disk.open(&path).unwrap();
+            let len = disk.len(&file).unwrap();
+            assert_eq!(default(&disk).0.len(), many.len());
+            // Only the checksum of the packing is gone, if it has one: what Java loads as well.
+            disk.set_len(&file, len - 1).unwrap();
+            let loaded = default(&disk).0.len();
+            assert_eq!(loaded, if packing == Packing::Gzip { many.len() } else { 2 });
+            for left in [len - 60, len / 2, 40_000, 20, 9, 2, 0] {
+                disk.set_len(&file, left).unwrap();
+                let (zxids, recovered) = default(&disk);
+                assert_eq!((zxids, &recovered.skipped[0].why), (vec![1, 2], &SkipReason::NotWhole));
+            }
+            disk.remove(&path).unwrap();
+            put_packed(&disk, 5, &many, packing);
+            let file = disk.open(&path).unwrap();
+            disk.write_at(&file, len / 2, &[0; 8]).unwrap();
+            let error = run(&disk, RecoverOptions::default()).unwrap_err();
+            assert!(matches!(error, RecoverError::Behind { .. }), "{error}");
+        }
     }
 
     #[test]

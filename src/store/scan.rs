@@ -51,6 +51,8 @@ pub struct Scanned {
     pub passed: u64,
     /// Highest zxid given out.
     pub highest: Option<Zxid>,
+    /// The first place where txns are missing: the highest zxid before it, and the one that should not have come next.
+    pub gap: Option<(Option<Zxid>, i64)>,
     /// Bytes of records in the files read.
     pub bytes: u64,
     /// Newest files without a header: nothing was ever written to them.
@@ -100,6 +102,10 @@ pub fn scan<D: Disk, E>(
             if !reached {
                 scanned.passed += 1;
                 continue;
+            }
+            let before = scanned.highest.or(after);
+            if scanned.gap.is_none() && !decide::follows(before, zxid) {
+                scanned.gap = Some((before, zxid));
             }
             scanned.highest = scanned.highest.max(Zxid::from_wire(zxid));
             scanned.records += 1;
@@ -273,6 +279,8 @@ mod tests {
         put(&disk, "log.7.old", &[7], b"");
         assert_eq!(zxids(&disk, -1).unwrap().0, [1, 2, 3, 4, 6, 5, 6, 7]);
         assert_eq!(zxids(&disk, 2).unwrap().0, [3, 4, 6, 5, 6, 7]);
+        assert_eq!(zxids(&disk, 2).unwrap().1.gap, Some((Zxid::from_wire(4), 6)));
+        assert_eq!(zxids(&disk, 5).unwrap().1.gap, None);
         assert_eq!(zxids(&disk, 5).unwrap().0, [6, 5, 6, 7]);
         let (none, scanned) = zxids(&disk, 7).unwrap();
         assert_eq!((none.len(), scanned.passed, scanned.highest), (0, 1, None));

@@ -275,6 +275,10 @@ impl Disk for SimDisk {
         Ok(()) // Folders are there as soon as they are named.
     }
 
+    fn may_write(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn open(&self, path: &Path) -> io::Result<SimFile> {
         self.state().live.get(path).map(|&inode| SimFile(inode)).ok_or_else(|| not_found(path))
     }

@@ -8,6 +8,8 @@
 //! zxid     i64 zxid   seal                                   if there is one
 //! ```
 //!
+//! With the suffix .gz or .snappy all of it is packed ([`super::packing`]); checksums are over the unpacked bytes.
+//!
 //! Source: `FileSnap`, `SnapStream`, ZooKeeper 3.9 (D-20, D-25..D-27).
 
 use std::io::{self, Read};
@@ -18,6 +20,7 @@ use simd_adler32::Adler32;
 
 use super::disk::{self, Disk, Reading};
 use super::names::{self, Packing};
+use super::packing::{GZIP_MAGIC, Packer, SNAPPY_MAGIC};
 use crate::model::Zxid;
 
 /// "ZKSN".
@@ -78,7 +81,11 @@ pub struct SnapshotWriter<'d, D: Disk> {
     zxid: Zxid,
     file: D::File,
     temporary: PathBuf,
+    packing: Packing,
+    packer: Packer,
     buffer: Vec<u8>,
+    /// Bytes taken, before packing.
+    taken: u64,
     /// Bytes written, the buffer not counted.
     at: u64,
     synced: u64,
@@ -90,17 +97,34 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
     ///
     /// * `dir`: `version-2` under dataDir.
     /// * `zxid`: the last one applied before the first byte of the body is taken from the tree (D-32).
+    /// * `packing`: `zookeeper.snapshot.compression.method`.
     ///
     /// # Errors
     /// [`SnapshotError::Create`].
-    pub fn create(disk: &'d D, dir: &'d Path, zxid: Zxid) -> Result<Self, SnapshotError> {
+    pub fn create(
+        disk: &'d D,
+        dir: &'d Path,
+        zxid: Zxid,
+        packing: Packing,
+    ) -> Result<Self, SnapshotError> {
         let temporary = dir.join(names::snapshot_temporary(zxid));
         let file = disk::remove_if_there(disk, &temporary).and_then(|_| disk.create(&temporary));
         let file =
             file.map_err(|source| SnapshotError::Create { path: temporary.clone(), source })?;
-        let buffer = Vec::with_capacity(BUFFER);
-        let adler = Adler32::new();
-        let mut writer = Self { disk, dir, zxid, file, temporary, buffer, at: 0, synced: 0, adler };
+        let mut writer = Self {
+            disk,
+            dir,
+            zxid,
+            file,
+            temporary,
+            packing,
+            packer: Packer::new(packing),
+            buffer: Vec::with_capacity(BUFFER),
+            taken: 0,
+            at: 0,
+            synced: 0,
+            adler: Adler32::new(),
+        };
         let mut header = Vec::with_capacity(HEADER_LEN);
         put(&mut header, |to| {
             to.write_i32::<BE>(SNAPSHOT_MAGIC)?;
@@ -117,26 +141,25 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
     /// [`SnapshotError::Write`]; the snapshot is to be abandoned then.
     pub fn body(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
         self.adler.write(bytes);
-        if BUFFER <= self.buffer.len() + bytes.len() {
-            self.write_out()?;
+        self.taken += bytes.len() as u64;
+        // Large parts go through the buffer piece by piece, so that it stays small.
+        for piece in bytes.chunks(BUFFER) {
+            if BUFFER < self.buffer.len() + piece.len() {
+                self.write_out()?;
+            }
+            let packed = self.packer.pack(piece, &mut self.buffer);
+            packed.map_err(|source| self.failed(piece.len(), source))?;
         }
-        if bytes.len() < BUFFER {
-            self.buffer.extend_from_slice(bytes);
-            return Ok(());
-        }
-        let buffer = std::mem::replace(&mut self.buffer, bytes.to_vec());
-        self.write_out()?;
-        self.buffer = buffer;
         Ok(())
     }
 
-    /// Bytes taken so far, header included.
-    pub fn len(&self) -> u64 {
-        self.at + self.buffer.len() as u64
+    /// Bytes taken so far, header included, before packing.
+    pub const fn len(&self) -> u64 {
+        self.taken
     }
 
     /// False: the header is there from the start.
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -160,8 +183,10 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
             self.body(&zxid.to_be_bytes())?;
             self.seal()?;
         }
+        let packed = self.packer.finish(&mut self.buffer);
+        packed.map_err(|source| self.failed(0, source))?;
         self.write_out()?;
-        let path = self.dir.join(names::snapshot_name(self.zxid));
+        let path = self.dir.join(names::snapshot_name(self.zxid, self.packing));
         let placed = self.disk.sync_data(&self.file);
         let placed = placed.and_then(|()| self.disk.rename(&self.temporary, &path));
         let placed = placed.and_then(|()| self.disk.sync_dir(self.dir));
@@ -198,6 +223,10 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
             source,
         })
     }
+
+    fn failed(&self, len: usize, source: io::Error) -> SnapshotError {
+        SnapshotError::Write { path: self.temporary.clone(), at: self.at, len, source }
+    }
 }
 
 /// Writing to memory does not fail.
@@ -222,8 +251,8 @@ pub fn looks_whole<D: Disk>(disk: &D, path: &Path, packing: Packing) -> io::Resu
         }
     };
     match packing {
-        Packing::Gzip => starts_with(&[0x1f, 0x8b]),
-        Packing::Snappy => starts_with(b"\x82SNAPPY\0"),
+        Packing::Gzip => starts_with(&GZIP_MAGIC),
+        Packing::Snappy => starts_with(&SNAPPY_MAGIC),
         Packing::Plain => {
             let len = file.len()?;
             let mut end = [0; SEAL_PATH.len()];
@@ -251,7 +280,7 @@ mod tests {
 
     fn write(disk: &SimDisk, trailers: Trailers) -> Result<Written, SnapshotError> {
         let zxid = Zxid::from_wire(0x1f).unwrap();
-        let mut writer = SnapshotWriter::create(disk, Path::new(DIR), zxid)?;
+        let mut writer = SnapshotWriter::create(disk, Path::new(DIR), zxid, Packing::Plain)?;
         writer.body(BODY)?;
         writer.finish(trailers)
     }
@@ -309,7 +338,8 @@ mod tests {
     #[test]
     fn large_parts_keep_their_place() {
         let disk = SimDisk::new();
-        let mut writer = SnapshotWriter::create(&disk, Path::new(DIR), Zxid::ZERO).unwrap();
+        let mut writer =
+            SnapshotWriter::create(&disk, Path::new(DIR), Zxid::ZERO, Packing::Plain).unwrap();
         let mut expected = content(&disk, ".snapshot.0.tmp");
         assert!(expected.is_empty());
         for (byte, len) in [(1, 10), (2, BUFFER), (3, BUFFER - 1), (4, 3), (5, 5 << 20), (6, 1)] {

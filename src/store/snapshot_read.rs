@@ -47,11 +47,16 @@ pub struct SnapshotReader<R> {
     /// Bytes consumed.
     at: u64,
     adler: Adler32,
+    /// The body and its seal are read.
+    sealed: bool,
+    /// No more can be read.
+    ended: bool,
 }
 
 impl<R: Read> SnapshotReader<R> {
     pub fn new(from: R) -> Self {
-        Self { from, buffer: Vec::new(), start: 0, at: 0, adler: Adler32::new() }
+        let adler = Adler32::new();
+        Self { from, buffer: Vec::new(), start: 0, at: 0, adler, sealed: false, ended: false }
     }
 
     /// Reads the whole file: header, body, seal, trailers.
@@ -102,6 +107,7 @@ impl<R: Read> SnapshotReader<R> {
         if !self.seal()? {
             return Err(ReadError::Short { at: self.len() });
         }
+        self.sealed = true;
         self.trailers()
     }
 
@@ -160,23 +166,28 @@ impl<R: Read> SnapshotReader<R> {
         }
         self.buffer.drain(..self.start);
         self.start = 0;
-        while self.buffer.len() < len {
+        while self.buffer.len() < len && !self.ended {
             let held = self.buffer.len();
             let at = self.at + held as u64;
             // Grows with what was read: twice what is there, or one chunk.
             self.buffer.resize(held + (len - held).min(held.max(CHUNK)), 0);
             let read = self.from.read(&mut self.buffer[held..]);
-            let read = match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-                other => other.map(Some),
-            };
-            let read = read.map_err(|source| ReadError::Io { at, source })?;
-            self.buffer.truncate(held + read.unwrap_or(0));
-            if read == Some(0) {
-                return Ok(false);
+            self.buffer.truncate(held + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A packed file that is cut: it has no more bytes to give.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => self.ended = true,
+                Err(error) if self.sealed => {
+                    // The state is whole; what is behind it may be missing anyway.
+                    tracing::warn!(at, %error, "the end of a snapshot can't be read");
+                    self.ended = true;
+                }
+                Err(source) => return Err(ReadError::Io { at, source }),
             }
         }
-        Ok(true)
+        Ok(len <= self.buffer.len())
     }
 }
 

@@ -88,6 +88,7 @@ impl Tree {
             ),
             Txn::SetData { path, data, version } => {
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
+                    let bytes_before = self.data_len(self.nodes.get(id)) as i64;
                     self.set_data(id, *data);
                     self.change(id, |node| {
                         node.mtime = header.time;
@@ -99,7 +100,9 @@ impl Tree {
                         acl: self.znode(id).acl(),
                         data_len: data.map_or(0, <[u8]>::len),
                     });
-                    Some(self.znode(id).stat())
+                    let stat = self.znode(id).stat();
+                    self.count_in_quota(path, i64::from(stat.data_length) - bytes_before, 0);
+                    Some(stat)
                 });
                 Applied::new(kind, result, Some(path.clone()))
             }
@@ -199,8 +202,10 @@ impl Tree {
         };
         let id = self.place(parent, (&create.path, hash), create.data, acl, &stat);
         let (path, data_len) = (create.path.clone(), create.data.map_or(0, <[u8]>::len));
+        let stat = self.znode(id).stat();
+        self.quota_of_created(&path, data_len);
         effects.push(Change::Created { path, acl, parent_acl, data_len });
-        Ok(self.znode(id).stat())
+        Ok(stat)
     }
 
     fn apply_delete<'a>(
@@ -214,7 +219,9 @@ impl Tree {
         self.change(parent, |node| node.pzxid = node.pzxid.max(zxid));
         let id = self.find(&path).filter(|&id| id != parent).ok_or(Code::NO_NODE)?;
         let (acl, parent_acl) = (self.znode(id).acl(), self.znode(parent).acl());
+        let bytes = self.data_len(self.nodes.get(id));
         self.remove_subtree(id);
+        self.quota_of_deleted(&path, bytes);
         effects.push(Change::Deleted { path, acl, parent_acl });
         Ok(())
     }

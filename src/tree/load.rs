@@ -1,8 +1,8 @@
 //! Building a tree from the stream inside a snapshot file (D-21..D-23, D-66).
 
 use super::digest::StatPart;
-use super::{AclId, NodeId, Options, Tree};
-use crate::model::{Zxid, path};
+use super::{AclId, NodeId, Options, Tree, acls};
+use crate::model::{self, Identity, Zxid, path};
 use hashbrown::HashMap;
 use jute::data::{Acl, StatPersisted};
 use jute::{Buffer, DecodeError, Reader, Ustring, Vector};
@@ -16,11 +16,15 @@ pub enum LoadError {
     Orphan { path: String },
     #[error("znode {path:?} comes twice")]
     Twice { path: String },
-    #[error("znode {path:?} names access list {acl}, which the snapshot does not hold")]
-    NoAcl { path: String, acl: i64 },
+    #[error("access list {index} is null")]
+    NullAcl { index: i64 },
     #[error("the snapshot holds no root")]
     NoRoot,
 }
+
+/// Scheme of the one entry of a list that is lost; no client can name it.
+const LOST: &str = "lost";
+const NULL_LIST: [u8; 4] = (-1i32).to_be_bytes();
 
 /// How far a piece of the stream was understood.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -103,6 +107,9 @@ impl Loader {
                 let index = from.read().map_err(fail("access list"))?;
                 let start = from.at();
                 from.read::<Vector<'_, Acl<'_>>>().map_err(fail("access list"))?;
+                if from.since(start) == NULL_LIST {
+                    return Err(LoadError::NullAcl { index });
+                }
                 let acl = self.tree.acls.acquire(from.since(start)).map_err(fail("access list"))?;
                 self.acls.insert(index, acl);
                 Left::Acls(left - 1)
@@ -129,9 +136,10 @@ impl Loader {
         let stat: StatPersisted = from.read().map_err(fail)?;
         let acl = match index {
             -1 => AclId::OPEN,
-            acl => {
-                *self.acls.get(&acl).ok_or_else(|| LoadError::NoAcl { path: path.into(), acl })?
-            }
+            index => match self.acls.get(&index) {
+                Some(&acl) => acl,
+                None => self.lost_acl(index)?,
+            },
         };
         let parent = match path::parent(path) {
             None => None, // The root, or a name without a slash, which `place` refuses.
@@ -166,6 +174,19 @@ impl Loader {
         Ok(())
     }
 
+    /// Stands for an access list that the snapshot's table lacks: it lets nobody in.
+    ///
+    /// Java writes the table first and goes on changing znodes, so its snapshots name lists that only the log holds;
+    /// replay brings them back (D-62). Lists that nothing brings back were lost by a Java of before 3.9.3.
+    fn lost_acl(&mut self, index: i64) -> Result<AclId, LoadError> {
+        let who = Identity::new(LOST, &format!("access list {index} of a snapshot"));
+        let list = acls::encode(&[model::Acl { perms: 0, who }]);
+        let acl = self.tree.acls.acquire(&list);
+        let acl = acl.map_err(|source| LoadError::Decode { what: "access list", source })?;
+        self.acls.insert(index, acl);
+        Ok(acl)
+    }
+
     /// The tree, at the zxid in the snapshot's file name.
     ///
     /// # Errors
@@ -180,7 +201,32 @@ impl Loader {
         self.tree.acls.sweep();
         let root = self.tree.nodes.get(self.tree.root);
         self.tree.root_alias_size = 1 + self.tree.data_len(root) as u64;
+        self.tree.set_up_quotas();
         self.tree.last_zxid = zxid;
         Ok(self.tree)
+    }
+}
+
+impl Tree {
+    /// Znodes whose access list was lost, at most `max` of them, and their number: only a superuser may touch them.
+    pub fn znodes_without_acl(&self, max: usize) -> (Vec<String>, usize) {
+        let is_lost = |acl: &[model::Acl]| acl.first().is_some_and(|acl| &*acl.who.scheme == LOST);
+        let lost: Vec<AclId> =
+            self.acls.iter().map(|(id, _)| id).filter(|&id| is_lost(self.acls.get(id))).collect();
+        if lost.is_empty() {
+            return (Vec::new(), 0);
+        }
+        let named = (0..self.nodes.places()).filter(|&id| {
+            let node = self.nodes.get(id);
+            node.is_live() && lost.contains(&AclId(node.acl))
+        });
+        let (mut paths, mut count) = (Vec::new(), 0);
+        for id in named {
+            count += 1;
+            if paths.len() < max {
+                paths.push(self.path(id).to_owned());
+            }
+        }
+        (paths, count)
     }
 }

@@ -24,6 +24,7 @@ mod index;
 pub mod load;
 mod node;
 mod owners;
+mod quota;
 mod read;
 mod state;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as ow
 pub use apply::{Applied, Change, Effects};
 pub use count::Count;
 pub use node::{NO_NODE, NodeId};
+pub use quota::{Exceeded, QuotaTotals, Unreadable};
 pub use read::{Data, Znode};
 pub use state::State;
 pub use watch::{Told, Trigger, WatchKind, WatcherId, Watches};
@@ -91,6 +93,7 @@ pub struct Tree {
     shared_free: Vec<u32>,
     acls: Acls,
     owners: Owners,
+    quotas: quota::Quotas,
     /// Session timeouts in ms, by session id.
     sessions: BTreeMap<i64, i32>,
     root: NodeId,
@@ -128,6 +131,7 @@ impl Tree {
             shared_free: Vec::new(),
             acls: Acls::new(options.seed),
             owners: Owners::new(options.seed),
+            quotas: quota::Quotas::default(),
             sessions: BTreeMap::new(),
             root: NO_NODE,
             digest: 0,

@@ -26,6 +26,15 @@ impl<'t> Data<'t> {
             Self::Large(bytes) => Some(bytes),
         }
     }
+
+    /// In bytes; 0 for null.
+    pub fn len(self) -> usize {
+        self.bytes().map_or(0, <[u8]>::len)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// A living znode, seen under the tree's lock.

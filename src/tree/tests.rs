@@ -223,3 +223,17 @@ proptest! {
         dump(&tree);
     }
 }
+
+// rows: D-66
+#[test]
+fn a_snapshot_without_a_list_is_damaged() {
+    let mut stream = vec![0; 4];
+    stream.extend_from_slice(&1i32.to_be_bytes());
+    stream.extend_from_slice(&5i64.to_be_bytes());
+    stream.extend_from_slice(&(-1i32).to_be_bytes());
+    let error = Loader::new(Options::default()).take(&stream).unwrap_err();
+    assert_eq!(error, super::load::LoadError::NullAcl { index: 5 });
+    // An empty one is a list.
+    stream.splice(16.., 0i32.to_be_bytes());
+    assert!(!Loader::new(Options::default()).take(&stream).unwrap().ended);
+}

@@ -33,7 +33,7 @@ fn watches_fire_once_and_go_with_their_watcher() {
     assert_eq!(fire(&watches, "/a", Trigger::Children), [1]);
     watches.remove_watcher(WatcherId(2));
     assert_eq!(fire(&watches, "/a", Trigger::Deleted), [1, 3]);
-    assert_eq!(fire(&watches, "/a", Trigger::Deleted), []);
+    assert!(fire(&watches, "/a", Trigger::Deleted).is_empty());
     watches.remove_watcher(WatcherId(3));
     assert_eq!((watches.count(), watches.path_count()), (0, 0));
 }

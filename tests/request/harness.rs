@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::task::Waker;
 
-use oxkeeper::auth::Schemes;
 use oxkeeper::client::Hello;
 use oxkeeper::model::sync::Arc;
 use oxkeeper::model::{ServerId, Zxid};
@@ -29,9 +28,8 @@ pub fn limits() -> Limits {
         min_session_timeout_ms: 4000,
         max_session_timeout_ms: 40_000,
         outstanding_max: 1000,
-        skip_acl: false,
-        schemes: Schemes { digest: true, super_digest: None },
         words: vec![*b"ruok", *b"mntr"],
+        ..Limits::default()
     }
 }
 
@@ -46,6 +44,7 @@ pub fn settings() -> Settings {
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
         seed: 7,
+        ..Settings::DEFAULT
     }
 }
 

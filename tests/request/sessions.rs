@@ -25,7 +25,7 @@ fn a_session_moves_to_its_new_connection() {
     assert_eq!(world.heard(b), ["1 @5 ok \"x\" v1", "2 @5 ok v0"]);
 }
 
-// rows: P-22 P-18
+// rows: P-22 P-18 G-15
 #[test]
 fn a_write_that_meets_its_session_elsewhere_closes_without_a_reply() {
     let mut world = World::new();

@@ -61,20 +61,22 @@ fn an_event_is_kept_from_who_may_not_read_the_znode() {
     assert_eq!(world.heard(a), ["event @4 NodeChildrenChanged /"]);
 }
 
-// rows: P-32
+// rows: P-32 P-58
 #[test]
-fn catch_up_does_not_ask_who_may_read() {
+fn catch_up_tells_nobody_of_what_it_may_not_read() {
     let mut world = World::new();
     let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
-    world.say(b, [create_for(1, "/a", "10.0.0.2")]);
-    assert_eq!(world.heard(b), ["1 @3 ok /a"]);
-    world.say(a, [set_watches(2, &["/a"], &["/a"], &["/a"])]);
-    // As in Java: the watch is used up, so a client that was told nothing would believe in it for ever.
+    world.say(b, [create_for(1, "/a", "10.0.0.2"), create(2, "/b", "")]);
+    assert_eq!(world.heard(b), ["1 @3 ok /a", "2 @4 ok /b"]);
+    world.say(a, [set_watches(2, &["/a", "/b", "/c"], &["/a"], &["/a"])]);
+    let told = ["event @-1 NodeDataChanged /b", "event @-1 NodeDeleted /c", "-8 @4 ok"];
+    assert_eq!(world.heard(a), told);
+    // Who may read it is told, and the one who may not has its watches still, for the day on which it may.
+    world.say(b, [set_watches(2, &["/a"], &["/a"], &["/a"])]);
     let told = ["NodeDataChanged", "NodeCreated", "NodeChildrenChanged"];
     let told = told.map(|kind| format!("event @-1 {kind} /a"));
-    assert_eq!(world.heard(a), [&told[..], &["-8 @3 ok".to_owned()]].concat());
-    world.say(b, [set_watches(2, &["/a"], &[], &[])]);
-    assert_eq!(world.heard(b), ["event @-1 NodeDataChanged /a", "-8 @3 ok"]);
+    assert_eq!(world.heard(b), [&told[..], &["-8 @4 ok".to_owned()]].concat());
+    assert_eq!(world.shared.state.watches.count(), 2, "data and child");
 }
 
 // rows: P-58 P-75 P-29

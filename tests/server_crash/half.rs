@@ -6,8 +6,8 @@ use std::time::Duration;
 use oxkeeper::server::Restorer;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{
-    Command, DigestTrailer, Event, FailStop, Folders, Log, LogOptions, RecoverOptions, Recovered,
-    SnapshotWriter, Trailers, Worker, purge, recover,
+    Command, DigestTrailer, Event, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
+    Recovered, SnapshotWriter, Trailers, Worker, purge, recover,
 };
 use oxkeeper::tree::digest::DIGEST_VERSION;
 use oxkeeper::tree::freeze::Frozen;
@@ -21,12 +21,14 @@ pub struct Place {
     pub sim: SimDisk,
     disk: Disk,
     folders: Folders,
+    /// Of the snapshots that are written.
+    packing: Packing,
 }
 
 impl Place {
-    pub fn new(sim: SimDisk) -> Self {
+    pub fn new(sim: SimDisk, packing: Packing) -> Self {
         let disk = FailStop::new(sim.clone());
-        Self { sim, disk, folders: Folders::new(Path::new("/data"), Path::new("/log")) }
+        Self { sim, disk, packing, folders: Folders::new(Path::new("/data"), Path::new("/log")) }
     }
 
     /// What a server makes of the disk at its start.
@@ -34,7 +36,8 @@ impl Place {
     /// # Errors
     /// A refusal, or a state that does not fit its own digests and sessions.
     pub fn restore(&self, options: Options) -> Result<(Tree, Recovered), String> {
-        recover::prepare_folders(&self.disk, &self.folders).map_err(|error| error.to_string())?;
+        recover::prepare_folders(&self.disk, &self.folders, true)
+            .map_err(|error| error.to_string())?;
         let mut restorer = Restorer::new(options);
         let wanted = RecoverOptions::default();
         let found =
@@ -93,8 +96,8 @@ impl<'d> Half<'d> {
     }
 
     pub fn begin_snapshot(&mut self, frozen: Frozen) {
-        let dir = &self.place.folders.snapshots;
-        let writer = SnapshotWriter::create(&self.place.disk, dir, frozen.zxid).unwrap();
+        let (dir, packing) = (&self.place.folders.snapshots, self.place.packing);
+        let writer = SnapshotWriter::create(&self.place.disk, dir, frozen.zxid, packing).unwrap();
         self.snapshot = Some((writer, frozen));
     }
 

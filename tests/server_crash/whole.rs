@@ -10,7 +10,6 @@ use jute::proto::{
     SetDataRequest, SyncRequest,
 };
 use jute::{Encode, Reader, Ustring, Vector, put_frame};
-use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Acl, Code, Identity, ServerId, SessionId, Zxid, op};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{
@@ -74,9 +73,7 @@ impl<'d> Whole<'d> {
                 min_session_timeout_ms: 4000,
                 max_session_timeout_ms: 40_000,
                 outstanding_max: 1000,
-                skip_acl: false,
-                schemes: Schemes { digest: true, super_digest: None },
-                words: vec![],
+                ..Limits::default()
             },
             clock_ms: Default::default(),
         });
@@ -92,6 +89,7 @@ impl<'d> Whole<'d> {
             container_max_per_minute: 60_000,
             container_max_never_used_ms: 2000,
             seed: 7,
+            ..Settings::DEFAULT
         };
         let leader = Leader::new(id, Majority::new([id]), last);
         let replica = Replica::standalone(shared.clone(), leader, settings, 0);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use bytes::Bytes;
-use oxkeeper::auth::Schemes;
 use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings};
 use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
@@ -57,9 +56,7 @@ impl World {
                 min_session_timeout_ms: 4000,
                 max_session_timeout_ms: 40_000,
                 outstanding_max: 1000,
-                skip_acl: false,
-                schemes: Schemes { digest: true, super_digest: None },
-                words: Vec::new(),
+                ..Limits::default()
             },
             clock_ms: Default::default(),
         });
@@ -73,6 +70,7 @@ impl World {
             container_max_per_minute: 10_000,
             container_max_never_used_ms: 0,
             seed: 7,
+            ..Settings::DEFAULT
         };
         let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
         let replica = Replica::standalone(shared.clone(), leader, settings, 0);

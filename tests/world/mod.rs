@@ -2,7 +2,7 @@
 
 use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
-use oxkeeper::auth::Schemes;
+use oxkeeper::admin::Word;
 use oxkeeper::client::{Hello, Welcome};
 use oxkeeper::model::{ServerId, SessionId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
@@ -22,6 +22,7 @@ pub const SETTINGS: Settings = Settings {
     container_max_per_minute: 600,
     container_max_never_used_ms: 0,
     seed: 1,
+    ..Settings::DEFAULT
 };
 
 pub struct World {
@@ -31,6 +32,10 @@ pub struct World {
     pub wall_ms: i64,
     /// Entries of the log, in order.
     pub log: Vec<(Zxid, Vec<u8>)>,
+    /// After how many entries the log was told to roll.
+    pub rolls: Vec<usize>,
+    /// Zxids of the snapshots that were begun.
+    pub snapshots: Vec<Zxid>,
     /// While set, the log's disk takes its time.
     pub disk_hangs: bool,
     /// Why the connection was closed.
@@ -49,9 +54,11 @@ impl World {
             min_session_timeout_ms: 4000,
             max_session_timeout_ms: 600_000,
             outstanding_max: 1000,
-            skip_acl: false,
-            schemes: Schemes { digest: true, super_digest: None },
-            words: Vec::new(),
+            words: Word::ALL
+                .iter()
+                .map(|word| *word.name().as_bytes().first_chunk().expect("four letters"))
+                .collect(),
+            ..Limits::default()
         };
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),
@@ -69,6 +76,8 @@ impl World {
             client,
             wall_ms: WALL_MS,
             log: Vec::new(),
+            rolls: Vec::new(),
+            snapshots: Vec::new(),
             disk_hangs: false,
             closed: None,
             session: 0,
@@ -97,9 +106,15 @@ impl World {
         old
     }
 
-    /// An earlier connection speaks again.
-    pub fn speak(&mut self, client: Connection) {
-        self.client = client;
+    /// An earlier connection speaks again; the one that did is returned, still open.
+    pub fn speak(&mut self, client: Connection) -> Connection {
+        std::mem::replace(&mut self.client, client)
+    }
+
+    /// The first bytes of one more connection, and what it needs after them.
+    pub fn greet(&mut self, bytes: &[u8]) -> Need {
+        self.client = open(&self.shared);
+        self.client.advance(bytes, 1).1
     }
 
     /// The connection that speaks ends without a word.
@@ -110,8 +125,8 @@ impl World {
         }
     }
 
-    /// Sends bytes and returns what came back.
-    fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// Sends bytes, right or wrong, and returns what came back. What is no whole frame is forgotten.
+    pub fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut at = 0;
         loop {
             let (taken, need) = self.client.advance(&bytes[at..], 1);
@@ -149,20 +164,35 @@ impl World {
     fn step(&mut self, input: Input) {
         let mut actions = Vec::new();
         self.replica.step(input, &mut actions);
-        for action in actions {
-            if let Action::Append { zxid, entry } = action {
-                self.log.push((zxid, entry.to_vec()));
-            }
-        }
+        self.perform(actions);
         if !self.disk_hangs {
             self.flush();
+        }
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Append { zxid, entry } => self.log.push((zxid, entry.to_vec())),
+                Action::Roll => self.rolls.push(self.log.len()),
+                Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
+                Action::Wake(_) => {} // Who waits is looked at anyway.
+                Action::Stop(reason) => panic!("the replica stopped: {reason}"),
+            }
         }
     }
 
     /// The disk has everything.
     pub fn flush(&mut self) {
         let Some(&(through, _)) = self.log.last() else { return };
-        self.replica.step(Input::Flushed { through, now_us: 2 }, &mut Vec::new());
+        let mut actions = Vec::new();
+        self.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
+        self.perform(actions);
+    }
+
+    /// The snapshot under way is in place.
+    pub fn end_snapshot(&mut self) {
+        self.step(Input::SnapshotEnded);
     }
 
     /// Lets time pass.

@@ -1,0 +1,5 @@
+module oxkeeper/compat-tests/clients/go
+
+go 1.19
+
+require github.com/go-zookeeper/zk v1.0.4

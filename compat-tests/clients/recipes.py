@@ -1,0 +1,276 @@
+"""What programs build on ZooKeeper, with one of them killed in the middle.
+
+The words, beside those of `class Worker`; all but the last line return when the thing is had, which may be never:
+`lock PATH`, `read PATH`, `write PATH`, `semaphore PATH LEASES`, `lead PATH`, `latch PATH`, `enter PATH COUNT`,
+`leave PATH`, `take PATH`, `pass PATH`, `await PATH MEMBERS`, `protected PATH`;
+`unlock PATH`, `block PATH`, `open PATH`, `join PATH NAME`, `watch PATH KIND`, `put PATH ITEM`, `own PATH DATA`, ...
+"""
+
+import time
+
+from proxy import LosesReply
+from scenarios import equal
+from workers import CHANGED, CREATED, DELETED, EPHEMERAL, wait
+
+SESSION_MS = 2000  # Of the client that is killed.
+
+
+class Death:
+    """Kills a client; what it held must stay its own until its session has expired.
+
+    The server hears of the client after `heard`, so that nothing may be free before `heard` plus the timeout,
+    however slow all of them are.
+    """
+
+    def __init__(self, client):
+        self.heard = time.monotonic()
+        client.exists("/")
+        client.kill()
+
+    def past(self):
+        alive = time.monotonic() - self.heard
+        assert SESSION_MS / 1000 <= alive, f"given away {alive:.3f} s after the holder was heard of"
+
+
+def named(name, run):
+    run.__name__ = name
+    return run
+
+
+def holder(name, hold, want):
+    """What a killed client held goes to the one that waits."""
+    def run(new, other, server):
+        a, b = new(timeout_ms=SESSION_MS), new()
+        a.ask(*hold.split())
+        b.send(want)
+        death = Death(a)
+        b.answer(want)
+        death.past()
+        b.close()
+
+    return named(name, run)
+
+
+def double_barrier(new, other, server):
+    """Nobody goes in before all are there, nor out while one that is still alive is inside."""
+    a, b = new(timeout_ms=SESSION_MS), new()
+    b.send("enter /doors 2")
+    a.ask("enter", "/doors", 2)
+    b.answer("enter")
+    b.send("leave /doors")
+    death = Death(a)
+    b.answer("leave")
+    death.past()
+    b.close()
+
+
+def barrier(new, other, server):
+    """A barrier outlives the one who put it up, and everybody passes once it is taken down."""
+    a, b, c, o = new(timeout_ms=SESSION_MS), new(), new(), other()
+    a.ask("block", "/barrier")
+    a.create("/barrier-alive", EPHEMERAL)
+    o.exists("/barrier-alive")
+    b.send("pass /barrier")
+    c.send("pass /barrier")
+    death = Death(a)
+    o.expect(DELETED, "/barrier-alive")
+    death.past()
+    assert b.answers.empty() and c.answers.empty(), "passed a barrier that is up"
+    d = new()
+    d.ask("open", "/barrier")
+    b.answer("pass"), c.answer("pass")
+    b.close(), c.close(), d.close(), o.close()
+
+
+def group(new, other, server):
+    """A member is one while its session lives."""
+    a, b = new(timeout_ms=SESSION_MS), new()
+    a.ask("join", "/group", "a")
+    b.ask("join", "/group", "b")
+    b.ask("await", "/group", "a,b")
+    death = Death(a)
+    b.ask("await", "/group", "b")
+    death.past()
+    b.close()
+
+
+def configuration(kind):
+    """Each change of a configuration comes to who watches it, in order, and so does the end of its writer."""
+    def run(new, other, server):
+        a, b, o = new(timeout_ms=SESSION_MS), new(), other()
+        root = f"/config-{kind}"
+        o.create(root)
+        b.ask("watch", root, kind)
+        a.create(f"{root}/x")
+        b.expect(CHANGED, f"{root}/x new")
+        for value in ("one", "two", "three"):
+            a.set(f"{root}/x", value)
+            b.expect(CHANGED, f"{root}/x {value}")
+        a.create(f"{root}/writer", EPHEMERAL)
+        b.expect(CHANGED, f"{root}/writer new")
+        o.delete(f"{root}/x")
+        b.expect(DELETED, f"{root}/x")
+        death = Death(a)
+        b.expect(DELETED, f"{root}/writer")
+        death.past()
+        b.close(), o.close()
+
+    return named(f"config_{kind}", run)
+
+
+def lost_reply(word):
+    """A create whose reply is lost is found by its GUID after the reconnect: it is there once, and it is known."""
+    def run(new, other, server):
+        o = other()
+        folder = f"/lost-{word}"
+        o.create(folder)
+        proxy = LosesReply(server, folder)
+        a = new(address=proxy.address)
+        found = a.ask(word, folder)
+        equal(proxy.lost, 1)
+        names = o.children(folder)
+        equal(len(names), 1)
+        assert found in ("", f"{folder}/{names[0]}"), (found, names)
+        a.close(), o.close(), proxy.close()
+
+    return named(f"lost_{word}", run)
+
+
+def taken(new, other, server):
+    """An item that a killed consumer worked on is there for the next; one that was done is not."""
+    a, b = new(timeout_ms=SESSION_MS), new()
+    for item in ("first", "second"):
+        a.ask("put", "/queue", item)
+    equal(a.ask("take", "/queue"), "first")
+    equal(b.ask("take", "/queue"), "second")
+    b.ask("done", "/queue")
+    b.send("take /queue")
+    death = Death(a)
+    equal(b.answer("take"), "first")
+    death.past()
+    b.ask("done", "/queue")
+    equal(b.ask("length", "/queue"), "0")
+    b.close()
+
+
+def consumed(kind):
+    """The same for Curator's queues, whose consumers look again when the next item comes."""
+    def run(new, other, server):
+        a, b, p, o = new(timeout_ms=SESSION_MS), new(), new(), other()
+        path, suffix = f"/queue{kind}", kind
+        p.ask(f"produce{suffix}", path, "-")
+        p.ask(f"put{suffix}", path, "first", 5)
+        a.ask(f"consume{suffix}", path, "hang")
+        a.expect(CREATED, "first")
+        a.create("/consumer-alive", EPHEMERAL)
+        o.exists("/consumer-alive")
+        p.ask(f"put{suffix}", path, "second", 9)
+        if kind:
+            p.ask(f"put{suffix}", path, "urgent", 1)
+        b.ask(f"consume{suffix}", path, "done")
+        expected = ["urgent", "second"] if kind else ["second"]
+        wait("other items", lambda: len(b.events) >= len(expected))
+        equal(b.events, [(CREATED, item) for item in expected])
+        death = Death(a)
+        o.expect(DELETED, "/consumer-alive")
+        death.past()
+        p.ask(f"put{suffix}", path, "third", 7)
+        expected += ["first", "third"]
+        wait("the item of the dead", lambda: len(b.events) >= len(expected))
+        equal(b.events, [(CREATED, item) for item in expected])
+        b.close(), p.close(), o.close()
+
+    return named(f"queue{kind.replace('-', '_')}", run)
+
+
+def own(new, other, server):
+    """A node that is put back when someone deletes it, until its owner dies."""
+    a, o = new(timeout_ms=SESSION_MS), other()
+    a.ask("own", "/own", "mine")
+    equal(o.get("/own")[:2], ("mine", 0))
+    o.exists("/own")
+    o.delete("/own")
+    o.expect(DELETED, "/own")
+    wait("the node to be put back", lambda: o.exists("/own"))
+    equal(o.get("/own")[0], "mine")
+    death = Death(a)
+    o.expect(DELETED, "/own")
+    death.past()
+    o.close()
+
+
+def touch(new, other, server):
+    """A container that stays while its TTL child is touched, and goes by itself afterwards."""
+    a, o = new(timeout_ms=SESSION_MS), other()
+    a.ask("touch", "/touch", 1500)
+    wait("the third touch", lambda: o.exists("/touch/touch") and o.get("/touch/touch")[1] >= 2)
+    o.exists("/touch")
+    a.kill()
+    o.expect(DELETED, "/touch")
+    o.close()
+
+
+def revocable(new, other, server):
+    """A lock's owner is asked to give it back, and does; one that is killed instead loses it by expiry."""
+    a, b = new(timeout_ms=SESSION_MS), new(timeout_ms=SESSION_MS)
+    a.ask("revocable", "/revocable")
+    b.ask("revoke", "/revocable")
+    a.expect(CHANGED, "revoke")
+    a.ask("unlock", "/revocable")
+    b.ask("revocable", "/revocable")
+    a.ask("revoke", "/revocable")
+    b.expect(CHANGED, "revoke")
+    a.send("lock /revocable")
+    death = Death(b)
+    a.answer("lock")
+    death.past()
+    a.close()
+
+
+def two_phase_commit(new, other, server):
+    """All sites vote yes: commit. One votes no, or dies before it votes: abort. The coordinator dies: the next decides."""
+    c, d, sites = new(timeout_ms=SESSION_MS), new(), [new(), new()]
+    for path, votes, outcome in (("/tx/1", "yes yes", "commit"), ("/tx/2", "yes no", "abort")):
+        for n, (site, vote) in enumerate(zip(sites, votes.split())):
+            site.ask("enlist", path, n)
+            site.ask("vote", path, n, vote)
+        equal(c.ask("decide", path, 2), outcome)
+        for site in sites:
+            equal(site.ask("outcome", path), outcome)
+    dying = new(timeout_ms=SESSION_MS)
+    dying.ask("enlist", "/tx/3", "dying")
+    sites[0].ask("enlist", "/tx/3", 0)
+    sites[0].ask("vote", "/tx/3", 0, "yes")
+    c.send("decide /tx/3 2")
+    sites[0].send("outcome /tx/3")
+    death = Death(dying)
+    equal(c.answer("decide"), "abort")
+    equal(sites[0].answer("outcome"), "abort")
+    death.past()
+    c.ask("lead", "/tx/coordinator")
+    for n, site in enumerate(sites):
+        site.ask("enlist", "/tx/4", n)
+        site.ask("vote", "/tx/4", n, "yes")
+        site.send("outcome /tx/4")
+    d.send("lead /tx/coordinator")
+    death = Death(c)
+    d.answer("lead")
+    death.past()
+    equal(d.ask("decide", "/tx/4", 2), "commit")
+    for site in sites:
+        equal(site.answer("outcome"), "commit")
+        site.close()
+    d.close()
+
+
+LOCK = holder("lock_killed", "lock /lock", "lock /lock")
+SHARED = [holder("reader_killed", "read /shared", "write /shared"), holder("writer_killed", "write /shared", "read /shared")]
+LEAD = holder("leader_killed", "lead /lead", "lead /lead")
+SEMAPHORE = holder("semaphore", "semaphore /semaphore 1", "semaphore /semaphore 1")
+CURATOR = [LOCK, *SHARED, LEAD, holder("latch_killed", "latch /latch", "latch /latch"), SEMAPHORE, double_barrier, group,
+           configuration("children"), configuration("tree"), configuration("recursive"), consumed(""),
+           lost_reply("protected"), lost_reply("lock"), own]
+CURATOR_LONG = [barrier, consumed("-by-priority"), touch, revocable]
+KAZOO = [LOCK, *SHARED, LEAD, SEMAPHORE, double_barrier, group, configuration("children"), configuration("tree"), taken,
+         lost_reply("lock")]
+KAZOO_LONG = [barrier, two_phase_commit]

@@ -1,0 +1,43 @@
+//! Any bytes as a snapshot: it is refused with a reason or loaded, and what was loaded, written again, loads as the same.
+//!
+//! The first byte chooses: the bytes are the file, or its body between right header and right seal.
+
+#![no_main]
+
+#[path = "../files.rs"]
+mod files;
+
+use files::{DIR, put, restore, tree};
+use libfuzzer_sys::fuzz_target;
+use oxkeeper::model::Zxid;
+use oxkeeper::store::names::snapshot_name;
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{SnapshotWriter, Trailers};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&choice, bytes)) = input.split_first() else { return };
+    let disk = SimDisk::new();
+    let zxid = Zxid::from_wire(0x1f).expect("a zxid");
+    if choice % 2 == 0 {
+        put(&disk, &DIR.join(snapshot_name(zxid)), bytes);
+    } else {
+        let mut writer = SnapshotWriter::create(&disk, &DIR, zxid).expect("a file");
+        writer.body(bytes).expect("room");
+        writer.finish(Trailers::default()).expect("room");
+    }
+    let Ok(mut loaded) = tree(&disk) else { return };
+    let frozen = loaded.freeze().expect("nobody froze it before");
+    let mut body = Vec::new();
+    while !loaded.freeze_piece(&mut body) {}
+    loaded.thaw();
+    let again = SimDisk::new();
+    let mut writer = SnapshotWriter::create(&again, &DIR, frozen.zxid).expect("a file");
+    writer.body(&body).expect("room");
+    writer.finish(Trailers::default()).expect("room");
+    let second = restore(&again).expect("what we write can be read");
+    assert_eq!(
+        second,
+        (loaded.digest(), loaded.last_zxid(), loaded.node_count()),
+        "written and read again"
+    );
+});

@@ -1,0 +1,35 @@
+//! Any bytes as the first that a client sends: a word is answered, a connect request opens a session, and nothing else
+//! does anything but close the connection.
+
+#![no_main]
+
+#[path = "../../tests/world/mod.rs"]
+#[allow(dead_code)]
+mod world;
+
+use libfuzzer_sys::fuzz_target;
+use oxkeeper::admin::{Status, Word, answer};
+use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::metrics::Registry;
+use oxkeeper::request::Need;
+use std::sync::OnceLock;
+
+const ZOO_CFG: &[u8] = b"dataDir=/d\nclientPort=2181\n4lw.commands.whitelist=*\n";
+
+fn config() -> &'static Config {
+    static CONFIG: OnceLock<Config> = OnceLock::new();
+    CONFIG.get_or_init(|| {
+        let source = Source { name: "zoo.cfg", text: ZOO_CFG, my_id: None };
+        parse(source, &Environment::new(), &[]).expect("a configuration")
+    })
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut world = world::World::new(world::SETTINGS, false);
+    let Need::Word(word) = world.greet(input) else { return };
+    let word = Word::from_bytes(word).expect("only known words are words");
+    let status =
+        Status { serving: input.last().is_some_and(|last| last % 2 == 0), ..Status::default() };
+    let said = answer(word, config(), &Registry::default(), &status);
+    assert!(!said.text.is_empty() || word == Word::TelnetClose, "{} is answered", word.name());
+});

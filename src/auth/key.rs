@@ -1,0 +1,13 @@
+//! The `key` scheme, Java's example of one: a client is let in by a multiple of the number in the znode `/key` (U-11).
+
+/// Whether `shown` is a multiple of `key`, both as decimal text. Of 0 everything is.
+///
+/// Source: `KeyAuthenticationProvider.validate`.
+pub fn fits(key: &[u8], shown: &[u8]) -> bool {
+    let number = |text: &[u8]| str::from_utf8(text).ok().and_then(|text| text.parse::<i32>().ok());
+    match (number(key), number(shown)) {
+        (Some(0), Some(_)) => true,
+        (Some(key), Some(shown)) => shown.wrapping_rem(key) == 0,
+        _ => false,
+    }
+}

@@ -1,0 +1,332 @@
+//! What the table of keys says about the settings that were made: refused, without effect, unknown.
+
+use super::check::Checker;
+use super::keys::{self, Class, Form, Key, Scope};
+use super::system::{Property, SystemProperties};
+use super::{Place, Warning};
+
+const INT: (i32, i32) = (i32::MIN, i32::MAX);
+
+/// Providers of authentication that are here.
+const OWN_PROVIDERS: [&str; 4] = [
+    "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
+];
+
+const PROMETHEUS: &str = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
+
+/// Settings that nothing comes of, gathered so that those with one reason make one line.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    groups: Vec<(&'static str, Vec<(Place, String)>)>,
+}
+
+impl Idle {
+    fn add(&mut self, key: &'static Key, place: Place, shown: String) {
+        match self.groups.iter_mut().find(|(why, _)| *why == key.text) {
+            Some((_, settings)) => settings.push((place, shown)),
+            None => self.groups.push((key.text, vec![(place, shown)])),
+        }
+    }
+
+    /// One warning for each reason, at the first of its settings.
+    pub fn warnings(self) -> impl Iterator<Item = Warning> {
+        self.groups.into_iter().map(|(why, mut settings)| {
+            settings.sort_by(|a, b| a.0.cmp(&b.0));
+            let first = settings[0].0.clone();
+            let mut names = Vec::new();
+            for (place, shown) in settings {
+                names.push(match &place {
+                    _ if place == first => shown,
+                    Place::Line { line, .. } => format!("{shown} (line {line})"),
+                    _ => format!("{shown} ({place})"),
+                });
+            }
+            let text = format!("{}: no effect; {why}", names.join(", "));
+            Warning { place: first, text }
+        })
+    }
+}
+
+/// Takes those settings of the file that only a file makes and that set nothing here.
+///
+/// Values are still checked: Java does not start with a wrong one, whether it is used or not.
+pub(super) fn take_idle(checker: &mut Checker, idle: &mut Idle) {
+    for (name, setting) in checker.all() {
+        let Some(key) = keys::in_file(&name).filter(|key| key.scope == Scope::File) else {
+            continue;
+        };
+        if matches!(key.class, Class::Works | Class::Ensemble) {
+            continue;
+        }
+        if is_well_formed(checker, key, &name) {
+            judge(checker, idle, key, &name, &setting.value, setting.place);
+        }
+        checker.take(&name);
+    }
+}
+
+/// Asks as Java asks; a problem says what is wrong.
+fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
+    let problems = checker.problems.len();
+    match key.form {
+        Form::Int => _ = checker.number(name, INT),
+        Form::Three => _ = checker.number(name, (3, 3)),
+        Form::Long => checker.long(name),
+        Form::Bool => _ = checker.boolean(name),
+        Form::Role => checker.one_of(name, &["participant", "observer"]),
+        Form::Provider | Form::Text => {}
+    }
+    checker.problems.len() == problems
+}
+
+/// Turns every key nobody took into `zookeeper.<key>`, over what a flag may have said.
+pub(super) fn pass_through(checker: &mut Checker, system: &mut SystemProperties) {
+    for (key, setting) in checker.take_all(|_| true) {
+        system.set(&format!("zookeeper.{key}"), &setting.value, setting.place);
+    }
+}
+
+/// Judges all properties; none is taken.
+pub(super) fn properties(checker: &mut Checker, system: &SystemProperties, idle: &mut Idle) {
+    for (name, Property { value, place }) in system.all() {
+        match place {
+            Place::Line { .. } => {
+                let key = name.strip_prefix("zookeeper.").unwrap_or(&name);
+                from_file(checker, idle, key, &value, place);
+            }
+            _ => from_flag(checker, idle, &name, &value, place),
+        }
+    }
+}
+
+fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: Place) {
+    let shown = shown(name, value);
+    let doubled = name.strip_prefix("zookeeper.").filter(|rest| keys::in_file(rest).is_some());
+    match keys::in_file(name) {
+        Some(key) if key.scope == Scope::Flag => {
+            let text = format!("{shown} has no effect; only the flag -D{name} sets it");
+            checker.warn(&place, text);
+        }
+        Some(key) => judge(checker, idle, key, name, value, place),
+        None if doubled.is_some() => {
+            let key = doubled.unwrap_or_default();
+            checker.warn(&place, format!("{shown} has no effect; in a file it is written {key}"));
+        }
+        None if name.starts_with('\u{ef}') => {
+            let text = format!(
+                "{shown} has no effect: a byte order mark stands before it; save the file without"
+            );
+            checker.warn(&place, text);
+        }
+        None => {
+            let hint = keys::nearest(name).map_or(String::new(), |k| format!("; is it {k}?"));
+            checker.warn(&place, format!("{shown} is no setting of ZooKeeper's{hint}"));
+        }
+    }
+}
+
+fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: Place) {
+    let shown = format!("-D{}", shown(name, value));
+    let bare = name.strip_prefix("zookeeper.");
+    match (keys::in_flag(name), bare) {
+        (Some(key), _) if key.scope == Scope::File => {
+            let key = bare.unwrap_or(name);
+            checker.warn(&place, format!("{shown} has no effect; {key} is read from zoo.cfg only"));
+        }
+        (Some(key), _) => judge(checker, idle, key, &format!("-D{name}"), value, place),
+        (None, Some(bare)) => {
+            let hint =
+                keys::nearest(bare).map_or(String::new(), |k| format!("; is it zookeeper.{k}?"));
+            checker.warn(&place, format!("{shown} is no setting of ZooKeeper's{hint}"));
+        }
+        // This one Java also reads under its older, bare name.
+        (None, None) if name == "fsync.warningthresholdms" => {}
+        (None, None) if keys::in_file(name).is_some_and(|key| key.scope == Scope::Both) => {
+            checker.warn(&place, format!("{shown} has no effect; the flag is -Dzookeeper.{name}"));
+        }
+        // The JVM's own, and other people's.
+        (None, None) => {}
+    }
+}
+
+/// What a known setting comes to.
+fn judge(
+    checker: &mut Checker,
+    idle: &mut Idle,
+    key: &'static Key,
+    name: &str,
+    value: &str,
+    place: Place,
+) {
+    if key.asks_nothing(value) {
+        return;
+    }
+    let shown = shown(name, value);
+    match key.class {
+        Class::Works | Class::Ensemble => {}
+        Class::Guards if key.form == Form::Provider && OWN_PROVIDERS.contains(&value) => {}
+        Class::Tunes if key.form == Form::Provider && value != PROMETHEUS => {
+            let text = format!("{shown} is no metrics provider known here; remove it");
+            checker.problem(&place, text);
+        }
+        Class::Tunes => idle.add(key, place, shown),
+        Class::Guards => {
+            let asks = key.text;
+            let text = format!(
+                "{shown} asks for {asks}, which this server does not have yet; \
+                 remove it to run without that protection"
+            );
+            checker.problem(&place, text);
+        }
+    }
+}
+
+/// `key=value`, without the value where it may be a secret: these lines go to logs.
+pub(super) fn shown(key: &str, value: &str) -> String {
+    format!("{key}={}", masked(key, value))
+}
+
+/// The value, unless it may be a secret.
+pub(super) fn masked<'a>(key: &str, value: &'a str) -> &'a str {
+    let key = key.to_lowercase();
+    let secret = ["superdigest", "secret"].iter().any(|part| key.contains(part))
+        || (key.contains("pass") && !key.ends_with("passwordpath"));
+    if secret { "(not shown)" } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, ConfigError, Environment, Source, parse};
+
+    fn with_flags(lines: &str, flags: &str) -> Result<Config, ConfigError> {
+        let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        let env = Environment::from([("JVMFLAGS".to_owned(), flags.to_owned())]);
+        parse(source, &env, &[])
+    }
+
+    fn with(lines: &str) -> Result<Config, ConfigError> {
+        with_flags(lines, "")
+    }
+
+    /// The warnings of a configuration that is accepted.
+    #[track_caller]
+    fn warned(lines: &str, flags: &str) -> Vec<String> {
+        let config = with_flags(lines, flags).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn guards_are_refused_and_their_absence_is_not() {
+        let guards = [
+            "secureClientPort=2281",
+            "sslQuorum=true",
+            "ssl.clientAuth=need",
+            "ssl.quorum.keyStore.location=/k",
+            "ssl.something.new=1",
+            "client.portUnification=true",
+            "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+            "authProvider.sasl=x",
+            "requireClientAuthScheme=sasl",
+            "enforce.auth.enabled=true",
+            "sessionRequireClientSASLAuth=true",
+            "quorum.auth.enableSasl=true",
+            "DigestAuthenticationProvider.digestAlg=MD2",
+        ];
+        for guard in guards {
+            let error = with(guard).expect_err(guard).to_string();
+            assert!(error.starts_with("zoo.cfg:3: "), "{error}");
+            assert!(!error.contains('\n') && error.contains(guard.split('=').next().unwrap()));
+        }
+        for off in [
+            "sslQuorum=false",
+            "enforce.auth.enabled=false",
+            "sessionRequireClientSASLAuth=False",
+            "quorum.auth.enableSasl=FALSE",
+            "client.portUnification=false",
+            "authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
+        ] {
+            assert_eq!(with(off).expect(off).warnings, vec![], "{off}");
+        }
+        let error = with_flags("", "-Djava.security.auth.login.config=/jaas").unwrap_err();
+        let start = "-D flag in JVMFLAGS: -Djava.security.auth.login.config=/jaas asks for SASL";
+        assert!(error.to_string().starts_with(start), "{error}");
+    }
+
+    // rows: C-03
+    #[test]
+    fn strict_booleans_are_strict() {
+        for line in
+            ["syncEnabled=1", "sslQuorum=yes", "reconfigEnabled=", "localSessionsEnabled=on"]
+        {
+            let error = with(line).expect_err(line).to_string();
+            assert!(error.contains("is neither true nor false"), "{error}");
+        }
+        assert!(with("syncEnabled=TRUE").is_ok());
+    }
+
+    #[test]
+    fn what_an_ensemble_or_a_jvm_wants_is_still_checked() {
+        for wrong in [
+            "initLimit=ten",
+            "electionAlg=2",
+            "peerType=leader",
+            "jvm.pause.sleep.time.ms=x",
+            "initLimit=2147483648",
+            "metricsProvider.className=Mine",
+        ] {
+            assert!(with(wrong).is_err(), "{wrong}");
+        }
+        assert!(with("jvm.pause.sleep.time.ms=2147483648").is_ok(), "Java reads a long there");
+        for quiet in ["electionAlg=3", "peerType=Participant", "admin.enableServer=false"] {
+            assert_eq!(with(quiet).expect(quiet).warnings, vec![], "{quiet}");
+        }
+    }
+
+    #[test]
+    fn one_line_for_each_reason_names_all_it_is_about() {
+        let lines =
+            "initLimit=10\nsyncLimit=5\nadmin.serverPort=9\nflushDelay=5\npeerType=observer\n";
+        assert_eq!(
+            warned(lines, "-Dleader.nodelay=false"),
+            [
+                "zoo.cfg:3: initLimit=10, syncLimit=5 (line 4), peerType=observer (line 7), \
+                 -Dleader.nodelay=false (-D flag in JVMFLAGS): no effect; only an ensemble uses this",
+                "zoo.cfg:5: admin.serverPort=9: no effect; there is no AdminServer yet",
+                "zoo.cfg:6: flushDelay=5: no effect; writes that came while the disk was busy are \
+                 always flushed together",
+            ]
+        );
+        let secret = warned("SASLAuthenticationProvider.superPassword=s3\nmypassword=s3", "");
+        assert!(secret.len() == 2 && !secret.join(" ").contains("s3"), "{secret:?}");
+    }
+
+    #[test]
+    fn what_is_in_the_wrong_place_or_misspelt_is_told() {
+        let lines = "tickTme=2\nzookeeper.snapCount=7\njute.maxbuffer=9\nfrobnicate=1\n\
+            \u{ef}\u{bb}\u{bf}x=1";
+        // The test writes UTF-8, which a properties text is not: the mark is spelt with its escapes.
+        let lines = lines.replace("\u{ef}\u{bb}\u{bf}", "\\u00ef\\u00bb\\u00bf");
+        let flags =
+            "-Dzookeeper.tickTime=5 -DsnapCount=3 -Dzookeeper.snapcount=4 -Dmy.own=1 -Xmx1g";
+        assert_eq!(
+            warned(&lines, flags),
+            [
+                "zoo.cfg:3: tickTme=2 is no setting of ZooKeeper's; is it tickTime?",
+                "zoo.cfg:4: zookeeper.snapCount=7 has no effect; in a file it is written snapCount",
+                "zoo.cfg:5: jute.maxbuffer=9 has no effect; only the flag -Djute.maxbuffer sets it",
+                "zoo.cfg:6: frobnicate=1 is no setting of ZooKeeper's",
+                "zoo.cfg:7: \u{ef}\u{bb}\u{bf}x=1 has no effect: a byte order mark stands before it; \
+                 save the file without",
+                "-D flag in JVMFLAGS: -DsnapCount=3 has no effect; the flag is -Dzookeeper.snapCount",
+                "-D flag in JVMFLAGS: -Dzookeeper.snapcount=4 is no setting of ZooKeeper's; \
+                 is it zookeeper.snapCount?",
+                "-D flag in JVMFLAGS: -Dzookeeper.tickTime=5 has no effect; tickTime is read from \
+                 zoo.cfg only",
+            ]
+        );
+    }
+}

@@ -1,0 +1,292 @@
+//! The sockets of a run: threads that move bytes between servers and lanes.
+//!
+//! Each thread opens its connections one after the other, waits for the start that all share, and then runs its lanes
+//! on a runtime of its own. A connection that breaks is opened again for the same session; what was under way on it
+//! is counted as never answered.
+
+use super::lane::{Lane, LaneError, Plan};
+use super::prepare::connect;
+use super::record::{Recorder, Slice, TICK_US};
+use crate::client::{ClientError, Hello, put_request};
+use crate::model::op;
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::LocalSet;
+
+/// Bytes read in one turn.
+const READ_BYTES: usize = 16 * 1024;
+/// Largest answer taken: a bound against a peer that speaks another protocol.
+const FRAME_LEN_MAX: usize = 64 << 20;
+/// How long answers may come after the last request.
+const GRACE_US: u64 = 10_000_000;
+/// Between attempts to reach a server again.
+const RETRY: Duration = Duration::from_millis(100);
+/// How long a server may take for a handshake, and for a goodbye.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What the threads tell.
+pub enum News {
+    /// One more connection stands.
+    Connected,
+    /// A connection could not be opened: the thread has ended.
+    Failed {
+        server: SocketAddr,
+        error: ClientError,
+    },
+    Slice(Box<Slice>),
+}
+
+/// What a thread works on.
+pub struct Share {
+    pub plan: Arc<Plan>,
+    /// Numbers of its connections, of all `connections`.
+    pub numbers: Vec<u32>,
+    pub connections: u32,
+    pub servers: Arc<[SocketAddr]>,
+    pub session_timeout_ms: i32,
+    pub seed: u64,
+    /// Microseconds since the start at which nothing more is asked; may be moved to an earlier time.
+    pub end_us: Arc<AtomicU64>,
+}
+
+/// Runs a share to its end. `start`: the beginning of time, once all threads are connected; none: it is called off.
+pub fn work(share: Share, news: UnboundedSender<News>, start: &Receiver<Instant>) {
+    let mut ready = Vec::with_capacity(share.numbers.len());
+    for &number in &share.numbers {
+        let server = share.servers[number as usize % share.servers.len()];
+        match Session::open(server, share.session_timeout_ms) {
+            Ok(session) => ready.push((number, session)),
+            Err(error) => {
+                let _nobody_waits = news.send(News::Failed { server, error });
+                return;
+            }
+        }
+        let _nobody_waits = news.send(News::Connected);
+    }
+    let Ok(began) = start.recv() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("the system has an epoll for each thread");
+    let recorder = RefCell::new(Recorder::new(share.plan.warm_up_us));
+    let thread = Rc::new(Thread { share, began, recorder, news });
+    let lanes = LocalSet::new();
+    for (number, session) in ready {
+        let share = &thread.share;
+        let lane = Lane::new(share.plan.clone(), number, share.connections, share.seed);
+        lanes.spawn_local(drive(lane, session, thread.clone()));
+    }
+    let ticker = lanes.run_until(async {
+        // Tells what was counted although no answer comes.
+        let mut timer = tokio::time::interval(Duration::from_micros(TICK_US));
+        loop {
+            timer.tick().await;
+            thread.note(|_| ());
+            if thread.end_us() + GRACE_US < thread.now_us() || Rc::strong_count(&thread) == 1 {
+                break;
+            }
+        }
+    });
+    runtime.block_on(ticker);
+    thread.flush();
+}
+
+struct Thread {
+    share: Share,
+    began: Instant,
+    recorder: RefCell<Recorder>,
+    news: UnboundedSender<News>,
+}
+
+impl Thread {
+    fn now_us(&self) -> u64 {
+        self.began.elapsed().as_micros() as u64
+    }
+
+    fn end_us(&self) -> u64 {
+        self.share.end_us.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, what: impl FnOnce(&mut Recorder)) {
+        let mut recorder = self.recorder.borrow_mut();
+        if let Some(slice) = recorder.advance(self.now_us()) {
+            let _nobody_waits = self.news.send(News::Slice(Box::new(slice)));
+        }
+        what(&mut recorder);
+    }
+
+    /// The last slice, whatever the time.
+    fn flush(&self) {
+        if let Some(slice) = self.recorder.borrow_mut().advance(u64::MAX / 4) {
+            let _nobody_waits = self.news.send(News::Slice(Box::new(slice)));
+        }
+    }
+}
+
+/// A session and the socket that it has at the moment.
+struct Session {
+    server: SocketAddr,
+    stream: std::net::TcpStream,
+    /// What to say to have it again on another socket.
+    hello: Hello,
+}
+
+impl Session {
+    fn open(server: SocketAddr, timeout_ms: i32) -> Result<Self, ClientError> {
+        let hello =
+            Hello { timeout_ms, password: vec![0; 16], read_only: Some(false), ..Hello::default() };
+        let (session, _) = Self::hello(server, hello)?;
+        Ok(session)
+    }
+
+    /// True beside the session: it is a new one, because the one asked for is gone.
+    fn hello(server: SocketAddr, mut hello: Hello) -> Result<(Self, bool), ClientError> {
+        let (mut wire, mut welcome) = connect(server, &hello, HANDSHAKE)?;
+        let expired = welcome.session_id == 0;
+        if expired {
+            hello = Hello { session_id: 0, password: vec![0; 16], ..hello };
+            (wire, welcome) = connect(server, &hello, HANDSHAKE)?;
+        }
+        (hello.session_id, hello.password) = (welcome.session_id, welcome.password);
+        let stream = wire.into_stream();
+        stream.set_nonblocking(true)?;
+        Ok((Self { server, stream, hello }, expired))
+    }
+}
+
+/// Why a connection came to its end before the run did.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+}
+
+/// One lane to the end of the run, on as many sockets as it takes.
+async fn drive(mut lane: Lane, mut session: Session, thread: Rc<Thread>) {
+    loop {
+        let talked = match session.stream.try_clone().and_then(TcpStream::from_std) {
+            Ok(mut stream) => match talk(&mut lane, &mut stream, &thread).await {
+                Ok(()) => return farewell(stream).await,
+                Err(broken) => broken,
+            },
+            Err(error) => error.into(),
+        };
+        tracing::debug!(server = %session.server, error = %talked, "connection lost");
+        let lost = lane.lose();
+        thread.note(|recorder| {
+            recorder.troubles().connections_lost += 1;
+            recorder.troubles().unanswered += lost;
+        });
+        let (server, hello) = (session.server, session.hello.clone());
+        drop(session);
+        let Some(again) = reopen(server, hello, &thread).await else { return };
+        session = again;
+    }
+}
+
+/// Asks until there is a session again; `None` when the run ends before.
+async fn reopen(server: SocketAddr, hello: Hello, thread: &Thread) -> Option<Session> {
+    while thread.now_us() < thread.end_us() {
+        let hello = hello.clone();
+        let attempt = tokio::task::spawn_blocking(move || Session::hello(server, hello));
+        if let Ok(Ok((session, expired))) = attempt.await {
+            thread.note(|recorder| recorder.troubles().sessions_expired += u64::from(expired));
+            return Some(session);
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+    None
+}
+
+/// Sends and reads until the run is over and everything is answered.
+async fn talk(lane: &mut Lane, stream: &mut TcpStream, thread: &Thread) -> Result<(), Broken> {
+    let (mut reader, writer) = stream.split();
+    let mut buffer = vec![0; READ_BYTES];
+    let mut held = Vec::new();
+    let mut sent = 0;
+    loop {
+        let (now_us, end_us) = (thread.now_us(), thread.end_us());
+        lane.fill(now_us, end_us);
+        while sent < lane.out.len() {
+            match writer.try_write(&lane.out[sent..]) {
+                Ok(len) => sent += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if sent == lane.out.len() {
+            lane.out.clear();
+            sent = 0;
+        }
+        if end_us <= now_us && (lane.is_idle() || end_us + GRACE_US <= now_us) {
+            let lost = lane.lose();
+            thread.note(|recorder| recorder.troubles().unanswered += lost);
+            return Ok(());
+        }
+        // The end may be moved up at any time, so it is looked at in every tick.
+        let wake_us = lane.wake_us().min(now_us + TICK_US).max(now_us + 1);
+        tokio::select! {
+            biased;
+            read = reader.read(&mut buffer) => match read? {
+                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                len => {
+                    held.extend_from_slice(&buffer[..len]);
+                    take_frames(lane, &mut held, thread)?;
+                }
+            },
+            ready = writer.writable(), if sent < lane.out.len() => ready?,
+            () = tokio::time::sleep_until((thread.began + Duration::from_micros(wake_us)).into()) => {}
+        }
+    }
+}
+
+/// Gives the lane all whole frames at the front of `held`.
+fn take_frames(lane: &mut Lane, held: &mut Vec<u8>, thread: &Thread) -> Result<(), Broken> {
+    let now_us = thread.now_us();
+    let mut at = 0;
+    let mut failed = None;
+    thread.note(|recorder| {
+        while let Some(head) = held[at..].first_chunk::<4>() {
+            let len = u32::from_be_bytes(*head) as usize;
+            if len > FRAME_LEN_MAX {
+                let what = format!("a frame of {len} bytes");
+                failed = Some(io::Error::new(io::ErrorKind::InvalidData, what).into());
+                break;
+            }
+            let Some(frame) = held.get(at + 4..at + 4 + len) else { break };
+            match lane.take(frame, now_us) {
+                Ok(done) => done.into_iter().for_each(|done| recorder.add(done)),
+                Err(error) => {
+                    failed = Some(error.into());
+                    break;
+                }
+            }
+            at += 4 + len;
+        }
+    });
+    held.drain(..at);
+    failed.map_or(Ok(()), Err)
+}
+
+/// Ends the session, so that the server need not wait for it to expire.
+async fn farewell(mut stream: TcpStream) {
+    let mut bytes = Vec::new();
+    put_request(&mut bytes, i32::MAX, op::CLOSE_SESSION, |_| ());
+    let mut rest = Vec::new();
+    let said = async {
+        stream.write_all(&bytes).await?;
+        stream.read_to_end(&mut rest).await
+    };
+    // The server may be gone already; then so is its session, in time.
+    let _gone = tokio::time::timeout(FAREWELL, said).await;
+}

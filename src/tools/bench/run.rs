@@ -1,0 +1,396 @@
+//! A run from its options to its report.
+
+use super::drive::{News, Share, work};
+use super::lane::Plan;
+use super::mix::Mix;
+use super::picture;
+use super::prepare::{Maker, PrepareError};
+use super::progress::Progress;
+use super::record::Totals;
+use super::report::{Report, Setting};
+use super::znodes::Znodes;
+use crate::client::{ClientError, word};
+use std::io::{self, IsTerminal, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How long a server may take to answer at the beginning.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A second is told so much after its end: its last slices are on their way.
+const TELL_AFTER_US: u64 = 150_000;
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Servers, host:port each; connections are spread over them.
+    #[arg(long, short, value_delimiter = ',', default_value = "127.0.0.1:2181")]
+    pub server: Vec<String>,
+    /// Operations and their shares: get, exists, list, set, create, delete (of what was created).
+    #[arg(long, short, default_value = "get=80,set=20")]
+    pub mix: Mix,
+    #[arg(long, short, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
+    /// Requests of one connection that wait for their answers at a time.
+    #[arg(long, short = 'f', default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    pub in_flight: u16,
+    /// Bytes of data in each znode.
+    #[arg(long, default_value_t = 100)]
+    pub value_size: u32,
+    /// Znodes that are read and written, made before the run.
+    #[arg(long, short, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub keys: u64,
+    /// How long is measured: 10s, 500ms, 2m.
+    #[arg(long, short, default_value = "10s", value_parser = parse_duration)]
+    pub duration: Duration,
+    /// How long there is load before that.
+    #[arg(long, short, default_value = "2s", value_parser = parse_duration)]
+    pub warm_up: Duration,
+    /// Operations a second in all, each due at its time: a late one is measured from then. Without: as fast as it goes.
+    #[arg(long, short, value_parser = parse_rate)]
+    pub rate: Option<f64>,
+    /// Threads that make the load. Without: half of the cores.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Session timeout to ask for.
+    #[arg(long, default_value = "30s", value_parser = parse_duration)]
+    pub session_timeout: Duration,
+    /// Where the run's own znode is made.
+    #[arg(long, default_value = "/")]
+    pub under: String,
+    /// Leave the znodes.
+    #[arg(long)]
+    pub keep: bool,
+    /// Print JSON instead of the table.
+    #[arg(long)]
+    pub json: bool,
+    /// Draw throughput and latencies over time into this file.
+    #[arg(long, value_name = "FILE.svg")]
+    pub picture: Option<PathBuf>,
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    #[error("server {0}: not host:port, or no such host")]
+    Server(String, #[source] io::Error),
+    #[error("connect to {server}")]
+    Connect { server: SocketAddr, source: ClientError },
+    #[error("prepare znodes on {server}")]
+    Prepare { server: SocketAddr, source: PrepareError },
+    #[error("remove znodes below {root}: the rest is still there")]
+    Remove { root: String, source: PrepareError },
+    #[error("stopped while removing znodes below {0}: the rest is still there")]
+    Impatient(String),
+    #[error("stopped before anything was measured")]
+    Stopped,
+    #[error("{what}")]
+    System { what: &'static str, source: io::Error },
+    #[error("write picture {}", path.display())]
+    Picture { path: PathBuf, source: io::Error },
+}
+
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    Well,
+    /// No operation was answered, or some failed.
+    WithFailures,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("`{unit}` is no unit: ms, s, m and h are")),
+    };
+    let number: f64 = digits.parse().map_err(|_| format!("`{digits}` is no number"))?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "a number of operations a second".to_owned())?;
+    if (0.001..=1e9).contains(&rate) { Ok(rate) } else { Err("between 0.001 and 1e9".to_owned()) }
+}
+
+/// Runs, prints, draws and cleans up. Ctrl-C ends the measuring early; a second one the cleaning.
+///
+/// * `seed`: of which operation and which znode comes next, and of the root's name.
+///
+/// # Errors
+/// [`BenchError`] when nothing could be measured, or znodes of the run are left behind.
+pub fn run(options: &Options, seed: u64) -> Result<Ended, BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|source| BenchError::System { what: "start a runtime", source })?;
+    let ended = runtime.block_on(bench(options, seed));
+    // A cleaning that was broken off still waits for its server.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
+    let servers = resolve(&options.server)?;
+    let timeout_ms = i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX);
+    let first = servers[0];
+    let in_prepare = |source| match source {
+        PrepareError::Client(source) => BenchError::Connect { server: first, source },
+        source => BenchError::Prepare { server: first, source },
+    };
+    let mut maker = Maker::open(first, timeout_ms, PATIENCE).map_err(in_prepare)?;
+    let root = format!("{}/oxkeeper-bench-{seed:016x}", options.under.trim_end_matches('/'));
+    let znodes = Znodes { root: root.clone(), keys: options.keys };
+    // Not all alike, so that nothing on the way can squeeze them.
+    let value: Vec<u8> =
+        (0..options.value_size).map(|at| (seed >> (at % 57)) as u8 ^ at as u8).collect();
+    let setting = setting(options, first);
+    say(&format!("{}: {}", setting.servers, setting.line()));
+    let made = maker.make(&znodes, options.connections, &value);
+    maker.close();
+    let measured = match made {
+        Ok(()) => measure(options, &servers, timeout_ms, znodes, value, seed).await,
+        Err(error) => Err(in_prepare(error)),
+    };
+    let cleaned = if options.keep {
+        say(&format!("znodes are kept below {root}"));
+        Ok(())
+    } else {
+        clean(first, timeout_ms, root).await
+    };
+    let (totals, measured_us) = measured?;
+    let report = Report {
+        setting,
+        measured_s: measured_us as f64 / 1e6,
+        operations: totals.operations(measured_us),
+        overall: totals.overall(measured_us),
+        points: totals.points(measured_us),
+        troubles: totals.troubles,
+    };
+    let text = if options.json { report.json() } else { format!("\n{}", report.table()) };
+    io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|source| BenchError::System { what: "print the result", source })?;
+    if let Some(path) = &options.picture {
+        std::fs::write(path, picture::draw(&report))
+            .map_err(|source| BenchError::Picture { path: path.clone(), source })?;
+    }
+    cleaned?;
+    let well = report.overall.count > 0 && report.troubles.count() == 0;
+    Ok(if well { Ended::Well } else { Ended::WithFailures })
+}
+
+fn resolve(names: &[String]) -> Result<Arc<[SocketAddr]>, BenchError> {
+    let mut servers = Vec::with_capacity(names.len());
+    for name in names {
+        let fail = |source| BenchError::Server(name.clone(), source);
+        let found = name.to_socket_addrs().map_err(fail)?.next();
+        servers.push(found.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?);
+    }
+    Ok(servers.into())
+}
+
+fn setting(options: &Options, server: SocketAddr) -> Setting {
+    Setting {
+        servers: options.server.join(","),
+        version: word(server, "srvr", Duration::from_secs(2)).ok().as_deref().and_then(version_of),
+        mix: options.mix.to_string(),
+        connections: options.connections,
+        in_flight: usize::from(options.in_flight),
+        value_bytes: options.value_size as usize,
+        keys: options.keys,
+        rate: options.rate,
+        warm_up_s: options.warm_up.as_secs_f64(),
+    }
+}
+
+/// `3.9.5` out of an answer to `srvr`; none if the word is not on the server's list.
+fn version_of(srvr: &str) -> Option<String> {
+    let line = srvr.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
+    Some(line.split(['-', ',']).next().unwrap_or(line).trim().to_owned())
+}
+
+/// The run itself; microseconds measured beside what was counted.
+async fn measure(
+    options: &Options,
+    servers: &Arc<[SocketAddr]>,
+    timeout_ms: i32,
+    znodes: Znodes,
+    value: Vec<u8>,
+    seed: u64,
+) -> Result<(Totals, u64), BenchError> {
+    let warm_up_us = options.warm_up.as_micros() as u64;
+    let planned_us = (options.duration.as_micros() as u64).max(1);
+    let connections = options.connections;
+    let plan = Arc::new(Plan {
+        mix: options.mix.clone(),
+        znodes,
+        value,
+        in_flight: usize::from(options.in_flight),
+        warm_up_us,
+        interval_us: options.rate.map(|rate| f64::from(connections) * 1e6 / rate),
+        ping_us: (options.session_timeout.as_micros() as u64 / 3).max(1000),
+    });
+    let end_us = Arc::new(AtomicU64::new(warm_up_us + planned_us));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
+    let threads = options.threads.unwrap_or((cores / 2).max(1)).min(connections);
+    let (news_sender, mut news) = unbounded_channel();
+    let mut starts = Vec::new();
+    for thread in 0..threads {
+        let share = Share {
+            plan: plan.clone(),
+            numbers: (thread..connections).step_by(threads as usize).collect(),
+            connections,
+            servers: servers.clone(),
+            session_timeout_ms: timeout_ms,
+            seed,
+            end_us: end_us.clone(),
+        };
+        starts.push(start_thread(share, news_sender.clone())?);
+    }
+    drop(news_sender);
+    all_connected(connections, &mut news).await?;
+    let began = Instant::now();
+    for start in starts {
+        // That a thread has ended is told by the end of its news.
+        let _ended = start.send(began);
+    }
+    let totals = collect(began, warm_up_us, planned_us, &end_us, news).await;
+    let measured_us = end_us.load(Ordering::Relaxed).saturating_sub(warm_up_us);
+    if measured_us == 0 { Err(BenchError::Stopped) } else { Ok((totals, measured_us)) }
+}
+
+fn start_thread(
+    share: Share,
+    news: UnboundedSender<News>,
+) -> Result<mpsc::Sender<Instant>, BenchError> {
+    let (start, started) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("load".to_owned())
+        .spawn(move || work(share, news, &started))
+        .map_err(|source| BenchError::System { what: "start a thread", source })?;
+    Ok(start)
+}
+
+async fn all_connected(
+    connections: u32,
+    news: &mut UnboundedReceiver<News>,
+) -> Result<(), BenchError> {
+    let mut connected = 0;
+    while connected < connections {
+        let got = tokio::select! {
+            got = news.recv() => got,
+            _ = tokio::signal::ctrl_c() => return Err(BenchError::Stopped),
+        };
+        match got {
+            Some(News::Connected) => connected += 1,
+            Some(News::Failed { server, error }) => {
+                return Err(BenchError::Connect { server, source: error });
+            }
+            Some(News::Slice(_)) => {}
+            None => return Err(BenchError::Stopped),
+        }
+    }
+    Ok(())
+}
+
+/// Adds up what the threads tell until the last of them has ended, and says once a second how it goes.
+async fn collect(
+    began: Instant,
+    warm_up_us: u64,
+    planned_us: u64,
+    end_us: &AtomicU64,
+    mut news: UnboundedReceiver<News>,
+) -> Totals {
+    let mut totals = Totals::new(planned_us);
+    let mut progress = Progress::new(io::stderr().is_terminal());
+    // Seconds are counted from the measured time on, so the first of the warm-up may be a part of one.
+    let mut second = -(warm_up_us.div_ceil(1_000_000) as i64);
+    let mut is_stopping = false;
+    loop {
+        let due_us = (second + 1) * 1_000_000 + (warm_up_us + TELL_AFTER_US) as i64;
+        let due = began + Duration::from_micros(due_us.max(0) as u64);
+        tokio::select! {
+            got = news.recv() => match got {
+                Some(News::Slice(slice)) => totals.add(*slice),
+                Some(News::Connected | News::Failed { .. }) => {}
+                None => break,
+            },
+            () = tokio::time::sleep_until(due.into()) => {
+                let (figures, troubles) = totals.second(second);
+                say(&progress.line(second, &figures, troubles));
+                second += 1;
+            }
+            _ = tokio::signal::ctrl_c(), if !is_stopping => {
+                is_stopping = true;
+                end_us.fetch_min((began.elapsed().as_micros() as u64).max(warm_up_us), Ordering::Relaxed);
+                say("stopping: waiting for what is under way");
+            }
+        }
+    }
+    // Seconds that ended less than TELL_AFTER_US ago; the part of one that is left is in the result alone.
+    let ended_us = end_us.load(Ordering::Relaxed) as i64 - warm_up_us as i64;
+    while (second + 1) * 1_000_000 <= ended_us {
+        let (figures, troubles) = totals.second(second);
+        say(&progress.line(second, &figures, troubles));
+        second += 1;
+    }
+    totals
+}
+
+/// Removes the run's znodes; another Ctrl-C ends that.
+async fn clean(server: SocketAddr, timeout_ms: i32, root: String) -> Result<(), BenchError> {
+    let gone = root.clone();
+    let removal = tokio::task::spawn_blocking(move || {
+        let mut maker = Maker::open(server, timeout_ms, PATIENCE)?;
+        let removed = maker.remove(&gone)?;
+        maker.close();
+        Ok(removed)
+    });
+    tokio::select! {
+        removed = removal => match removed.expect("removing does not panic") {
+            Ok(_) => Ok(()),
+            Err(source) => Err(BenchError::Remove { root, source }),
+        },
+        _ = tokio::signal::ctrl_c() => Err(BenchError::Impatient(root)),
+    }
+}
+
+/// For people: standard output is the result's.
+fn say(line: &str) {
+    // Nobody may be reading.
+    let _unread = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let of = |text: &str| parse_duration(text).map(|duration| duration.as_millis());
+        assert_eq!(
+            [of("1500ms"), of("2"), of("0.5s"), of("2m"), of("1h")],
+            [Ok(1500), Ok(2000), Ok(500), Ok(120_000), Ok(3_600_000)]
+        );
+        assert!(of("2d").unwrap_err().contains("`d` is no unit"));
+        assert!(of("-2s").is_err() && of("s").is_err() && of("1e300h").is_err());
+        assert!(
+            parse_rate("0").is_err() && parse_rate("x").is_err() && parse_rate("1e3") == Ok(1000.0)
+        );
+    }
+
+    #[test]
+    fn version_is_the_number_alone() {
+        let java =
+            "Zookeeper version: 3.9.5-abc, built on 2025-01-01\nLatency min/avg/max: 0/0/0\n";
+        assert_eq!(version_of(java).as_deref(), Some("3.9.5"));
+        assert_eq!(version_of("srvr is not executed because it is not in the whitelist.\n"), None);
+    }
+}

@@ -1,0 +1,5 @@
+//! What an operator types beside the server itself.
+
+#![allow(clippy::disallowed_methods, reason = "a tool waits by the clock")]
+
+pub mod bench;

@@ -1,0 +1,207 @@
+//! What a running server does with its folder, seen from outside: the shipped binary, real files, a client.
+
+#[path = "files/process.rs"]
+mod process;
+#[path = "world/mod.rs"]
+#[allow(dead_code, reason = "shared between tests that use different parts")]
+mod world;
+
+use oxkeeper::client::op;
+use oxkeeper::replica::Settings;
+use process::{Process, eventually, names, zxid_of, zxids};
+use world::{SETTINGS, World};
+
+// rows: D-33 D-51
+#[test]
+fn the_log_rolls_and_a_snapshot_is_taken_within_snap_count() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data/version-2");
+    let server = Process::start(home.path(), "snapCount=20");
+    assert_eq!(zxids(&dir, "snapshot"), [0]);
+    let mut client = server.client();
+    assert_eq!(client.create_many("/a", b"x", 200), 200);
+    let logs = zxids(&dir, "log");
+    let gaps: Vec<i64> = logs.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() >= 10 && gaps.iter().all(|gap| (11..=20).contains(gap)), "{gaps:?}");
+    let roll_count = zxids(&dir, "snapshot").len() - 1;
+    assert!(roll_count > 1 && roll_count <= gaps.len(), "{roll_count} for {gaps:?}");
+    drop(client);
+    server.stop();
+
+    // A start takes one too, of all that the log holds.
+    let server = Process::start(home.path(), "snapCount=20");
+    eventually("a snapshot at start", || zxids(&dir, "snapshot").last() == Some(&201));
+    assert!(server.client().exists("/a199"));
+}
+
+// rows: D-33
+#[test]
+fn by_size_as_well() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data/version-2");
+    let server = Process::start(home.path(), "snapSizeLimitInKb=20");
+    assert_eq!(server.client().create_many("/a", &[7; 1000], 100), 100);
+    let logs = zxids(&dir, "log");
+    let gaps: Vec<i64> = logs.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // 1,105 bytes each: ten to nineteen of them.
+    assert!(gaps.len() >= 5 && gaps.iter().all(|gap| (10..=19).contains(gap)), "{gaps:?}");
+    drop(server);
+}
+
+// rows: D-33
+#[test]
+fn the_log_rolls_even_while_a_snapshot_is_written() {
+    let mut world = World::new(Settings { snap_count: 4, ..SETTINGS }, false);
+    let write = |world: &mut World| {
+        let path = Some("/".into());
+        let request = jute::proto::SetDataRequest { path, data: None, version: -1 };
+        let mut body = Vec::new();
+        jute::Encode::encode(&request, &mut body);
+        assert_eq!(world.ask(op::SET_DATA, body).0.err, 0);
+    };
+    while world.rolls.len() < 3 {
+        write(&mut world);
+    }
+    assert_eq!((world.snapshots.len(), world.replica.stats.snapshots_skipped), (1, 2));
+    assert_eq!(world.snapshots[0].to_wire() as usize, world.rolls[0]);
+    world.end_snapshot();
+    while world.rolls.len() < 4 {
+        write(&mut world);
+    }
+    assert_eq!(world.snapshots.len(), 2);
+    assert_eq!(world.snapshots[1].to_wire() as usize, world.rolls[3]);
+}
+
+/// The folder of the snapshots is gone, so that none can be made.
+// rows: D-34 P-87
+#[test]
+fn a_snapshot_that_fails_ends_the_server_with_10_and_loses_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, logs) = (home.path().join("data"), home.path().join("logs"));
+    let settings =
+        format!("snapCount=40\ndataDir={}\ndataLogDir={}", data.display(), logs.display());
+    let server = Process::start(home.path(), &settings);
+    let away = home.path().join("away");
+    std::fs::rename(&data, &away).unwrap();
+    let answered = server.client().create_many("/a", b"x", 1000);
+    let (code, log) = server.end();
+    assert_eq!(code, 10, "{log}");
+    assert!(log.contains("write snapshot: make snapshot "), "{log}");
+    assert!((19..1000).contains(&answered), "{answered}");
+
+    std::fs::rename(&away, &data).unwrap();
+    let server = Process::start(home.path(), &settings);
+    let mut client = server.client();
+    assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
+}
+
+/// The disk is full in the middle of a snapshot that is larger than any log file.
+// rows: D-34
+#[test]
+fn a_full_disk_in_a_snapshot_leaves_none_and_loses_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data/version-2");
+    let settings = "snapCount=60\npreAllocSize=16";
+    let mut server = Process::spawn(home.path(), settings, 200_000);
+    server.wait_until_serving();
+    let answered = server.client().create_many("/a", &[7; 1000], 1000);
+    let (code, log) = server.end();
+    assert_eq!(code, 10, "{log}");
+    assert!(log.contains(" of snapshot ") && log.contains("File too large"), "{log}");
+    assert!((150..1000).contains(&answered), "{answered}");
+    let newest = *zxids(&dir, "snapshot").last().unwrap();
+    assert!(newest < answered as i64 - 20, "{newest} of {answered}");
+
+    let server = Process::start(home.path(), settings);
+    let mut client = server.client();
+    assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
+}
+
+/// The disk is full in the middle of a flush.
+// rows: P-87
+#[test]
+fn a_full_disk_under_the_log_ends_the_server_and_loses_nothing_answered() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = Process::spawn(home.path(), "preAllocSize=16", 200_000);
+    server.wait_until_serving();
+    let answered = server.client().create_many("/a", &[7; 1000], 1000);
+    let (code, log) = server.end();
+    assert_eq!(code, 1, "{log}");
+    assert!(
+        log.contains("the log's disk failed: write ") && log.contains("File too large"),
+        "{log}"
+    );
+    assert!((100..200).contains(&answered), "{answered}");
+
+    let server = Process::start(home.path(), "preAllocSize=16");
+    let mut client = server.client();
+    assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
+    assert!(!client.exists(&format!("/a{}", answered + 1)));
+}
+
+// rows: C-149 D-03 D-29
+#[test]
+fn snapshots_are_packed_as_set_and_read_however_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data/version-2");
+    for (turn, method) in ["gz", "snappy", "none"].into_iter().enumerate() {
+        let settings = format!("snapCount=40\nsnapshot.compression.method={method}");
+        let server = Process::start(home.path(), &settings);
+        let mut client = server.client();
+        assert!((0..turn).all(|before| client.exists(&format!("/turn{before}-99"))));
+        assert_eq!(client.create_many(&format!("/turn{turn}-"), b"x", 100), 100);
+        // Nothing but the newest snapshot may be left for the next turn to start from.
+        let newest = |dir: &std::path::Path| {
+            let name = names(dir, "snapshot").into_iter().max_by_key(|name| zxid_of(name)).unwrap();
+            (zxid_of(&name), name)
+        };
+        eventually("a late snapshot", || newest(&dir).0 > Some(turn as i64 * 100 + 60));
+        server.stop();
+        let (_, kept) = newest(&dir);
+        let ending = if method == "none" { "" } else { method };
+        assert_eq!(kept.split('.').nth(2).unwrap_or(""), ending, "{kept}");
+        for name in names(&dir, "snapshot").iter().filter(|name| **name != kept) {
+            std::fs::remove_file(dir.join(name)).unwrap();
+        }
+    }
+    assert!(Process::start(home.path(), "").client().exists("/turn2-99"));
+}
+
+// rows: C-150 P-87
+#[test]
+fn folders_that_must_be_there_and_are_not() {
+    let home = tempfile::tempdir().unwrap();
+    let (code, log) = Process::spawn(home.path(), "datadir.autocreate=false", 0).end();
+    assert_eq!(code, 3, "{log}");
+    assert!(log.contains("data/version-2: No such file or directory"), "{log}");
+    assert!(!home.path().join("data").exists());
+    std::fs::create_dir_all(home.path().join("data/version-2")).unwrap();
+    let server = Process::start(home.path(), "datadir.autocreate=false");
+    assert_eq!(server.client().create_many("/a", b"", 1), 1);
+}
+
+/// Java refuses as well, before it serves.
+// rows: P-87
+#[test]
+fn folders_that_cannot_be_written_to() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Process::start(home.path(), "");
+    assert_eq!(server.client().create_many("/a", b"", 1), 1);
+    server.stop();
+    let (code, log) = Process::spawn_without_rights(home.path()).end();
+    assert_eq!(code, 3, "{log}");
+    assert!(log.contains("write to folder ") && log.contains("Permission denied"), "{log}");
+}
+
+/// Java serves under zxid -1 then, writes a snapshot of a name that it cannot read, and never starts again.
+// rows: C-151 D-60
+#[test]
+fn nothing_there_and_no_leave_to_begin() {
+    let home = tempfile::tempdir().unwrap();
+    for turn in 0..2 {
+        let server = Process::start(home.path(), "db.autocreate=false");
+        assert_eq!(server.client().create(&format!("/turn{turn}"), b"").unwrap(), 0);
+        server.stop();
+    }
+    assert_eq!(zxids(&home.path().join("data/version-2"), "log"), [1, 3]);
+}

@@ -1,0 +1,234 @@
+//! The server's own binary in a folder of its own, and a client that speaks to it.
+#![allow(clippy::disallowed_methods, reason = "another process is waited for by the clock")]
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use jute::data::{Acl, Id};
+use jute::proto::{CreateRequest, ExistsRequest};
+use jute::{Encode, Vector};
+use oxkeeper::client::{self, ClientError, Hello, Incoming, Wire, op, put_request};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take before the test is given up. Not a measure of the server.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a command with a limit on how large a file may become, without the signal that would kill it: what is beyond
+/// is refused to it, as on a disk that is full.
+pub const FILE_LIMIT: &str = r#"trap '' XFSZ; exec prlimit --fsize="$LIMIT" "$@""#;
+
+pub struct Process {
+    pub home: PathBuf,
+    addr: SocketAddr,
+    log_start: u64,
+    child: Child,
+}
+
+impl Process {
+    /// Starts a server on `home/data` and returns at once.
+    ///
+    /// * `settings`: lines of zoo.cfg, to which the port and, unless it is named, dataDir are added.
+    /// * `file_max`: largest file in bytes; 0: no limit.
+    pub fn spawn(home: &Path, settings: &str, file_max: u64) -> Self {
+        Self::spawn_as(&[], Path::new(env!("CARGO_BIN_EXE_oxkeeper")), home, settings, file_max)
+    }
+
+    fn spawn_as(
+        before: &[&str],
+        binary: &Path,
+        home: &Path,
+        settings: &str,
+        file_max: u64,
+    ) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        drop(listener);
+        let mut config = format!(
+            "{settings}\nclientPortAddress=127.0.0.1\nclientPort={}\n4lw.commands.whitelist=*\n",
+            addr.port()
+        );
+        if !settings.contains("dataDir=") {
+            config.push_str(&format!("dataDir={}\n", home.join("data").display()));
+        }
+        let file = home.join("zoo.cfg");
+        fs::write(&file, config).unwrap();
+        let log = File::options().create(true).append(true).open(home.join("log")).unwrap();
+        let log_start = log.metadata().unwrap().len();
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(if file_max == 0 { r#"exec "$@""# } else { FILE_LIMIT });
+        command.arg("sh").args(before).arg(binary).arg(&file);
+        command.env("LIMIT", file_max.to_string()).stdin(Stdio::null());
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        Self { home: home.to_owned(), addr, log_start, child }
+    }
+
+    /// Starts a server that may read its folder and not write to it, whoever runs the test.
+    pub fn spawn_without_rights(home: &Path) -> Self {
+        let data = home.join("data/version-2");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+        };
+        mode(home, 0o755);
+        mode(&data, 0o555);
+        if !rustix::process::geteuid().is_root() {
+            return Self::spawn(home, "", 0);
+        }
+        // The binary may lie where nobody else can go.
+        let binary = home.join("oxkeeper");
+        fs::copy(env!("CARGO_BIN_EXE_oxkeeper"), &binary).unwrap();
+        let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        Self::spawn_as(&nobody, &binary, home, "", 0)
+    }
+
+    /// Starts a server and waits until it serves.
+    #[track_caller]
+    pub fn start(home: &Path, settings: &str) -> Self {
+        let mut process = Self::spawn(home, settings, 0);
+        process.wait_until_serving();
+        process
+    }
+
+    #[track_caller]
+    pub fn wait_until_serving(&mut self) {
+        let begun = Instant::now();
+        while self.word("ruok") != "imok" {
+            let ended = self.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && begun.elapsed() < PATIENCE,
+                "not serving: {ended:?}\n{}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn word(&self, word: &str) -> String {
+        client::word(self.addr, word, PATIENCE).unwrap_or_default()
+    }
+
+    /// What it has printed since it started.
+    pub fn log(&self) -> String {
+        let bytes = fs::read(self.home.join("log")).unwrap();
+        String::from_utf8_lossy(&bytes[self.log_start as usize..]).into_owned()
+    }
+
+    /// Waits for its end; returns the exit code and what it has printed.
+    #[track_caller]
+    pub fn end(mut self) -> (i32, String) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "still running:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        (status.code().expect("no signal ended it"), self.log())
+    }
+
+    /// SIGTERM, and its end.
+    #[track_caller]
+    pub fn stop(self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        let (code, log) = self.end();
+        assert_eq!(code, 0, "{log}");
+    }
+
+    pub fn client(&self) -> Client {
+        let mut wire = Wire::open(self.addr, PATIENCE).unwrap();
+        let hello = Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() };
+        wire.handshake(&hello, PATIENCE).unwrap();
+        Client { wire, xid: 0 }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ended_already = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One session that asks one thing at a time.
+pub struct Client {
+    wire: Wire,
+    xid: i32,
+}
+
+impl Client {
+    /// Code and body of the answer.
+    pub fn ask(&mut self, kind: i32, body: &impl Encode) -> Result<(i32, Vec<u8>), ClientError> {
+        self.xid += 1;
+        let mut bytes = Vec::new();
+        put_request(&mut bytes, self.xid, kind, |to| body.encode(to));
+        self.wire.send(&bytes)?;
+        let frame = self.wire.receive(PATIENCE)?;
+        match Incoming::parse(&frame).unwrap() {
+            Incoming::Reply { header, body } => {
+                assert_eq!(header.xid, self.xid);
+                Ok((header.err, body.to_vec()))
+            }
+            Incoming::Event { event, .. } => panic!("{event:?}"),
+        }
+    }
+
+    pub fn create(&mut self, path: &str, data: &[u8]) -> Result<i32, ClientError> {
+        let path = Some(path.into());
+        let request = CreateRequest { path, data: Some(data), acl: open_acl(), flags: 0 };
+        Ok(self.ask(op::CREATE, &request)?.0)
+    }
+
+    /// Creates `prefix0`, `prefix1` and so on until the server is gone or there are `max`; returns how many were
+    /// answered.
+    pub fn create_many(&mut self, prefix: &str, data: &[u8], max: usize) -> usize {
+        for at in 0..max {
+            match self.create(&format!("{prefix}{at}"), data) {
+                Ok(code) => assert_eq!(code, 0),
+                Err(_gone) => return at,
+            }
+        }
+        max
+    }
+
+    pub fn exists(&mut self, path: &str) -> bool {
+        let request = ExistsRequest { path: Some(path.into()), watch: false };
+        self.ask(op::EXISTS, &request).unwrap().0 == 0
+    }
+}
+
+pub fn open_acl() -> Vector<'static, Acl<'static>> {
+    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
+    Vector::Owned(vec![Acl { perms: 31, id }])
+}
+
+/// A folder's files whose names begin with `prefix` and a dot.
+pub fn names(dir: &Path, prefix: &str) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.split_once('.').is_some_and(|name| name.0 == prefix)).collect()
+}
+
+pub fn zxid_of(name: &str) -> Option<i64> {
+    i64::from_str_radix(name.split('.').nth(1)?, 16).ok()
+}
+
+/// Zxids in the names of a folder's files that begin with `prefix` and a dot, sorted.
+pub fn zxids(dir: &Path, prefix: &str) -> Vec<i64> {
+    let mut found: Vec<i64> = names(dir, prefix).iter().filter_map(|name| zxid_of(name)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Waits for something that another process will do.
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

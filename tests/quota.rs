@@ -1,0 +1,220 @@
+//! Quotas: what is counted below a path, what is refused, and what text nobody can read does.
+
+#[path = "world/mod.rs"]
+#[allow(dead_code, reason = "shared between tests that use different parts")]
+mod world;
+
+use jute::data::{Acl, Id};
+use jute::proto::{CreateRequest, DeleteRequest, GetDataRequest, SetDataRequest};
+use jute::{Encode, Reader, Vector};
+use oxkeeper::client::op;
+use oxkeeper::model::Zxid;
+use oxkeeper::replica::Settings;
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::txn::Entry;
+use oxkeeper::tree::{Options, Tree};
+use world::{SETTINGS, World, parts};
+
+type Request = (i32, Vec<u8>);
+
+const LIMITS: &str = "/zookeeper/quota/a/zookeeper_limits";
+const STATS: &str = "/zookeeper/quota/a/zookeeper_stats";
+const ENFORCED: Settings = Settings { enforce_quota: true, ..SETTINGS };
+
+fn bytes(record: impl Encode) -> Vec<u8> {
+    let mut to = Vec::new();
+    record.encode(&mut to);
+    to
+}
+
+fn create(path: &str, data: &str) -> Request {
+    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
+    let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
+    let (path, data) = (Some(path.into()), Some(data.as_bytes()));
+    (op::CREATE, bytes(CreateRequest { path, data, acl, flags: 0 }))
+}
+
+fn set(path: &str, data: Option<&[u8]>) -> Request {
+    (op::SET_DATA, bytes(SetDataRequest { path: Some(path.into()), data, version: -1 }))
+}
+
+fn delete(path: &str) -> Request {
+    (op::DELETE, bytes(DeleteRequest { path: Some(path.into()), version: -1 }))
+}
+
+/// Asks, one after the other, and returns the codes.
+fn codes(world: &mut World, requests: &[Request]) -> Vec<i32> {
+    requests.iter().map(|(kind, body)| world.ask(*kind, body.clone()).0.err).collect()
+}
+
+fn done(world: &mut World, requests: &[Request]) {
+    assert_eq!(codes(world, requests), vec![0; requests.len()]);
+}
+
+fn data(world: &mut World, path: &str) -> String {
+    let request = GetDataRequest { path: Some(path.into()), watch: false };
+    let (header, body) = world.ask(op::GET_DATA, bytes(request));
+    assert_eq!(header.err, 0, "{path}");
+    let data: jute::Buffer<'_> = Reader::new(&body).read().expect("data");
+    String::from_utf8_lossy(data.unwrap_or_default()).into_owned()
+}
+
+/// A world whose `/a` has a quota with these limits.
+fn with_quota(settings: Settings, limits: &str) -> World {
+    let mut world = World::new(settings, false);
+    let made = [
+        create("/a", "12"),
+        create("/a/b", "3"),
+        create("/zookeeper/quota/a", ""),
+        create(LIMITS, limits),
+        create(STATS, "count=9,bytes=9"),
+    ];
+    done(&mut world, &made);
+    world
+}
+
+// rows: P-82
+#[test]
+fn every_write_below_is_counted() {
+    let mut world = with_quota(SETTINGS, "count=-1,bytes=-1");
+    assert_eq!(data(&mut world, STATS), "count=2,bytes=3", "counted when the znode is made");
+    done(&mut world, &[create("/a/b/c", "xyz"), create("/ab", "not below")]);
+    assert_eq!(data(&mut world, STATS), "count=3,bytes=6");
+    done(&mut world, &[set("/a/b", Some(b"")), set("/a", None)]);
+    assert_eq!(data(&mut world, STATS), "count=3,bytes=3");
+    done(&mut world, &[delete("/a/b/c")]);
+    assert_eq!(data(&mut world, STATS), "count=2,bytes=0");
+    // Nobody set it: no version, no time, and no digest, which the world compares at its end.
+    let tree = world.shared.state.tree.read();
+    let stat = tree.znode(tree.find(STATS).unwrap()).stat();
+    assert_eq!((stat.version, stat.mzxid, stat.data_length), (0, stat.czxid, 15));
+    drop(tree);
+    // What an operator writes there is counted on from.
+    done(&mut world, &[set(STATS, Some(b"count=100,bytes=5;x=7")), create("/a/d", "1")]);
+    assert_eq!(data(&mut world, STATS), "count=101,bytes=6=;x=7");
+    done(&mut world, &[delete(LIMITS), create("/a/e", "")]);
+    assert_eq!(data(&mut world, STATS), "count=101,bytes=6=;x=7", "the quota has gone");
+}
+
+#[test]
+fn a_session_that_closes_and_a_multi_are_counted_too() {
+    let mut world = with_quota(SETTINGS, "");
+    let (kind, body) = create("/a/c", "12345");
+    let multi = parts(&[(kind, body), delete("/a/b")]);
+    done(&mut world, &[(op::MULTI, multi)]);
+    assert_eq!(data(&mut world, STATS), "count=2,bytes=7");
+    let mut ephemeral = create("/a/e", "1");
+    *ephemeral.1.last_mut().unwrap() = 1;
+    world.connect(0);
+    done(&mut world, &[ephemeral]);
+    assert_eq!(data(&mut world, STATS), "count=3,bytes=8");
+    done(&mut world, &[(op::CLOSE_SESSION, Vec::new())]);
+    world.connect(0);
+    assert_eq!(data(&mut world, STATS), "count=2,bytes=7");
+}
+
+// rows: C-73 P-69 P-82
+#[test]
+fn hard_limits_refuse_when_enforced() {
+    let hard = "count=-1,bytes=-1=;byteHardLimit=5;countHardLimit=3";
+    let mut world = with_quota(ENFORCED, hard);
+    done(&mut world, &[create("/a/c", "45")]);
+    let over = [
+        create("/a/d", ""),
+        set("/a/c", Some(b"456")),
+        set("/a/c", Some(b"45")),
+        set("/a/c", Some(b"4")),
+        create("/b", "as long as it likes"),
+        delete("/a/c"),
+        create("/a/c", "4567"),
+        create("/a/c/d/e", ""),
+    ];
+    assert_eq!(codes(&mut world, &over), [-125, -125, 0, 0, 0, 0, -125, -101]);
+    assert_eq!(data(&mut world, STATS), "count=2,bytes=3");
+    // A wrong version is told after a quota (P-44).
+    let body = SetDataRequest { path: Some("/a/b".into()), data: Some(b"123456789"), version: 7 };
+    assert_eq!(codes(&mut world, &[(op::SET_DATA, bytes(body))]), [-125]);
+    let mut soft = with_quota(ENFORCED, "count=1,bytes=1");
+    done(&mut soft, &[create("/a/c", "12345")]);
+    let mut unenforced = with_quota(SETTINGS, hard);
+    done(&mut unenforced, &[create("/a/c", "12345"), create("/a/d", "12345")]);
+}
+
+// rows: P-44
+#[test]
+fn limits_are_checked_against_what_is_applied() {
+    let mut world = with_quota(ENFORCED, "countHardLimit=3");
+    world.disk_hangs = true;
+    assert!(world.send(&[create("/a/c", ""), create("/a/d", ""), create("/a/e", "")]).is_empty());
+    world.disk_hangs = false;
+    world.flush();
+    let codes: Vec<i32> =
+        world::replies(&world.received()).iter().map(|(header, _)| header.err).collect();
+    assert_eq!(codes, [0, 0, 0], "as in Java, what is on its way passes");
+    assert_eq!(data(&mut world, STATS), "count=5,bytes=3");
+}
+
+/// Java's server ends on the next write below, and again at every start.
+#[test]
+fn text_nobody_can_read_stops_nothing() {
+    let mut world = with_quota(SETTINGS, "count=5");
+    for text in [Some(&b"rubbish"[..]), Some(b"count="), Some(b"\xff\xfe=x"), None] {
+        done(&mut world, &[set(STATS, text), set("/a", Some(b"12")), create("/a/x", "99")]);
+        assert_eq!(data(&mut world, STATS), "count=3,bytes=5", "counted anew");
+        done(&mut world, &[set(LIMITS, text), delete("/a/x")]);
+        assert_eq!(data(&mut world, STATS), "count=2,bytes=3");
+    }
+    // Paths that Java cannot cut.
+    done(
+        &mut world,
+        &[
+            create("/zookeeper/quota/zookeeper_limits", ""),
+            create("/zookeeper/x", ""),
+            create("/zookeeper/x/zookeeper_limits", ""),
+            delete("/zookeeper/x/zookeeper_limits"),
+            delete("/zookeeper/quota/zookeeper_limits"),
+            create("/zookeeper/zookeeper_limits", ""),
+            delete("/zookeeper/zookeeper_limits"),
+            create("/b", ""),
+        ],
+    );
+    // The log that all this left is replayed.
+    let mut tree = Tree::new(Options::default());
+    for (_, entry) in &world.log {
+        let entry = Entry::decode(entry).expect("our own entry");
+        tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+    }
+    assert_eq!(tree.digest(), world.shared.state.tree.read().digest());
+    assert_eq!(tree.znode(tree.find(STATS).unwrap()).data().bytes(), Some(&b"count=2,bytes=3"[..]));
+}
+
+/// So does Java, but only here: it refuses what it cannot judge.
+#[test]
+fn limits_nobody_can_read_refuse_when_enforced() {
+    let mut world = with_quota(ENFORCED, "rubbish");
+    let multi = parts(&[create("/m", ""), create("/a/c", "")]);
+    let asked =
+        [create("/a/c", ""), set("/a/b", Some(b"22")), (op::MULTI, multi), create("/b", "")];
+    assert_eq!(codes(&mut world, &asked), [-5, -5, -5, 0]);
+    assert!(!world.exists("/m"));
+}
+
+// rows: D-24
+#[test]
+fn counts_are_true_after_a_load() {
+    let mut world = with_quota(ENFORCED, "countHardLimit=3");
+    done(&mut world, &[set(STATS, Some(b"count=77,bytes=77"))]);
+    let mut tree = world.shared.state.tree.write();
+    tree.freeze().expect("nothing else is frozen");
+    let mut stream = Vec::new();
+    while !tree.freeze_piece(&mut stream) {}
+    tree.thaw();
+    drop(tree);
+    let mut loader = Loader::new(Options::default());
+    assert!(loader.take(&stream).expect("a tree").ended);
+    let loaded = loader.finish(Zxid::ZERO).expect("a tree");
+    let stats = loaded.znode(loaded.find(STATS).unwrap()).data().bytes().map(<[u8]>::to_vec);
+    assert_eq!(stats.as_deref(), Some(&b"count=2,bytes=3"[..]));
+    assert_eq!(loaded.check_quota("/a/x", 2, 0).unwrap().len(), 1, "the quota is known");
+    assert_eq!(loaded.digest(), world.shared.state.tree.read().digest());
+}

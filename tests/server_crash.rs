@@ -38,7 +38,8 @@ use oxkeeper::tree::Options;
 use raw::Raw;
 use whole::Whole;
 
-const OPTIONS: Options = Options { seed: 3, digest: true, extended_types: true };
+const OPTIONS: Options =
+    Options { seed: 3, digest: true, extended_types: true, emulate_353: false };
 
 /// How a script runs.
 #[derive(Clone, Copy)]
@@ -65,9 +66,10 @@ fn long() -> bool {
     std::env::var_os("OXKEEPER_LONG").is_some()
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Server<'d> {
     Whole(Box<Whole<'d>>),
-    Raw(Raw<'d>),
+    Raw(Box<Raw<'d>>),
 }
 
 impl<'d> Server<'d> {
@@ -75,7 +77,7 @@ impl<'d> Server<'d> {
     fn start(place: &'d Place, script: &Script, history: &mut History) -> Result<Self, String> {
         let (tree, recovered) = place.restore(OPTIONS)?;
         Ok(if script.raw {
-            Self::Raw(Raw::start(place, tree, &recovered, script))
+            Self::Raw(Box::new(Raw::start(place, tree, &recovered, script)))
         } else {
             Self::Whole(Box::new(Whole::start(place, tree, &recovered, script, history)))
         })
@@ -109,6 +111,8 @@ struct Tally {
     /// Snapshots that a recovery began with.
     begun_with: BTreeSet<i64>,
     kinds: BTreeSet<i32>,
+    part_kinds: BTreeSet<i32>,
+    failed_multis: u32,
     txns: u32,
 }
 
@@ -158,6 +162,8 @@ fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
     tally.snapshots = server.snapshots();
     tally.txns = history.kinds.values().sum();
     tally.kinds.extend(history.kinds.keys());
+    tally.part_kinds.extend(history.part_kinds.keys());
+    tally.failed_multis = history.failed_multis;
     Ok(tally)
 }
 
@@ -240,6 +246,7 @@ fn no_answered_write_is_lost() {
             op::ERROR,
         ];
         assert_eq!(tally.kinds, kinds.into(), "{tally:?}");
+        assert!(3 < tally.failed_multis && tally.part_kinds.contains(&op::CHECK), "{tally:?}");
     }
 }
 
@@ -250,8 +257,22 @@ fn every_type_of_txn_comes_back() {
     for seed in 0..if long() { 10 } else { 1 } {
         let tally = run(&script, 200 + seed);
         assert!(2 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
-        // All there are; check stands only inside of multi.
+        // All fifteen: thirteen stand alone, check only in a multi, and there are multis that were refused.
         assert_eq!(tally.kinds.len(), 13, "{tally:?}");
+        let parts = [
+            op::CREATE,
+            op::CREATE2,
+            op::CREATE_CONTAINER,
+            op::CREATE_TTL,
+            op::DELETE,
+            op::DELETE_CONTAINER,
+            op::SET_DATA,
+            op::SET_ACL,
+            op::CHECK,
+            op::ERROR,
+        ];
+        assert_eq!(tally.part_kinds, parts.into(), "{tally:?}");
+        assert!(3 < tally.failed_multis, "{tally:?}");
     }
 }
 

@@ -46,8 +46,7 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("packets_sent", Some(count(metrics.packets_sent.get()))),
         ("packets_received", Some(count(metrics.packets_received.get()))),
         ("max_client_response_size", Some(Value::Integer(sizes.max))),
-        // No connection is thrown out by chance.
-        ("connection_drop_probability", Some(Value::Float(0.0))),
+        ("connection_drop_probability", Some(Value::Float(status.connection_drop_chance))),
         ("watch_count", Some(count(status.watch_count))),
         // Client certificates refused: Java counts no other way to show who one is.
         ("auth_failed_count", Some(count(0))),

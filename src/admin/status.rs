@@ -48,6 +48,8 @@ pub struct Status {
     pub approximate_data_size_bytes: u64,
     /// Client connections, the one that asks included.
     pub connection_count: u64,
+    /// Chance that a new connection is turned away, 0 to 1.
+    pub connection_drop_chance: f64,
     /// Requests taken in and not yet answered.
     pub outstanding_requests: u64,
     /// Sessions the ensemble knows.

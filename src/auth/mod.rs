@@ -9,6 +9,10 @@ mod key;
 pub use ip::text as ip_text;
 
 use crate::model::{Acl, DigestAlgorithm, Identity};
+use std::collections::BTreeSet;
+
+/// `auth` makes many entries of one: no more than this, lest a short request asks for a list of gigabytes.
+const ENTRIES_MAX: usize = 1 << 16;
 
 /// The schemes by which clients can show who they are, as configured.
 #[derive(Clone, Debug)]
@@ -142,12 +146,10 @@ fn matches(schemes: &Schemes, id: &Identity, entry: &Identity) -> bool {
 ///
 /// Source: `PrepRequestProcessor.fixupACL`.
 pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
-    let mut unique: Vec<Acl> = Vec::with_capacity(asked.len());
-    for entry in asked {
-        if !unique.contains(&entry) {
-            unique.push(entry);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let mut unique = asked;
+    unique
+        .retain(|entry| seen.insert((entry.perms, entry.who.scheme.clone(), entry.who.id.clone())));
     if unique.is_empty() {
         return Err(InvalidAcl);
     }
@@ -164,7 +166,7 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
                 });
                 let before = fixed.len();
                 fixed.extend(proved.map(|id| Acl { perms: entry.perms, who: id.clone() }));
-                if fixed.len() == before {
+                if fixed.len() == before || fixed.len() > ENTRIES_MAX {
                     return Err(InvalidAcl);
                 }
             }
@@ -214,7 +216,7 @@ mod tests {
         ));
     }
 
-    // rows: U-04 U-05 U-07 P-60d
+    // rows: U-04 U-05 U-07 P-60d C-212
     #[test]
     fn showing_a_secret_makes_an_identity() {
         let plain = Schemes::default();

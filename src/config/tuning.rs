@@ -3,7 +3,7 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
 use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
@@ -21,6 +21,11 @@ const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NettyServerCnxnFactory",
 ];
 
+const WATCH_MANAGERS: [&str; 2] = [
+    "org.apache.zookeeper.server.watch.WatchManager",
+    "org.apache.zookeeper.server.watch.WatchManagerOptimized",
+];
+
 /// Refuses properties that name a class or an algorithm that is not here.
 pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemProperties) {
     if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
@@ -29,10 +34,16 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
+    if let Some(manager) = system.take("zookeeper.watchManagerName")
+        && !WATCH_MANAGERS.contains(&manager.value.as_str())
+    {
+        let text = format!("watchManagerName={} is not known here; remove it", manager.value);
+        checker.problem(&manager.place, text);
+    }
     if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
         if DigestAlgorithm::named(&algorithm.value).is_none() {
             let text = format!(
-                "DigestAuthenticationProvider.digestAlg={} is not known here",
+                "DigestAuthenticationProvider.digestAlg={} is not known here; name another",
                 algorithm.value
             );
             checker.problem(&algorithm.place, text);
@@ -62,7 +73,6 @@ pub(super) fn take(
     let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
     let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
-    let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -79,8 +89,9 @@ pub(super) fn take(
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
         global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
-        large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
+        large_request_threshold_bytes: from.positive("zookeeper.largeRequestThreshold"),
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
+        throttle: throttle::take(&mut from),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: from.words(read_only_mode_enabled),
@@ -120,13 +131,13 @@ pub(super) fn take(
 }
 
 /// Properties by the kind of value they have.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     system: &'a mut SystemProperties,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Reader<'_> {
-    fn flag(&mut self, key: &str, default: bool) -> bool {
+    pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }
 
@@ -139,12 +150,17 @@ impl Reader<'_> {
         Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
     }
 
-    fn text(&mut self, key: &str) -> Option<String> {
+    pub fn text(&mut self, key: &str) -> Option<String> {
         self.system.take(key).map(|property| property.value)
     }
 
-    fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
+    }
+
+    /// Off unless above 0, without a word.
+    fn positive(&mut self, key: &str) -> Option<u32> {
+        u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
     }
 
     /// A number of which only positive ones make sense.

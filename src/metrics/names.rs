@@ -205,16 +205,8 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "of a queue before the pipeline: no request waits in one, grows stale there or is thrown out",
-        &[
-            "stale_requests_dropped",
-            "throttled_ops",
-            "stale_requests",
-            "stale_replies",
-            "request_throttle_wait_count",
-            "large_requests_rejected",
-            "request_throttle_queue_time_ms",
-        ],
+        "of a queue before the pipeline, in which requests wait even when nothing holds them up",
+        &["request_throttle_queue_time_ms"],
     ),
     (
         "of a cache of replies: every reply is made from the tree",

@@ -99,6 +99,18 @@ registry! {
     counters {
         /// Bytes of watch events.
         watch_bytes,
+        /// Writes that waited for relief until they had outlived their session; each closed its connection.
+        stale_requests_dropped,
+        /// Writes that waited for relief for too long, and were refused.
+        throttled_ops,
+        /// Writes that were judged although their connection was gone.
+        stale_requests,
+        /// Writes that had to wait for relief.
+        request_throttle_wait_count,
+        /// Answers to writes that nobody was left to take.
+        stale_replies,
+        /// Frames refused because large ones had all the room.
+        large_requests_rejected,
         /// Connections refused for a limit.
         connection_rejected,
         /// Connections closed because no session came in time.
@@ -139,7 +151,7 @@ registry! {
         proposal_process_time,
         /// Watchers told of one creation.
         node_created_watch_count,
-        /// Tokens that a connect request was short of; without a throttle of connections always 0.
+        /// Tokens that were taken when a client connected; without a throttle of connections always 0.
         connection_token_deficit,
         /// Watchers told of one deletion.
         node_deleted_watch_count,

@@ -8,9 +8,9 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -89,8 +89,11 @@ struct Client {
 impl Client {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            poll_fn(|cx| self.poll_ready(cx)).await;
-            if !self.turn()? {
+            let open = poll_fn(|cx| {
+                ready!(self.poll_ready(cx));
+                Poll::Ready(self.turn(cx))
+            });
+            if !open.await? {
                 return Ok(());
             }
             match &self.need {
@@ -106,7 +109,7 @@ impl Client {
                     tokio::time::timeout(FAREWELL, self.send_rest()).await??;
                     return self.close().await;
                 }
-                Need::Bytes(_) | Need::Answer | Need::Room => {}
+                Need::Bytes(_) | Need::Answer | Need::Room | Need::Relief => {}
             }
         }
     }
@@ -143,33 +146,34 @@ impl Client {
     }
 
     /// One turn: read once, let the machine go on, hand over what it asks, write what it says. `false`: the client left.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.machine.unsent.bytes.capacity() == 0 {
             self.machine.unsent.bytes = SPARE.take();
         }
-        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer))?;
+        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer, cx))?;
         self.hand_over();
         self.write()?;
         self.publish();
         Ok(open)
     }
 
-    fn read_and_advance(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+    fn read_and_advance(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> io::Result<bool> {
         let now_us = self.now_us();
         self.turn_us = now_us;
-        let read = if matches!(self.need, Need::Bytes(_)) {
-            match self.stream.try_read(buffer) {
-                Ok(0) => {
+        let mut read = 0;
+        if matches!(self.need, Need::Bytes(_)) {
+            let mut into = ReadBuf::new(buffer);
+            // Polled, not tried: when less came than fits, tokio takes the socket for drained until epoll says otherwise,
+            // while `try_read` would have the next turn ask the kernel once more for nothing.
+            match Pin::new(&mut self.stream).poll_read(cx, &mut into)? {
+                Poll::Ready(()) if into.filled().is_empty() => {
                     self.link.metrics.connection_drop_count.increment();
                     return Ok(false);
                 }
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                Err(error) => return Err(error),
+                Poll::Ready(()) => read = into.filled().len(),
+                Poll::Pending => {}
             }
-        } else {
-            0
-        };
+        }
         if self.held.is_empty() {
             let (taken, need) = self.machine.advance(&buffer[..read], now_us);
             self.held.extend_from_slice(&buffer[taken..read]);
@@ -239,10 +243,10 @@ impl Client {
     async fn close(&mut self) -> io::Result<()> {
         self.stream.shutdown().await?;
         let drain = async {
-            let mut rest = [0; 4096];
             loop {
                 self.stream.readable().await?;
-                match self.stream.try_read(&mut rest) {
+                // Not into a buffer of this future: every connection would hold it for all of its life.
+                match READ.with_borrow_mut(|buffer| self.stream.try_read(buffer)) {
                     Ok(0) => return io::Result::Ok(()),
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                     _ => {}
@@ -257,10 +261,17 @@ impl Client {
         let stats = &self.machine.conn().stats;
         let reads = matches!(self.need, Need::Bytes(_));
         stats.set_interest(reads, !self.machine.unsent.is_empty());
+        let metrics = &self.link.metrics;
+        if let Need::Close(_) = self.need {
+            metrics.large_requests_rejected.add(self.machine.take_large_refused());
+            metrics.stale_requests_dropped.add(counts.outlived);
+        }
+        if counts.stalls > 0 {
+            metrics.request_throttle_wait_count.add(counts.stalls);
+        }
         if counts.received == 0 {
             return;
         }
-        let metrics = &self.link.metrics;
         metrics.packets_received.add(counts.received);
         metrics.bytes_received_count.add(counts.received_bytes);
         stats.add_received(counts.received);
@@ -272,8 +283,13 @@ impl Client {
         if counts.connects > 0 {
             metrics.connection_request_count.add(counts.connects);
             metrics.connection_revalidate_count.add(counts.revalidations);
-            // Nobody has to wait for a token here, so nobody is short of one.
-            metrics.connection_token_deficit.record_many(0, counts.connects);
+            metrics.connection_token_deficit.record_many(counts.token_deficit, counts.connects);
+        }
+        if counts.refused > 0 {
+            metrics.connection_rejected.add(counts.refused);
+        }
+        if counts.throttled > 0 {
+            metrics.throttled_ops.add(counts.throttled);
         }
         if counts.answered == 0 {
             return;

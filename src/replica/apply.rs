@@ -3,7 +3,7 @@
 use super::{Action, Inflight, Replica, Samples, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
-use crate::request::{Answered, Conn, Outgoing, Shared, multi, reply};
+use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::proto::SyncRequest;
@@ -20,6 +20,7 @@ impl Replica {
             inflight.zxid.is_none_or(|zxid| through.is_some_and(|end| zxid <= end))
         };
         let shared = self.shared.clone();
+        let mut done = Done::default();
         while self.inflight.front().is_some_and(is_due) {
             let mut tree = shared.state.tree.write();
             for _ in 0..HOLD_MAX {
@@ -27,10 +28,15 @@ impl Replica {
                     break;
                 };
                 self.settle(&shared, &mut tree, &inflight, now_us);
+                done.requests += inflight.weight.requests;
+                done.large_bytes += inflight.weight.large_bytes;
             }
             drop(tree);
             // The tasks have the lock to themselves between two holds.
             out.extend(self.wakers.drain(..).map(Action::Wake));
+        }
+        if done.requests > 0 {
+            shared.throttle.end(done, &mut self.wakers);
         }
         if let Some(through) = through {
             self.prep.applied(through);
@@ -44,7 +50,7 @@ impl Replica {
         let mut born_ms = None;
         if inflight.zxid.is_none() {
             let op = if inflight.code.is_ok() { inflight.op } else { 0 };
-            note(inflight, op, tree.last_zxid().to_wire(), now_us);
+            self.note(inflight, op, tree.last_zxid().to_wire(), now_us);
             self.answer_plain(tree.last_zxid(), inflight);
         } else {
             // It is our own proposal: bytes that can't be read here would be a bug of ours.
@@ -54,7 +60,7 @@ impl Replica {
             let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
             born_ms = Some(entry.header.time);
             let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
-            note(inflight, op, entry.header.zxid, now_us);
+            self.note(inflight, op, entry.header.zxid, now_us);
             if let Some(digest) = entry.digest
                 && tree.options().digest
                 && digest.tree_digest != tree.digest() as i64
@@ -73,6 +79,23 @@ impl Replica {
         }
         let took_us = inflight.conn.as_ref().map(|_| now_us.saturating_sub(inflight.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    /// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.
+    fn note(&mut self, inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
+        let Some(conn) = &inflight.conn else { return };
+        // Source: `Request.isStale`, and who asks it.
+        if conn.stats.is_gone() && !matches!(op, 0 | op::CLOSE_SESSION) {
+            self.stats.stale_replies += 1;
+        }
+        conn.stats.note(Answered {
+            op,
+            xid: inflight.xid,
+            zxid,
+            count: 1,
+            began_us: inflight.received_us,
+            ended_us: now_us,
+        });
     }
 
     /// Sends the events of one change.
@@ -180,19 +203,6 @@ impl Replica {
             });
         });
     }
-}
-
-/// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.
-fn note(inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
-    let Some(conn) = &inflight.conn else { return };
-    conn.stats.note(Answered {
-        op,
-        xid: inflight.xid,
-        zxid,
-        count: 1,
-        began_us: inflight.received_us,
-        ended_us: now_us,
-    });
 }
 
 fn close_owner(owner: &Conn, session: SessionId, wakers: &mut Vec<Waker>) {

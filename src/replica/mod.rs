@@ -15,8 +15,9 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, SessionId, Zxid, op};
-use crate::request::prep::{Asker, Prep, Prepared};
-use crate::request::{Batch, Command, Conn, Namespaces, Sessions, Shared, reply};
+use crate::request::prep::{Asker, Prep, Prepared, Rules};
+use crate::request::{Batch, Command, Conn, Done, Namespaces, Sessions, Shared, reply};
+use crate::tree::AHEAD_MAX;
 use crate::tree::freeze::Frozen;
 use crate::zab;
 use bytes::Bytes;
@@ -80,8 +81,7 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
-    /// `enforceQuota`: hard limits refuse.
-    pub enforce_quota: bool,
+    pub rules: Rules,
     pub seed: u64,
 }
 
@@ -96,7 +96,7 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
-        enforce_quota: false,
+        rules: Rules::DEFAULT,
         seed: 1,
     };
 }
@@ -108,6 +108,9 @@ pub struct Stats {
     pub sessions_expired: u64,
     pub snapshots_skipped: u64,
     pub sessionless_expired: u64,
+    /// Writes judged, and answers made, although their connection was gone.
+    pub stale_requests: u64,
+    pub stale_replies: u64,
 }
 
 /// Single measurements since they were last taken; `server` publishes and empties them.
@@ -143,6 +146,8 @@ struct Inflight {
     xid: i32,
     op: i32,
     received_us: u64,
+    /// What it counts for in [`crate::request::Throttle`].
+    weight: Done,
 }
 
 /// The machine.
@@ -181,7 +186,7 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed, settings.enforce_quota)
+            Prep::new(&tree, settings.seed, settings.rules)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         Self {
@@ -264,6 +269,7 @@ impl Replica {
 
     fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
         let standing = self.sessions.check(batch.session, &batch.conn);
+        self.stats.stale_requests += stale_requests(batch);
         let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
         let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
         let first = self.inflight.len();
@@ -271,7 +277,10 @@ impl Replica {
             let shared = self.shared.clone();
             let tree = shared.state.tree.read();
             let mut start = 0;
-            for asked in &batch.requests {
+            for (at, asked) in batch.requests.iter().enumerate() {
+                if at.is_multiple_of(AHEAD_MAX) {
+                    batch.look_ahead(&tree, at);
+                }
                 let body = &batch.bytes[start..asked.end];
                 start = asked.end;
                 let mut inflight = Inflight {
@@ -283,6 +292,7 @@ impl Replica {
                     xid: asked.xid,
                     op: asked.op,
                     received_us: batch.received_us,
+                    weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
                 };
                 if asked.op == op::SYNC {
                     // No transaction: answered once all before it is, with the path it came with.
@@ -365,6 +375,7 @@ impl Replica {
             xid: 0,
             op: kind,
             received_us,
+            weight: Done::default(),
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true
@@ -391,6 +402,14 @@ impl Replica {
             self.commit(None, now_us, out);
         }
     }
+}
+
+/// Requests whose connection is gone. Source: `Request.isStale`.
+fn stale_requests(batch: &Batch) -> u64 {
+    if !batch.conn.stats.is_gone() {
+        return 0;
+    }
+    batch.requests.iter().filter(|asked| asked.op != op::CLOSE_SESSION).count() as u64
 }
 
 /// Answers one that is not served: the session is gone.

@@ -1,6 +1,6 @@
 //! What `cons` shows of a connection.
 
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// No request has carried a cxid.
 const NO_XID: i64 = -1;
@@ -25,6 +25,8 @@ pub struct ConnStats {
     max_latency_ms: AtomicU64,
     answers: AtomicU64,
     latency_ms: AtomicU64,
+    /// Nobody takes answers any more.
+    gone: AtomicBool,
 }
 
 /// Requests that were answered together.
@@ -80,6 +82,7 @@ impl Default for ConnStats {
             max_latency_ms: zero(),
             answers: zero(),
             latency_ms: zero(),
+            gone: AtomicBool::new(false),
         }
     }
 }
@@ -91,6 +94,15 @@ impl ConnStats {
 
     pub fn add_sent(&self, packets: u64) {
         self.sent.fetch_add(packets, Relaxed);
+    }
+
+    pub(super) fn set_gone(&self) {
+        self.gone.store(true, Relaxed);
+    }
+
+    /// Whether the connection was closed without regard to what was still to be sent.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
     }
 
     pub(super) fn set_asked(&self, asked: u64) {

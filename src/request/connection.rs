@@ -1,5 +1,6 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
+use super::ahead::Ahead;
 use super::foreign::Foreign;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
@@ -30,6 +31,8 @@ pub enum Need {
     Room,
     /// Another turn: this one has had its share.
     Turn,
+    /// Less to be under way on all connections.
+    Relief,
     /// A four-letter word came instead of a connect request: answer it and close.
     Word([u8; 4]),
     /// To be closed once everything is sent, for the reason given (empty: as it should be).
@@ -49,6 +52,16 @@ pub struct Counts {
     pub last: (i32, i32, i64),
     /// Connect requests.
     pub connects: u64,
+    /// Those that came too fast upon others, and were not looked at.
+    pub refused: u64,
+    /// Tokens that were taken when this one connected.
+    pub token_deficit: i64,
+    /// Writes that had to wait for relief.
+    pub stalls: u64,
+    /// Of them those that waited for too long and were told so.
+    pub throttled: u64,
+    /// Of them those that outlived their session.
+    pub outlived: u64,
     /// Those for a session that was there before.
     pub revalidations: u64,
     pub ensemble: EnsembleCounts,
@@ -83,6 +96,14 @@ enum Phase {
     Ending,
 }
 
+/// Whether a write may go on its way.
+enum Admission {
+    Now,
+    Later(Need),
+    /// Answered already.
+    Refused,
+}
+
 /// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
 pub struct Connection {
     pub(super) conn: Arc<Conn>,
@@ -95,6 +116,13 @@ pub struct Connection {
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
     known: Found,
+    /// Monotonic microseconds since when the next write waits for relief.
+    stalled_us: Option<u64>,
+    /// Whether that is all it waits for.
+    wants_relief: bool,
+    /// The next write has waited for too long.
+    late: bool,
+    timeout_ms: i32,
     /// To be sent, in order. Emptied by `net`.
     pub unsent: Outgoing,
     /// To be handed to `replica`, in order. Emptied by `net`.
@@ -114,6 +142,10 @@ impl Connection {
             phase: Phase::Fresh,
             asked: 0,
             known: Found { answered: 0, session: None, end: End::Open },
+            stalled_us: None,
+            wants_relief: false,
+            late: false,
+            timeout_ms: 0,
             unsent: Outgoing::default(),
             commands: Vec::new(),
             counts: Counts::default(),
@@ -125,6 +157,11 @@ impl Connection {
         &self.conn
     }
 
+    /// Large requests that were refused, here or elsewhere, since anybody asked.
+    pub fn take_large_refused(&self) -> u64 {
+        self.shared.throttle.take_large_refused()
+    }
+
     /// Writes handed to `replica` and not answered yet.
     pub const fn outstanding(&self) -> u64 {
         self.asked - self.known.answered
@@ -132,6 +169,12 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
+        if let Some(max) = self.shared.limits.requests_max
+            && self.wants_relief
+            && !self.shared.throttle.wait(waker, max)
+        {
+            return false;
+        }
         self.conn.wait(waker, self.known, self.is_full())
     }
 
@@ -154,6 +197,7 @@ impl Connection {
     /// * `now_us`: monotonic microseconds at which `input` was read.
     pub fn advance(&mut self, input: &[u8], now_us: u64) -> (usize, Need) {
         self.collect();
+        self.wants_relief = false;
         let mut taken = 0;
         let mut batch = None;
         let need = loop {
@@ -183,7 +227,7 @@ impl Connection {
                 },
             }
         };
-        self.commands.extend(batch.map(Command::Writes));
+        self.hand_over(&mut batch);
         self.conn.stats.set_asked(self.asked);
         if let Need::Close(_) = need {
             self.phase = Phase::Ending;
@@ -204,6 +248,9 @@ impl Connection {
                 "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
             )));
         };
+        if !self.shared.throttle.has_room_for(len, &self.shared.limits) {
+            return Err(Need::Close(format!("{len} bytes, too much beside other large requests")));
+        }
         bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
@@ -236,9 +283,15 @@ impl Connection {
         let timeout_ms = i32::decode(&mut from).map_err(fail)?;
         let session = SessionId(i64::decode(&mut from).map_err(fail)?);
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
-        self.counts.connects += 1;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
+        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
+        if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
+            self.counts.refused += 1;
+            return Err(Need::Close("clients connect too fast".into()));
+        }
+        self.counts.connects += 1;
+        self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
         let ours = self.shared.state.tree.read().last_zxid();
         if ours.to_wire() < last_zxid {
             // It has seen what this server has not: another server can serve it.
@@ -249,7 +302,8 @@ impl Connection {
         let limits = &self.shared.limits;
         let timeout_ms =
             timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
-        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+        self.timeout_ms = timeout_ms;
+        self.conn.heard(now_ms);
         self.conn.stats.set_timeout_ms(timeout_ms);
         let conn = self.conn.clone();
         self.phase = Phase::Opening;
@@ -285,11 +339,16 @@ impl Connection {
             };
             match header.kind {
                 _ if is_write(header.kind) => {
-                    if self.outstanding() >= self.shared.limits.outstanding_max {
-                        return (taken, Some(Need::Answer));
+                    match self.admit((header, frame.len()), batch, now_us) {
+                        Admission::Now => {}
+                        Admission::Later(need) => return (taken, Some(need)),
+                        Admission::Refused => {
+                            taken += 4 + frame.len();
+                            continue;
+                        }
                     }
                     taken += 4 + frame.len();
-                    self.write(session, header, &frame[8..], batch, now_us);
+                    self.write(session, header, frame, batch, now_us);
                     if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
@@ -304,7 +363,7 @@ impl Connection {
                 }
                 op::AUTH | op::SASL => {
                     // The writes so far are judged by who it was when they came.
-                    self.commands.extend(batch.take().map(Command::Writes));
+                    self.hand_over(batch);
                     if let Err(need) = self.identify(header, &frame[8..]) {
                         return (taken, Some(need));
                     }
@@ -321,16 +380,76 @@ impl Connection {
         }
     }
 
+    /// Whether the next write may go on its way.
+    ///
+    /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
+    fn admit(
+        &mut self,
+        (header, frame_len): (RequestHeader, usize),
+        batch: &Option<Batch>,
+        now_us: u64,
+    ) -> Admission {
+        let limits = &self.shared.limits;
+        let batched = batch.as_ref().map_or(0, |batch| batch.requests.len() as u64);
+        let in_process = self.shared.throttle.in_process() + batched;
+        if self.outstanding() > 0 && in_process >= limits.outstanding_max {
+            return Admission::Later(Need::Answer);
+        }
+        if limits.requests_max.is_some_and(|max| in_process >= max) {
+            self.counts.stalls += u64::from(self.stalled_us.is_none());
+            self.stalled_us.get_or_insert(now_us);
+            // What is in hand is not on its way yet, and would wait for itself.
+            self.wants_relief = batched == 0;
+            return Admission::Later(if batched > 0 { Need::Turn } else { Need::Relief });
+        }
+        if let Some(since_us) = self.stalled_us.take() {
+            let waited_us = now_us.saturating_sub(since_us);
+            if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
+                self.counts.outlived += 1;
+                return Admission::Later(Need::Close("a request outlived its session".into()));
+            }
+            let can_be_late = header.kind != op::CLOSE_SESSION;
+            self.late = can_be_late && limits.op_wait_max_us.is_some_and(|max| waited_us > max);
+        }
+        if !self.late {
+            return Admission::Now;
+        }
+        // Told in its place among the answers, like a read.
+        if self.outstanding() > 0 {
+            return Admission::Later(Need::Answer);
+        }
+        self.late = false;
+        self.counts.received(frame_len);
+        self.counts.answered += 1;
+        self.counts.throttled += 1;
+        let zxid = self.shared.state.tree.read().last_zxid().to_wire();
+        self.counts.last = (0, header.xid, zxid);
+        let header = reply::header(header.xid, zxid, Code::THROTTLED_OP);
+        reply::reply(&mut self.unsent, header, |_| {});
+        Admission::Refused
+    }
+
+    /// Sends the writes so far on their way.
+    fn hand_over(&mut self, batch: &mut Option<Batch>) {
+        let Some(batch) = batch.take() else { return };
+        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
+        self.shared.throttle.begin(batch.requests.len() as u64, large_bytes);
+        self.commands.push(Command::Writes(batch));
+    }
+
     /// Puts a write into the batch for `replica`.
     fn write(
         &mut self,
         session: SessionId,
         header: RequestHeader,
-        body: &[u8],
+        frame: &[u8],
         batch: &mut Option<Batch>,
         now_us: u64,
     ) {
-        self.counts.received(8 + body.len());
+        let body = &frame[8..];
+        let large = self.shared.limits.is_large(frame.len());
+        let large_bytes = if large { frame.len() as u32 } else { 0 };
+        self.counts.received(frame.len());
         self.asked += 1;
         self.heard();
         let batch = batch.get_or_insert_with(|| Batch {
@@ -342,7 +461,8 @@ impl Connection {
             received_us: now_us,
         });
         batch.bytes.extend_from_slice(body);
-        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        let end = batch.bytes.len();
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end, large_bytes });
         if header.kind == op::CLOSE_SESSION {
             self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
         }
@@ -358,7 +478,7 @@ impl Connection {
             return (0, None); // The caller looks again, and finds it.
         }
         self.heard();
-        let (mut taken, mut served) = (0, 0);
+        let (mut taken, mut served, mut ahead) = (0, 0, Ahead::new());
         let before = self.unsent.len();
         let last_zxid = tree.last_zxid().to_wire();
         let spaces = RefCell::new(std::mem::take(&mut self.spaces));
@@ -376,11 +496,13 @@ impl Connection {
             if !read::is_read(header.kind) {
                 break None;
             }
+            let likely = ahead.next(&tree, &bytes[taken..]);
             let reading = Reading {
                 shared: &shared,
                 tree: &tree,
                 conn: &self.conn,
                 who: &self.who,
+                likely,
                 spaces: &spaces,
             };
             if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
@@ -450,6 +572,7 @@ mod tests {
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),
             conns: Default::default(),
+            throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
         });

@@ -99,7 +99,7 @@ impl Judging<'_> {
     /// the entry then holds real transactions up to it, its own code, and -2 for the rest (P-64, P-66).
     ///
     /// # Errors
-    /// -5 for the whole: a quota that can't be read is no refusal of one part, in Java.
+    /// -5 for the whole: it has grown too long, or a quota can't be read, which in Java is no refusal of one part.
     pub(super) fn multi(&mut self, parts: &[(i32, Write<'_>)]) -> Result<(), Code> {
         put_i32(self.to, i32::try_from(parts.len()).expect("a frame holds fewer parts than that"));
         let digest = self.prep.digest;

@@ -246,11 +246,21 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
+    /// Closes once everything that is waiting has been sent.
+    pub fn close_behind(&self, wakers: &mut Vec<Waker>) {
+        let mut outbox = self.outbox.lock();
+        if outbox.end == End::Open {
+            outbox.end = End::AfterFlush;
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
     /// Closes at once, dropping what was not sent.
     pub fn close(&self, wakers: &mut Vec<Waker>) {
         let mut outbox = self.outbox.lock();
         outbox.end = End::Now;
         outbox.out = Outgoing::default();
+        self.stats.set_gone();
         wakers.extend(outbox.waker.take());
     }
 

@@ -43,7 +43,7 @@ impl Judging<'_> {
     ///
     /// Limits that can't be read refuse too, with -5.
     pub(super) fn check_quota(&mut self, path: &str, count: i64, bytes: i64) -> Result<(), Code> {
-        if !self.prep.enforces_quota {
+        if !self.prep.rules.enforces_quota {
             return Ok(());
         }
         let exceeded = self.tree.check_quota(path, count, bytes);

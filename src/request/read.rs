@@ -42,6 +42,8 @@ pub(super) struct Reading<'h> {
     pub who: &'h [Identity],
     /// What was read, for the metrics.
     pub spaces: &'h RefCell<Namespaces>,
+    /// The znode that this request is likely to ask for.
+    pub likely: NodeId,
 }
 
 impl Reading<'_> {
@@ -105,7 +107,7 @@ impl Reading<'_> {
         if kind == op::EXISTS && path.contains('\0') {
             return Err(Code::BAD_ARGUMENTS);
         }
-        let found = self.tree.find(path);
+        let found = self.tree.find_likely(path, self.likely);
         if let Some(id) = found {
             self.permitted(id)?;
         }

@@ -110,7 +110,11 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     Event::Sessions(to) => {
                         let _gone = to.send(self.replica.session_dues());
                     }
-                    Event::Stop => stopping = true,
+                    Event::Stop => {
+                        stopping = true;
+                        // What has come this far is still done.
+                        commands.extend(std::iter::from_fn(|| self.commands.try_recv().ok()));
+                    }
                     Event::Failed { reason, exit } => return Ended::Failed { reason, exit },
                 }
             }
@@ -127,13 +131,17 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             let due = if stopping { ticks } else { now_us / 1000 / TICK_MS };
             while ticks < due {
                 ticks += 1;
-                let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
-                self.replica.step(Input::Tick { wall_ms }, &mut actions);
-                let expired = self.replica.stats.sessions_expired - before;
-                pipeline.closed(expired, self.clock.now_us() - began_us);
+                self.tick(wall_ms, &pipeline, &mut actions);
             }
             self.publish(&mut published, wall_ms);
         }
+    }
+
+    fn tick(&mut self, wall_ms: i64, pipeline: &Pipeline, actions: &mut Vec<Action>) {
+        let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
+        self.replica.step(Input::Tick { wall_ms }, actions);
+        let expired = self.replica.stats.sessions_expired - before;
+        pipeline.closed(expired, self.clock.now_us() - began_us);
     }
 
     fn note_snapshot(&self, took: Duration, ok: bool) {
@@ -229,6 +237,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         metrics
             .sessionless_connections_expired
             .add(stats.sessionless_expired - before.sessionless_expired);
+        metrics.stale_requests.add(stats.stale_requests - before.stale_requests);
+        metrics.stale_replies.add(stats.stale_replies - before.stale_replies);
         metrics.outstanding_changes_queued.add(now.changes.0 - published.changes.0);
         metrics.outstanding_changes_removed.add(now.changes.1 - published.changes.1);
         let samples = &mut self.replica.samples;
@@ -335,7 +345,8 @@ mod tests {
         let shared = Arc::new(Shared {
             state: State::new(tree, 0),
             conns: Default::default(),
-            limits: boot::limits(&config),
+            throttle: Default::default(),
+            limits: boot::limits(&config, 0),
             clock_ms: Default::default(),
         });
         let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);

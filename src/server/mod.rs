@@ -7,11 +7,15 @@ mod clock;
 mod driver;
 mod environment;
 mod limits;
+pub mod logging;
 mod pipeline;
+mod ready;
 mod report;
 mod restore;
 mod snapshots;
+mod stop;
 
 pub use boot::{ServerError, run};
 pub use driver::chain;
+pub use ready::Ready;
 pub use restore::{RestoreError, Restorer};

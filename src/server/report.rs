@@ -93,6 +93,7 @@ impl Desk {
             serving: true,
             mode: Mode::Standalone,
             connection_count: self.shared.conns.count() as u64,
+            connection_drop_chance: self.shared.throttle.connects(&self.shared.limits).1,
             outstanding_requests: report.outstanding,
             watch_count: watches.count() as u64,
             uptime_ms: self.clock.now_ms(),

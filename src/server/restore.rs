@@ -6,10 +6,10 @@ use crate::tree::load::{LoadError, Loader};
 use crate::tree::txn::{Entry, Txn, TxnError};
 use crate::tree::{Options, Tree};
 use jute::txn::{TxnDigest, TxnHeader};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Progress of a long load is told this often.
-const TELL_EVERY_SECS: u64 = 5;
+const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Znodes named in one line.
 const LOST_SHOWN: usize = 10;
 
@@ -22,6 +22,8 @@ pub struct Restorer {
     exact_from: i64,
     expected: Option<(i64, i64)>,
     pub digest_mismatches: u64,
+    /// Transactions of the log.
+    replayed: u64,
     told: Instant,
 }
 
@@ -43,6 +45,7 @@ impl Restorer {
             exact_from: 0,
             expected: None,
             digest_mismatches: 0,
+            replayed: 0,
             told: Instant::now(),
         }
     }
@@ -90,11 +93,13 @@ impl Restorer {
         }
     }
 
-    fn tell(&mut self, what: &str, count: u64) {
-        if self.told.elapsed().as_secs() >= TELL_EVERY_SECS {
+    /// One line now and then: a big state takes a while, and whoever waits wants to know how long.
+    fn is_time_to_tell(&mut self) -> bool {
+        let due = self.told.elapsed() >= TELL_EVERY;
+        if due {
             self.told = Instant::now();
-            tracing::info!("restoring: {count} {what}");
         }
+        due
     }
 }
 
@@ -105,9 +110,21 @@ impl Restore for Restorer {
         *self = Self::new(self.options);
     }
 
+    fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
+        if self.is_time_to_tell() {
+            let percent = done_bytes * 100 / all_bytes.max(1);
+            tracing::info!(
+                znodes = self.loader.nodes(),
+                bytes = done_bytes,
+                of = all_bytes,
+                percent,
+                "restoring: snapshot"
+            );
+        }
+    }
+
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
         let taken = self.loader.take(bytes)?;
-        self.tell("znodes of the snapshot", self.loader.nodes());
         Ok(Progress { consumed: taken.bytes, finished: taken.ended })
     }
 
@@ -132,7 +149,15 @@ impl Restore for Restorer {
         if let Some(digest) = entry.digest {
             self.compare(zxid, digest);
         }
-        self.tell("zxid replayed", zxid as u64);
+        self.replayed += 1;
+        if self.is_time_to_tell() {
+            tracing::info!(
+                txns = self.replayed,
+                zxid = format!("{zxid:#x}"),
+                znodes = self.tree.node_count(),
+                "restoring: log"
+            );
+        }
         Ok(())
     }
 }

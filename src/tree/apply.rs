@@ -89,8 +89,7 @@ impl Tree {
             Txn::SetData { path, data, version } => {
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
                     let bytes_before = self.data_len(self.nodes.get(id)) as i64;
-                    self.set_data(id, *data);
-                    self.change(id, |node| {
+                    self.set_data(id, *data, |node| {
                         node.mtime = header.time;
                         node.mzxid = header.zxid;
                         node.version = *version;

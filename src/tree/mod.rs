@@ -14,6 +14,7 @@
 //! Zxids are not chosen here (`request::prep`), nor is anything compared with what was predicted (`replica`).
 
 mod acls;
+mod ahead;
 mod apply;
 mod blob;
 mod count;
@@ -36,6 +37,7 @@ mod watch_shard;
 mod watch_tests;
 
 pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as own_acl};
+pub use ahead::AHEAD_MAX;
 pub use apply::{Applied, Change, Effects};
 pub use count::Count;
 pub use node::{NO_NODE, NodeId};
@@ -44,7 +46,7 @@ pub use read::{Data, Znode};
 pub use state::State;
 pub use watch::{Told, Trigger, WatchKind, WatcherId, Watches};
 
-use crate::model::{Owner, Zxid, path};
+use crate::model::{CONTAINER, Owner, TTL_MAX_MS, Zxid, path};
 use acls::Acls;
 use blob::Blobs;
 use bytes::Bytes;
@@ -76,11 +78,21 @@ pub struct Options {
     pub digest: bool,
     /// `zookeeper.extendedTypesEnabled`.
     pub extended_types: bool,
+    /// `zookeeper.emulate353TTLNodes`: TTL znodes of release 3.5.3 are known too. Counts with extended types only.
+    pub emulate_353: bool,
+}
+
+impl Options {
+    /// Whose a znode is, by its stored ephemeralOwner.
+    pub const fn owner(&self, raw: i64) -> Owner {
+        let is_353 = self.extended_types && self.emulate_353 && raw < 0 && raw != CONTAINER;
+        if is_353 { Owner::Ttl(raw & TTL_MAX_MS) } else { Owner::decode(raw, self.extended_types) }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, digest: true, extended_types: false }
+        Self { seed: 0, digest: true, extended_types: false, emulate_353: false }
     }
 }
 
@@ -232,7 +244,7 @@ impl Tree {
     /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
     pub fn orphan_sessions(&self) -> Vec<i64> {
         let is_orphan = |owner: i64| {
-            matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+            matches!(self.options.owner(owner), Owner::Session(_))
                 && !self.sessions.contains_key(&owner)
         };
         let mut orphans: Vec<i64> =
@@ -345,7 +357,7 @@ impl Tree {
     }
 
     fn is_ephemeral(&self, owner: i64) -> bool {
-        matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+        matches!(self.options.owner(owner), Owner::Session(_))
     }
 
     /// Takes a znode without children out of the tree. Its access list can be read until the next sweep.
@@ -393,8 +405,8 @@ impl Tree {
         self.nodes.get_mut(node.parent).children -= 1;
     }
 
-    /// Replaces a znode's data.
-    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>) {
+    /// Replaces a znode's data, and changes fields with it: in one go, because each change costs two digests.
+    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>, with: impl FnOnce(&mut Node)) {
         self.save_for_freeze(id);
         let mut node = *self.nodes.get(id);
         let before = self.node_digest(&node);
@@ -415,6 +427,7 @@ impl Tree {
         if self.options.digest {
             node.crc = digest::start(self.path_bytes(&node), data);
         }
+        with(&mut node);
         *self.nodes.get_mut(id) = node;
         let after = self.node_digest(&node);
         self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
@@ -478,7 +491,11 @@ impl Tree {
 
 /// A path as it is stored: the root's is empty.
 const fn key(path: &str) -> &[u8] {
-    match path.as_bytes() {
+    key_bytes(path.as_bytes())
+}
+
+const fn key_bytes(path: &[u8]) -> &[u8] {
+    match path {
         b"/" => b"",
         path => path,
     }

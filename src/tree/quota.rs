@@ -215,7 +215,7 @@ impl Tree {
         };
         track.set(COUNT, track.get(COUNT).wrapping_add(count));
         track.set(BYTES, track.get(BYTES).wrapping_add(bytes));
-        self.set_data(id, Some(track.to_string().as_bytes()));
+        self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
     /// Writes what is below `path` into its counts, if it has such a znode.
@@ -231,7 +231,7 @@ impl Tree {
         let mut track = Track::default();
         track.set(COUNT, count);
         track.set(BYTES, bytes);
-        self.set_data(id, Some(track.to_string().as_bytes()));
+        self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
     /// After a load: finds the quotas, and counts what is below each (D-24).
@@ -346,7 +346,7 @@ mod tests {
         }
         let mut set = |path: &str, data: &[u8]| {
             let id = tree.find(path).unwrap();
-            tree.set_data(id, Some(data));
+            tree.set_data(id, Some(data), |_| {});
             tree.count_in_quota(path, data.len() as i64, 0);
         };
         set(&limits, b"count=7,bytes=3=;byteHardLimit=20");

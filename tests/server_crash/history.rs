@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use oxkeeper::model::Code;
+use jute::Reader;
+use jute::txn::{MultiTxn, TxnHeader};
+use oxkeeper::model::{Code, op};
 use oxkeeper::tree::Tree;
 
 use super::model::Model;
@@ -42,6 +44,10 @@ pub struct History {
     pub keeps: bool,
     /// Txns by type.
     pub kinds: BTreeMap<i32, u32>,
+    /// Parts of multis by type.
+    pub part_kinds: BTreeMap<i32, u32>,
+    /// Multis with a refused part behind at least one that would have done something.
+    pub failed_multis: u32,
 }
 
 impl History {
@@ -56,15 +62,25 @@ impl History {
             acks: vec![(0, zxid)],
             keeps: true,
             kinds: BTreeMap::new(),
+            part_kinds: BTreeMap::new(),
+            failed_multis: 0,
         }
     }
 
     /// An entry goes to the log.
     pub fn sent(&mut self, zxid: i64, entry: &[u8]) {
         assert!(self.now.zxid < zxid);
-        let header: jute::txn::TxnHeader = jute::Reader::new(entry).read().unwrap();
+        let mut from = Reader::new(entry);
+        let header: TxnHeader = from.read().unwrap();
         assert_eq!(header.zxid, zxid);
         *self.kinds.entry(header.kind).or_default() += 1;
+        if header.kind == op::MULTI {
+            let multi: MultiTxn<'_> = from.read().unwrap();
+            let kinds: Vec<i32> = multi.txns.iter().map(|part| part.kind).collect();
+            kinds.iter().for_each(|&kind| *self.part_kinds.entry(kind).or_default() += 1);
+            let refused = kinds.iter().position(|&kind| kind == op::ERROR);
+            self.failed_multis += u32::from(refused > Some(0));
+        }
         let before = self.now.sessions.len();
         let refused = self.now.apply(entry);
         self.refused.extend(refused.map(|code| (zxid, code)));

@@ -1,0 +1,93 @@
+//! Data directories without a server: copied, and restored in this process.
+
+use oxkeeper::model::Zxid;
+use oxkeeper::server::Restorer;
+use oxkeeper::store::recover::recover;
+use oxkeeper::store::{Folders, RealDisk, RecoverOptions};
+use oxkeeper::tree::Options;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a directory holds.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Restored {
+    pub zxid: i64,
+    pub digest: i64,
+    pub nodes: usize,
+    pub sessions: usize,
+    /// Txns whose logged digest is not the one found after them.
+    pub mismatches: u64,
+    pub txns: u64,
+    /// What a snapshot says of its digest.
+    pub sealed_digest: Option<i64>,
+}
+
+/// Copies a server's home: configuration, and the files of `data/version-2`.
+///
+/// # Errors
+/// Those of the file system.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    copy_some(from, to, |_| true)
+}
+
+fn copy_some(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<()> {
+    let (from, to) = (from.join("data/version-2"), to.join("data/version-2"));
+    fs::create_dir_all(&to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if wanted(&entry.file_name().to_string_lossy()) {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Restores a copy of `home`, because recovery may mend what it finds.
+///
+/// # Errors
+/// A refusal to start, or those of the file system.
+pub fn restore(home: &Path) -> io::Result<Restored> {
+    let scratch = tempfile::tempdir()?;
+    copy(home, scratch.path())?;
+    restore_here(scratch.path())
+}
+
+/// What the snapshot that is named by `zxid` holds alone; `None`: there is no such file yet.
+///
+/// # Errors
+/// As [`restore`].
+pub fn restore_snapshot(home: &Path, zxid: i64) -> io::Result<Option<Restored>> {
+    let scratch = tempfile::tempdir()?;
+    let name = format!("snapshot.{zxid:x}");
+    let named = |file: &str| {
+        file == name || file.strip_prefix(&name).is_some_and(|end| end.starts_with('.'))
+    };
+    copy_some(home, scratch.path(), named)?;
+    if fs::read_dir(scratch.path().join("data/version-2"))?.next().is_none() {
+        return Ok(None);
+    }
+    restore_here(scratch.path()).map(Some)
+}
+
+fn restore_here(home: &Path) -> io::Result<Restored> {
+    let data = home.join("data");
+    let mut restorer = Restorer::new(Options { seed: 1, digest: true, extended_types: true });
+    let folders = Folders::new(&data, &data);
+    let found =
+        recover(&RealDisk, &folders, RecoverOptions::default(), &mut restorer, || Duration::ZERO);
+    let found =
+        found.map_err(|error| io::Error::other(format!("restore {}: {error}", home.display())))?;
+    let mismatches = restorer.digest_mismatches;
+    let (tree, _) = restorer.finish();
+    Ok(Restored {
+        zxid: found.last.map_or(-1, Zxid::to_wire),
+        digest: tree.digest() as i64,
+        nodes: tree.node_count(),
+        sessions: tree.sessions().len(),
+        mismatches,
+        txns: found.txns,
+        sealed_digest: found.trailers.digest.map(|digest| digest.digest),
+    })
+}

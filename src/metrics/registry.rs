@@ -216,7 +216,7 @@ impl Registry {
     /// Hands out every number, in Java's order: counters by their names, summaries as `avg_`, `min_`, `max_`, `cnt_`
     /// and `sum_`, percentiles with `p50_` to `p999_` besides; of sets each key before the name.
     ///
-    /// What has no field is zero: see [`names::NEVER`].
+    /// What has no field is zero: see `names::NEVER`.
     ///
     /// Source: `DefaultMetricsContext.dump`, ZooKeeper 3.9.5.
     pub fn dump(&self, sink: &mut dyn FnMut(&str, Value)) {

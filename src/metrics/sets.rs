@@ -46,7 +46,7 @@ struct Slot {
 }
 
 impl SummarySet {
-    /// Adds samples under `key`; past [`KEYS_MAX`] keys, only under those that are known.
+    /// Adds samples under `key`; past 1000 keys, only under those that are known.
     pub fn record(&self, key: &str, samples: &Samples) {
         let mut slot = lock(self.slots.own());
         if let Some(found) = slot.samples.get_mut(key) {

@@ -61,8 +61,8 @@ mod tests {
     fn the_version_has_the_shape_that_clients_take_apart() {
         let text = version();
         let (number, rest) = text.split_once('-').expect("kazoo and exporters read up to the dash");
-        let parts: Vec<u32> = number.split('.').map(|part| part.parse().unwrap()).collect();
-        assert_eq!(parts.len(), 3);
+        let numbers: Vec<u32> = number.split('.').map(|part| part.parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 3, "{number}");
         let (revision, date) = rest.split_once(", built on ").expect("what Java's toString gives");
         // Telegraf takes the word behind zk_version: letters, digits, dots and dashes.
         assert!(

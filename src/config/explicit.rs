@@ -25,6 +25,7 @@ pub(super) struct Explicit {
     pub max_client_cnxns: u32,
     pub purge_snap_retain_count: u32,
     pub purge_interval_hours: Option<u32>,
+    pub reconfig_enabled: bool,
 }
 
 /// `None` when something was wrong; a problem says what.
@@ -50,6 +51,8 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
     }
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);
 
+    let reconfig_enabled = checker.boolean("reconfigEnabled").is_some_and(|(on, _)| on);
+
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
     Some(Explicit {
@@ -64,6 +67,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
         max_client_cnxns: u32::try_from(max_client_cnxns).unwrap_or(0),
         purge_snap_retain_count: retain as u32,
         purge_interval_hours: u32::try_from(purge_hours).ok().filter(|&n| n > 0),
+        reconfig_enabled,
     })
 }
 

@@ -104,6 +104,8 @@ pub struct Config {
     pub four_letter_words: Whitelist,
     /// `skipACL=yes`: every access check passes.
     pub skip_acl: bool,
+    /// `reconfigEnabled`: whether reconfig is answered as something that one server alone cannot do, or as disabled.
+    pub reconfig_enabled: bool,
     /// `enforceQuota`: whether a quota refuses writes or only logs.
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.

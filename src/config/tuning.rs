@@ -72,7 +72,6 @@ pub(super) fn take(
     // The bare name is the older one and counts only without the other.
     let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
-    let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -96,6 +95,7 @@ pub(super) fn take(
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
+        reconfig_enabled: explicit.reconfig_enabled,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
@@ -108,7 +108,7 @@ pub(super) fn take(
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
         container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
-        container_max_never_used_ms: u64::try_from(idle_ms).unwrap_or(0),
+        container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs"),
         read_only_mode_enabled,
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
@@ -161,6 +161,11 @@ impl Reader<'_> {
     /// Off unless above 0, without a word.
     fn positive(&mut self, key: &str) -> Option<u32> {
         u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
+    }
+
+    /// A number of which only positive ones make sense; without one, 0.
+    fn long(&mut self, key: &str) -> u64 {
+        u64::try_from(self.number(key, LONG, 0)).unwrap_or(0)
     }
 
     /// A number of which only positive ones make sense.

@@ -38,6 +38,8 @@ const DIGEST_LEN: usize = 12;
 pub struct Rules {
     /// `enforceQuota`: hard limits refuse.
     pub enforces_quota: bool,
+    /// `reconfigEnabled`: says which refusal reconfig gets.
+    pub reconfigs: bool,
     /// `closeSessionTxn.enabled`: the end of a session lists its ephemeral znodes.
     pub lists_closed: bool,
     /// Bytes of the longest entry: Java's server can read no longer one from its log, and does not start then.
@@ -46,8 +48,12 @@ pub struct Rules {
 
 impl Rules {
     /// What Java has unless it is told otherwise.
-    pub const DEFAULT: Self =
-        Self { enforces_quota: false, lists_closed: true, entry_max: 2 * 0xf_ffff };
+    pub const DEFAULT: Self = Self {
+        enforces_quota: false,
+        reconfigs: false,
+        lists_closed: true,
+        entry_max: 2 * 0xf_ffff,
+    };
 }
 
 /// What became of a write.
@@ -180,6 +186,7 @@ impl Judging<'_> {
                 put_i32(self.to, *timeout_ms);
                 Ok(())
             }
+            Write::Reconfig if self.prep.rules.reconfigs => Err(Code::UNIMPLEMENTED), // By a server that is alone.
             Write::Reconfig => Err(Code::RECONFIG_DISABLED),
             Write::CloseSession => {
                 self.close_session();

@@ -247,7 +247,7 @@ fn restore(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
         sessions = tree.sessions().len(),
-        snapshot = ?recovered.snapshot,
+        snapshot = recovered.snapshot.map(|(zxid, _)| zxid.to_string()),
         txns = recovered.txns,
         ms = began.elapsed().as_millis() as u64,
         "data restored"
@@ -359,6 +359,7 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_max_never_used_ms: config.container_max_never_used_ms,
         rules: Rules {
             enforces_quota: config.enforce_quota,
+            reconfigs: config.reconfig_enabled,
             lists_closed: config.close_session_txn_enabled,
             entry_max: config.jute_max_buffer_bytes as usize
                 + config.jute_max_buffer_extra_bytes as usize,

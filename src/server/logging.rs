@@ -18,10 +18,10 @@ pub enum Format {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     /// error, warn, info, debug or trace; also per module, as RUST_LOG. Otherwise RUST_LOG or -Doxkeeper.log.level.
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
     pub log_level: Option<String>,
     /// Otherwise -Doxkeeper.log.format.
-    #[arg(long, global = true, value_name = "FORMAT")]
+    #[arg(long, global = true, value_name = "FORMAT", display_order = 901)]
     pub log_format: Option<Format>,
 }
 

@@ -37,6 +37,11 @@ pub fn validate(path: &str) -> Result<(), PathError> {
     Ok(())
 }
 
+/// Length as Java counts it, in units of UTF-16.
+pub fn utf16_len(path: &str) -> usize {
+    if path.is_ascii() { path.len() } else { path.chars().map(char::len_utf16).sum() }
+}
+
 fn check_char(c: char) -> Result<(), PathError> {
     match c as u32 {
         // From U+10000 up Java sees two surrogates, and refuses those.

@@ -11,4 +11,4 @@ mod snapshots;
 
 pub use boot::{ServerError, run};
 pub use driver::chain;
-pub use restore::{RestoreError, Restorer};
+pub use restore::{RestoreError, Restored, Restorer};

@@ -5,7 +5,7 @@ use super::clock::{self, Clock};
 use super::driver::{Driver, Ended, Event, chain};
 use super::ready::Ready;
 use super::report::Desk;
-use super::restore::{RestoreError, Restorer};
+use super::restore::{RestoreError, Restored, Restorer};
 use super::{snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
@@ -235,14 +235,14 @@ fn restore(
     for skipped in &recovered.skipped {
         tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
     }
-    metrics.digest_mismatches_count.add(restorer.digest_mismatches);
+    let Restored { tree, digest_mismatches, .. } = restorer.finish();
+    metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.dbinittime.record(began.elapsed().as_millis() as i64);
     metrics.startup_snap_load_time.record(recovered.snapshot_took.as_millis() as i64);
     if recovered.start != Start::Empty {
         metrics.startup_txns_loaded.record(recovered.txns as i64);
         metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
     }
-    let (tree, _orphans) = restorer.finish();
     tracing::info!(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),

@@ -18,4 +18,4 @@ mod stop;
 pub use boot::{ServerError, run};
 pub use driver::chain;
 pub use ready::Ready;
-pub use restore::{RestoreError, Restorer};
+pub use restore::{RestoreError, Restored, Restorer};

@@ -199,7 +199,9 @@ impl Tree {
             ephemeral_owner: create.kind.owner(header.client_id),
             ..StatPart::default()
         };
-        let id = self.place(parent, (&create.path, hash), create.data, acl, &stat);
+        let crc = self.start_crc(&create.path, create.data);
+        let named = (create.path.as_bytes(), hash, crc);
+        let id = self.place(parent, named, create.data, acl, &stat);
         let (path, data_len) = (create.path.clone(), create.data.map_or(0, <[u8]>::len));
         let stat = self.znode(id).stat();
         self.quota_of_created(&path, data_len);

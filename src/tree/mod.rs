@@ -164,7 +164,8 @@ impl Tree {
         let parent = crate::model::path::parent(path)
             .and_then(|parent| self.find(parent))
             .unwrap_or(NO_NODE);
-        self.place(parent, (path, self.hash_path(path)), Some(b""), acl, &stat);
+        let named = (path.as_bytes(), self.hash_path(path), self.start_crc(path, Some(b"")));
+        self.place(parent, named, Some(b""), acl, &stat);
     }
 
     /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
@@ -264,7 +265,17 @@ impl Tree {
     }
 
     fn find_hashed(&self, path: &str, hash: u64) -> Option<NodeId> {
-        self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == key(path))
+        self.find_bytes(key(path), hash)
+    }
+
+    /// The same for a path as it is stored.
+    fn find_bytes(&self, path: &[u8], hash: u64) -> Option<NodeId> {
+        self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == path)
+    }
+
+    /// What a new znode's digest goes on from.
+    fn start_crc(&self, path: &str, data: Option<&[u8]>) -> u32 {
+        if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 }
     }
 
     fn path_bytes(&self, node: &Node) -> &[u8] {
@@ -308,17 +319,16 @@ impl Tree {
 
     /// Adds a znode below a living parent ([`NO_NODE`] for the root). Takes over one user of `acl`.
     ///
-    /// * `hash`: of `path`, which must not be in the tree yet.
+    /// * `path`: as it is stored, its hash, and its [`Tree::start_crc`]. It must not be in the tree yet.
     fn place(
         &mut self,
         parent: NodeId,
-        (path, hash): (&str, u64),
+        (path, hash, crc): (&[u8], u64, u32),
         data: Option<&[u8]>,
         acl: AclId,
         stat: &StatPart,
     ) -> NodeId {
         let owner = self.owners.intern(stat.ephemeral_owner);
-        let crc = if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 };
         let mut node = Node {
             czxid: stat.czxid,
             mzxid: stat.mzxid,
@@ -335,7 +345,7 @@ impl Tree {
             path_len: path.len() as u32,
             ..Node::EMPTY
         };
-        self.put_blob(&mut node, path.as_bytes(), data);
+        self.put_blob(&mut node, path, data);
         let digest = self.node_digest(&node);
         self.digest = self.digest.wrapping_add(digest);
         self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;

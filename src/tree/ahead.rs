@@ -27,7 +27,7 @@ impl Tree {
         for (blob, id) in blobs.iter_mut().zip(ids).take(count) {
             if id != NO_NODE {
                 let node = self.nodes.get(id);
-                black_box(node.czxid); // A znode lies in two lines of the cache, and these are its two ends.
+                black_box(node.czxid); // A znode lies in more than one line of the cache: this is its other end.
                 *blob = Some((node.blob, blob_len(node)));
             }
         }

@@ -11,10 +11,7 @@ pub(super) const NULL_DATA: u32 = u32::MAX;
 const CHUNK_NODES: usize = 4096;
 
 /// A znode. 96 bytes; path and data lie behind `blob`. Children are a list through `next` and `prev`.
-///
-/// Aligned so that it never lies in three lines of the cache.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
 pub(super) struct Node {
     pub czxid: i64,
     pub mzxid: i64,

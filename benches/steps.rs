@@ -156,7 +156,7 @@ fn write(bencher: Bencher<'_, '_>, znodes: usize) {
         let through = appended.expect("writes are logged");
         world.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
         actions.clear();
-        world.replica.samples.write_us.clear();
+        world.replica.samples.writes.clear();
         client.advance(&[], 3);
         assert!(client.outstanding() == 0 && !client.unsent.is_empty());
         client.unsent.clear();

@@ -31,7 +31,7 @@ pub fn tree(disk: &SimDisk) -> Result<Tree, String> {
     let options = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
     let done = recover(disk, &FOLDERS, options, &mut restorer, || Duration::ZERO);
     let reason = done.map_err(|error| error.to_string());
-    reason.map(|_| restorer.finish().0)
+    reason.map(|_| restorer.finish().tree)
 }
 
 /// The same, in three numbers: digest, zxid, znodes.

@@ -55,14 +55,20 @@ fn copy_of(folder: &str, with: impl Fn(&str) -> bool) -> tempfile::TempDir {
 
 #[track_caller]
 fn restore(dir: &Path, trust_empty: bool) -> (Tree, Recovered) {
-    let mut restorer = Restorer::new(OPTIONS);
     let options = RecoverOptions { trust_empty, ..RecoverOptions::default() };
     let folders = Folders::new(dir, dir);
-    let recovered =
-        recover(&RealDisk, &folders, options, &mut restorer, || Duration::ZERO).unwrap();
-    assert_eq!(restorer.digest_mismatches, 0);
-    let (tree, orphans) = restorer.finish();
-    assert_eq!(orphans, 0);
+    // One thread, then two.
+    let mut found = [u64::MAX, 0].map(|alone_max| {
+        let mut restorer = Restorer::with_alone_max(OPTIONS, alone_max);
+        let recovered =
+            recover(&RealDisk, &folders, options, &mut restorer, || Duration::ZERO).unwrap();
+        let restored = restorer.finish();
+        assert_eq!((restored.digest_mismatches, restored.orphans), (0, 0));
+        Some((restored.tree, recovered))
+    });
+    let (twin, _) = found[1].take().unwrap();
+    let (tree, recovered) = found[0].take().unwrap();
+    assert_eq!(dump(&tree), dump(&twin));
     (tree, recovered)
 }
 
@@ -163,7 +169,7 @@ fn lists_that_a_fuzzy_snapshot_lacks_come_from_the_log() {
     let (mut restorer, folders) = (Restorer::new(OPTIONS), Folders::new(dir.path(), dir.path()));
     recover(&RealDisk, &folders, RecoverOptions::default(), &mut restorer, || Duration::ZERO)
         .unwrap();
-    let (tree, _) = restorer.finish();
+    let tree = restorer.finish().tree;
     let (mut paths, count) = tree.znodes_without_acl(9);
     paths.sort();
     assert_eq!((paths, count), (vec!["/two".to_owned()], 1));
@@ -242,7 +248,7 @@ fn replay_over_a_state_that_is_ahead_ends_the_same() {
             for (zxid, entry) in &entries[..ahead as usize] {
                 restorer.replay(*zxid, entry).unwrap();
             }
-            let mut tree = restorer.finish().0;
+            let mut tree = restorer.finish().tree;
             let dir = copy_of_java_data(|name| name.starts_with("log."));
             put_snapshot(dir.path(), &mut tree, name);
             let (tree, recovered) = restore(dir.path(), false);
@@ -263,8 +269,9 @@ fn a_digest_that_differs_is_counted_and_no_more() {
         }
         restorer.replay(zxid, &entry).unwrap();
     }
-    assert_eq!(restorer.digest_mismatches, 1);
-    assert_eq!(dump(&restorer.finish().0), text("java-data.txt"));
+    let restored = restorer.finish();
+    assert_eq!(restored.digest_mismatches, 1);
+    assert_eq!(dump(&restored.tree), text("java-data.txt"));
 }
 
 // rows: D-68

@@ -227,7 +227,7 @@ const WHOLE: Script = Script {
 // rows: D-26 D-32 D-42 D-49 D-68
 #[test]
 fn no_answered_write_is_lost() {
-    for seed in 0..if long() { 10 } else { 1 } {
+    for seed in 0..if long() { 4 } else { 1 } {
         let tally = run(&WHOLE, 100 + seed);
         assert!(2 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
         assert!(tally.lost > 0 && tally.mended > 0 && tally.txns > 1200, "{tally:?}");
@@ -254,7 +254,7 @@ fn no_answered_write_is_lost() {
 #[test]
 fn every_type_of_txn_comes_back() {
     let script = Script { raw: true, batch_max: 12, packing: Packing::Gzip, ..WHOLE };
-    for seed in 0..if long() { 10 } else { 1 } {
+    for seed in 0..if long() { 4 } else { 1 } {
         let tally = run(&script, 200 + seed);
         assert!(2 < tally.snapshots && 1 < tally.begun_with.len(), "{tally:?}");
         // All fifteen: thirteen stand alone, check only in a multi, and there are multis that were refused.

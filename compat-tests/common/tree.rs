@@ -12,6 +12,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Znodes asked about at a time, where the order is of no account.
+const TOGETHER: usize = 60;
 
 /// One node: the replies to getData, getChildren2 and getACL, as lines.
 pub type Dump = BTreeMap<String, String>;
@@ -37,40 +39,70 @@ pub fn dump(addr: SocketAddr, as_super: bool, view: View<'_>) -> Result<Dump, Cl
         ask(&mut wire, &auth, xid::AUTH)?;
     }
     let mut dump = Dump::new();
-    // Last in, first out and children in order: the same walk on every server, as the numbering of zxids needs.
     let mut paths = vec![String::from("/")];
     let mut zxids = Zxids::Exact;
     while let Some(path) = paths.pop() {
-        if path.matches('/').count() == 1 {
-            let racy = matches!(view, View::Run { racy } if racy.contains(&path));
-            zxids = if racy { Zxids::renamed() } else { Zxids::Exact };
-        }
-        let mut node = String::new();
-        let raw = Some(path.clone().into_bytes());
-        for op in [
-            Op::Read { code: code::GET_DATA, path: raw.clone(), watch: false },
-            Op::Read { code: code::GET_CHILDREN2, path: raw.clone(), watch: false },
-            Op::Path { code: code::GET_ACL, path: raw.clone() },
-        ] {
-            let frame = ask(&mut wire, &op, 1)?;
-            let Ok(Incoming::Reply { mut header, body }) = Incoming::parse(&frame) else {
-                continue;
-            };
-            header.zxid = 0; // When it was read is no part of the tree.
-            let mut names = Naming { sessions: &Sessions::default(), zxids: &mut zxids };
-            node.push_str(&decode::reply(&op, header, body, &mut names));
-            node.push('\n');
-            if op.code() == Some(code::GET_CHILDREN2) && header.err == 0 {
-                push_children(&path, body, &mut paths);
-                if matches!(view, View::Files) {
-                    node.push_str(&exact_stat(body));
-                }
+        let mut together = vec![path];
+        match view {
+            // Last in, first out and children in order: the same walk on every server, as numbering zxids needs.
+            View::Run { racy } if together[0].matches('/').count() == 1 => {
+                let races = racy.contains(&together[0]);
+                zxids = if races { Zxids::renamed() } else { Zxids::Exact };
             }
+            View::Run { .. } => {}
+            View::Files => together.extend(paths.drain(paths.len().saturating_sub(TOGETHER)..)),
         }
-        dump.insert(path, node);
+        let all: Vec<_> = together.iter().map(|path| requests(path)).collect();
+        let mut bytes = Vec::new();
+        for op in all.iter().flatten() {
+            put_request(&mut bytes, 1, op.code().unwrap_or(0), |to| op.put_body(to, 0));
+        }
+        wire.send(&bytes)?;
+        for (path, ops) in together.into_iter().zip(all) {
+            let node = read_node(&mut wire, &path, &ops, view, &mut zxids, &mut paths)?;
+            dump.insert(path, node);
+        }
     }
     ask(&mut wire, &Op::Close, 1)?;
     Ok(dump)
+}
+
+fn requests(path: &str) -> [Op; 3] {
+    let path = Some(path.as_bytes().to_vec());
+    [
+        Op::Read { code: code::GET_DATA, path: path.clone(), watch: false },
+        Op::Read { code: code::GET_CHILDREN2, path: path.clone(), watch: false },
+        Op::Path { code: code::GET_ACL, path },
+    ]
+}
+
+/// The answers about one znode as text; its children go to `paths`.
+fn read_node(
+    wire: &mut Wire,
+    path: &str,
+    ops: &[Op],
+    view: View<'_>,
+    zxids: &mut Zxids,
+    paths: &mut Vec<String>,
+) -> Result<String, ClientError> {
+    let mut node = String::new();
+    for op in ops {
+        let frame = wire.receive(PATIENCE)?;
+        let Ok(Incoming::Reply { mut header, body }) = Incoming::parse(&frame) else {
+            continue;
+        };
+        header.zxid = 0; // When it was read is no part of the tree.
+        let mut names = Naming { sessions: &Sessions::default(), zxids };
+        node.push_str(&decode::reply(op, header, body, &mut names));
+        node.push('\n');
+        if op.code() == Some(code::GET_CHILDREN2) && header.err == 0 {
+            push_children(path, body, paths);
+            if matches!(view, View::Files) {
+                node.push_str(&exact_stat(body));
+            }
+        }
+    }
+    Ok(node)
 }
 
 fn ask(wire: &mut Wire, op: &Op, xid: i32) -> Result<Vec<u8>, ClientError> {

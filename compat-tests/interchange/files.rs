@@ -79,8 +79,8 @@ fn restore_here(home: &Path) -> io::Result<Restored> {
         recover(&RealDisk, &folders, RecoverOptions::default(), &mut restorer, || Duration::ZERO);
     let found =
         found.map_err(|error| io::Error::other(format!("restore {}: {error}", home.display())))?;
-    let mismatches = restorer.digest_mismatches;
-    let (tree, _) = restorer.finish();
+    let restored = restorer.finish();
+    let (tree, mismatches) = (restored.tree, restored.digest_mismatches);
     Ok(Restored {
         zxid: found.last.map_or(-1, Zxid::to_wire),
         digest: tree.digest() as i64,

@@ -8,8 +8,10 @@
 
 mod conf;
 mod connections;
+mod dump;
 mod environment;
 mod monitor;
+mod operations;
 mod serve;
 mod status;
 mod words;
@@ -17,6 +19,7 @@ mod words;
 use std::sync::LazyLock;
 
 pub use environment::EnvironmentInfo;
+pub use operations::operation_name;
 pub use status::{ConnectionInfo, Mode, SessionInfo, Status, WatchTotals};
 pub use words::{Answer, Effect, Word, answer, refusal};
 

@@ -48,8 +48,12 @@ impl Default for Schemes {
 /// What comes of what a client shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Proof {
-    /// It is these, beside what it was. None: it is welcome, but no list can name it by this.
+    /// It is these, beside what it was.
     Is(Vec<Identity>),
+    /// It looks for this ensemble. It is welcome, but no list can name it by this.
+    AtHome,
+    /// It does not say which ensemble it looks for, or this one has no name: welcome likewise.
+    Anywhere,
     /// No such scheme, or it does not convince (-115).
     Fails,
     /// It looks for another ensemble, and is to try another server: closed without an answer, which would stop it.
@@ -82,10 +86,9 @@ pub fn prove(
         ("ensemble", shown) if schemes.ensemble => {
             let name = String::from_utf8_lossy(shown.unwrap_or_default());
             match &schemes.ensemble_names {
-                Some(names) if !name.is_empty() && !names.iter().any(|ours| *ours == name) => {
-                    Proof::Astray
-                }
-                _ => Proof::Is(Vec::new()),
+                Some(names) if names.iter().any(|ours| *ours == name) => Proof::AtHome,
+                Some(_) if !name.is_empty() => Proof::Astray,
+                _ => Proof::Anywhere,
             }
         }
         ("key", Some(shown)) if schemes.key => match key() {
@@ -295,10 +298,10 @@ mod tests {
         let any = Schemes { ensemble: true, ..Schemes::default() };
         let named = Schemes { ensemble_names: Some(vec!["a".into(), "b".into()]), ..any.clone() };
         for (schemes, shown, expected) in [
-            (&any, Some(&b"x"[..]), Proof::Is(vec![])),
-            (&named, None, Proof::Is(vec![])),
-            (&named, Some(b""), Proof::Is(vec![])),
-            (&named, Some(b"b"), Proof::Is(vec![])),
+            (&any, Some(&b"x"[..]), Proof::Anywhere),
+            (&named, None, Proof::Anywhere),
+            (&named, Some(b""), Proof::Anywhere),
+            (&named, Some(b"b"), Proof::AtHome),
             (&named, Some(b"x"), Proof::Astray),
         ] {
             assert_eq!(prove(schemes, "ensemble", shown), expected, "{shown:?}");

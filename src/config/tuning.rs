@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(config.max_cnxns, 0);
     }
 
-    // rows: C-112 C-117 C-134
+    // rows: C-112 C-134
     #[test]
     fn network_settings() {
         let config = of("clientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=5\n\
@@ -278,7 +278,7 @@ mod tests {
         assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
     }
 
-    // rows: C-140 C-141 C-142 C-143 C-144 C-145
+    // rows: C-140 C-141 C-142 C-145
     #[test]
     fn log_settings() {
         let config = of("");

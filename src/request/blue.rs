@@ -63,6 +63,11 @@ impl Blue {
         true
     }
 
+    /// Tokens taken, and the chance to be turned away.
+    pub const fn state(&self, settings: &Connects) -> (i64, f64) {
+        (settings.tokens_max - self.tokens, self.drop_chance)
+    }
+
     fn is_dropped(&mut self, settings: &Connects, freeze_ms: u64, now_ms: u64) -> bool {
         let taken = settings.tokens_max - self.tokens;
         if now_ms.saturating_sub(self.adjusted_ms) > freeze_ms {
@@ -116,6 +121,7 @@ mod tests {
         assert!(lets_in(true, 11), "two more");
         assert!(!lets_in(false, 12) && lets_in(false, 30));
         assert!(lets_in(false, 10_000) && lets_in(false, 10_000) && !lets_in(true, 10_000));
+        assert_eq!(blue.state(&settings), (6, 0.0));
     }
 
     // rows: C-126 C-127 C-128 C-129

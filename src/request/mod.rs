@@ -12,14 +12,17 @@
 
 mod ahead;
 mod blue;
+mod conn_stats;
 mod connection;
 mod conns;
 mod create;
 mod expiry;
+mod foreign;
 mod identify;
 #[cfg(test)]
 mod identify_tests;
 pub mod multi;
+mod namespaces;
 mod outbox;
 mod password;
 mod pending;
@@ -27,16 +30,20 @@ pub mod prep;
 mod quota;
 mod read;
 pub mod reply;
+mod tally;
 mod throttle;
 mod watches;
 mod writes;
 
 pub use blue::Connects;
-pub use connection::{Connection, Counts, Need};
+pub use conn_stats::{Answered, ConnFigures, ConnStats};
+pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use conns::Conns;
 pub use expiry::{Session, Sessions};
+pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use password::password;
+pub use tally::{FrameSizes, Tally};
 pub use throttle::{Done, Throttle};
 
 use crate::model::sync::{Arc, AtomicU64};
@@ -121,7 +128,9 @@ impl Shared {
 /// What a connection asks of `replica`.
 pub enum Command {
     /// A new session.
-    Open { conn: Arc<Conn>, timeout_ms: i32 },
+    ///
+    /// * `received_us`: monotonic microseconds at which it was read.
+    Open { conn: Arc<Conn>, timeout_ms: i32, received_us: u64 },
     /// An existing session, whose password was right.
     Reopen { conn: Arc<Conn>, session: SessionId, timeout_ms: i32 },
     /// Writes and syncs in request order.

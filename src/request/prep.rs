@@ -94,6 +94,16 @@ impl Prep {
         self.last
     }
 
+    /// Writes that passed a hard limit, by namespace.
+    pub const fn quota_refusals(&mut self) -> &mut super::Namespaces {
+        self.quota_log.refused()
+    }
+
+    /// Changes to znodes that were judged so far, and those of them that are in the tree.
+    pub const fn changes(&self) -> (u64, u64) {
+        self.pending.counts()
+    }
+
     /// Everything through `through` is in the tree now.
     pub fn applied(&mut self, through: Zxid) {
         self.pending.applied(through);

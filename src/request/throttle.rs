@@ -20,6 +20,7 @@ pub struct Throttle {
     /// Connections whose next write waits.
     stalled: Mutex<Vec<Waker>>,
     blue: Mutex<Option<Blue>>,
+    large_refused: AtomicU64,
 }
 
 /// Requests of which `replica` has done with, to be counted off.
@@ -64,8 +65,23 @@ impl Throttle {
 
     /// Whether a frame that is `len` bytes long may be read.
     pub(super) fn has_room_for(&self, len: usize, limits: &Limits) -> bool {
-        !limits.is_large(len)
-            || self.large_bytes.load(Ordering::SeqCst) + len as u64 <= limits.large_bytes_max
+        let fits = !limits.is_large(len)
+            || self.large_bytes.load(Ordering::SeqCst) + len as u64 <= limits.large_bytes_max;
+        if !fits {
+            self.large_refused.fetch_add(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Large frames that were refused since this was last asked.
+    pub(super) fn take_large_refused(&self) -> u64 {
+        self.large_refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// Tokens that are taken from the bucket, and the chance to be turned away; both 0 without the settings.
+    pub fn connects(&self, limits: &Limits) -> (i64, f64) {
+        let Some(settings) = &limits.connects else { return (0, 0.0) };
+        self.blue.lock().as_ref().map_or((0, 0.0), |blue| blue.state(settings))
     }
 
     /// Whether one more client may connect now; see [`Blue`].

@@ -1,12 +1,13 @@
 //! From a configuration to a serving server, and to its end.
 
+use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
 use super::driver::{Driver, Ended, Event, chain};
 use super::ready::Ready;
 use super::report::Desk;
-use super::restore::{RestoreError, Restorer};
+use super::restore::{RestoreError, Restored, Restorer};
 use super::{snapshots, stop};
-use crate::admin::{EnvironmentInfo, Word};
+use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
 use crate::metrics::Registry;
@@ -43,6 +44,8 @@ pub enum ServerError {
     Listen(#[from] ListenError),
     #[error("prepare data directories")]
     Folders(#[source] Box<RecoverError<Infallible>>),
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
@@ -59,7 +62,7 @@ impl ServerError {
         match self {
             // What Java finds while it reads the configuration.
             Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. }) => 2,
-            Self::Folders(_) => 3,
+            Self::Folders(_) | Self::Claim(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
@@ -76,7 +79,9 @@ impl ServerError {
                 Some("clientPort")
             }
             Self::Listen(_) => Some("clientPortAddress"),
-            Self::Folders(_) | Self::Recover(_) | Self::Snapshot(_) => Some("dataDir"),
+            Self::Folders(_) | Self::Claim(_) | Self::Recover(_) | Self::Snapshot(_) => {
+                Some("dataDir")
+            }
             Self::System { .. } | Self::Failed { .. } => None,
         }
     }
@@ -91,6 +96,9 @@ impl ServerError {
                 _ => None,
             },
             Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Claim(ClaimError::Taken(_)) => {
+                Some("stop the other server or name another directory")
+            }
             Self::Folders(error) => match **error {
                 RecoverError::Misplaced { .. } => None, // It says so itself.
                 _ => Some(
@@ -120,11 +128,10 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
     let listener = Listener::bind(&config)?;
-    let client_port = listener.address.port();
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
+    let (_claim, tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
@@ -141,7 +148,8 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let mut replica =
         Replica::standalone(shared.clone(), leader, settings(&config, seed), clock.now_ms());
     let mut actions = Vec::new();
-    first_snapshot(&disk, &folders, &config, &shared, &recovered, &mut replica, &mut actions)?;
+    let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
+    first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
 
     let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
@@ -160,18 +168,17 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         metrics: metrics.clone(),
         clock,
     };
-    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, client_port);
+    let port = listener.address.port();
+    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port);
     let stopping = CancellationToken::new();
     let accepting = tokio::spawn(listener.run(shared.clone(), link, stopping.clone()));
     let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
     ready(&state);
-    let ended = driving.await.map_err(|error| ServerError::System {
-        what: "run the driver",
-        source: io::Error::other(error),
-    })?;
+    let ended = driving.await.map_err(io::Error::other);
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
+    let ended = ended.map_err(|source| ServerError::System { what: "run the driver", source })?;
     if let Ended::Failed { reason, exit } = ended {
         return Err(ServerError::Failed { reason, exit });
     }
@@ -191,35 +198,26 @@ fn link(
     clock: Clock,
     client_port: u16,
 ) -> Link {
-    let user_dir =
-        std::env::current_dir().map_or_else(|_| String::new(), |dir| dir.display().to_string());
-    let environment = EnvironmentInfo { user_dir, ..EnvironmentInfo::default() };
-    let (shared, desk_metrics) = (shared.clone(), metrics.clone());
-    let desk = Arc::new(Desk {
-        config,
-        shared,
-        metrics: desk_metrics,
-        events,
-        clock,
-        client_port,
-        environment,
-    });
-    let words = Arc::new(move |word, _peer| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+    let desk = Desk::new(config, shared.clone(), metrics.clone(), events, clock, client_port);
+    let desk = Arc::new(desk);
+    let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
         let desk = desk.clone();
-        Box::pin(async move { desk.answer(word).await })
+        Box::pin(async move { desk.answer(asked).await })
     });
     Link { commands, words, metrics, epoch: clock.epoch }
 }
 
+/// Makes the folders, makes them this server's, and loads what is in them.
 fn restore(
     disk: &Disk,
     folders: &Folders,
     config: &Config,
     metrics: &Registry,
     seed: u64,
-) -> Result<(Tree, Recovered), ServerError> {
+) -> Result<(Claim, Tree, Recovered), ServerError> {
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
+    let claim = Claim::of(&folders.snapshots, &folders.logs)?;
     let options = Options {
         seed,
         digest: config.digest_enabled,
@@ -237,12 +235,14 @@ fn restore(
     for skipped in &recovered.skipped {
         tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
     }
-    metrics.digest_mismatches_count.add(restorer.digest_mismatches);
+    let Restored { tree, digest_mismatches, .. } = restorer.finish();
+    metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.dbinittime.record(began.elapsed().as_millis() as i64);
-    metrics.startup_txns_loaded.record(recovered.txns as i64);
     metrics.startup_snap_load_time.record(recovered.snapshot_took.as_millis() as i64);
-    metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
-    let (tree, _orphans) = restorer.finish();
+    if recovered.start != Start::Empty {
+        metrics.startup_txns_loaded.record(recovered.txns as i64);
+        metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
+    }
     tracing::info!(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
@@ -252,44 +252,48 @@ fn restore(
         ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    Ok((tree, recovered))
+    Ok((claim, tree, recovered))
 }
 
-/// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
-/// there is anything new to keep (D-33, D-60).
-fn first_snapshot(
-    disk: &Disk,
-    folders: &Folders,
-    config: &Config,
-    shared: &Shared,
-    recovered: &Recovered,
-    replica: &mut Replica,
-    actions: &mut Vec<crate::replica::Action>,
-) -> Result<(), ServerError> {
-    let consume = || {
-        recover::consume_initialize(disk, folders)
-            .map_err(|source| ServerError::System { what: "remove file initialize", source })
-    };
-    if recovered.start == Start::Empty {
-        let frozen = shared.state.tree.write().freeze();
+struct FirstSnapshot<'a> {
+    disk: &'a Disk,
+    folders: &'a Folders,
+    config: &'a Config,
+}
+
+impl FirstSnapshot<'_> {
+    /// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
+    /// there is anything new to keep (D-33, D-60).
+    fn take(
+        &self,
+        shared: &Shared,
+        metrics: &Registry,
+        recovered: &Recovered,
+        replica: &mut Replica,
+        actions: &mut Vec<crate::replica::Action>,
+    ) -> Result<(), ServerError> {
+        let is_empty = recovered.start == Start::Empty;
+        let frozen = if is_empty { shared.state.tree.write().freeze() } else { None };
         if let Some(frozen) = frozen {
-            let style = snapshots::Style::of(config);
-            let written = snapshots::write(disk, &folders.snapshots, shared, frozen, style, false);
+            let began = std::time::Instant::now();
+            let style = snapshots::Style::of(self.config);
+            let dir = &self.folders.snapshots;
+            let written = snapshots::write(self.disk, dir, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
+            metrics.snapshottime.record(began.elapsed().as_millis() as i64);
         }
-        consume()?;
-        return Ok(());
+        recover::consume_initialize(self.disk, self.folders)
+            .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
+        let last = shared.state.tree.read().last_zxid();
+        if !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
+            replica.snapshot(actions);
+        }
+        Ok(())
     }
-    consume()?;
-    let last = shared.state.tree.read().last_zxid();
-    if recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
-        replica.snapshot(actions);
-    }
-    Ok(())
 }
 
-fn limits(config: &Config, seed: u64) -> Limits {
+pub(super) fn limits(config: &Config, seed: u64) -> Limits {
     let on = |number: u32| Some(u64::from(number)).filter(|&number| number > 0);
     let words = Word::ALL.iter().filter_map(|word| word.name().as_bytes().first_chunk().copied());
     Limits {
@@ -343,7 +347,7 @@ fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
     })
 }
 
-fn settings(config: &Config, seed: u64) -> Settings {
+pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
         first_session: clock::first_session(STANDALONE.0),

@@ -2,10 +2,13 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod boot;
+mod claim;
 mod clock;
 mod driver;
+mod environment;
 mod limits;
 pub mod logging;
+mod pipeline;
 mod ready;
 mod report;
 mod restore;
@@ -15,4 +18,4 @@ mod stop;
 pub use boot::{ServerError, run};
 pub use driver::chain;
 pub use ready::Ready;
-pub use restore::{RestoreError, Restorer};
+pub use restore::{RestoreError, Restored, Restorer};

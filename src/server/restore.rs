@@ -1,34 +1,32 @@
 //! From the files to a tree.
+//!
+//! A small directory is restored where it is read. From [`ALONE_MAX`] on a second thread builds the tree, while this one
+//! reads, checks, unpacks and cuts: with a million znodes that is a third of the work.
 
 use crate::model::{Zxid, op};
 use crate::store::{Progress, Restore, Trailers};
-use crate::tree::load::{LoadError, Loader};
+use crate::tree::load::{Batch, Builder, LoadError, Parser};
 use crate::tree::txn::{Entry, Txn, TxnError};
 use crate::tree::{Options, Tree};
 use jute::txn::{TxnDigest, TxnHeader};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Progress of a long load is told this often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Znodes named in one line.
 const LOST_SHOWN: usize = 10;
-
-/// A tree being restored.
-pub struct Restorer {
-    options: Options,
-    loader: Loader,
-    tree: Tree,
-    /// Where Java's snapshot stops being fuzzy: digests are compared from there on (D-69).
-    exact_from: i64,
-    expected: Option<(i64, i64)>,
-    pub digest_mismatches: u64,
-    /// Transactions of the log.
-    replayed: u64,
-    told: Instant,
-}
+/// Bytes of snapshot and log that one thread restores alone.
+const ALONE_MAX: u64 = 4 << 20;
+/// Pieces on their way to the building thread, of about 1 MiB each.
+const QUEUE_MAX: usize = 4;
+/// Bytes of log entries sent together.
+const ENTRIES_MAX: usize = 256 << 10;
 
 /// Why the files can't be restored.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -36,34 +34,76 @@ pub enum RestoreError {
     Txn { zxid: i64, source: TxnError },
 }
 
+/// What a restore came to.
+pub struct Restored {
+    /// With the ephemerals of sessions that no longer exist taken away (D-67).
+    pub tree: Tree,
+    /// Number of those sessions.
+    pub orphans: usize,
+    /// Transactions after which the tree had another digest than was logged (D-69).
+    pub digest_mismatches: u64,
+}
+
+/// A tree being restored.
+pub struct Restorer {
+    options: Options,
+    alone_max: u64,
+    parser: Parser,
+    batch: Batch,
+    /// Znodes of the snapshot so far.
+    nodes: u64,
+    /// Entries that are not sent yet, each behind its length.
+    entries: Vec<u8>,
+    /// Bytes taken since the last reset.
+    taken: u64,
+    /// Transactions of the log.
+    replayed: u64,
+    stage: Stage,
+    told: Instant,
+}
+
+/// Where the tree is built.
+enum Stage {
+    Here(Box<Building>),
+    There(There),
+    /// While it moves from here to there.
+    Nowhere,
+}
+
 impl Restorer {
     pub fn new(options: Options) -> Self {
+        Self::with_alone_max(options, ALONE_MAX)
+    }
+
+    /// * `alone_max`: bytes of snapshot and log from which on there is a second thread.
+    pub fn with_alone_max(options: Options, alone_max: u64) -> Self {
         Self {
             options,
-            loader: Loader::new(options),
-            tree: Tree::new(options),
-            exact_from: 0,
-            expected: None,
-            digest_mismatches: 0,
+            alone_max,
+            parser: Parser::new(options),
+            batch: Batch::default(),
+            nodes: 0,
+            entries: Vec::new(),
+            taken: 0,
             replayed: 0,
+            stage: Stage::Here(Box::new(Building::new(options))),
             told: Instant::now(),
         }
     }
 
-    /// The tree, with the ephemerals of sessions that no longer exist taken away (D-67). Their number comes with it.
-    pub fn finish(mut self) -> (Tree, usize) {
-        let orphans = self.tree.orphan_sessions();
-        for &client_id in &orphans {
-            let header = TxnHeader {
-                client_id,
-                zxid: self.tree.last_zxid().to_wire(),
-                kind: op::CLOSE_SESSION,
-                ..TxnHeader::default()
-            };
-            tracing::warn!("session {client_id:#x} is gone; its ephemeral znodes are removed");
-            self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());
-        }
-        let (paths, count) = self.tree.znodes_without_acl(LOST_SHOWN);
+    /// The restored tree.
+    ///
+    /// # Panics
+    /// When the building thread did: a bug.
+    pub fn finish(mut self) -> Restored {
+        self.send_entries();
+        let mut building = match self.stage {
+            Stage::Here(building) => *building,
+            Stage::There(there) => there.end(),
+            Stage::Nowhere => unreachable!("moving ends before anything else is asked"),
+        };
+        let orphans = building.remove_orphans();
+        let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
             tracing::error!(
                 "the snapshot holds {count} znodes without their access lists, and the log does not bring them back; \
@@ -71,7 +111,158 @@ impl Restorer {
                 paths.join(" ")
             );
         }
-        (self.tree, orphans.len())
+        Restored { tree: building.tree, orphans, digest_mismatches: building.digest_mismatches }
+    }
+
+    /// Counts bytes, and gets help when they are many.
+    fn count(&mut self, bytes: usize) {
+        self.taken += bytes as u64;
+        if self.taken < self.alone_max || !matches!(self.stage, Stage::Here(_)) {
+            return;
+        }
+        if let Stage::Here(building) = std::mem::replace(&mut self.stage, Stage::Nowhere) {
+            self.stage = There::start(building);
+        }
+    }
+
+    fn send_entries(&mut self) {
+        if let (Stage::There(there), false) = (&self.stage, self.entries.is_empty()) {
+            let next = Vec::with_capacity(ENTRIES_MAX + ENTRIES_MAX / 4);
+            there.send(Work::Entries(std::mem::replace(&mut self.entries, next)));
+        }
+    }
+
+    /// One line now and then: a big state takes a while, and whoever waits wants to know how long.
+    fn is_time_to_tell(&mut self) -> bool {
+        let due = self.told.elapsed() >= TELL_EVERY;
+        if due {
+            self.told = Instant::now();
+        }
+        due
+    }
+}
+
+impl Restore for Restorer {
+    type Error = RestoreError;
+
+    fn reset(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Nowhere);
+        if let Stage::There(there) = stage {
+            there.end();
+        }
+        *self = Self::with_alone_max(self.options, self.alone_max);
+    }
+
+    fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
+        if self.is_time_to_tell() {
+            let percent = done_bytes * 100 / all_bytes.max(1);
+            tracing::info!(
+                znodes = self.nodes,
+                bytes = done_bytes,
+                of = all_bytes,
+                percent,
+                "restoring: snapshot"
+            );
+        }
+    }
+
+    fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
+        self.batch.clear();
+        let taken = self.parser.take(bytes, &mut self.batch)?;
+        self.nodes += self.batch.len() as u64;
+        self.count(taken.bytes);
+        match &mut self.stage {
+            Stage::Here(building) => building.add(&self.batch)?,
+            Stage::There(there) => {
+                there.check()?;
+                let spare = there.spare.try_recv().unwrap_or_default();
+                there.send(Work::Batch(std::mem::replace(&mut self.batch, spare)));
+            }
+            Stage::Nowhere => {}
+        }
+        Ok(Progress { consumed: taken.bytes, finished: taken.ended })
+    }
+
+    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), RestoreError> {
+        match &mut self.stage {
+            Stage::Here(building) => building.snapshot_done(zxid, trailers)?,
+            Stage::There(there) => {
+                there.send(Work::SnapshotDone(zxid, trailers));
+                there.settle();
+                there.check()?;
+            }
+            Stage::Nowhere => {}
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, zxid: i64, entry: &[u8]) -> Result<(), RestoreError> {
+        // Applying can't fail, so what is refused is refused here, with its place in the log.
+        let decoded = Entry::decode(entry).map_err(|source| RestoreError::Txn { zxid, source })?;
+        match &mut self.stage {
+            Stage::Here(building) => building.replay(&decoded),
+            Stage::There(_) => {
+                self.entries.extend_from_slice(&(entry.len() as u32).to_ne_bytes());
+                self.entries.extend_from_slice(entry);
+                if ENTRIES_MAX <= self.entries.len() {
+                    self.send_entries();
+                }
+            }
+            Stage::Nowhere => {}
+        }
+        self.count(entry.len());
+        self.replayed += 1;
+        if self.is_time_to_tell() {
+            let zxid = format!("{zxid:#x}");
+            tracing::info!(txns = self.replayed, zxid, "restoring: log");
+        }
+        Ok(())
+    }
+}
+
+/// The tree and what is compared with it.
+struct Building {
+    options: Options,
+    builder: Builder,
+    tree: Tree,
+    /// Where Java's snapshot stops being fuzzy: digests are compared from there on (D-69).
+    exact_from: i64,
+    digest_mismatches: u64,
+}
+
+impl Building {
+    fn new(options: Options) -> Self {
+        Self {
+            options,
+            builder: Builder::new(options),
+            tree: Tree::new(options),
+            exact_from: 0,
+            digest_mismatches: 0,
+        }
+    }
+
+    fn add(&mut self, batch: &Batch) -> Result<(), LoadError> {
+        self.builder.add(batch)
+    }
+
+    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), LoadError> {
+        let builder = std::mem::replace(&mut self.builder, Builder::new(self.options));
+        self.tree = builder.finish(zxid)?;
+        if let Some(digest) = trailers.digest.filter(|digest| digest.zxid > 0) {
+            self.exact_from = digest.zxid;
+            if digest.zxid == zxid.to_wire() {
+                let found = TxnDigest { version: digest.version, tree_digest: digest.digest };
+                self.compare(digest.zxid, found);
+            }
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, entry: &Entry<'_>) {
+        self.tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+        if let Some(digest) = entry.digest {
+            self.compare(entry.header.zxid, digest);
+        }
     }
 
     fn compare(&mut self, zxid: i64, digest: TxnDigest) {
@@ -93,71 +284,185 @@ impl Restorer {
         }
     }
 
-    /// One line now and then: a big state takes a while, and whoever waits wants to know how long.
-    fn is_time_to_tell(&mut self) -> bool {
-        let due = self.told.elapsed() >= TELL_EVERY;
-        if due {
-            self.told = Instant::now();
+    /// Takes away the ephemerals of sessions that no longer exist (D-67); returns their number.
+    fn remove_orphans(&mut self) -> usize {
+        let orphans = self.tree.orphan_sessions();
+        for &client_id in &orphans {
+            let header = TxnHeader {
+                client_id,
+                zxid: self.tree.last_zxid().to_wire(),
+                kind: op::CLOSE_SESSION,
+                ..TxnHeader::default()
+            };
+            tracing::warn!("session {client_id:#x} is gone; its ephemeral znodes are removed");
+            self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());
         }
-        due
+        orphans.len()
     }
 }
 
-impl Restore for Restorer {
-    type Error = RestoreError;
+enum Work {
+    Batch(Batch),
+    SnapshotDone(Zxid, Trailers),
+    /// Log entries, each behind its length.
+    Entries(Vec<u8>),
+    /// Answered when all before it is done.
+    Settle(SyncSender<()>),
+}
 
-    fn reset(&mut self) {
-        *self = Self::new(self.options);
-    }
+/// A tree that another thread builds.
+struct There {
+    work: SyncSender<Work>,
+    /// Batches to be used again.
+    spare: Receiver<Batch>,
+    /// The first error. What is sent after it is dropped.
+    failed: Arc<Mutex<Option<LoadError>>>,
+    thread: JoinHandle<Building>,
+}
 
-    fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
-        if self.is_time_to_tell() {
-            let percent = done_bytes * 100 / all_bytes.max(1);
-            tracing::info!(
-                znodes = self.loader.nodes(),
-                bytes = done_bytes,
-                of = all_bytes,
-                percent,
-                "restoring: snapshot"
-            );
-        }
-    }
-
-    fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
-        let taken = self.loader.take(bytes)?;
-        Ok(Progress { consumed: taken.bytes, finished: taken.ended })
-    }
-
-    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), RestoreError> {
-        self.tree = std::mem::replace(&mut self.loader, Loader::new(self.options)).finish(zxid)?;
-        if let Some(digest) = trailers.digest.filter(|digest| digest.zxid > 0) {
-            self.exact_from = digest.zxid;
-            self.expected = Some((digest.zxid, digest.digest));
-            if digest.zxid == zxid.to_wire() {
-                self.compare(
-                    digest.zxid,
-                    TxnDigest { version: digest.version, tree_digest: digest.digest },
-                );
+impl There {
+    /// Without a thread to be had it stays here.
+    fn start(building: Box<Building>) -> Stage {
+        let (work, works) = mpsc::sync_channel(QUEUE_MAX);
+        let (done, spare) = mpsc::channel();
+        let failed = Arc::new(Mutex::new(None));
+        let errors = failed.clone();
+        // The thread gets the tree by the queue, so that it is still here when there is no thread.
+        let (hand, handed) = mpsc::sync_channel::<Box<Building>>(1);
+        let spawned = thread::Builder::new().name("restore".to_owned()).spawn(move || {
+            let mut building = *handed.recv().expect("the tree comes before the thread's end");
+            for work in works {
+                if errors.lock().expect("no panic while it was held").is_some() {
+                    if let Work::Settle(settled) = work {
+                        let _gone = settled.send(());
+                    }
+                    continue;
+                }
+                if let Err(error) = perform(&mut building, work, &done) {
+                    *errors.lock().expect("no panic while it was held") = Some(error);
+                }
+            }
+            building
+        });
+        match spawned {
+            Ok(thread) => {
+                hand.send(building).expect("the thread waits for it");
+                Stage::There(Self { work, spare, failed, thread })
+            }
+            Err(error) => {
+                tracing::warn!(%error, "restoring goes on without a second thread");
+                Stage::Here(building)
             }
         }
-        Ok(())
     }
 
-    fn replay(&mut self, zxid: i64, entry: &[u8]) -> Result<(), RestoreError> {
-        let entry = Entry::decode(entry).map_err(|source| RestoreError::Txn { zxid, source })?;
-        self.tree.apply(&entry.header, &entry.txn, &mut Vec::new());
-        if let Some(digest) = entry.digest {
-            self.compare(zxid, digest);
+    fn send(&self, work: Work) {
+        self.work.send(work).expect("the building thread takes all there is");
+    }
+
+    /// Waits until all that was sent is done.
+    fn settle(&self) {
+        let (settled, done) = mpsc::sync_channel(1);
+        self.send(Work::Settle(settled));
+        done.recv().expect("the building thread answers");
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
+        match &*self.failed.lock().expect("no panic while it was held") {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
         }
-        self.replayed += 1;
-        if self.is_time_to_tell() {
-            tracing::info!(
-                txns = self.replayed,
-                zxid = format!("{zxid:#x}"),
-                znodes = self.tree.node_count(),
-                "restoring: log"
-            );
+    }
+
+    /// All that was sent is done when this returns.
+    fn end(self) -> Building {
+        drop(self.work);
+        self.thread.join().expect("the building thread does not panic")
+    }
+}
+
+fn perform(
+    building: &mut Building,
+    work: Work,
+    done: &mpsc::Sender<Batch>,
+) -> Result<(), LoadError> {
+    match work {
+        Work::Batch(mut batch) => {
+            building.add(&batch)?;
+            batch.clear();
+            let _gone = done.send(batch);
         }
-        Ok(())
+        Work::SnapshotDone(zxid, trailers) => building.snapshot_done(zxid, trailers)?,
+        Work::Entries(bytes) => {
+            let mut rest = &bytes[..];
+            while let Some((len, behind)) = rest.split_first_chunk::<4>() {
+                let (entry, behind) = behind.split_at(u32::from_ne_bytes(*len) as usize);
+                building.replay(&Entry::decode(entry).expect("decoded once before"));
+                rest = behind;
+            }
+        }
+        Work::Settle(settled) => {
+            let _gone = settled.send(());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: Options =
+        Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
+
+    /// No session, no list, and znodes with these paths.
+    fn stream(paths: &[&str]) -> Vec<u8> {
+        let mut bytes = vec![0; 8];
+        for path in paths {
+            jute::put_buffer(&mut bytes, path.as_bytes());
+            bytes.extend([0; 4]); // Empty data.
+            bytes.extend((-1i64).to_be_bytes());
+            bytes.extend([0; 60]); // Stat.
+        }
+        jute::put_buffer(&mut bytes, b"/");
+        bytes
+    }
+
+    /// Gives `bytes` in pieces, as a file would come; returns what is said at the end.
+    fn give(restorer: &mut Restorer, bytes: &[u8]) -> Result<(), RestoreError> {
+        let (mut at, mut have) = (0, 0);
+        loop {
+            have = (have + 40).min(bytes.len());
+            let progress = restorer.snapshot_bytes(&bytes[at..have])?;
+            at += progress.consumed;
+            if progress.finished {
+                return restorer.snapshot_done(Zxid::ZERO, Trailers::default());
+            }
+        }
+    }
+
+    #[test]
+    fn two_threads_say_what_one_says() {
+        for alone_max in [0, u64::MAX] {
+            let mut restorer = Restorer::with_alone_max(OPTIONS, alone_max);
+            for (paths, wrong) in [
+                (&["", "/a/b", "/a"][..], "znode \"/a/b\" comes before its parent"),
+                (&["", "/a", "/b", "/a"], "znode \"/a\" comes twice"),
+                (&["", "a"], "znode \"a\" comes before its parent"),
+                (&["", "", "/a"], "znode \"\" comes twice"),
+                (&[], "the snapshot holds no root"),
+            ] {
+                let error = give(&mut restorer, &stream(paths)).unwrap_err();
+                assert_eq!(error.to_string(), wrong);
+                restorer.reset();
+            }
+            let paths = ["", "/a", "/zookeeper", "/a/b", "/a/c", "/zookeeper/d", "/e", "/a/b/c"];
+            give(&mut restorer, &stream(&paths)).unwrap();
+            let error = restorer.replay(7, b"short").unwrap_err();
+            assert_eq!(error.to_string(), "replay transaction 0x7");
+            let restored = restorer.finish();
+            let found = paths.iter().filter(|path| restored.tree.find(path).is_some()).count();
+            assert_eq!((found, restored.tree.node_count()), (paths.len(), paths.len() + 1));
+        }
     }
 }

@@ -41,9 +41,10 @@ pub enum ReadError<E> {
 /// Streams a snapshot out of any reader; decompression goes around the reader.
 pub struct SnapshotReader<R> {
     from: R,
-    /// Bytes read and not yet consumed are `buffer[start..]`.
+    /// Bytes read and not yet consumed are `buffer[start..end]`; what is behind them is room.
     buffer: Vec<u8>,
     start: usize,
+    end: usize,
     /// Bytes consumed.
     at: u64,
     adler: Adler32,
@@ -56,7 +57,8 @@ pub struct SnapshotReader<R> {
 impl<R: Read> SnapshotReader<R> {
     pub fn new(from: R) -> Self {
         let adler = Adler32::new();
-        Self { from, buffer: Vec::new(), start: 0, at: 0, adler, sealed: false, ended: false }
+        let buffer = Vec::new();
+        Self { from, buffer, start: 0, end: 0, at: 0, adler, sealed: false, ended: false }
     }
 
     /// Reads the whole file: header, body, seal, trailers.
@@ -82,7 +84,7 @@ impl<R: Read> SnapshotReader<R> {
         self.consume(HEADER_LEN);
         self.fill(CHUNK)?;
         loop {
-            let given = &self.buffer[self.start..];
+            let given = &self.buffer[self.start..self.end];
             let progress = body(given).map_err(|source| ReadError::Body { at: self.at, source })?;
             assert!(
                 progress.consumed <= given.len(),
@@ -97,10 +99,7 @@ impl<R: Read> SnapshotReader<R> {
             }
             // An item larger than what is there: twice as much, so that it is not looked at again for each chunk.
             let wanted = if progress.consumed == 0 { 2 * left.max(CHUNK / 2) } else { CHUNK };
-            if !self.fill(wanted)?
-                && self.buffer.len() - self.start == left
-                && progress.consumed == 0
-            {
+            if !self.fill(wanted)? && self.end - self.start == left && progress.consumed == 0 {
                 return Err(ReadError::Short { at: self.len() });
             }
         }
@@ -114,9 +113,9 @@ impl<R: Read> SnapshotReader<R> {
     fn trailers<E>(&mut self) -> Result<Trailers, ReadError<E>> {
         self.fill(TRAILERS_MAX)?;
         let mut found = Trailers::default();
-        let left = self.buffer.len() - self.start;
+        let left = self.end - self.start;
         if left != ZXID_LEN + SEAL_LEN && left != 0 {
-            let rest = &self.buffer[self.start..];
+            let rest = &self.buffer[self.start..self.end];
             let Some(digest) = digest_trailer(rest) else { return Ok(found) };
             self.consume(digest.len);
             if !self.seal()? {
@@ -125,7 +124,7 @@ impl<R: Read> SnapshotReader<R> {
             // Java writes zxid 0 or less when it has no digest.
             found.digest = digest.trailer.filter(|trailer| 0 < trailer.zxid);
         }
-        if let Some(bytes) = self.buffer[self.start..].first_chunk::<ZXID_LEN>() {
+        if let Some(bytes) = self.buffer[self.start..self.end].first_chunk::<ZXID_LEN>() {
             let zxid = i64::from_be_bytes(*bytes);
             self.consume(ZXID_LEN);
             found.zxid = self.seal()?.then_some(zxid);
@@ -156,26 +155,25 @@ impl<R: Read> SnapshotReader<R> {
 
     /// Bytes consumed and buffered.
     fn len(&self) -> u64 {
-        self.at + (self.buffer.len() - self.start) as u64
+        self.at + (self.end - self.start) as u64
     }
 
     /// Makes `len` bytes present; false when the file has fewer, all of which are present then.
     fn fill<E>(&mut self, len: usize) -> Result<bool, ReadError<E>> {
-        if len <= self.buffer.len() - self.start {
+        if len <= self.end - self.start {
             return Ok(true);
         }
-        self.buffer.drain(..self.start);
-        self.start = 0;
-        while self.buffer.len() < len && !self.ended {
-            let held = self.buffer.len();
-            let at = self.at + held as u64;
-            // Grows with what was read: twice what is there, or one chunk.
-            self.buffer.resize(held + (len - held).min(held.max(CHUNK)), 0);
-            let read = self.from.read(&mut self.buffer[held..]);
-            self.buffer.truncate(held + *read.as_ref().unwrap_or(&0));
-            match read {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        while self.end < len && !self.ended {
+            if self.buffer.len() < len && self.buffer.len() - self.end < CHUNK / 2 {
+                // Grows with what was read: twice what is there, or one chunk.
+                self.buffer.resize(self.end + (len - self.end).min(self.end.max(CHUNK)), 0);
+            }
+            let at = self.at + self.end as u64;
+            match self.from.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.ended = true,
-                Ok(_) => {}
+                Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A packed file that is cut: it has no more bytes to give.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => self.ended = true,
@@ -187,7 +185,7 @@ impl<R: Read> SnapshotReader<R> {
                 Err(source) => return Err(ReadError::Io { at, source }),
             }
         }
-        Ok(len <= self.buffer.len())
+        Ok(len <= self.end)
     }
 }
 

@@ -1,11 +1,16 @@
 //! Building a tree from the stream inside a snapshot file (D-21..D-23, D-66).
+//!
+//! In two halves, so that two threads can share the work: a [`Parser`] turns bytes into a [`Batch`], with all that can
+//! be computed without the tree; a [`Builder`] puts batches into a tree. [`Loader`] is both, one after the other.
 
-use super::digest::StatPart;
-use super::{AclId, NodeId, Options, Tree, acls};
-use crate::model::{self, Identity, Zxid, path};
+use super::digest::{self, StatPart};
+use super::{AclId, NO_NODE, NodeId, Options, Tree, acls};
+use crate::model::{self, Identity, Zxid};
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use jute::data::{Acl, StatPersisted};
 use jute::{Buffer, DecodeError, Reader, Ustring, Vector};
+use std::ops::Range;
 
 /// Why a stream is no tree.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -22,10 +27,6 @@ pub enum LoadError {
     NoRoot,
 }
 
-/// Scheme of the one entry of a list that is lost; no client can name it.
-const LOST: &str = "lost";
-const NULL_LIST: [u8; 4] = (-1i32).to_be_bytes();
-
 /// How far a piece of the stream was understood.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Taken {
@@ -35,14 +36,61 @@ pub struct Taken {
     pub ended: bool,
 }
 
-/// A tree being filled. Give it the stream piece by piece.
-pub struct Loader {
-    tree: Tree,
+/// Scheme of the one entry of a list that is lost; no client can name it.
+const LOST: &str = "lost";
+const NULL_LIST: [u8; 4] = (-1i32).to_be_bytes();
+
+/// Whole items of the stream, and what is known of them without a tree.
+#[derive(Default)]
+pub struct Batch {
+    /// The items as they stand in the stream; behind them, paths that do not stand there as they are meant.
+    bytes: Vec<u8>,
+    sessions: Vec<(i64, i32)>,
+    /// Access lists: index, place of the jute vector.
+    acls: Vec<(i64, Range<usize>)>,
+    nodes: Vec<Item>,
+}
+
+struct Item {
+    path: Range<usize>,
+    /// Bytes of `path` that name the parent; `None`: the root, or no path at all.
+    parent_len: Option<usize>,
+    /// `None`: the parent is that of the znode before.
+    parent_hash: Option<u64>,
+    data: Option<Range<usize>>,
+    hash: u64,
+    crc: u32,
+    acl: i64,
+    stat: StatPart,
+}
+
+impl Batch {
+    /// Number of znodes in it.
+    pub const fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True when there is nothing in it for a [`Builder`].
+    pub const fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.sessions.is_empty() && self.acls.is_empty()
+    }
+
+    /// Makes room for other items, keeping the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.sessions.clear();
+        self.acls.clear();
+        self.nodes.clear();
+    }
+}
+
+/// Cuts a stream into items.
+pub struct Parser {
     left: Left,
-    acls: HashMap<i64, AclId, foldhash::fast::FixedState>,
-    /// The parent of the znode before: the next one is usually its sibling.
-    parent: Option<NodeId>,
-    nodes: u64,
+    hash: FixedState,
+    digest: bool,
+    /// Of the znode before: the next one is usually its sibling.
+    parent: Vec<u8>,
 }
 
 enum Left {
@@ -54,51 +102,60 @@ enum Left {
     Ended,
 }
 
-impl Loader {
+impl Parser {
     pub fn new(options: Options) -> Self {
         Self {
-            tree: Tree::empty(options),
             left: Left::SessionCount,
-            acls: HashMap::with_hasher(foldhash::fast::FixedState::with_seed(options.seed)),
-            parent: None,
-            nodes: 0,
+            hash: FixedState::with_seed(options.seed),
+            digest: options.digest,
+            parent: Vec::new(),
         }
     }
 
-    /// Znodes so far: for progress reports.
-    pub const fn nodes(&self) -> u64 {
-        self.nodes
-    }
-
-    /// Takes all whole items off the front of `bytes`. What is left must be given again with more behind it.
+    /// Takes all whole items off the front of `bytes` and puts them into `batch`, which is empty. What is left must be
+    /// given again with more behind it.
     ///
     /// # Errors
     /// [`LoadError`] when the bytes can't be a snapshot, however many more there are.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, LoadError> {
+    pub fn take(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<Taken, LoadError> {
+        debug_assert!(batch.is_empty() && batch.bytes.is_empty());
         let mut from = Reader::new(bytes);
-        loop {
+        let mut odd = Vec::new();
+        let taken = loop {
             let start = from.at();
             if matches!(self.left, Left::Ended) {
-                return Ok(Taken { bytes: start, ended: true });
+                break Taken { bytes: start, ended: true };
             }
-            match self.item(&mut from) {
+            match self.item(&mut from, batch, bytes.len(), &mut odd) {
                 Ok(()) => {}
                 Err(LoadError::Decode { source: DecodeError::Short { .. }, .. }) => {
-                    return Ok(Taken { bytes: start, ended: false });
+                    break Taken { bytes: start, ended: false };
                 }
                 Err(error) => return Err(error),
             }
+        };
+        if 0 < taken.bytes {
+            batch.bytes.extend_from_slice(bytes);
+            batch.bytes.append(&mut odd);
         }
+        Ok(taken)
     }
 
-    fn item(&mut self, from: &mut Reader<'_>) -> Result<(), LoadError> {
+    /// * `end`: where the odd paths go, once all is together.
+    fn item(
+        &mut self,
+        from: &mut Reader<'_>,
+        batch: &mut Batch,
+        end: usize,
+        odd: &mut Vec<u8>,
+    ) -> Result<(), LoadError> {
         let fail = |what| move |source| LoadError::Decode { what, source };
         self.left = match self.left {
             Left::SessionCount => Left::Sessions(from.read().map_err(fail("session count"))?),
             Left::Sessions(left) if left > 0 => {
                 let (id, timeout_ms) = (from.read(), from.read());
                 let id = id.map_err(fail("session"))?;
-                self.tree.sessions.insert(id, timeout_ms.map_err(fail("session"))?);
+                batch.sessions.push((id, timeout_ms.map_err(fail("session"))?));
                 Left::Sessions(left - 1)
             }
             Left::Sessions(_) => Left::AclCount,
@@ -110,8 +167,7 @@ impl Loader {
                 if from.since(start) == NULL_LIST {
                     return Err(LoadError::NullAcl { index });
                 }
-                let acl = self.tree.acls.acquire(from.since(start)).map_err(fail("access list"))?;
-                self.acls.insert(index, acl);
+                batch.acls.push((index, start..from.at()));
                 Left::Acls(left - 1)
             }
             Left::Acls(_) => Left::Nodes,
@@ -120,7 +176,17 @@ impl Loader {
                 if path == "/" {
                     Left::Ended
                 } else {
-                    self.node(&path, from)?;
+                    let behind = from.at();
+                    let item = self.node(&path, from).map_err(fail("znode"))?;
+                    let path = match path {
+                        std::borrow::Cow::Borrowed(path) => behind - path.len()..behind,
+                        // Bytes that are no UTF-8 read as something else (P-08).
+                        std::borrow::Cow::Owned(path) => {
+                            odd.extend_from_slice(path.as_bytes());
+                            end + odd.len() - path.len()..end + odd.len()
+                        }
+                    };
+                    batch.nodes.push(Item { path, ..item });
                     Left::Nodes
                 }
             }
@@ -129,48 +195,111 @@ impl Loader {
         Ok(())
     }
 
-    fn node(&mut self, path: &str, from: &mut Reader<'_>) -> Result<(), LoadError> {
-        let fail = |source| LoadError::Decode { what: "znode", source };
-        let data = from.read::<Buffer<'_>>().map_err(fail)?;
-        let index: i64 = from.read().map_err(fail)?;
-        let stat: StatPersisted = from.read().map_err(fail)?;
-        let acl = match index {
+    fn node(&mut self, path: &str, from: &mut Reader<'_>) -> Result<Item, DecodeError> {
+        let data: Buffer<'_> = from.read()?;
+        let behind = from.at();
+        let acl = from.read()?;
+        let stat: StatPersisted = from.read()?;
+        let path = path.as_bytes();
+        let parent_len = path.iter().rposition(|&byte| byte == b'/');
+        let parent = &path[..parent_len.unwrap_or(0)];
+        let is_sibling = self.parent == parent;
+        if !is_sibling {
+            self.parent.clear();
+            self.parent.extend_from_slice(parent);
+        }
+        Ok(Item {
+            path: 0..0,
+            parent_len,
+            parent_hash: (!is_sibling).then(|| super::hash_of(&self.hash, parent)),
+            data: data.map(|data| behind - data.len()..behind),
+            hash: super::hash_of(&self.hash, path),
+            crc: if self.digest { digest::start(path, data) } else { 0 },
+            acl,
+            stat: StatPart {
+                czxid: stat.czxid,
+                mzxid: stat.mzxid,
+                pzxid: stat.pzxid,
+                ctime: stat.ctime,
+                mtime: stat.mtime,
+                version: stat.version,
+                cversion: stat.cversion,
+                aversion: stat.aversion,
+                ephemeral_owner: stat.ephemeral_owner,
+            },
+        })
+    }
+}
+
+/// A tree being filled.
+pub struct Builder {
+    tree: Tree,
+    acls: HashMap<i64, AclId, FixedState>,
+    parent: NodeId,
+}
+
+impl Builder {
+    pub fn new(options: Options) -> Self {
+        Self {
+            tree: Tree::empty(options),
+            acls: HashMap::with_hasher(FixedState::with_seed(options.seed)),
+            parent: NO_NODE,
+        }
+    }
+
+    /// Adds a batch; batches come in the order of their stream.
+    ///
+    /// # Errors
+    /// [`LoadError`] when it does not fit what came before.
+    pub fn add(&mut self, batch: &Batch) -> Result<(), LoadError> {
+        self.tree.sessions.extend(batch.sessions.iter().copied());
+        for (index, list) in &batch.acls {
+            let acl = self.tree.acls.acquire(&batch.bytes[list.clone()]);
+            let acl = acl.map_err(|source| LoadError::Decode { what: "access list", source })?;
+            self.acls.insert(*index, acl);
+        }
+        // One look at each place in the index first: many at a time wait for memory together, and the second is quick.
+        let mut met = 0;
+        for item in &batch.nodes {
+            met += u32::from(self.tree.index.find(item.hash, |_| true).is_some());
+        }
+        if met > 0 {
+            tracing::debug!(met, "hashes of paths meet");
+        }
+        batch.nodes.iter().try_for_each(|item| self.node(batch, item))
+    }
+
+    fn node(&mut self, batch: &Batch, item: &Item) -> Result<(), LoadError> {
+        let path = &batch.bytes[item.path.clone()];
+        let text = || String::from_utf8_lossy(path).into_owned();
+        let acl = match item.acl {
             -1 => AclId::OPEN,
             index => match self.acls.get(&index) {
                 Some(&acl) => acl,
                 None => self.lost_acl(index)?,
             },
         };
-        let parent = match path::parent(path) {
-            None => None, // The root, or a name without a slash, which `place` refuses.
-            Some(parent) => {
-                let known = self.parent.filter(|&id| self.tree.path(id) == parent);
-                let id = known.or_else(|| self.tree.find(parent));
-                Some(id.ok_or_else(|| LoadError::Orphan { path: path.into() })?)
+        match (item.parent_len, item.parent_hash) {
+            (None, _) if !path.is_empty() => return Err(LoadError::Orphan { path: text() }),
+            (Some(len), Some(hash)) => {
+                let parent = self.tree.find_bytes(&path[..len], hash);
+                self.parent = parent.ok_or_else(|| LoadError::Orphan { path: text() })?;
             }
-        };
-        if parent.is_none() && !path.is_empty() {
-            return Err(LoadError::Orphan { path: path.into() });
+            // The root may have no sibling: what it shares its missing parent with are its children.
+            (Some(len), None) if self.parent == NO_NODE => {
+                let hash = super::hash_of(&self.tree.hash, &path[..len]);
+                let parent = self.tree.find_bytes(&path[..len], hash);
+                self.parent = parent.ok_or_else(|| LoadError::Orphan { path: text() })?;
+            }
+            _ => {}
         }
-        let hash = self.tree.hash_path(path);
-        if self.tree.find_hashed(path, hash).is_some() {
-            return Err(LoadError::Twice { path: path.into() });
+        if self.tree.find_bytes(path, item.hash).is_some() {
+            return Err(LoadError::Twice { path: text() });
         }
-        self.parent = parent;
-        let stat = StatPart {
-            czxid: stat.czxid,
-            mzxid: stat.mzxid,
-            pzxid: stat.pzxid,
-            ctime: stat.ctime,
-            mtime: stat.mtime,
-            version: stat.version,
-            cversion: stat.cversion,
-            aversion: stat.aversion,
-            ephemeral_owner: stat.ephemeral_owner,
-        };
+        let parent = if item.parent_len.is_some() { self.parent } else { NO_NODE };
+        let data = item.data.clone().map(|data| &batch.bytes[data]);
         self.tree.acls.share(acl);
-        self.tree.place(parent.unwrap_or(super::NO_NODE), (path, hash), data, acl, &stat);
-        self.nodes += 1;
+        self.tree.place(parent, (path, item.hash, item.crc), data, acl, &item.stat);
         Ok(())
     }
 
@@ -192,16 +321,51 @@ impl Loader {
     /// # Errors
     /// [`LoadError::NoRoot`] when the stream held no root.
     pub fn finish(mut self, zxid: Zxid) -> Result<Tree, LoadError> {
-        if self.tree.root == super::NO_NODE {
+        if self.tree.root == NO_NODE {
             return Err(LoadError::NoRoot);
         }
         for &acl in self.acls.values() {
             self.tree.acls.release(acl); // The table's own use; znodes have theirs.
         }
         self.tree.acls.sweep();
+        let root = self.tree.nodes.get(self.tree.root);
+        self.tree.root_alias_size = 1 + self.tree.data_len(root) as u64;
         self.tree.set_up_quotas();
         self.tree.last_zxid = zxid;
         Ok(self.tree)
+    }
+}
+
+/// Both halves on one thread. Give it the stream piece by piece.
+pub struct Loader {
+    parser: Parser,
+    batch: Batch,
+    builder: Builder,
+}
+
+impl Loader {
+    pub fn new(options: Options) -> Self {
+        let (parser, builder) = (Parser::new(options), Builder::new(options));
+        Self { parser, batch: Batch::default(), builder }
+    }
+
+    /// Takes all whole items off the front of `bytes`. What is left must be given again with more behind it.
+    ///
+    /// # Errors
+    /// [`LoadError`] when the bytes can't be a snapshot, however many more there are.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, LoadError> {
+        self.batch.clear();
+        let taken = self.parser.take(bytes, &mut self.batch)?;
+        self.builder.add(&self.batch)?;
+        Ok(taken)
+    }
+
+    /// The tree, at the zxid in the snapshot's file name.
+    ///
+    /// # Errors
+    /// [`LoadError::NoRoot`] when the stream held no root.
+    pub fn finish(self, zxid: Zxid) -> Result<Tree, LoadError> {
+        self.builder.finish(zxid)
     }
 }
 

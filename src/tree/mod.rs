@@ -19,6 +19,7 @@ mod apply;
 mod blob;
 mod count;
 pub mod digest;
+mod digests;
 pub mod freeze;
 mod index;
 pub mod load;
@@ -40,16 +41,17 @@ pub use ahead::AHEAD_MAX;
 pub use apply::{Applied, Change, Effects};
 pub use count::Count;
 pub use node::{NO_NODE, NodeId};
-pub use quota::{Exceeded, Unreadable};
+pub use quota::{Exceeded, QuotaTotals, Unreadable};
 pub use read::{Data, Znode};
 pub use state::State;
-pub use watch::{Trigger, WatchKind, WatcherId, Watches};
+pub use watch::{Told, Trigger, WatchKind, WatcherId, Watches};
 
-use crate::model::{CONTAINER, Owner, TTL_MAX_MS, Zxid};
+use crate::model::{CONTAINER, Owner, TTL_MAX_MS, Zxid, path};
 use acls::Acls;
 use blob::Blobs;
 use bytes::Bytes;
 use digest::StatPart;
+use digests::Digests;
 use foldhash::fast::FixedState;
 use index::Index;
 use node::{Arena, NULL_DATA, Node};
@@ -108,10 +110,13 @@ pub struct Tree {
     sessions: BTreeMap<i64, i32>,
     root: NodeId,
     digest: u64,
-    /// Bytes of all paths and data: Java's `approximate_data_size`.
+    /// Size of all paths and data.
     data_size: u64,
+    /// What Java counts twice: see [`Tree::approximate_data_size`].
+    root_alias_size: u64,
     ephemerals: u64,
     last_zxid: Zxid,
+    digests: Digests,
     freeze: Option<freeze::Freeze>,
     hash: FixedState,
     options: Options,
@@ -143,8 +148,10 @@ impl Tree {
             root: NO_NODE,
             digest: 0,
             data_size: 0,
+            root_alias_size: 1,
             ephemerals: 0,
             last_zxid: Zxid::ZERO,
+            digests: Digests::default(),
             freeze: None,
             hash: FixedState::with_seed(options.seed),
             options,
@@ -157,7 +164,8 @@ impl Tree {
         let parent = crate::model::path::parent(path)
             .and_then(|parent| self.find(parent))
             .unwrap_or(NO_NODE);
-        self.place(parent, (path, self.hash_path(path)), Some(b""), acl, &stat);
+        let named = (path.as_bytes(), self.hash_path(path), self.start_crc(path, Some(b"")));
+        self.place(parent, named, Some(b""), acl, &stat);
     }
 
     /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
@@ -190,9 +198,20 @@ impl Tree {
         self.nodes.len() + 1
     }
 
-    /// Bytes of all paths and data.
+    /// Digests of the tree as it was at some zxids, the oldest first.
+    pub fn digests(&self) -> impl Iterator<Item = (Zxid, u64)> {
+        self.digests.iter()
+    }
+
+    /// Units of UTF-16 of all paths and bytes of all data.
     pub const fn data_size(&self) -> u64 {
         self.data_size
+    }
+
+    /// The same as Java counts it. There the root stands in the table twice, as `` and as `/`: both count when a snapshot
+    /// is loaded, and what is set on it later counts once.
+    pub const fn approximate_data_size(&self) -> u64 {
+        self.data_size + self.root_alias_size
     }
 
     pub const fn ephemeral_count(&self) -> u64 {
@@ -210,6 +229,17 @@ impl Tree {
             self.owners.nodes(session).map(|id| self.path(id).to_owned()).collect();
         paths.sort_unstable();
         paths
+    }
+
+    /// Ephemeral znodes by session, both sorted.
+    pub fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
+        let sessions = self.owners.iter().map(|(owner, _)| owner);
+        let mut all: Vec<_> = sessions
+            .filter(|&owner| self.is_ephemeral(owner))
+            .map(|session| (session, self.ephemerals_of(session)))
+            .collect();
+        all.sort_unstable();
+        all
     }
 
     /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
@@ -235,7 +265,17 @@ impl Tree {
     }
 
     fn find_hashed(&self, path: &str, hash: u64) -> Option<NodeId> {
-        self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == key(path))
+        self.find_bytes(key(path), hash)
+    }
+
+    /// The same for a path as it is stored.
+    fn find_bytes(&self, path: &[u8], hash: u64) -> Option<NodeId> {
+        self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == path)
+    }
+
+    /// What a new znode's digest goes on from.
+    fn start_crc(&self, path: &str, data: Option<&[u8]>) -> u32 {
+        if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 }
     }
 
     fn path_bytes(&self, node: &Node) -> &[u8] {
@@ -279,17 +319,16 @@ impl Tree {
 
     /// Adds a znode below a living parent ([`NO_NODE`] for the root). Takes over one user of `acl`.
     ///
-    /// * `hash`: of `path`, which must not be in the tree yet.
+    /// * `path`: as it is stored, its hash, and its [`Tree::start_crc`]. It must not be in the tree yet.
     fn place(
         &mut self,
         parent: NodeId,
-        (path, hash): (&str, u64),
+        (path, hash, crc): (&[u8], u64, u32),
         data: Option<&[u8]>,
         acl: AclId,
         stat: &StatPart,
     ) -> NodeId {
         let owner = self.owners.intern(stat.ephemeral_owner);
-        let crc = if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 };
         let mut node = Node {
             czxid: stat.czxid,
             mzxid: stat.mzxid,
@@ -306,10 +345,10 @@ impl Tree {
             path_len: path.len() as u32,
             ..Node::EMPTY
         };
-        self.put_blob(&mut node, path.as_bytes(), data);
+        self.put_blob(&mut node, path, data);
         let digest = self.node_digest(&node);
         self.digest = self.digest.wrapping_add(digest);
-        self.data_size += path.len() as u64 + data.map_or(0, |data| data.len() as u64);
+        self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;
         let id = self.nodes.insert(node);
         if let Some(freeze) = &self.freeze {
             freeze.skip(id); // Younger than the snapshot.
@@ -337,7 +376,7 @@ impl Tree {
         let node = *self.nodes.get(id);
         debug_assert_eq!(node.children, 0);
         self.digest = self.digest.wrapping_sub(self.node_digest(&node));
-        self.data_size -= u64::from(node.path_len) + self.data_len(&node) as u64;
+        self.data_size -= (path::utf16_len(self.path(id)) + self.data_len(&node)) as u64;
         let hash = hash_of(&self.hash, self.path_bytes(&node));
         self.index.remove(hash, id);
         if self.is_ephemeral(self.owners.value(node.owner)) {

@@ -61,7 +61,7 @@ fn a_frame_over_the_limit_closes_the_connection() {
     }
 }
 
-// rows: P-02 G-15
+// rows: P-02 W-06 G-15
 #[test]
 fn a_word_is_one_only_before_the_connect_request() {
     let mut world = World::new();

@@ -11,7 +11,7 @@ use oxkeeper::client::Hello;
 use oxkeeper::model::sync::{Arc, Ordering};
 use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
-use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use oxkeeper::request::{Command, Conn, Connection, Conns, Counts, Limits, Need, Shared};
 use oxkeeper::tree::{Options, State, Tree};
 use oxkeeper::zab::{Leader, Majority};
 
@@ -231,6 +231,20 @@ impl World {
 
     pub fn need(&self, client: Client) -> Need {
         self.sides[client.0].need.clone()
+    }
+
+    /// What the machine counted since it began.
+    pub fn counts(&self, client: Client) -> Counts {
+        self.machine(client).counts
+    }
+
+    /// Large frames refused since this was last asked, whoever sent them.
+    pub fn large_refused(&self, client: Client) -> u64 {
+        self.machine(client).take_large_refused()
+    }
+
+    fn machine(&self, client: Client) -> &Connection {
+        self.sides[client.0].machine.as_ref().expect("the client is there")
     }
 
     /// Bytes that lie in the machine because the client does not fetch them.

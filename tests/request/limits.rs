@@ -91,9 +91,11 @@ fn above_the_throttle_all_writes_wait_and_none_is_lost() {
     world.hold_log(false);
     let told: Vec<_> = world.heard(b).iter().map(|line| line[..2].to_owned()).collect();
     assert_eq!((told, world.heard(a).len()), (vec!["2 ".to_owned(), "3 ".into()], 2));
+    let (a, b) = (world.counts(a), world.counts(b));
+    assert_eq!((a.stalls, b.stalls, a.throttled + b.throttled), (1, 1, 0));
 }
 
-// rows: C-91 C-92 P-79
+// rows: C-91 C-92 P-79 M-14
 #[test]
 fn a_write_that_waited_for_too_long_is_refused_in_its_place() {
     let mut world =
@@ -106,6 +108,7 @@ fn a_write_that_waited_for_too_long_is_refused_in_its_place() {
     world.hold_log(false);
     // The second had not waited yet.
     assert_eq!(world.heard(b), ["1 @3 error -127", "2 @4 ok /c"]);
+    assert_eq!((world.counts(b).stalls, world.counts(b).throttled), (1, 1));
 }
 
 // rows: C-94 C-97
@@ -116,10 +119,11 @@ fn a_write_that_outlived_its_session_is_dropped_with_its_connection() {
     world.hold_log(true);
     world.say(a, [create(1, "/a", "")]);
     world.say(b, [create(1, "/b", "")]);
-    world.pass(60_000);
+    world.pass(11_000); // Past the session's 10 s, but it is looked at in steps of 2 s.
     world.hold_log(false);
-    assert!(world.heard(b).iter().any(|line| line.starts_with("closed")), "{:?}", world.need(b));
+    assert_eq!(world.heard(b), ["closed: a request outlived its session"]);
     assert!(world.shared.state.tree.read().find("/b").is_none());
+    assert_eq!(world.counts(b).outlived, 1);
 }
 
 // rows: C-83 C-84
@@ -133,6 +137,7 @@ fn large_writes_share_their_room() {
     world.say(a, [create(1, "/a", &large), create(2, "/b", "small")]);
     world.say(b, [create(1, "/c", &large)]);
     assert!(matches!(world.need(b), Need::Close(_)));
+    assert_eq!(world.large_refused(b), 1);
     world.say(c, [create(1, "/d", &"x".repeat(900))]);
     world.hold_log(false);
     assert_eq!((world.heard(a).len(), world.heard(c).len()), (2, 1));
@@ -161,6 +166,9 @@ fn clients_that_connect_too_fast_are_turned_away() {
     let third = world.connect();
     world.greet(third, &super::wire::hello());
     assert_eq!(world.heard(third), ["closed: clients connect too fast"]);
+    let counts = world.counts(third);
+    assert_eq!((counts.connects, counts.refused), (0, 1));
+    assert_eq!(world.shared.throttle.connects(&world.shared.limits).0, 2, "both tokens are taken");
     world.pass(2000);
     world.client();
 }

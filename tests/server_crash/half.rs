@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use oxkeeper::server::Restorer;
+use oxkeeper::server::{Restored, Restorer};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{
     Command, DigestTrailer, Event, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
@@ -43,10 +43,10 @@ impl Place {
         let found =
             recover::recover(&self.disk, &self.folders, wanted, &mut restorer, || Duration::ZERO)
                 .map_err(|error| format!("recovery refused: {error}"))?;
-        if restorer.digest_mismatches > 0 {
-            return Err(format!("{} digests differ in replay", restorer.digest_mismatches));
+        let Restored { tree, orphans, digest_mismatches } = restorer.finish();
+        if digest_mismatches > 0 {
+            return Err(format!("{digest_mismatches} digests differ in replay"));
         }
-        let (tree, orphans) = restorer.finish();
         match found.last {
             _ if orphans > 0 => Err(format!("ephemerals of {orphans} sessions that are no more")),
             last if last != Some(tree.last_zxid()) => {

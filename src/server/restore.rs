@@ -16,6 +16,8 @@ use std::time::Instant;
 
 /// Progress of a long load is told this often.
 const TELL_EVERY_SECS: u64 = 5;
+/// Transactions between two looks at the clock.
+const TXNS_UNTOLD: u64 = 4096;
 /// Znodes named in one line.
 const LOST_SHOWN: usize = 10;
 /// Bytes of snapshot and log that one thread restores alone.
@@ -50,8 +52,11 @@ pub struct Restorer {
     alone_max: u64,
     parser: Parser,
     batch: Batch,
+    /// Bytes of the snapshot; 0 when nobody knows.
+    expected: u64,
     /// Znodes of the snapshot so far.
     nodes: u64,
+    txns: u64,
     /// Entries that are not sent yet, each behind its length.
     entries: Vec<u8>,
     /// Bytes taken since the last reset.
@@ -80,7 +85,9 @@ impl Restorer {
             alone_max,
             parser: Parser::new(options),
             batch: Batch::default(),
+            expected: 0,
             nodes: 0,
+            txns: 0,
             entries: Vec::new(),
             taken: 0,
             stage: Stage::Here(Box::new(Building::new(options))),
@@ -129,10 +136,19 @@ impl Restorer {
         }
     }
 
-    fn tell(&mut self, what: &str, count: u64) {
-        if self.told.elapsed().as_secs() >= TELL_EVERY_SECS {
-            self.told = Instant::now();
-            tracing::info!("restoring: {count} {what}");
+    /// Says how far a long restore has come.
+    fn tell(&mut self) {
+        if self.told.elapsed().as_secs() < TELL_EVERY_SECS {
+            return;
+        }
+        self.told = Instant::now();
+        let (nodes, txns, megabytes) = (self.nodes, self.txns, self.taken >> 20);
+        match self.expected >> 20 {
+            _ if 0 < txns => {
+                tracing::info!(nodes, txns, "restoring: transactions behind the snapshot")
+            }
+            0 => tracing::info!(nodes, megabytes, "restoring the snapshot"),
+            of => tracing::info!(nodes, megabytes, of, "restoring the snapshot"),
         }
     }
 }
@@ -146,6 +162,10 @@ impl Restore for Restorer {
             there.end();
         }
         *self = Self::with_alone_max(self.options, self.alone_max);
+    }
+
+    fn snapshot_begins(&mut self, bytes: Option<u64>) {
+        self.expected = bytes.unwrap_or(0);
     }
 
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
@@ -162,7 +182,7 @@ impl Restore for Restorer {
             }
             Stage::Nowhere => {}
         }
-        self.tell("znodes of the snapshot", self.nodes);
+        self.tell();
         Ok(Progress { consumed: taken.bytes, finished: taken.ended })
     }
 
@@ -194,7 +214,10 @@ impl Restore for Restorer {
             Stage::Nowhere => {}
         }
         self.count(entry.len());
-        self.tell("zxid replayed", zxid as u64);
+        self.txns += 1;
+        if self.txns.is_multiple_of(TXNS_UNTOLD) {
+            self.tell();
+        }
         Ok(())
     }
 }

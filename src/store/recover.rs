@@ -27,6 +27,8 @@ pub trait Restore {
 
     /// Back to the state of an empty database. Called first, and after a snapshot that could not be loaded.
     fn reset(&mut self);
+    /// A snapshot is about to be read. `bytes`: its length, unless it is packed; for reports of progress.
+    fn snapshot_begins(&mut self, _bytes: Option<u64>) {}
     /// Takes whole items off the front of a snapshot's body: see [`Progress`].
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Self::Error>;
     /// The body is complete and its seal right. `zxid`: from the file's name, where replay goes on from (D-31).
@@ -338,7 +340,9 @@ fn load<D: Disk, R: Restore>(
     let io = |source| ReadError::Io { at: 0, source };
     let reading = Reading::open(disk, path).map_err(io)?;
     let bytes = reading.len().map_err(io)?;
-    let unpacked = Unpacker::new(Packing::of(&file.name), reading);
+    let packing = Packing::of(&file.name);
+    state.snapshot_begins((packing == Packing::Plain).then_some(bytes));
+    let unpacked = Unpacker::new(packing, reading);
     let trailers = SnapshotReader::new(unpacked).read(|bytes| state.snapshot_bytes(bytes))?;
     let done = state.snapshot_done(file.zxid, trailers);
     done.map_err(|source| ReadError::Body { at: bytes, source })?;

@@ -19,7 +19,8 @@ use oxkeeper::store::{
 use oxkeeper::tree::txn::{CreateKind, Entry, write};
 use oxkeeper::tree::{Options, Tree};
 
-const OPTIONS: Options = Options { seed: 1, digest: true, extended_types: false };
+const OPTIONS: Options =
+    Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
 const PARENTS: i64 = 1000;
 const ROUNDS: usize = 5;
 

@@ -11,14 +11,12 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use jute::proto::{RequestHeader, SetDataRequest};
 use jute::{Encode, Reader};
-use oxkeeper::auth::Schemes;
 use oxkeeper::client::put_request;
-use oxkeeper::model::{OPEN_ACL, SessionId, Zxid, op};
-use oxkeeper::request::Connection;
-use oxkeeper::request::prep::{Asker, Prep, Prepared};
+use oxkeeper::model::{OPEN_ACL, Zxid, op};
+use oxkeeper::replica::{Action, Input};
 use oxkeeper::store::{Log, LogOptions, RealDisk};
+use oxkeeper::tree::Tree;
 use oxkeeper::tree::txn::{Create, CreateKind, Entry, Txn};
-use oxkeeper::tree::{Options, Tree};
 use world::{SETTINGS, World};
 
 /// Requests that come together: a full window of the load used for docs/performance.md.
@@ -73,10 +71,12 @@ fn fill(tree: &mut Tree, znodes: usize) {
     (0..znodes).for_each(|number| create(tree, number + 1, &path(number)));
 }
 
-fn tree(znodes: usize) -> Tree {
-    let mut tree = Tree::new(Options { seed: 1, digest: true, extended_types: false });
-    fill(&mut tree, znodes);
-    tree
+/// A server without sockets or a disk, with a client that has a session.
+fn world(znodes: usize) -> World {
+    let world = World::new(SETTINGS, false);
+    // Straight into the tree: faster than asking for it.
+    fill(&mut world.shared.state.tree.write(), znodes);
+    world
 }
 
 /// Batches of requests on znodes drawn at random, as they come off a socket.
@@ -101,15 +101,6 @@ fn frames(znodes: usize, kind: i32) -> Vec<Vec<u8>> {
     (0..BATCHES).map(|_| batch()).collect()
 }
 
-/// A connection with a session, on a server without sockets or a disk.
-fn connection(znodes: usize) -> Connection {
-    let mut world = World::new(SETTINGS, false);
-    let connection = world.connect(0);
-    // Straight into the tree: nothing is written through this server later on.
-    fill(&mut world.shared.state.tree.write(), znodes);
-    connection
-}
-
 /// Header and body of a setData.
 #[divan::bench]
 fn decode_request(bencher: Bencher<'_, '_>) {
@@ -126,8 +117,8 @@ fn decode_request(bencher: Bencher<'_, '_>) {
 /// An entry of the log, as apply and recovery read it.
 #[divan::bench]
 fn decode_entry(bencher: Bencher<'_, '_>) {
-    let (entries, ends) = entries(&tree(100), 100, 1);
-    let entry = &entries[..ends[0]];
+    let entries = entries(&mut world(100), 100, 1);
+    let entry = &entries[0][..];
     bencher
         .counter(BytesCount::of_slice(entry))
         .bench_local(|| black_box(Entry::decode(black_box(entry)).expect("our own")).header.zxid);
@@ -136,7 +127,7 @@ fn decode_entry(bencher: Bencher<'_, '_>) {
 /// A batch of getData from the bytes that came to the bytes that go.
 #[divan::bench(args = ZNODES)]
 fn read(bencher: Bencher<'_, '_>, znodes: usize) {
-    let mut connection = connection(znodes);
+    let mut connection = world(znodes).connect(0);
     let frames = frames(znodes, op::GET_DATA);
     let mut next = frames.iter().cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
@@ -145,46 +136,61 @@ fn read(bencher: Bencher<'_, '_>, znodes: usize) {
     });
 }
 
-/// Entries for setData on znodes drawn at random, one behind the other, and where each ends.
-fn entries(tree: &Tree, znodes: usize, count: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut prep = Prep::new(tree, 1, false);
-    let (mut entries, mut ends) = (Vec::new(), Vec::new());
+/// A batch of setData from the bytes that came to the bytes that go, on a disk that takes no time.
+#[divan::bench(args = ZNODES)]
+fn write(bencher: Bencher<'_, '_>, znodes: usize) {
+    let mut world = world(znodes);
+    let mut client = world.connect(0);
+    let frames = frames(znodes, op::SET_DATA);
+    let mut next = frames.iter().cycle();
+    let mut actions = Vec::new();
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        client.advance(next.next().expect("a cycle has no end"), 1);
+        for command in client.commands.drain(..) {
+            world.replica.step(Input::Command { command, wall_ms: 1 }, &mut actions);
+        }
+        let appended = actions.iter().rev().find_map(|action| match action {
+            Action::Append { zxid, .. } => Some(*zxid),
+            _ => None,
+        });
+        let through = appended.expect("writes are logged");
+        world.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
+        actions.clear();
+        world.replica.samples.writes.clear();
+        client.advance(&[], 3);
+        assert!(client.outstanding() == 0 && !client.unsent.is_empty());
+        client.unsent.clear();
+    });
+}
+
+/// Entries for setData on znodes drawn at random.
+fn entries(world: &mut World, znodes: usize, count: usize) -> Vec<Vec<u8>> {
     let mut random = Random(9);
-    let schemes = Schemes::default();
-    let asker = Asker {
-        session: SessionId(1),
-        xid: 1,
-        who: &[],
-        standing: Ok(()),
-        wall_ms: 1,
-        skip_acl: true,
-        schemes: &schemes,
-    };
+    world.log.clear();
     for _ in 0..count {
         let mut body = Vec::new();
         let path = path(random.below(znodes));
         let request = SetDataRequest { path: Some(path.into()), data: Some(&VALUE), version: -1 };
         request.encode(&mut body);
-        let prepared = prep.prepare(tree, &asker, op::SET_DATA, &body, &mut entries);
-        assert!(matches!(prepared, Some(Prepared::Proposal(_))));
-        ends.push(entries.len());
+        world.send(&[(op::SET_DATA, body)]);
     }
-    (entries, ends)
+    assert_eq!(world.log.len(), count);
+    std::mem::take(&mut world.log).into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// A batch of committed setData.
 #[divan::bench(args = ZNODES)]
 fn apply(bencher: Bencher<'_, '_>, znodes: usize) {
-    let mut tree = tree(znodes);
-    let (entries, ends) = entries(&tree, znodes, BATCH * 1024);
-    let mut at = 0;
+    let mut world = world(znodes);
+    let entries = entries(&mut world, znodes, BATCH * 1024);
+    let mut tree = world.shared.state.tree.write();
+    let mut next = entries.iter().cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {
-            let begin = if at == 0 { 0 } else { ends[at - 1] };
-            let entry = Entry::decode(&entries[begin..ends[at]]).expect("our own");
+            let entry = next.next().expect("a cycle has no end");
+            let entry = Entry::decode(entry).expect("our own");
             let mut effects = Vec::new();
             black_box(tree.apply(&entry.header, &entry.txn, &mut effects).code);
-            at = (at + 1) % ends.len();
         }
     });
 }

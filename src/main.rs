@@ -1,26 +1,29 @@
-//! Arguments, logging, exit code; all else is the library.
+//! Arguments, exit code; all else is the library.
 #![allow(clippy::disallowed_methods, reason = "the process's own environment and exit")]
 #![allow(clippy::disallowed_types, reason = "the seed comes from here")]
 
 use clap::Parser;
-use oxkeeper::config::{self, Config, Environment, Settings};
-use oxkeeper::server;
-use oxkeeper::tools::bench;
+use oxkeeper::config::{self, Config, Environment, Launch, Settings};
+use oxkeeper::server::{self, Ready, ServerError, logging};
+use oxkeeper::tools::{bench, config_check};
 use std::io::Write;
 use std::process::ExitCode;
 
 /// A ZooKeeper server: same clients, same configuration, same files.
 #[derive(Parser)]
 #[command(
-    version,
+    version = oxkeeper::admin::long_version(),
     args_conflicts_with_subcommands = true,
     override_usage = "oxkeeper [start-foreground] [-Dkey=value...] [FILE | PORT DATADIR [TICKTIME [MAXCLIENTCNXNS]]]\n       \
+                      oxkeeper config check [--json] FILE\n       \
                       oxkeeper bench [OPTIONS]"
 )]
 struct Arguments {
     /// A zoo.cfg, or a port and a data directory. Without any: conf/zoo.cfg if it is there, else port 2181 and ./data.
     #[arg(allow_hyphen_values = true)]
     arguments: Vec<String>,
+    #[command(flatten)]
+    logging: logging::Options,
     #[command(subcommand)]
     tool: Option<Tool>,
 }
@@ -29,34 +32,77 @@ struct Arguments {
 enum Tool {
     /// Put load on ZooKeeper servers, ours or any other, and measure throughput and latencies.
     Bench(bench::Options),
+    /// Look a configuration through without starting anything.
+    #[command(subcommand)]
+    Config(ConfigTool),
+}
+
+#[derive(clap::Subcommand)]
+enum ConfigTool {
+    /// Show each setting as it is understood, and every problem; exit code 2 if there is one.
+    Check(config_check::Options),
 }
 
 /// Exit code for arguments or a configuration that can't be used (P-87).
 const BAD_INVOCATION: u8 = 2;
 
 fn main() -> ExitCode {
-    let Arguments { arguments, tool } = Arguments::parse();
-    start_logging();
+    let Arguments { arguments, logging, tool } = Arguments::parse();
+    let env: Environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let arguments = match &tool {
+        Some(Tool::Config(ConfigTool::Check(options))) => options.arguments.clone(),
+        _ => arguments,
+    };
+    let launch = launch(&arguments, &env);
+    let flags = launch.as_ref().map_or(&[][..], |launch| &launch.flags);
+    let format = logging::start(&logging, &env, flags);
     let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), "oxkeeper");
     if let Some(Tool::Bench(options)) = tool {
         return benched(bench::run(&options, seed));
     }
-    let env: Environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    let (config, source) = match configure(&arguments, &env) {
-        Ok(configured) => configured,
-        Err(error) => {
-            for line in error.to_string().lines() {
-                tracing::error!("{line}");
-            }
-            return ExitCode::from(BAD_INVOCATION);
-        }
+    let launch = match launch {
+        Ok(launch) => launch,
+        Err(error) => return refused(&error),
     };
+    if let Some(Tool::Config(ConfigTool::Check(options))) = tool {
+        return check(&launch, &options, &env);
+    }
+    match config::load(&launch, &env) {
+        Ok(config) => serve(config, &launch, &env, format, seed),
+        Err(error) => refused(&error),
+    }
+}
+
+/// What the arguments ask for; `conf/zoo.cfg` if they name nothing and it is there.
+fn launch(arguments: &[String], env: &Environment) -> Result<Launch, config::ConfigError> {
+    let mut launch = config::parse_args(arguments, env)?;
+    if launch.settings == Settings::Defaults && std::path::Path::new("conf/zoo.cfg").exists() {
+        launch.settings = Settings::File("conf/zoo.cfg".into());
+    }
+    Ok(launch)
+}
+
+fn refused(error: &config::ConfigError) -> ExitCode {
+    for line in error.to_string().lines() {
+        tracing::error!("{line}");
+    }
+    ExitCode::from(BAD_INVOCATION)
+}
+
+fn serve(
+    config: Config,
+    launch: &Launch,
+    env: &Environment,
+    format: logging::Format,
+    seed: u64,
+) -> ExitCode {
+    let settings = launch.settings.to_string();
+    tracing::info!(version = oxkeeper::admin::long_version(), %settings, "starting");
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let data_dir = config.data_dir.display().to_string();
     // One core is left to the log and snapshot threads: with a worker on every core, each flush woke two of them, and a
     // single durable write took a third longer.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -71,13 +117,47 @@ fn main() -> ExitCode {
         }
     };
     let served =
-        runtime.block_on(server::run(config, seed, |address| banner(address, &data_dir, &source)));
+        runtime.block_on(server::run(config, seed, |ready| announce(ready, &settings, format)));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{}", error.line());
+            tracing::error!("{}", told(&error, launch, env));
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+/// Why it ended, on one line: which setting, where it was made, what happened, what to do.
+fn told(error: &ServerError, launch: &Launch, env: &Environment) -> String {
+    let line = error.line();
+    let blamed = error.key().and_then(|key| {
+        let settings = config::check(launch, env).settings;
+        let set = |key: &str| settings.iter().find(|s| s.key == key && s.place.is_some());
+        // Of the two directories the one whose path the error names.
+        let log_dir = set("dataLogDir").filter(|s| key == "dataDir" && line.contains(&s.value));
+        let setting = log_dir.or_else(|| set(key))?;
+        Some(format!("{}: {}={}: ", setting.place.as_ref()?, setting.key, setting.value))
+    });
+    let advice = error.advice().map_or(String::new(), |advice| format!("; {advice}"));
+    format!("{}{line}{advice}", blamed.unwrap_or_default())
+}
+
+fn announce(ready: &Ready, settings: &str, format: logging::Format) {
+    match format {
+        logging::Format::Text => {
+            let text = ready.banner(env!("CARGO_PKG_VERSION"), settings);
+            // Nobody may be reading.
+            let _unread = std::io::stdout().write_all(text.as_bytes());
+        }
+        logging::Format::Json => tracing::info!(
+            address = %ready.address,
+            settings,
+            data_dir = %ready.data_dir.display(),
+            data_log_dir = %ready.data_log_dir.display(),
+            restored = ready.restored(),
+            ms = ready.took_ms,
+            "serving"
+        ),
     }
 }
 
@@ -92,40 +172,11 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
     }
 }
 
-/// Reads the configuration; names where it came from.
-fn configure(
-    arguments: &[String],
-    env: &Environment,
-) -> Result<(Config, String), config::ConfigError> {
-    let mut launch = config::parse_args(arguments, env)?;
-    if launch.settings == Settings::Defaults && std::path::Path::new("conf/zoo.cfg").exists() {
-        launch.settings = Settings::File("conf/zoo.cfg".into());
-    }
-    let source = match &launch.settings {
-        Settings::File(path) => path.display().to_string(),
-        Settings::Positional(_) => "the arguments".to_owned(),
-        Settings::Defaults => "built-in defaults".to_owned(),
-    };
-    Ok((config::load(&launch, env)?, source))
-}
-
-fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("OXKEEPER_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .init();
-}
-
-fn banner(address: std::net::SocketAddr, data_dir: &str, source: &str) {
-    let (version, port) = (env!("CARGO_PKG_VERSION"), address.port());
-    let text = format!(
-        "oxkeeper {version} serves ZooKeeper clients on {address}\n  settings  {source}\n  data      {data_dir}\n  \
-         try       echo srvr | nc 127.0.0.1 {port}\n"
-    );
-    // Nobody may be reading.
+/// `config check`: the answer on standard output.
+fn check(launch: &Launch, options: &config_check::Options, env: &Environment) -> ExitCode {
+    let check = config::check(launch, env);
+    let text = config_check::render(&check, options.json);
+    // Whoever stopped reading, as `head` does, has seen enough.
     let _unread = std::io::stdout().write_all(text.as_bytes());
+    if check.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BAD_INVOCATION) }
 }

@@ -22,7 +22,8 @@ use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
 
 /// The golden server had `extendedTypesEnabled` on.
-const OPTIONS: Options = Options { seed: 0, digest: true, extended_types: true };
+const OPTIONS: Options =
+    Options { seed: 0, digest: true, extended_types: true, emulate_353: false };
 
 /// Asked for at run time: worktrees that share a target folder may share the built test as well.
 fn golden() -> PathBuf {

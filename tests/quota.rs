@@ -10,6 +10,7 @@ use jute::{Encode, Reader, Vector};
 use oxkeeper::client::op;
 use oxkeeper::model::Zxid;
 use oxkeeper::replica::Settings;
+use oxkeeper::request::prep::Rules;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
@@ -19,7 +20,8 @@ type Request = (i32, Vec<u8>);
 
 const LIMITS: &str = "/zookeeper/quota/a/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/a/zookeeper_stats";
-const ENFORCED: Settings = Settings { enforce_quota: true, ..SETTINGS };
+const ENFORCED: Settings =
+    Settings { rules: Rules { enforces_quota: true, ..Rules::DEFAULT }, ..SETTINGS };
 
 fn bytes(record: impl Encode) -> Vec<u8> {
     let mut to = Vec::new();
@@ -73,7 +75,7 @@ fn with_quota(settings: Settings, limits: &str) -> World {
     world
 }
 
-// rows: P-82
+// rows: P-82 G-14
 #[test]
 fn every_write_below_is_counted() {
     let mut world = with_quota(SETTINGS, "count=-1,bytes=-1");

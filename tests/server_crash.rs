@@ -38,7 +38,8 @@ use oxkeeper::tree::Options;
 use raw::Raw;
 use whole::Whole;
 
-const OPTIONS: Options = Options { seed: 3, digest: true, extended_types: true };
+const OPTIONS: Options =
+    Options { seed: 3, digest: true, extended_types: true, emulate_353: false };
 
 /// How a script runs.
 #[derive(Clone, Copy)]
@@ -65,6 +66,7 @@ fn long() -> bool {
     std::env::var_os("OXKEEPER_LONG").is_some()
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Server<'d> {
     Whole(Box<Whole<'d>>),
     Raw(Box<Raw<'d>>),

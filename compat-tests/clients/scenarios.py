@@ -124,6 +124,7 @@ def expiry(new, other, server):
     b.close()
 
 
+# rows: T-62
 def restart(new, other, server, how):
     """Session, ephemerals and watches live through a restart of the server."""
     a, b = new(), other()

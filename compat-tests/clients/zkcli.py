@@ -1,4 +1,4 @@
-"""The real zkCli, run by a script which holds what it answers on Java's server: zkcli.txt."""
+"""The real zkCli, run by scripts which hold what it answers on Java's server: zkcli/*.txt."""
 
 import difflib
 import pathlib
@@ -6,9 +6,21 @@ import re
 import subprocess
 
 import server as tools
-from workers import PATIENCE
+from workers import PATIENCE, wait
 
 HERE = pathlib.Path(__file__).parent
+# By script, the settings of its server.
+SETTINGS = {
+    "tour": [],
+    "usage": [],
+    "settings": [
+        "enforceQuota=true",
+        "reconfigEnabled=true",
+        "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=",  # secret
+    ],
+}
+# Refused by zkCli alone, connected or not, with one line: it marks the end of a command's output.
+MARK, MARKED = "redo 1000000", "Command index out of range\n"
 
 
 def normal(line, server):
@@ -29,24 +41,24 @@ def split_events(text, server):
 
 
 class ZkCli:
-    """One zkCli that stays. The end of a command's output is the complaint about a node that is never there."""
+    """One zkCli that stays."""
 
     def __init__(self, main, server):
-        self.server, self.asked, self.events = server, 0, []
+        self.server, self.events = server, []
         self.process = subprocess.Popen(main, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True)
         self.ask("sync /")  # Behind the greeting.
 
     def ask(self, command):
-        self.asked += 1
-        self.process.stdin.write(f"{command}\nls /end-{self.asked}\n")
+        self.process.stdin.write(f"{command.replace('SERVER', self.server.address)}\n{MARK}\n")
         self.process.stdin.flush()
         text = []
         for line in self.process.stdout:
-            if line == f"Node does not exist: /end-{self.asked}\n":
+            if line == MARKED:
                 lines, events = split_events("".join(text), self.server)
                 self.events += events
-                return lines
+                # Java keeps identities in a hash table as well.
+                return lines[:1] + sorted(lines[1:]) if command == "whoami" else lines
             text.append(line)
         raise AssertionError(f"zkCli ended at {command!r}: {text}")
 
@@ -56,9 +68,16 @@ class ZkCli:
         return self.process.returncode
 
 
-def zkcli(server, rewrite):
-    """Every command of zkCli that asks a standalone server something, with its answer as Java gives it."""
-    script = HERE / "zkcli.txt"
+def script(name):
+    def run(server, rewrite):
+        compare(HERE / f"zkcli/{name}.txt", server, rewrite)
+
+    run.__name__ = name
+    return run
+
+
+def compare(script, server, rewrite):
+    """Every command that the script has, with its answer as Java gives it."""
     off = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     main = tools.java(off, "-cp", tools.jars(), "org.apache.zookeeper.ZooKeeperMain", "-server", server.address)
     lines = script.read_text().splitlines()
@@ -69,6 +88,9 @@ def zkcli(server, rewrite):
         for line in lines:
             if line.startswith("> ") and line != "> quit":
                 out += [line, *shell.ask(line[2:])]
+            elif line.startswith("% "):
+                wait("the end of a connection", lambda: shell.ask(line[2:]) == ["Not connected"])
+                out.append(line)
         out += ["> quit", f"exit {shell.quit()}", "events", *shell.events]
     finally:
         shell.process.kill()
@@ -83,6 +105,3 @@ def zkcli(server, rewrite):
         script.write_text("\n".join(out) + "\n")
     difference = list(difflib.unified_diff(script.read_text().splitlines(), out, "expected", "found", lineterm="", n=2))
     assert not difference, "\n" + "\n".join(difference)
-
-
-SCRIPTS, SETTINGS = [zkcli], []

@@ -68,7 +68,7 @@ fuzz_target!(|input: &[u8]| {
     let mut world = World::new(SETTINGS, true);
     play(&mut world, input);
     world.flush();
-    let mut replayed = Tree::new(Options { seed: 1, digest: true, extended_types: true });
+    let mut replayed = Tree::new(Options { seed: 1, extended_types: true, ..Options::default() });
     for (zxid, entry) in &world.log {
         let entry =
             Entry::decode(entry).unwrap_or_else(|error| panic!("logged at {zxid}: {error}"));

@@ -49,7 +49,7 @@ pub(super) fn render(connection: &ConnectionInfo, brief: bool) -> String {
 /// `InetSocketAddress.toString` of an address that was never looked up, JDK 14 and later.
 ///
 /// IPv6 is written out in full, and an IPv4 address in IPv6 clothes is an IPv4 address.
-fn java_address(address: SocketAddr) -> String {
+pub(super) fn java_address(address: SocketAddr) -> String {
     let port = address.port();
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => format!("/{ip}:{port}"),

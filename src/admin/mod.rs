@@ -8,30 +8,69 @@
 
 mod conf;
 mod connections;
+mod dump;
 mod environment;
 mod monitor;
+mod operations;
 mod serve;
 mod status;
 mod words;
 
+use std::sync::LazyLock;
+
 pub use environment::EnvironmentInfo;
+pub use operations::operation_name;
 pub use status::{ConnectionInfo, Mode, SessionInfo, Status, WatchTotals};
 pub use words::{Answer, Effect, Word, answer, refusal};
 
 /// The release whose behaviour this is.
 const COMPATIBLE_WITH: &str = "3.9.5";
 
-/// When it was built, `YYYY-MM-DD hh:mm UTC`, if the build sets `OXKEEPER_BUILT_ON`. Otherwise the
-/// epoch, as reproducible builds have it: parsers of the line want a date there.
+/// When it was built, `YYYY-MM-DD hh:mm UTC`: `build.rs` says it for a release build out of the repository, the
+/// variable for any; otherwise when this version was begun. Parsers of the line want a date there.
 const BUILT_ON: &str = match option_env!("OXKEEPER_BUILT_ON") {
     Some(date) => date,
-    None => "1970-01-01 00:00 UTC",
+    None => "2026-11-01 00:00 UTC",
 };
 
 /// The version in Java's shape, `3.9.5-<revision>, built on <date>`; our own stands as revision.
+///
+/// Clients decide by the numbers in front what a server can do, so they are those of the release whose
+/// behaviour this is.
 ///
 /// Source: `Version.getFullVersion`, ZooKeeper 3.9.5.
 pub fn version() -> String {
     let own = env!("CARGO_PKG_VERSION");
     format!("{COMPATIBLE_WITH}-oxkeeper.{own}, built on {BUILT_ON}")
+}
+
+/// Our own version first: what `oxkeeper --version` prints.
+pub fn long_version() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let own = env!("CARGO_PKG_VERSION");
+        format!("{own} (as ZooKeeper {COMPATIBLE_WITH}; built on {BUILT_ON})")
+    });
+    &TEXT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn the_version_has_the_shape_that_clients_take_apart() {
+        let text = version();
+        let (number, rest) = text.split_once('-').expect("kazoo and exporters read up to the dash");
+        let numbers: Vec<u32> = number.split('.').map(|part| part.parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 3, "{number}");
+        let (revision, date) = rest.split_once(", built on ").expect("what Java's toString gives");
+        // Telegraf takes the word behind zk_version: letters, digits, dots and dashes.
+        assert!(
+            revision.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c)),
+            "{revision}"
+        );
+        let shape: String =
+            date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(shape, "0000-00-00 00:00 UTC");
+    }
 }

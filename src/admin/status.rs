@@ -44,16 +44,16 @@ pub struct Status {
     pub watch_count: u64,
     /// Ephemeral znodes.
     pub ephemerals_count: u64,
-    /// Bytes of all paths and data, as Java adds them up.
+    /// Size of all paths and data, as Java adds them up.
     pub approximate_data_size_bytes: u64,
     /// Client connections, the one that asks included.
     pub connection_count: u64,
+    /// Chance that a new connection is turned away, 0 to 1.
+    pub connection_drop_chance: f64,
     /// Requests taken in and not yet answered.
     pub outstanding_requests: u64,
     /// Sessions the ensemble knows.
     pub global_sessions: u64,
-    /// Sessions only this server knows.
-    pub local_sessions: u64,
     /// Since the process began to serve.
     pub uptime_ms: u64,
     /// File descriptors; `None` where the system does not tell.
@@ -70,6 +70,20 @@ pub struct Status {
     pub log_dir_bytes: u64,
     /// For `wchs`: data watches only, as in Java.
     pub watches: WatchTotals,
+    /// For `dump`: each session with the time it expires, as Java prints a date; the next to expire first.
+    pub session_expiries: Vec<(String, i64)>,
+    /// For `dump`: ephemeral znodes by session.
+    pub ephemerals: Vec<(i64, Vec<String>)>,
+    /// For `dump`: each connection with the time it expires and its session, 0 while it has none.
+    pub connection_expiries: Vec<(String, SocketAddr, i64)>,
+    /// For `wchc` and `wchp`: watched paths with the session that watches; data watches only.
+    pub watch_list: Vec<(String, i64)>,
+    /// For `hash`.
+    pub digests: Vec<(Zxid, u64)>,
+    /// For `gtmk`.
+    pub trace_mask: i64,
+    /// For `mntr`: each gauge of quotas with its values by namespace, in Java's order.
+    pub quotas: Vec<(&'static str, Vec<(String, i64)>)>,
     /// For `envi`; its working directory also for `conf`.
     pub environment: EnvironmentInfo,
 }
@@ -111,7 +125,7 @@ pub struct SessionInfo {
     pub last_cxid: Option<i32>,
     /// `None` until a reply carried one.
     pub last_zxid: Option<Zxid>,
-    /// Monotonic clock, ms.
+    /// Monotonic clock, ms; 0 before the first.
     pub last_response_ms: u64,
     pub last_latency_ms: u64,
     pub min_latency_ms: u64,

@@ -1,6 +1,6 @@
 //! The words themselves: which are known, which are answered, what each sets off.
 
-use super::{Status, conf, connections, environment, monitor, serve};
+use super::{Status, conf, connections, dump, environment, monitor, serve};
 use crate::config::{Config, Whitelist};
 use crate::metrics::Registry;
 
@@ -111,6 +111,8 @@ pub enum Effect {
     ResetServer,
     /// Every connection's counts, latencies and last request.
     ResetConnections,
+    /// [`Status::trace_mask`] from now on.
+    SetTraceMask(i64),
 }
 
 /// The line that a word outside the white list gets; `None` when it is inside.
@@ -126,25 +128,42 @@ pub fn refusal(word: Word, whitelist: &Whitelist) -> Option<String> {
 
 /// Answers one word.
 ///
+/// * `rest`: what came behind it.
+///
 /// Source: `org.apache.zookeeper.server.command`, ZooKeeper 3.9.5, and a running server.
-pub fn answer(word: Word, config: &Config, metrics: &Registry, status: &Status) -> Answer {
+pub fn answer(
+    (word, rest): (Word, &[u8]),
+    config: &Config,
+    metrics: &Registry,
+    status: &Status,
+) -> Answer {
     let (text, effect) = match refusal(word, &config.four_letter_words) {
         Some(refusal) => (refusal, Effect::None),
-        None => perform(word, config, metrics, status),
+        None => perform((word, rest), config, metrics, status),
     };
     Answer { text, effect }
 }
 
-fn perform(word: Word, config: &Config, metrics: &Registry, status: &Status) -> (String, Effect) {
+fn perform(
+    (word, rest): (Word, &[u8]),
+    config: &Config,
+    metrics: &Registry,
+    status: &Status,
+) -> (String, Effect) {
     // These do not ask whether clients are served.
     let text = match word {
         Word::Ruok => "imok".to_owned(),
         Word::Envi => environment::render(&status.environment),
         Word::TelnetClose => String::new(),
-        Word::Isro if !status.serving => "null".to_owned(),
-        Word::Dump | Word::Gtmk | Word::Hash | Word::Stmk | Word::Wchc | Word::Wchp => {
-            format!("{} is not implemented by this server.\n", word.name())
+        Word::Gtmk => status.trace_mask.to_string(),
+        Word::Stmk => {
+            // With fewer bytes Java closes without a word.
+            let Some(mask) = rest.first_chunk() else { return (String::new(), Effect::None) };
+            let mask = i64::from_be_bytes(*mask);
+            return (mask.to_string(), Effect::SetTraceMask(mask));
         }
+        Word::Isro if !status.serving => "null".to_owned(),
+        Word::Hash if !status.serving => NOT_SERVING.trim_end().to_owned(),
         _ if !status.serving => NOT_SERVING.to_owned(),
         Word::Crst => return ("Connection stats reset.\n".to_owned(), Effect::ResetConnections),
         Word::Srst => return ("Server stats reset.\n".to_owned(), Effect::ResetServer),
@@ -154,6 +173,10 @@ fn perform(word: Word, config: &Config, metrics: &Registry, status: &Status) -> 
             let (data, log) = (status.data_dir_bytes, status.log_dir_bytes);
             format!("datadir_size: {data}\nlogdir_size: {log}\n")
         }
+        Word::Dump => dump::render(status),
+        Word::Hash => dump::digests(status),
+        Word::Wchc => dump::watches_by_session(&status.watch_list),
+        Word::Wchp => dump::watches_by_path(&status.watch_list),
         Word::Isro => serve::read_only_or_not(status.mode).to_owned(),
         Word::Mntr => monitor::render(metrics, status),
         Word::Srvr => serve::render(metrics, status, false),
@@ -181,9 +204,10 @@ mod tests {
         parse(source, &Environment::new(), &[]).unwrap()
     }
 
-    fn ask(word: &[u8; 4], whitelist: &str, status: &Status) -> Answer {
+    fn ask(bytes: &[u8], whitelist: &str, status: &Status) -> Answer {
+        let (word, rest) = bytes.split_first_chunk().unwrap();
         let word = Word::from_bytes(*word).unwrap();
-        answer(word, &config(whitelist), &Registry::default(), status)
+        answer((word, rest), &config(whitelist), &Registry::default(), status)
     }
 
     #[test]
@@ -221,25 +245,36 @@ mod tests {
         assert_eq!(ask(b"isro", "*", &down).text, "null");
         assert_eq!(ask(b"isro", "*", &up).text, "rw");
         assert!(ask(b"envi", "*", &down).text.starts_with("Environment:\nzookeeper.version="));
-        for word in [b"conf", b"cons", b"crst", b"dirs", b"mntr", b"srst", b"srvr", b"stat"] {
+        assert_eq!(ask(b"hash", "*", &down).text, NOT_SERVING.trim_end());
+        let most = "conf cons crst dirs dump mntr srst srvr stat wchc wchp wchs";
+        for word in most.split(' ').map(str::as_bytes) {
             let not_serving = Answer { text: NOT_SERVING.to_owned(), effect: Effect::None };
             assert_eq!(ask(word, "*", &down), not_serving);
         }
     }
 
-    // rows: W-12 W-13 W-19 W-22
     #[test]
     fn short_answers_are_javas() {
         let watches = WatchTotals { connections: 1, paths: 2, watches: 2 };
         let (data_dir_bytes, log_dir_bytes) = (7, 67_109_358);
         let status =
             Status { serving: true, watches, data_dir_bytes, log_dir_bytes, ..Status::default() };
-        let said = |word| ask(word, "*", &status);
+        let said = |word: &[u8]| ask(word, "*", &status);
         assert_eq!(said(b"dirs").text, "datadir_size: 7\nlogdir_size: 67109358\n");
         assert_eq!(said(b"wchs").text, "1 connections watching 2 paths\nTotal watches:2\n");
         let reset = |text: &str, effect| Answer { text: text.to_owned(), effect };
         assert_eq!(said(b"srst"), reset("Server stats reset.\n", Effect::ResetServer));
         assert_eq!(said(b"crst"), reset("Connection stats reset.\n", Effect::ResetConnections));
-        assert_eq!(said(b"wchc").text, "wchc is not implemented by this server.\n");
+    }
+
+    // rows: W-16 W-17
+    #[test]
+    fn the_trace_mask_is_kept() {
+        let status = Status { trace_mask: 306, ..Status::default() };
+        assert_eq!(ask(b"gtmk", "*", &status).text, "306");
+        let set = ask(b"stmk\0\0\0\0\0\0\x01\x02", "*", &status);
+        assert_eq!(set, Answer { text: "258".to_owned(), effect: Effect::SetTraceMask(258) });
+        let short = ask(b"stmk\0\0\0", "*", &status);
+        assert_eq!(short, Answer { text: String::new(), effect: Effect::None });
     }
 }

@@ -9,6 +9,10 @@ mod key;
 pub use ip::text as ip_text;
 
 use crate::model::{Acl, DigestAlgorithm, Identity};
+use std::collections::BTreeSet;
+
+/// `auth` makes many entries of one: no more than this, lest a short request asks for a list of gigabytes.
+const ENTRIES_MAX: usize = 1 << 16;
 
 /// The schemes by which clients can show who they are, as configured.
 #[derive(Clone, Debug)]
@@ -44,8 +48,12 @@ impl Default for Schemes {
 /// What comes of what a client shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Proof {
-    /// It is these, beside what it was. None: it is welcome, but no list can name it by this.
+    /// It is these, beside what it was.
     Is(Vec<Identity>),
+    /// It looks for this ensemble. It is welcome, but no list can name it by this.
+    AtHome,
+    /// It does not say which ensemble it looks for, or this one has no name: welcome likewise.
+    Anywhere,
     /// No such scheme, or it does not convince (-115).
     Fails,
     /// It looks for another ensemble, and is to try another server: closed without an answer, which would stop it.
@@ -78,10 +86,9 @@ pub fn prove(
         ("ensemble", shown) if schemes.ensemble => {
             let name = String::from_utf8_lossy(shown.unwrap_or_default());
             match &schemes.ensemble_names {
-                Some(names) if !name.is_empty() && !names.iter().any(|ours| *ours == name) => {
-                    Proof::Astray
-                }
-                _ => Proof::Is(Vec::new()),
+                Some(names) if names.iter().any(|ours| *ours == name) => Proof::AtHome,
+                Some(_) if !name.is_empty() => Proof::Astray,
+                _ => Proof::Anywhere,
             }
         }
         ("key", Some(shown)) if schemes.key => match key() {
@@ -139,12 +146,10 @@ fn matches(schemes: &Schemes, id: &Identity, entry: &Identity) -> bool {
 ///
 /// Source: `PrepRequestProcessor.fixupACL`.
 pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
-    let mut unique: Vec<Acl> = Vec::with_capacity(asked.len());
-    for entry in asked {
-        if !unique.contains(&entry) {
-            unique.push(entry);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let mut unique = asked;
+    unique
+        .retain(|entry| seen.insert((entry.perms, entry.who.scheme.clone(), entry.who.id.clone())));
     if unique.is_empty() {
         return Err(InvalidAcl);
     }
@@ -161,7 +166,7 @@ pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<A
                 });
                 let before = fixed.len();
                 fixed.extend(proved.map(|id| Acl { perms: entry.perms, who: id.clone() }));
-                if fixed.len() == before {
+                if fixed.len() == before || fixed.len() > ENTRIES_MAX {
                     return Err(InvalidAcl);
                 }
             }
@@ -211,7 +216,7 @@ mod tests {
         ));
     }
 
-    // rows: U-04 U-05 U-07 P-60d
+    // rows: U-04 U-05 U-07 P-60d C-212
     #[test]
     fn showing_a_secret_makes_an_identity() {
         let plain = Schemes::default();
@@ -293,10 +298,10 @@ mod tests {
         let any = Schemes { ensemble: true, ..Schemes::default() };
         let named = Schemes { ensemble_names: Some(vec!["a".into(), "b".into()]), ..any.clone() };
         for (schemes, shown, expected) in [
-            (&any, Some(&b"x"[..]), Proof::Is(vec![])),
-            (&named, None, Proof::Is(vec![])),
-            (&named, Some(b""), Proof::Is(vec![])),
-            (&named, Some(b"b"), Proof::Is(vec![])),
+            (&any, Some(&b"x"[..]), Proof::Anywhere),
+            (&named, None, Proof::Anywhere),
+            (&named, Some(b""), Proof::Anywhere),
+            (&named, Some(b"b"), Proof::AtHome),
             (&named, Some(b"x"), Proof::Astray),
         ] {
             assert_eq!(prove(schemes, "ensemble", shown), expected, "{shown:?}");

@@ -27,6 +27,16 @@ pub enum Settings {
     Defaults,
 }
 
+impl std::fmt::Display for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Positional(_) => f.write_str("the arguments"),
+            Self::Defaults => f.write_str("built-in defaults"),
+        }
+    }
+}
+
 /// Sorts the arguments that follow the program's name.
 ///
 /// Flags `-Dkey=value` may stand anywhere. Without a file, the one that `zkServer.sh` would take
@@ -76,33 +86,50 @@ pub(super) fn load_all(
     launch: &Launch,
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    let (name, text) = match &launch.settings {
-        Settings::Positional(arguments) => {
-            return server::positional_all(arguments, env, &launch.flags);
-        }
-        Settings::Defaults => ("built-in defaults".to_owned(), DEFAULT_CONFIG.into()),
-        Settings::File(path) => {
-            let name = path.display().to_string();
-            match fs::read(path) {
-                Ok(text) => (name, text),
-                Err(error) => return (None, vec![unreadable(&name, &error)], vec![]),
-            }
-        }
-    };
-    // A text that cannot be parsed is reported by `parse_all`.
-    let entries = parse_properties(&text).unwrap_or_default();
-    let value = |key: &str| entries.get(key).map(|entry| entry.value.trim().to_owned());
-    let my_id = match value("dataDir").map_or(Ok(None), |dir| read_my_id(&dir)) {
-        Ok(my_id) => my_id,
+    if let Settings::Positional(arguments) = &launch.settings {
+        return server::positional_all(arguments, env, &launch.flags);
+    }
+    let files = match Files::read(&launch.settings) {
+        Ok(files) => files,
         Err(problem) => return (None, vec![problem], vec![]),
     };
-    let dynamic = value("dynamicConfigFile").map(|name| (fs::read(&name), name));
-    let dynamic = dynamic.as_ref().map(|(text, name)| Dynamic {
-        name,
-        text: text.as_deref().map_err(|error| error.to_string()),
-    });
-    let source = Source { name: &name, text: &text, my_id: my_id.as_deref() };
+    let source = Source { name: &files.name, text: &files.text, my_id: files.my_id.as_deref() };
+    let dynamic = files
+        .dynamic
+        .as_ref()
+        .map(|(name, text)| Dynamic { name, text: text.as_deref().map_err(Clone::clone) });
     server::parse_all(source, dynamic, env, &launch.flags)
+}
+
+/// What there is to parse, read from the disk.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub name: String,
+    pub text: Vec<u8>,
+    /// First line of `myid`, if there is one.
+    pub my_id: Option<String>,
+    /// Name of the dynamic file, and its bytes or why there are none.
+    pub dynamic: Option<(String, Result<Vec<u8>, String>)>,
+}
+
+impl Files {
+    /// Reads what `settings` names; nothing for arguments.
+    pub fn read(settings: &Settings) -> Result<Self, Problem> {
+        let name = settings.to_string();
+        let text = match settings {
+            Settings::Positional(_) => return Ok(Self::default()),
+            Settings::Defaults => DEFAULT_CONFIG.into(),
+            Settings::File(path) => fs::read(path).map_err(|error| unreadable(&name, &error))?,
+        };
+        // A text that cannot be parsed is reported by whoever parses it.
+        let entries = parse_properties(&text).unwrap_or_default();
+        let value = |key: &str| entries.get(key).map(|entry| entry.value.trim().to_owned());
+        let my_id = value("dataDir").map_or(Ok(None), |dir| read_my_id(&dir))?;
+        let dynamic = value("dynamicConfigFile")
+            .map(|name| (fs::read(&name).map_err(|error| error.to_string()), name))
+            .map(|(text, name)| (name, text));
+        Ok(Self { name, text, my_id, dynamic })
+    }
 }
 
 /// First line of `myid` in that directory; `None` if there is no such file.

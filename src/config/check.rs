@@ -92,7 +92,10 @@ impl Checker {
         match value.parse::<i32>() {
             Ok(number) if min <= number && number <= max => return Some((number, place)),
             Ok(_) => {
-                let text = format!("{key}={value} is not within {min} and {max}; correct it");
+                let text = match min == max {
+                    true => format!("{key}={value} must be {min}"),
+                    false => format!("{key}={value} is not within {min} and {max}; correct it"),
+                };
                 self.problem(&place, text);
             }
             Err(_) => self.not_a_number(key, &value, &place, (i64::from(min), i64::from(max))),

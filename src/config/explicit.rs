@@ -25,6 +25,7 @@ pub(super) struct Explicit {
     pub max_client_cnxns: u32,
     pub purge_snap_retain_count: u32,
     pub purge_interval_hours: Option<u32>,
+    pub reconfig_enabled: bool,
 }
 
 /// `None` when something was wrong; a problem says what.
@@ -50,6 +51,8 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
     }
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);
 
+    let reconfig_enabled = checker.boolean("reconfigEnabled").is_some_and(|(on, _)| on);
+
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
     Some(Explicit {
@@ -64,6 +67,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<Explici
         max_client_cnxns: u32::try_from(max_client_cnxns).unwrap_or(0),
         purge_snap_retain_count: retain as u32,
         purge_interval_hours: u32::try_from(purge_hours).ok().filter(|&n| n > 0),
+        reconfig_enabled,
     })
 }
 
@@ -111,14 +115,16 @@ fn take_client_address(
 /// Tick, minimum and maximum session timeout, all in ms.
 fn take_timeouts(checker: &mut Checker) -> Option<(u32, u32, u32)> {
     let problems = checker.problems.len();
-    let tick_ms = checker.number("tickTime", (1, i32::MAX)).map_or(3000, |(n, _)| i64::from(n));
+    let tick = checker.number("tickTime", (1, i32::MAX));
+    let tick_ms = tick.as_ref().map_or(3000, |(n, _)| i64::from(*n));
     let min = checker.number("minSessionTimeout", ANY);
     let max = checker.number("maxSessionTimeout", ANY);
     if checker.problems.len() > problems {
         return None;
     }
     let whole = checker.whole.clone();
-    let place = max.as_ref().or(min.as_ref()).map_or(whole, |(_, place)| place.clone());
+    let place = max.as_ref().or(min.as_ref()).or(tick.as_ref());
+    let place = place.map_or(whole, |(_, place)| place.clone());
     let set = |setting: Option<(i32, Place)>| setting.map(|(n, _)| n).filter(|&n| n != -1);
     let min_ms = set(min).map_or(tick_ms * MIN_SESSION_TICKS, i64::from);
     let max_ms = set(max).map_or(tick_ms * MAX_SESSION_TICKS, i64::from);
@@ -128,7 +134,7 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, u32, u32)> {
         );
         checker.problem(&place, text);
     } else if max_ms < 0 || i64::from(i32::MAX) < max_ms {
-        checker.problem(&place, format!("maxSessionTimeout {max_ms} ms is not a session timeout"));
+        checker.problem(&place, format!("maxSessionTimeout {max_ms} ms is above {} ms", i32::MAX));
     }
     // A negative minimum forbids nothing, just as 0.
     Some((tick_ms as u32, min_ms.max(0) as u32, u32::try_from(max_ms).ok()?))
@@ -200,6 +206,9 @@ mod tests {
         refused(&format!("{BASE}tickTime=0"), "tickTime=0");
         refused(&format!("{BASE}minSessionTimeout=9\nmaxSessionTimeout=8"), "9 ms is above");
         refused(&format!("{BASE}maxSessionTimeout=5"), "zoo.cfg:3: minSessionTimeout 6000 ms");
+        refused(&format!("{BASE}tickTime=2000000000"), "zoo.cfg:3: maxSessionTimeout 40000000000");
+        refused(&format!("{BASE}electionAlg=a\\nb"), "electionAlg=a\\nb is not a number");
+        refused(&format!("{BASE}watchManagerName=Mine"), "watchManagerName=Mine is not known");
     }
 
     // rows: C-20 C-21 C-22 C-23

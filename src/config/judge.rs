@@ -152,6 +152,12 @@ fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
     }
 }
 
+/// Whether the setting asks for nothing that is not here anyway.
+pub(super) fn asks_nothing(key: &Key, value: &str) -> bool {
+    let own_provider = key.class == Class::Guards && OWN_PROVIDERS.contains(&value);
+    key.asks_nothing(value) || own_provider
+}
+
 /// What a known setting comes to.
 fn judge(
     checker: &mut Checker,
@@ -161,13 +167,12 @@ fn judge(
     value: &str,
     place: Place,
 ) {
-    if key.asks_nothing(value) {
+    if asks_nothing(key, value) {
         return;
     }
     let shown = shown(name, value);
     match key.class {
         Class::Works | Class::Ensemble => {}
-        Class::Guards if key.form == Form::Provider && OWN_PROVIDERS.contains(&value) => {}
         Class::Tunes if key.form == Form::Provider && value != PROMETHEUS => {
             let text = format!("{shown} is no metrics provider known here; remove it");
             checker.problem(&place, text);

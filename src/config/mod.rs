@@ -11,17 +11,21 @@
 
 mod args;
 mod check;
+mod describe;
 mod explicit;
 #[cfg(test)]
 mod golden;
 mod judge;
 pub mod keys;
 mod members;
+#[cfg(test)]
+mod page;
 mod problem;
 mod properties;
 mod providers;
 mod server;
 mod system;
+mod throttle;
 mod tuning;
 mod whitelist;
 
@@ -30,10 +34,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
+pub use describe::{Check, Understood, check};
 pub use problem::{ConfigError, Place, Problem, Warning};
 pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use system::flag_value;
+pub use throttle::Throttle;
 pub use whitelist::Whitelist;
 
 /// Environment variables by name, as handed to the process.
@@ -87,6 +94,8 @@ pub struct Config {
     pub large_request_threshold_bytes: Option<u32>,
     /// `largeRequestMaxBytes`: sum of large requests in flight; never 0.
     pub large_request_max_bytes: u32,
+    /// How much clients may ask for at once.
+    pub throttle: Throttle,
     /// `jute.maxbuffer`: largest frame or buffer a client may send; only a JVM flag sets it.
     pub jute_max_buffer_bytes: u32,
     /// `jute.maxbuffer.extrasize`: what a record on disk or between servers may add to that.
@@ -95,6 +104,8 @@ pub struct Config {
     pub four_letter_words: Whitelist,
     /// `skipACL=yes`: every access check passes.
     pub skip_acl: bool,
+    /// `reconfigEnabled`: whether reconfig is answered as something that one server alone cannot do, or as disabled.
+    pub reconfig_enabled: bool,
     /// `enforceQuota`: whether a quota refuses writes or only logs.
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.

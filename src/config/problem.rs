@@ -13,6 +13,8 @@ pub enum Place {
     Flag(&'static str),
     /// A plain command-line argument.
     Argument,
+    /// An environment variable.
+    Variable,
 }
 
 impl fmt::Display for Place {
@@ -22,13 +24,26 @@ impl fmt::Display for Place {
             Self::File(file) => f.write_str(file),
             Self::Flag(source) => write!(f, "-D flag in {source}"),
             Self::Argument => f.write_str("command line"),
+            Self::Variable => f.write_str("environment"),
         }
+    }
+}
+
+/// A text in which a value may stand that holds line ends and worse.
+pub(super) struct OneLine<'a>(pub &'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => fmt::Write::write_char(f, c),
+        })
     }
 }
 
 /// One reason not to start.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{place}: {text}")]
+#[error("{place}: {}", OneLine(text))]
 pub struct Problem {
     pub place: Place,
     /// Names key and value, one line, no period.
@@ -45,7 +60,7 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.text)
+        write!(f, "{}: {}", self.place, OneLine(&self.text))
     }
 }
 

@@ -9,6 +9,11 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }
 
+/// The value of a `-D` flag: of our own arguments, else of `JVMFLAGS`, else of `SERVER_JVMFLAGS`.
+pub fn flag_value(env: &Environment, flags: &[String], name: &str) -> Option<String> {
+    SystemProperties::from_flags(env, flags).take(name).map(|property| property.value)
+}
+
 /// One system property and where it came from.
 #[derive(Clone, Debug)]
 pub(super) struct Property {

@@ -3,7 +3,7 @@
 use super::check::Checker;
 use super::explicit::Explicit;
 use super::system::{SystemProperties, trim};
-use super::{Config, SnapshotCompression, Warning, Whitelist, providers};
+use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
 use crate::model::DigestAlgorithm;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
@@ -21,6 +21,11 @@ const CNXN_FACTORIES: [&str; 2] = [
     "org.apache.zookeeper.server.NettyServerCnxnFactory",
 ];
 
+const WATCH_MANAGERS: [&str; 2] = [
+    "org.apache.zookeeper.server.watch.WatchManager",
+    "org.apache.zookeeper.server.watch.WatchManagerOptimized",
+];
+
 /// Refuses properties that name a class or an algorithm that is not here.
 pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemProperties) {
     if let Some(factory) = system.take("zookeeper.serverCnxnFactory")
@@ -29,10 +34,16 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
         let text = format!("serverCnxnFactory={} is not known here; remove it", factory.value);
         checker.problem(&factory.place, text);
     }
+    if let Some(manager) = system.take("zookeeper.watchManagerName")
+        && !WATCH_MANAGERS.contains(&manager.value.as_str())
+    {
+        let text = format!("watchManagerName={} is not known here; remove it", manager.value);
+        checker.problem(&manager.place, text);
+    }
     if let Some(algorithm) = system.take(DIGEST_ALGORITHM) {
         if DigestAlgorithm::named(&algorithm.value).is_none() {
             let text = format!(
-                "DigestAuthenticationProvider.digestAlg={} is not known here",
+                "DigestAuthenticationProvider.digestAlg={} is not known here; name another",
                 algorithm.value
             );
             checker.problem(&algorithm.place, text);
@@ -61,8 +72,6 @@ pub(super) fn take(
     // The bare name is the older one and counts only without the other.
     let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
     let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
-    let idle_ms = from.number("znode.container.maxNeverUsedIntervalMs", LONG, 0);
-    let large = from.number("zookeeper.largeRequestThreshold", INT, -1);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -79,12 +88,14 @@ pub(super) fn take(
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
         global_outstanding_limit: from.int("zookeeper.globalOutstandingLimit", 1000),
-        large_request_threshold_bytes: u32::try_from(large).ok().filter(|&n| n > 0),
+        large_request_threshold_bytes: from.positive("zookeeper.largeRequestThreshold"),
         large_request_max_bytes: from.int("zookeeper.largeRequestMaxBytes", 100 << 20),
+        throttle: throttle::take(&mut from),
         jute_max_buffer_bytes: jute_max as u32,
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
+        reconfig_enabled: explicit.reconfig_enabled,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
@@ -97,7 +108,7 @@ pub(super) fn take(
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
         container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
-        container_max_never_used_ms: u64::try_from(idle_ms).unwrap_or(0),
+        container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs"),
         read_only_mode_enabled,
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
@@ -120,13 +131,13 @@ pub(super) fn take(
 }
 
 /// Properties by the kind of value they have.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     system: &'a mut SystemProperties,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Reader<'_> {
-    fn flag(&mut self, key: &str, default: bool) -> bool {
+    pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }
 
@@ -139,12 +150,22 @@ impl Reader<'_> {
         Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
     }
 
-    fn text(&mut self, key: &str) -> Option<String> {
+    pub fn text(&mut self, key: &str) -> Option<String> {
         self.system.take(key).map(|property| property.value)
     }
 
-    fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
+    }
+
+    /// Off unless above 0, without a word.
+    fn positive(&mut self, key: &str) -> Option<u32> {
+        u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
+    }
+
+    /// A number of which only positive ones make sense; without one, 0.
+    fn long(&mut self, key: &str) -> u64 {
+        u64::try_from(self.number(key, LONG, 0)).unwrap_or(0)
     }
 
     /// A number of which only positive ones make sense.
@@ -246,7 +267,7 @@ mod tests {
         assert_eq!(config.max_cnxns, 0);
     }
 
-    // rows: C-112 C-117 C-134
+    // rows: C-112 C-134
     #[test]
     fn network_settings() {
         let config = of("clientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=5\n\
@@ -257,7 +278,7 @@ mod tests {
         assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
     }
 
-    // rows: C-140 C-141 C-142 C-143 C-144 C-145
+    // rows: C-140 C-141 C-142 C-145
     #[test]
     fn log_settings() {
         let config = of("");

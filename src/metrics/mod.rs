@@ -1,21 +1,27 @@
 //! Counters and summaries, and the names they are published under.
 //!
 //! # Invariants
-//! 1. Recording never locks, allocates (but for a thread's first sample) or touches a cache line
-//!    that another core writes, as long as there are no more threads than slots (16).
-//! 2. A name means here what it means in ZooKeeper 3.9.5. What this server does not measure has no
-//!    field: a zero that nobody counts is worse than an absent line.
+//! 1. Recording never waits for another thread (but for a reader of a set), allocates (but for a thread's first sample,
+//!    and a set's new key) or touches a cache line that another core writes, as long as there are no more threads than
+//!    slots (16).
+//! 2. A name means here what it means in ZooKeeper 3.9.5. A zero says that there was no such event, never that nobody
+//!    counts: what has no field cannot happen, and `names` says why.
 //!
 //! # Not here
 //! Gauges (`admin::Status` carries them), text forms of the dump (`admin`).
 
 mod counter;
+mod names;
 mod percentiles;
 mod registry;
+mod sets;
 mod shard;
+mod sizes;
 mod summary;
 
 pub use counter::Counter;
 pub use percentiles::{Percentiles, Quantiles};
 pub use registry::{Registry, Value};
+pub use sets::{Samples, SummarySet};
+pub use sizes::{SizeValues, Sizes};
 pub use summary::{Summary, SummaryValues};

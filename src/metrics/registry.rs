@@ -1,7 +1,10 @@
 //! Every metric of this server, by the name Java gives it.
 
 use super::counter::Counter;
-use super::percentiles::Percentiles;
+use super::names;
+use super::percentiles::{Percentiles, Quantiles};
+use super::sets::SummarySet;
+use super::sizes::Sizes;
 use super::summary::{Summary, SummaryValues};
 
 /// One number of a dump.
@@ -18,6 +21,8 @@ macro_rules! registry {
         counters { $($(#[$counter_doc:meta])* $counter:ident,)* }
         summaries { $($(#[$summary_doc:meta])* $summary:ident,)* }
         percentiles { $($(#[$percentile_doc:meta])* $percentile:ident,)* }
+        counter_sets { $($(#[$counted_doc:meta])* $counted:ident,)* }
+        sets { $($(#[$set_doc:meta])* $set:ident,)* }
     ) => {
         /// What a server counts while it runs; shared by all its threads.
         ///
@@ -28,6 +33,8 @@ macro_rules! registry {
             $($(#[$counter_doc])* pub $counter: Counter,)*
             $($(#[$summary_doc])* pub $summary: Summary,)*
             $($(#[$percentile_doc])* pub $percentile: Percentiles,)*
+            $($(#[$counted_doc])* pub $counted: SummarySet,)*
+            $($(#[$set_doc])* pub $set: SummarySet,)*
         }
 
         impl Registry {
@@ -37,18 +44,44 @@ macro_rules! registry {
                 $(self.$counter.reset();)*
                 $(self.$summary.reset();)*
                 $(self.$percentile.reset();)*
+                $(self.$counted.reset();)*
+                $(self.$set.reset();)*
             }
 
-            /// Hands out every number: counters by their names, summaries as `avg_`, `min_`,
-            /// `max_`, `cnt_` and `sum_`, percentiles with `p50_` to `p999_` besides.
-            ///
-            /// Source: `DefaultMetricsContext.dump`, ZooKeeper 3.9.5 (there in hash order).
-            pub fn dump(&self, sink: &mut dyn FnMut(&str, Value)) {
-                $(sink(stringify!($counter), integer(self.$counter.get()));)*
-                $(dump_summary(stringify!($summary), self.$summary.values(), sink);)*
-                $(dump_percentiles(stringify!($percentile), &self.$percentile, sink);)*
+            fn counter(&self, name: &str) -> Option<&Counter> {
+                match name {
+                    $(stringify!($counter) => Some(&self.$counter),)*
+                    _ => None,
+                }
+            }
+
+            fn summary(&self, name: &str) -> Option<&Summary> {
+                match name {
+                    $(stringify!($summary) => Some(&self.$summary),)*
+                    _ => None,
+                }
+            }
+
+            fn percentiles(&self, name: &str) -> Option<&Percentiles> {
+                match name {
+                    $(stringify!($percentile) => Some(&self.$percentile),)*
+                    _ => None,
+                }
+            }
+
+            fn counter_sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($counted)),*].len()] {
+                [$((stringify!($counted), &self.$counted)),*]
+            }
+
+            fn sets(&self) -> [(&'static str, &SummarySet); [$(stringify!($set)),*].len()] {
+                [$((stringify!($set), &self.$set)),*]
             }
         }
+
+        /// Every field that has a place of its own in the dump.
+        #[cfg(test)]
+        const FIELDS: &[&str] =
+            &[$(stringify!($counter),)* $(stringify!($summary),)* $(stringify!($percentile),)*];
     };
 }
 
@@ -58,70 +91,160 @@ registry! {
         request_latency: Summary,
         /// Frames from clients, connect requests and four-letter words included; a gauge shows it.
         packets_received: Counter,
-        /// Frames to clients, events included; a gauge shows it.
+        /// Frames to clients, answers to connect requests, events and answers to words included; a gauge shows it.
         packets_sent: Counter,
-        /// Refused authentications; a gauge shows it.
-        auth_failed_count: Counter,
+        /// Sizes of answers and events, in bytes; three gauges show them.
+        client_response_size: Sizes,
     }
     counters {
-        /// Bytes of frames from clients.
-        bytes_received_count,
-        /// Bytes of replies to reads.
-        response_bytes,
         /// Bytes of watch events.
         watch_bytes,
-        /// Connect requests that were looked at.
-        connection_request_count,
+        /// Writes that waited for relief until they had outlived their session; each closed its connection.
+        stale_requests_dropped,
+        /// Writes that waited for relief for too long, and were refused.
+        throttled_ops,
+        /// Writes that were judged although their connection was gone.
+        stale_requests,
+        /// Writes that had to wait for relief.
+        request_throttle_wait_count,
+        /// Answers to writes that nobody was left to take.
+        stale_replies,
+        /// Frames refused because large ones had all the room.
+        large_requests_rejected,
         /// Connections refused for a limit.
         connection_rejected,
-        /// Connections closed by this server or found broken.
-        connection_drop_count,
-        /// Sessions asked for again by another connection.
-        connection_revalidate_count,
         /// Connections closed because no session came in time.
         sessionless_connections_expired,
-        /// Sessions ended because their client went silent.
-        stale_sessions_expired,
-        /// Transactions committed.
-        commit_count,
-        /// Transactions proposed.
-        proposal_count,
-        /// Requests handed to the log.
-        sync_processor_request_queued,
-        /// Snapshots that could not be written.
-        snapshot_error_count,
+        /// Connections that their client ended without closing the session first.
+        connection_drop_count,
+        /// Bytes of frames from clients, and of four-letter words.
+        bytes_received_count,
+        /// Requests handed to the judge of writes.
+        prep_processor_request_queued,
+        /// Bytes of answers, those to pings, connect requests and identifications left out.
+        response_bytes,
+        /// Clients that said they look for another ensemble, and were closed.
+        ensemble_auth_fail,
+        /// Clients that identified themselves by an ensemble without its having to be right.
+        ensemble_auth_skip,
+        /// Clients that named this ensemble.
+        ensemble_auth_success,
+        /// Connect requests for a session that was there before.
+        connection_revalidate_count,
+        /// Znodes' changes that were judged and not applied yet.
+        outstanding_changes_queued,
+        /// Those that were applied since.
+        outstanding_changes_removed,
         /// Transactions after which the tree's digest was not the predicted one.
         digest_mismatches_count,
+        /// Snapshots that could not be written.
+        snapshot_error_count,
+        /// Connect requests that were looked at.
+        connection_request_count,
+        /// Sessions ended because their client went silent.
+        stale_sessions_expired,
+        /// Requests handed to the log.
+        sync_processor_request_queued,
     }
     summaries {
+        /// Time from a write's judgement until the log had it, the log's own work left out.
+        proposal_process_time,
+        /// Watchers told of one creation.
+        node_created_watch_count,
+        /// Tokens that were taken when a client connected; without a throttle of connections always 0.
+        connection_token_deficit,
+        /// Watchers told of one deletion.
+        node_deleted_watch_count,
+        /// Time to replay the log at the start.
+        startup_txns_load_time,
+        /// Requests that wait for the log when more are handed to it.
+        sync_processor_queue_size,
+        /// Requests that wait for their judgement when the judge comes to them.
+        prep_processor_queue_size,
         /// Time of one flush of the log.
         fsynctime,
         /// Time to write a snapshot.
         snapshottime,
-        /// Time to load snapshot and log at the start.
-        dbinittime,
         /// Transactions replayed at the start.
         startup_txns_loaded,
-        /// Time to replay them.
-        startup_txns_load_time,
-        /// Time to load the snapshot at the start.
-        startup_snap_load_time,
+        /// Time to judge a write.
+        prep_process_time,
+        /// Time to load snapshot and log at the start.
+        dbinittime,
         /// Transactions under one flush.
         sync_processor_batch_size,
-        /// Watchers told of one creation.
-        node_created_watch_count,
-        /// Watchers told of one deletion.
-        node_deleted_watch_count,
-        /// Watchers told of one change of data.
-        node_changed_watch_count,
         /// Watchers told of one change of children.
         node_children_watch_count,
+        /// Watchers told of one change of data.
+        node_changed_watch_count,
+        /// A request's share of the time that the log takes over its batch.
+        sync_process_time,
+        /// Time to load the snapshot at the start.
+        startup_snap_load_time,
     }
     percentiles {
-        /// Time of a read, from its frame to its reply.
-        readlatency,
-        /// Time of a write, likewise.
+        /// Time from a write's frame to its judgement.
+        prep_processor_queue_time_ms,
+        /// Time to judge a closeSession, and what was asked together with it.
+        close_session_prep_time,
+        /// Time of a write, from its frame to its reply.
         updatelatency,
+        /// Time of a read, likewise.
+        readlatency,
+        /// Time a request was with the log: the next two together.
+        sync_processor_queue_and_flush_time_ms,
+        /// Time from a transaction's birth until it is applied.
+        propagation_latency,
+        /// Time a request waited for the log.
+        sync_processor_queue_time_ms,
+        /// Time of one flush of the log, as those who wait see it.
+        sync_processor_queue_flush_time_ms,
+    }
+    counter_sets {
+        /// Writes refused because they would have passed a hard limit; of the samples only their number is shown.
+        quota_exceeded_error_per_namespace,
+    }
+    sets {
+        /// Bytes of each read, by the first name of the path.
+        read_per_namespace,
+        /// Bytes of each write, likewise.
+        write_per_namespace,
+    }
+}
+
+impl Registry {
+    /// Hands out every number, in Java's order: counters by their names, summaries as `avg_`, `min_`, `max_`, `cnt_`
+    /// and `sum_`, percentiles with `p50_` to `p999_` besides; of sets each key before the name.
+    ///
+    /// What has no field is zero: see `names::NEVER`.
+    ///
+    /// Source: `DefaultMetricsContext.dump`, ZooKeeper 3.9.5.
+    pub fn dump(&self, sink: &mut dyn FnMut(&str, Value)) {
+        for name in names::COUNTERS {
+            sink(name, integer(self.counter(name).map_or(0, Counter::get)));
+        }
+        for (name, set) in self.counter_sets() {
+            for (key, values) in set.values() {
+                sink(&format!("{key}_{name}"), integer(values.count));
+            }
+        }
+        for name in names::SUMMARIES {
+            let values = self.summary(name).map(Summary::values).unwrap_or_default();
+            dump_summary(name, values, sink);
+        }
+        for name in names::PERCENTILES {
+            let (values, quantiles) = self
+                .percentiles(name)
+                .map(|metric| (metric.values(), metric.quantiles()))
+                .unwrap_or_default();
+            dump_summary(name, values, sink);
+            dump_quantiles(name, quantiles, sink);
+        }
+        for (name, set) in self.sets() {
+            for (key, values) in set.values() {
+                dump_summary(&format!("{key}_{name}"), values, sink);
+            }
+        }
     }
 }
 
@@ -137,9 +260,7 @@ fn dump_summary(name: &str, values: SummaryValues, sink: &mut dyn FnMut(&str, Va
     sink(&format!("sum_{name}"), Value::Integer(values.sum));
 }
 
-fn dump_percentiles(name: &str, metric: &Percentiles, sink: &mut dyn FnMut(&str, Value)) {
-    dump_summary(name, metric.values(), sink);
-    let quantiles = metric.quantiles();
+fn dump_quantiles(name: &str, quantiles: Quantiles, sink: &mut dyn FnMut(&str, Value)) {
     sink(&format!("p50_{name}"), Value::Integer(quantiles.p50));
     sink(&format!("p95_{name}"), Value::Integer(quantiles.p95));
     sink(&format!("p99_{name}"), Value::Integer(quantiles.p99));
@@ -149,6 +270,7 @@ fn dump_percentiles(name: &str, metric: &Percentiles, sink: &mut dyn FnMut(&str,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Samples;
     use std::collections::BTreeMap;
 
     fn dumped(registry: &Registry) -> BTreeMap<String, Value> {
@@ -163,12 +285,12 @@ mod tests {
     #[test]
     fn names_follow_the_kind() {
         let registry = Registry::default();
-        registry.commit_count.add(3);
+        registry.watch_bytes.add(3);
         registry.fsynctime.record(2);
         registry.fsynctime.record(3);
         registry.readlatency.record(5);
         let all = dumped(&registry);
-        assert_eq!(all["commit_count"], Value::Integer(3));
+        assert_eq!(all["watch_bytes"], Value::Integer(3));
         assert_eq!(all["avg_fsynctime"], Value::Float(2.5));
         assert_eq!(all["min_fsynctime"], Value::Integer(2));
         assert_eq!(all["max_fsynctime"], Value::Integer(3));
@@ -179,6 +301,38 @@ mod tests {
             assert_eq!(all[name], Value::Integer(5), "{name}");
         }
         assert!(!all.contains_key("packets_received"), "a gauge, shown by admin");
+    }
+
+    // rows: M-33
+    #[test]
+    fn sets_have_the_key_before_the_name() {
+        let registry = Registry::default();
+        registry
+            .read_per_namespace
+            .record("app", &Samples { count: 2, sum: 150, min: 70, max: 80 });
+        let refused = Samples { count: 3, ..Samples::NONE };
+        registry.quota_exceeded_error_per_namespace.record("app", &refused);
+        let all = dumped(&registry);
+        assert_eq!(all["app_quota_exceeded_error_per_namespace"], Value::Integer(3));
+        assert_eq!(all["avg_app_read_per_namespace"], Value::Float(75.0));
+        assert_eq!(all["max_app_read_per_namespace"], Value::Integer(80));
+        assert_eq!(all["cnt_app_read_per_namespace"], Value::Integer(2));
+        registry.reset();
+        // As in Java, a key once seen stays, at zero.
+        assert_eq!(dumped(&registry)["cnt_app_read_per_namespace"], Value::Integer(0));
+    }
+
+    #[test]
+    fn a_name_is_counted_or_can_not_happen() {
+        let never: Vec<&str> =
+            names::NEVER.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let listed: Vec<&str> = [names::COUNTERS, names::SUMMARIES, names::PERCENTILES].concat();
+        for name in &listed {
+            assert_ne!(FIELDS.contains(name), never.contains(name), "{name}: one of the two");
+        }
+        for name in FIELDS.iter().chain(&never) {
+            assert!(listed.contains(name), "{name} is not printed");
+        }
     }
 
     #[test]

@@ -17,6 +17,20 @@ pub struct SummaryValues {
     pub sum: i64,
 }
 
+impl SummaryValues {
+    /// * `min`, `max`: the ends of their type when there was no sample.
+    pub(super) fn of(count: u64, sum: i64, min: i64, max: i64) -> Self {
+        let exact = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
+        Self {
+            avg: (exact * 10_000.0 + 0.5).floor() / 10_000.0,
+            min: if min == i64::MAX { 0 } else { min },
+            max: if max == i64::MIN { 0 } else { max },
+            count,
+            sum,
+        }
+    }
+}
+
 /// Keeps [`SummaryValues`] without locks.
 ///
 /// A reader may see a sample in the count and not yet in the sum; so does Java's.
@@ -68,14 +82,7 @@ impl Summary {
             min = min.min(slot.min.load(Ordering::Relaxed));
             max = max.max(slot.max.load(Ordering::Relaxed));
         }
-        let exact = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
-        SummaryValues {
-            avg: (exact * 10_000.0 + 0.5).floor() / 10_000.0,
-            min: if min == i64::MAX { 0 } else { min },
-            max: if max == i64::MIN { 0 } else { max },
-            count,
-            sum,
-        }
+        SummaryValues::of(count, sum, min, max)
     }
 
     /// Forgets all samples; one that arrives meanwhile may be half forgotten.

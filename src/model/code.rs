@@ -25,6 +25,7 @@ impl Code {
     pub const NO_WATCHER: Self = Self(-121);
     pub const RECONFIG_DISABLED: Self = Self(-123);
     pub const QUOTA_EXCEEDED: Self = Self(-125);
+    pub const THROTTLED_OP: Self = Self(-127);
 
     pub const fn is_ok(self) -> bool {
         self.0 == 0
@@ -90,4 +91,38 @@ pub enum EventKind {
     NodeDeleted = 2,
     NodeDataChanged = 3,
     NodeChildrenChanged = 4,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    // rows: P-85 P-86
+    #[test]
+    fn codes_are_those_of_keeper_exception() {
+        let all = [
+            (Code::OK, 0),
+            (Code::RUNTIME_INCONSISTENCY, -2),
+            (Code::MARSHALLING_ERROR, -5),
+            (Code::UNIMPLEMENTED, -6),
+            (Code::BAD_ARGUMENTS, -8),
+            (Code::NO_NODE, -101),
+            (Code::NO_AUTH, -102),
+            (Code::BAD_VERSION, -103),
+            (Code::NO_CHILDREN_FOR_EPHEMERALS, -108),
+            (Code::NODE_EXISTS, -110),
+            (Code::NOT_EMPTY, -111),
+            (Code::SESSION_EXPIRED, -112),
+            (Code::INVALID_ACL, -114),
+            (Code::AUTH_FAILED, -115),
+            (Code::SESSION_MOVED, -118),
+            (Code::NO_WATCHER, -121),
+            (Code::RECONFIG_DISABLED, -123),
+            (Code::QUOTA_EXCEEDED, -125),
+            (Code::THROTTLED_OP, -127),
+        ];
+        for (code, number) in all {
+            assert_eq!((code.0, code.is_ok()), (number, number == 0));
+        }
+    }
 }

@@ -37,6 +37,19 @@ pub fn validate(path: &str) -> Result<(), PathError> {
     Ok(())
 }
 
+/// Length as Java counts it, in units of UTF-16.
+///
+/// * `path`: UTF-8, as text or as bytes.
+pub fn utf16_len(path: impl AsRef<[u8]>) -> usize {
+    let path = path.as_ref();
+    if path.is_ascii() {
+        return path.len();
+    }
+    // A character is one unit, and those of four bytes are two.
+    let starts = path.iter().filter(|&&byte| byte & 0xC0 != 0x80).count();
+    starts + path.iter().filter(|&&byte| 0xF0 <= byte).count()
+}
+
 fn check_char(c: char) -> Result<(), PathError> {
     match c as u32 {
         // From U+10000 up Java sees two surrogates, and refuses those.
@@ -92,5 +105,11 @@ mod tests {
         assert_eq!(parent("/a/b"), Some("/a"));
         assert_eq!(parent("/a"), Some(""));
         assert_eq!(parent("a"), None);
+    }
+    #[test]
+    fn lengths_are_of_utf16() {
+        for text in ["", "/a", "/é", "/€uro", "/\u{1F600}x"] {
+            assert_eq!(utf16_len(text), text.encode_utf16().count(), "{text:?}");
+        }
     }
 }

@@ -1,17 +1,16 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
-use crate::metrics::Registry;
-use crate::model::sync::Ordering;
-use crate::request::{Command, Connection, Need, Outgoing};
+use crate::metrics::{Registry, Samples, SizeValues};
+use crate::request::{Answered, Command, Connection, EnsembleCounts, Need, Outgoing};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -24,9 +23,20 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a closed connection's rest is read, so that its last reply is not lost to a reset.
 const DRAIN: Duration = Duration::from_millis(200);
 
+/// Java hands answers to words over in pieces of this many characters, and counts each as a packet.
+const WORD_PACKET_BYTES: usize = 8192;
+
 /// Answers four-letter words.
-pub type Words =
-    dyn Fn([u8; 4], SocketAddr) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> + Send + Sync;
+pub type Words = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> + Send + Sync;
+
+/// A four-letter word and who sent it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub word: [u8; 4],
+    /// What came with it.
+    pub rest: Vec<u8>,
+    pub peer: SocketAddr,
+}
 
 /// What connections need of the server.
 #[derive(Clone)]
@@ -79,28 +89,44 @@ struct Client {
 impl Client {
     async fn run(&mut self) -> io::Result<()> {
         loop {
-            poll_fn(|cx| self.poll_ready(cx)).await;
-            if !self.turn()? {
+            let open = poll_fn(|cx| {
+                ready!(self.poll_ready(cx));
+                Poll::Ready(self.turn(cx))
+            });
+            if !open.await? {
                 return Ok(());
             }
             match &self.need {
                 Need::Turn => tokio::task::yield_now().await,
                 Need::Word(word) => {
-                    let answer = (self.link.words)(*word, self.machine.conn().peer).await;
-                    tokio::time::timeout(FAREWELL, self.stream.write_all(&answer)).await??;
+                    self.answer(*word).await?;
                     return self.close().await;
                 }
                 Need::Close(reason) => {
                     if !reason.is_empty() {
-                        self.link.metrics.connection_drop_count.increment();
                         tracing::warn!(peer = %self.machine.conn().peer, "connection closed: {reason}");
                     }
                     tokio::time::timeout(FAREWELL, self.send_rest()).await??;
                     return self.close().await;
                 }
-                Need::Bytes(_) | Need::Answer | Need::Room => {}
+                Need::Bytes(_) | Need::Answer | Need::Room | Need::Relief => {}
             }
         }
+    }
+
+    /// Source: `NIOServerCnxn.checkFourLetterWord`: a word is a packet of four bytes.
+    async fn answer(&mut self, word: [u8; 4]) -> io::Result<()> {
+        let stats = &self.machine.conn().stats;
+        self.link.metrics.packets_received.increment();
+        self.link.metrics.bytes_received_count.add(4);
+        stats.add_received(1);
+        stats.set_interest(false, false); // As Java, which hears no more of such a connection.
+        let (peer, rest) = (self.machine.conn().peer, self.held.split_off(4));
+        let answer = (self.link.words)(Asked { word, rest, peer }).await;
+        tokio::time::timeout(FAREWELL, self.stream.write_all(&answer)).await??;
+        let packets = answer.len().div_ceil(WORD_PACKET_BYTES) as u64;
+        self.link.metrics.packets_sent.add(packets);
+        Ok(())
     }
 
     /// Ready when there is something to read that the machine wants, room to write, or news from others.
@@ -120,31 +146,34 @@ impl Client {
     }
 
     /// One turn: read once, let the machine go on, hand over what it asks, write what it says. `false`: the client left.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.machine.unsent.bytes.capacity() == 0 {
             self.machine.unsent.bytes = SPARE.take();
         }
-        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer))?;
+        let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer, cx))?;
         self.hand_over();
         self.write()?;
         self.publish();
         Ok(open)
     }
 
-    fn read_and_advance(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+    fn read_and_advance(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> io::Result<bool> {
         let now_us = self.now_us();
         self.turn_us = now_us;
-        let read = if matches!(self.need, Need::Bytes(_)) {
-            match self.stream.try_read(buffer) {
-                Ok(0) => return Ok(false),
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                Err(error) => return Err(error),
+        let mut read = 0;
+        if matches!(self.need, Need::Bytes(_)) {
+            let mut into = ReadBuf::new(buffer);
+            // Polled, not tried: when less came than fits, tokio takes the socket for drained until epoll says otherwise,
+            // while `try_read` would have the next turn ask the kernel once more for nothing.
+            match Pin::new(&mut self.stream).poll_read(cx, &mut into)? {
+                Poll::Ready(()) if into.filled().is_empty() => {
+                    self.link.metrics.connection_drop_count.increment();
+                    return Ok(false);
+                }
+                Poll::Ready(()) => read = into.filled().len(),
+                Poll::Pending => {}
             }
-        } else {
-            0
-        };
-        self.link.metrics.bytes_received_count.add(read as u64);
+        }
         if self.held.is_empty() {
             let (taken, need) = self.machine.advance(&buffer[..read], now_us);
             self.held.extend_from_slice(&buffer[taken..read]);
@@ -180,10 +209,24 @@ impl Client {
             }
         }
         self.sent = 0;
+        let tally = unsent.tally;
         unsent.clear();
         let spare = std::mem::take(&mut unsent.bytes);
         if spare.capacity() <= SPARE_BYTES_MAX {
             SPARE.set(spare);
+        }
+        if tally.packets > 0 {
+            let metrics = &self.link.metrics;
+            self.machine.conn().stats.add_sent(tally.packets);
+            metrics.packets_sent.add(tally.packets);
+            metrics.response_bytes.add(tally.answer_bytes);
+            if tally.event_bytes > 0 {
+                metrics.watch_bytes.add(tally.event_bytes);
+            }
+            if let Some(sizes) = tally.sizes {
+                let (last, min, max) = (sizes.last.into(), sizes.min.into(), sizes.max.into());
+                metrics.client_response_size.record(SizeValues { last, min, max }, self.turn_us);
+            }
         }
         Ok(())
     }
@@ -200,10 +243,10 @@ impl Client {
     async fn close(&mut self) -> io::Result<()> {
         self.stream.shutdown().await?;
         let drain = async {
-            let mut rest = [0; 4096];
             loop {
                 self.stream.readable().await?;
-                match self.stream.try_read(&mut rest) {
+                // Not into a buffer of this future: every connection would hold it for all of its life.
+                match READ.with_borrow_mut(|buffer| self.stream.try_read(buffer)) {
                     Ok(0) => return io::Result::Ok(()),
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                     _ => {}
@@ -215,22 +258,57 @@ impl Client {
 
     fn publish(&mut self) {
         let counts = std::mem::take(&mut self.machine.counts);
+        let stats = &self.machine.conn().stats;
+        let reads = matches!(self.need, Need::Bytes(_));
+        stats.set_interest(reads, !self.machine.unsent.is_empty());
+        let metrics = &self.link.metrics;
+        if let Need::Close(_) = self.need {
+            metrics.large_requests_rejected.add(self.machine.take_large_refused());
+            metrics.stale_requests_dropped.add(counts.outlived);
+        }
+        if counts.stalls > 0 {
+            metrics.request_throttle_wait_count.add(counts.stalls);
+        }
         if counts.received == 0 {
             return;
         }
-        let metrics = &self.link.metrics;
         metrics.packets_received.add(counts.received);
-        metrics.connection_request_count.add(counts.connects);
-        let stats = &self.machine.conn().stats;
-        stats.received.fetch_add(counts.received, Ordering::Relaxed);
-        if counts.answered > 0 {
-            metrics.packets_sent.add(counts.answered);
-            metrics.response_bytes.add(counts.answer_bytes);
-            stats.sent.fetch_add(counts.answered, Ordering::Relaxed);
-            let took_ms = (self.now_us() - self.turn_us) as i64 / 1000;
-            metrics.request_latency.record_many(took_ms, counts.answered);
-            metrics.readlatency.record_many(took_ms, counts.answered);
+        metrics.bytes_received_count.add(counts.received_bytes);
+        stats.add_received(counts.received);
+        if counts.ensemble != EnsembleCounts::default() {
+            metrics.ensemble_auth_success.add(counts.ensemble.found);
+            metrics.ensemble_auth_fail.add(counts.ensemble.astray);
+            metrics.ensemble_auth_skip.add(counts.ensemble.unasked);
         }
+        if counts.connects > 0 {
+            metrics.connection_request_count.add(counts.connects);
+            metrics.connection_revalidate_count.add(counts.revalidations);
+            metrics.connection_token_deficit.record_many(counts.token_deficit, counts.connects);
+        }
+        if counts.refused > 0 {
+            metrics.connection_rejected.add(counts.refused);
+        }
+        if counts.throttled > 0 {
+            metrics.throttled_ops.add(counts.throttled);
+        }
+        if counts.answered == 0 {
+            return;
+        }
+        let (op, xid, zxid) = counts.last;
+        let (began_us, ended_us) = (self.turn_us, self.link.epoch.elapsed().as_micros() as u64);
+        stats.note(Answered { op, xid, zxid, count: counts.answered, began_us, ended_us });
+        let took_ms = (ended_us - began_us) as i64 / 1000;
+        metrics.request_latency.record_many(took_ms, counts.answered);
+        metrics.readlatency.record_many(took_ms, counts.answered);
+        self.machine.spaces.publish(|space| {
+            let samples = Samples {
+                count: space.count,
+                sum: space.sum_bytes as i64,
+                min: space.min_bytes as i64,
+                max: space.max_bytes as i64,
+            };
+            metrics.read_per_namespace.record(&space.name, &samples);
+        });
     }
 
     fn now_us(&self) -> u64 {

@@ -22,9 +22,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Why the client port can't be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    #[error("resolve clientPortAddress {host}")]
+    #[error("resolve host {host}")]
     Resolve { host: String, source: io::Error },
-    #[error("clientPortAddress {host} has no address")]
+    #[error("host {host} has no address")]
     NoAddress { host: String },
     #[error("listen for clients on {address}")]
     Bind { address: SocketAddr, source: io::Error },
@@ -89,7 +89,7 @@ impl Listener {
         })
     }
 
-    /// Accepts and serves until `stop`.
+    /// Accepts and serves until `stop`; gives the connections that are left, each a task.
     ///
     /// # Errors
     /// When the runtime can't take the socket.
@@ -98,13 +98,13 @@ impl Listener {
         shared: Arc<Shared>,
         link: Link,
         stop: CancellationToken,
-    ) -> io::Result<()> {
+    ) -> io::Result<TaskTracker> {
         let tasks = TaskTracker::new();
         let counts = Arc::new(Counts::default());
         let listener = TcpListener::from_std(self.listener)?;
         loop {
             let accepted = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => return Ok(tasks),
                 accepted = listener.accept() => accepted,
             };
             let (stream, peer) = match accepted {

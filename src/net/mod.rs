@@ -8,5 +8,5 @@
 mod client;
 mod listener;
 
-pub use client::{Link, Words};
+pub use client::{Asked, Link, Words};
 pub use listener::{ListenError, Listener};

@@ -1,9 +1,9 @@
 //! What was committed: apply it, tell the watchers, answer the one who asked.
 
-use super::{Action, Inflight, Replica, Samples, Stats, refuse_session};
+use super::{Action, Inflight, Replica, Samples, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
-use crate::request::{Conn, Outgoing, Shared, multi, reply};
+use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::proto::SyncRequest;
@@ -20,6 +20,7 @@ impl Replica {
             inflight.zxid.is_none_or(|zxid| through.is_some_and(|end| zxid <= end))
         };
         let shared = self.shared.clone();
+        let mut done = Done::default();
         while self.inflight.front().is_some_and(is_due) {
             let mut tree = shared.state.tree.write();
             for _ in 0..HOLD_MAX {
@@ -27,10 +28,15 @@ impl Replica {
                     break;
                 };
                 self.settle(&shared, &mut tree, &inflight, now_us);
+                done.requests += inflight.weight.requests;
+                done.large_bytes += inflight.weight.large_bytes;
             }
             drop(tree);
             // The tasks have the lock to themselves between two holds.
             out.extend(self.wakers.drain(..).map(Action::Wake));
+        }
+        if done.requests > 0 {
+            shared.throttle.end(done, &mut self.wakers);
         }
         if let Some(through) = through {
             self.prep.applied(through);
@@ -41,7 +47,10 @@ impl Replica {
     }
 
     fn settle(&mut self, shared: &Shared, tree: &mut Tree, inflight: &Inflight, now_us: u64) {
+        let mut born_ms = None;
         if inflight.zxid.is_none() {
+            let op = if inflight.code.is_ok() { inflight.op } else { 0 };
+            self.note(inflight, op, tree.last_zxid().to_wire(), now_us);
             self.answer_plain(tree.last_zxid(), inflight);
         } else {
             // It is our own proposal: bytes that can't be read here would be a bug of ours.
@@ -49,7 +58,9 @@ impl Replica {
                 .expect("a transaction of our own making is well formed");
             let mut effects = Effects::new();
             let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
-            self.stats.commits += 1;
+            born_ms = Some(entry.header.time);
+            let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
+            self.note(inflight, op, entry.header.zxid, now_us);
             if let Some(digest) = entry.digest
                 && tree.options().digest
                 && digest.tree_digest != tree.digest() as i64
@@ -66,25 +77,44 @@ impl Replica {
             }
             self.answer(entry.header.zxid, inflight, &applied);
         }
-        if inflight.conn.is_some() && inflight.received_us > 0 {
-            self.samples.write_us.push(now_us.saturating_sub(inflight.received_us));
+        let took_us = inflight.conn.as_ref().map(|_| now_us.saturating_sub(inflight.received_us));
+        self.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    /// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.
+    fn note(&mut self, inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
+        let Some(conn) = &inflight.conn else { return };
+        // Source: `Request.isStale`, and who asks it.
+        if conn.stats.is_gone() && !matches!(op, 0 | op::CLOSE_SESSION) {
+            self.stats.stale_replies += 1;
         }
+        conn.stats.note(Answered {
+            op,
+            xid: inflight.xid,
+            zxid,
+            count: 1,
+            began_us: inflight.received_us,
+            ended_us: now_us,
+        });
     }
 
     /// Sends the events of one change.
     fn tell(&mut self, shared: &Shared, tree: &Tree, zxid: i64, change: &Change<'_>) {
-        let (stats, samples, wakers) = (&mut self.stats, &mut self.samples, &mut self.wakers);
-        let mut teller = Teller { shared, tree, zxid, stats, samples, wakers };
+        let (samples, wakers) = (&mut self.samples, &mut self.wakers);
+        let mut teller = Teller { shared, tree, zxid, samples, wakers };
         match change {
-            Change::Created { path, acl, parent_acl } => {
+            Change::Created { path, acl, parent_acl, data_len } => {
+                teller.samples.spaces.note(path, *data_len);
                 teller.fire(path, Trigger::Data, EventKind::NodeCreated, *acl);
                 teller.fire_parent(path, *parent_acl);
             }
             Change::Deleted { path, acl, parent_acl } => {
+                teller.samples.spaces.note(path, 0);
                 teller.fire(path, Trigger::Deleted, EventKind::NodeDeleted, *acl);
                 teller.fire_parent(path, *parent_acl);
             }
-            Change::DataChanged { path, acl } => {
+            Change::DataChanged { path, acl, data_len } => {
+                teller.samples.spaces.note(path, *data_len);
                 teller.fire(path, Trigger::Data, EventKind::NodeDataChanged, *acl);
             }
         }
@@ -185,7 +215,6 @@ struct Teller<'t> {
     shared: &'t Shared,
     tree: &'t Tree,
     zxid: i64,
-    stats: &'t mut Stats,
     samples: &'t mut Samples,
     wakers: &'t mut Vec<Waker>,
 }
@@ -199,13 +228,14 @@ impl Teller<'_> {
 
     fn fire(&mut self, path: &str, trigger: Trigger, kind: EventKind, acl: AclId) {
         let mut fired = Vec::new();
-        self.shared.state.watches.fire(path, trigger, &mut fired);
+        let told = self.shared.state.watches.fire(path, trigger, &mut fired);
         if fired.is_empty() {
             return;
         }
         let mut frame = Vec::with_capacity(36 + path.len());
         reply::event(&mut frame, self.zxid, kind, path);
-        self.samples.told.push((kind, fired.len() as u64));
+        let counts = [told.data, told.child].into_iter().filter(|count| *count > 0);
+        self.samples.told.extend(counts.map(|count| (kind, count)));
         let acl = self.tree.acl(acl);
         let is_open = self.shared.permits(acl, perms::READ, &[]);
         for watcher in fired {
@@ -214,8 +244,6 @@ impl Teller<'_> {
             if !is_open && !self.shared.permits(acl, perms::READ, &conn.who()) {
                 continue;
             }
-            self.stats.events += 1;
-            self.stats.event_bytes += frame.len() as u64;
             if !conn.push_event(&frame, self.shared.limits.frame_max, self.wakers) {
                 tracing::warn!(peer = %conn.peer, "connection closed: it does not fetch its events");
             }

@@ -15,8 +15,9 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, SessionId, Zxid, op};
-use crate::request::prep::{Asker, Prep, Prepared};
-use crate::request::{Batch, Command, Conn, Sessions, Shared, reply};
+use crate::request::prep::{Asker, Prep, Prepared, Rules};
+use crate::request::{Batch, Command, Conn, Done, Namespaces, Sessions, Shared, reply};
+use crate::tree::AHEAD_MAX;
 use crate::tree::freeze::Frozen;
 use crate::zab;
 use bytes::Bytes;
@@ -80,8 +81,7 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
-    /// `enforceQuota`: hard limits refuse.
-    pub enforce_quota: bool,
+    pub rules: Rules,
     pub seed: u64,
 }
 
@@ -96,7 +96,7 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
-        enforce_quota: false,
+        rules: Rules::DEFAULT,
         seed: 1,
     };
 }
@@ -104,24 +104,33 @@ impl Settings {
 /// Plain counters; `server` publishes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
-    pub proposals: u64,
-    pub commits: u64,
     pub digest_mismatches: u64,
     pub sessions_expired: u64,
-    pub events: u64,
-    pub event_bytes: u64,
     pub snapshots_skipped: u64,
-    pub reopens: u64,
     pub sessionless_expired: u64,
+    /// Writes judged, and answers made, although their connection was gone.
+    pub stale_requests: u64,
+    pub stale_replies: u64,
 }
 
 /// Single measurements since they were last taken; `server` publishes and empties them.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// From frame to answer, in microseconds, of each write.
-    pub write_us: Vec<u64>,
+    /// What took the write path and ended.
+    pub writes: Vec<WriteSample>,
     /// Watchers told of one event.
     pub told: Vec<(EventKind, u64)>,
+    /// What was written, by namespace.
+    pub spaces: Namespaces,
+}
+
+/// One write, sync or end of a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WriteSample {
+    /// From frame to answer, in microseconds; `None` for what nobody asked for.
+    pub took_us: Option<u64>,
+    /// Wall-clock milliseconds at which it became a transaction; `None` when it is none.
+    pub born_ms: Option<i64>,
 }
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -137,6 +146,8 @@ struct Inflight {
     xid: i32,
     op: i32,
     received_us: u64,
+    /// What it counts for in [`crate::request::Throttle`].
+    weight: Done,
 }
 
 /// The machine.
@@ -175,7 +186,7 @@ impl Replica {
             for (&id, &timeout_ms) in tree.sessions() {
                 sessions.track(SessionId(id), timeout_ms, None, now_ms);
             }
-            Prep::new(&tree, settings.seed, settings.enforce_quota)
+            Prep::new(&tree, settings.seed, settings.rules)
         };
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         Self {
@@ -202,6 +213,21 @@ impl Replica {
         self.sessions.len()
     }
 
+    /// Writes that passed a hard limit, by namespace.
+    pub const fn quota_refusals(&mut self) -> &mut Namespaces {
+        self.prep.quota_refusals()
+    }
+
+    /// Changes to znodes that were judged so far, and those of them that were applied.
+    pub const fn changes(&self) -> (u64, u64) {
+        self.prep.changes()
+    }
+
+    /// Every session with the monotonic milliseconds at which it expires, the next to expire first.
+    pub fn session_dues(&self) -> Vec<(u64, SessionId)> {
+        self.sessions.dues()
+    }
+
     /// Requests on their way.
     pub fn outstanding(&self) -> usize {
         self.inflight.len()
@@ -212,7 +238,9 @@ impl Replica {
         match input {
             Input::Tick { wall_ms } => self.on_tick(wall_ms, out),
             Input::Command { command, wall_ms } => match command {
-                Command::Open { conn, timeout_ms } => self.open(conn, timeout_ms, wall_ms, out),
+                Command::Open { conn, timeout_ms, received_us } => {
+                    self.open((conn, received_us), timeout_ms, wall_ms, out);
+                }
                 Command::Reopen { conn, session, timeout_ms } => {
                     self.reopen(&conn, session, timeout_ms)
                 }
@@ -241,6 +269,7 @@ impl Replica {
 
     fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
         let standing = self.sessions.check(batch.session, &batch.conn);
+        self.stats.stale_requests += stale_requests(batch);
         let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
         let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
         let first = self.inflight.len();
@@ -248,7 +277,10 @@ impl Replica {
             let shared = self.shared.clone();
             let tree = shared.state.tree.read();
             let mut start = 0;
-            for asked in &batch.requests {
+            for (at, asked) in batch.requests.iter().enumerate() {
+                if at.is_multiple_of(AHEAD_MAX) {
+                    batch.look_ahead(&tree, at);
+                }
                 let body = &batch.bytes[start..asked.end];
                 start = asked.end;
                 let mut inflight = Inflight {
@@ -260,6 +292,7 @@ impl Replica {
                     xid: asked.xid,
                     op: asked.op,
                     received_us: batch.received_us,
+                    weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
                 };
                 if asked.op == op::SYNC {
                     // No transaction: answered once all before it is, with the path it came with.
@@ -305,14 +338,17 @@ impl Replica {
     }
 
     /// Proposes what the server itself wants, or a connection wants before it has a session.
+    ///
+    /// * `asked`: the connection that wants it, and the monotonic microseconds at which its frame was read.
     fn propose(
         &mut self,
         session: SessionId,
         kind: i32,
         body: &[u8],
-        conn: Option<Arc<Conn>>,
+        asked: Option<(Arc<Conn>, u64)>,
         wall_ms: i64,
     ) -> bool {
+        let (conn, received_us) = asked.map_or((None, 0), |(conn, us)| (Some(conn), us));
         let mut entry = Vec::new();
         let shared = self.shared.clone();
         let asker = Asker {
@@ -338,7 +374,8 @@ impl Replica {
             session,
             xid: 0,
             op: kind,
-            received_us: 0,
+            received_us,
+            weight: Done::default(),
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true
@@ -349,7 +386,6 @@ impl Replica {
         for action in actions.drain(..) {
             match action {
                 zab::Action::Append { zxid, payload } => {
-                    self.stats.proposals += 1;
                     let due = self.rolls.logged(payload.len() as u64);
                     out.push(Action::Append { zxid, entry: payload });
                     if due {
@@ -366,6 +402,14 @@ impl Replica {
             self.commit(None, now_us, out);
         }
     }
+}
+
+/// Requests whose connection is gone. Source: `Request.isStale`.
+fn stale_requests(batch: &Batch) -> u64 {
+    if !batch.conn.stats.is_gone() {
+        return 0;
+    }
+    batch.requests.iter().filter(|asked| asked.op != op::CLOSE_SESSION).count() as u64
 }
 
 /// Answers one that is not served: the session is gone.

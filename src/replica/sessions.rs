@@ -33,19 +33,19 @@ impl Replica {
 
     pub(super) fn open(
         &mut self,
-        conn: Arc<Conn>,
+        asked: (Arc<Conn>, u64),
         timeout_ms: i32,
         wall_ms: i64,
         out: &mut Vec<Action>,
     ) {
         let session = self.new_session();
         // From now, not from its commit: a slow disk must not make it immortal.
-        self.sessions.track(session, timeout_ms, Some(conn.clone()), self.now_ms);
+        self.sessions.track(session, timeout_ms, Some(asked.0.clone()), self.now_ms);
         if !self.propose(
             session,
             op::CREATE_SESSION,
             &timeout_ms.to_be_bytes(),
-            Some(conn),
+            Some(asked),
             wall_ms,
         ) {
             return out.push(Action::Stop("there are no zxids left"));
@@ -65,7 +65,6 @@ impl Replica {
     }
 
     pub(super) fn reopen(&mut self, conn: &Arc<Conn>, session: SessionId, timeout_ms: i32) {
-        self.stats.reopens += 1;
         match self.sessions.take_over(session, timeout_ms, conn, self.now_ms) {
             Ok(old) => {
                 // Exclusively: a read of the old connection is either before this, or finds itself closed.

@@ -1,11 +1,14 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
+use super::ahead::Ahead;
+use super::foreign::Foreign;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
-use super::{Asked, Batch, Command, Conn, Outgoing, Shared, password, reply};
+use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, password, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
+use core::cell::RefCell;
 use jute::proto::RequestHeader;
 use jute::{Decode, Reader};
 use std::task::Waker;
@@ -28,6 +31,8 @@ pub enum Need {
     Room,
     /// Another turn: this one has had its share.
     Turn,
+    /// Less to be under way on all connections.
+    Relief,
     /// A four-letter word came instead of a connect request: answer it and close.
     Word([u8; 4]),
     /// To be closed once everything is sent, for the reason given (empty: as it should be).
@@ -37,13 +42,47 @@ pub enum Need {
 /// What happened in a turn, for the metrics.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
+    /// Frames.
     pub received: u64,
-    /// Requests answered here, without `replica`.
+    /// Their bytes, lengths included.
+    pub received_bytes: u64,
+    /// Requests answered here, without `replica`, identifications left out.
     pub answered: u64,
-    /// Bytes of those answers.
-    pub answer_bytes: u64,
+    /// The last of them: operation, xid, and the zxid of its answer.
+    pub last: (i32, i32, i64),
     /// Connect requests.
     pub connects: u64,
+    /// Those that came too fast upon others, and were not looked at.
+    pub refused: u64,
+    /// Tokens that were taken when this one connected.
+    pub token_deficit: i64,
+    /// Writes that had to wait for relief.
+    pub stalls: u64,
+    /// Of them those that waited for too long and were told so.
+    pub throttled: u64,
+    /// Of them those that outlived their session.
+    pub outlived: u64,
+    /// Those for a session that was there before.
+    pub revalidations: u64,
+    pub ensemble: EnsembleCounts,
+}
+
+/// Clients that identified themselves by the ensemble they look for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct EnsembleCounts {
+    pub found: u64,
+    /// Those who look for another one.
+    pub astray: u64,
+    /// Those who named none, or whom none was asked of.
+    pub unasked: u64,
+}
+
+impl Counts {
+    /// Counts a frame of `len` bytes, its length left out.
+    pub(super) const fn received(&mut self, len: usize) {
+        self.received += 1;
+        self.received_bytes += 4 + len as u64;
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,6 +94,14 @@ enum Phase {
     Open(SessionId),
     /// Nothing more is read: closeSession was asked, or the connection is being closed.
     Ending,
+}
+
+/// Whether a write may go on its way.
+enum Admission {
+    Now,
+    Later(Need),
+    /// Answered already.
+    Refused,
 }
 
 /// The machine. Owned by the connection's task; everybody else sees its [`Conn`].
@@ -69,11 +116,20 @@ pub struct Connection {
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
     known: Found,
+    /// Monotonic microseconds since when the next write waits for relief.
+    stalled_us: Option<u64>,
+    /// Whether that is all it waits for.
+    wants_relief: bool,
+    /// The next write has waited for too long.
+    late: bool,
+    timeout_ms: i32,
     /// To be sent, in order. Emptied by `net`.
     pub unsent: Outgoing,
     /// To be handed to `replica`, in order. Emptied by `net`.
     pub commands: Vec<Command>,
     pub counts: Counts,
+    /// What was read, by namespace.
+    pub spaces: Namespaces,
 }
 
 impl Connection {
@@ -86,14 +142,24 @@ impl Connection {
             phase: Phase::Fresh,
             asked: 0,
             known: Found { answered: 0, session: None, end: End::Open },
+            stalled_us: None,
+            wants_relief: false,
+            late: false,
+            timeout_ms: 0,
             unsent: Outgoing::default(),
             commands: Vec::new(),
             counts: Counts::default(),
+            spaces: Namespaces::default(),
         }
     }
 
     pub const fn conn(&self) -> &Arc<Conn> {
         &self.conn
+    }
+
+    /// Large requests that were refused, here or elsewhere, since anybody asked.
+    pub fn take_large_refused(&self) -> u64 {
+        self.shared.throttle.take_large_refused()
     }
 
     /// Writes handed to `replica` and not answered yet.
@@ -103,6 +169,12 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
+        if let Some(max) = self.shared.limits.requests_max
+            && self.wants_relief
+            && !self.shared.throttle.wait(waker, max)
+        {
+            return false;
+        }
         self.conn.wait(waker, self.known, self.is_full())
     }
 
@@ -125,6 +197,7 @@ impl Connection {
     /// * `now_us`: monotonic microseconds at which `input` was read.
     pub fn advance(&mut self, input: &[u8], now_us: u64) -> (usize, Need) {
         self.collect();
+        self.wants_relief = false;
         let mut taken = 0;
         let mut batch = None;
         let need = loop {
@@ -140,7 +213,7 @@ impl Connection {
             }
             let rest = &input[taken..];
             match self.phase {
-                Phase::Fresh => match self.first(rest) {
+                Phase::Fresh => match self.first(rest, now_us) {
                     Ok(bytes) => taken += bytes,
                     Err(need) => break need,
                 },
@@ -154,7 +227,8 @@ impl Connection {
                 },
             }
         };
-        self.commands.extend(batch.map(Command::Writes));
+        self.hand_over(&mut batch);
+        self.conn.stats.set_asked(self.asked);
         if let Need::Close(_) = need {
             self.phase = Phase::Ending;
         }
@@ -174,24 +248,34 @@ impl Connection {
                 "frame of {len_raw} bytes; jute.maxbuffer is {frame_max}"
             )));
         };
+        if !self.shared.throttle.has_room_for(len, &self.shared.limits) {
+            return Err(Need::Close(format!("{len} bytes, too much beside other large requests")));
+        }
         bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
     /// A word or the connect request (P-02, P-13).
-    fn first(&mut self, bytes: &[u8]) -> Result<usize, Need> {
+    fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
         if let Some(word) = bytes.first_chunk::<4>()
             && self.shared.limits.words.contains(word)
         {
             return Err(Need::Word(*word));
         }
-        let frame = self.frame(bytes)?;
-        self.counts.received += 1;
-        self.counts.connects += 1;
-        self.connect(frame)?;
+        let frame = self.frame(bytes).map_err(|need| self.recognise(bytes, need))?;
+        self.counts.received(frame.len());
+        self.connect(frame, now_us)?;
         Ok(4 + frame.len())
     }
 
-    fn connect(&mut self, frame: &[u8]) -> Result<(), Need> {
+    /// Who speaks another protocol is told so in it, unless the bytes may yet become a frame.
+    fn recognise(&mut self, bytes: &[u8], need: Need) -> Need {
+        let head = bytes.first_chunk::<4>().filter(|_| matches!(need, Need::Close(_)));
+        let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) else { return need };
+        self.unsent.bytes.extend_from_slice(foreign.answer());
+        Need::Close(foreign.reason().to_owned())
+    }
+
+    fn connect(&mut self, frame: &[u8], now_us: u64) -> Result<(), Need> {
         let mut from = Reader::new(frame);
         let fail = |error| Need::Close(format!("undecodable connect request: {error}"));
         let _protocol_version = i32::decode(&mut from).map_err(fail)?;
@@ -201,6 +285,13 @@ impl Connection {
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
+        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
+        if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
+            self.counts.refused += 1;
+            return Err(Need::Close("clients connect too fast".into()));
+        }
+        self.counts.connects += 1;
+        self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
         let ours = self.shared.state.tree.read().last_zxid();
         if ours.to_wire() < last_zxid {
             // It has seen what this server has not: another server can serve it.
@@ -211,11 +302,14 @@ impl Connection {
         let limits = &self.shared.limits;
         let timeout_ms =
             timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
-        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+        self.timeout_ms = timeout_ms;
+        self.conn.heard(now_ms);
+        self.conn.stats.set_timeout_ms(timeout_ms);
         let conn = self.conn.clone();
         self.phase = Phase::Opening;
+        self.counts.revalidations += u64::from(session.0 != 0);
         if session.0 == 0 {
-            self.commands.push(Command::Open { conn, timeout_ms });
+            self.commands.push(Command::Open { conn, timeout_ms, received_us: now_us });
         } else if secret == Some(&password(session)) {
             self.commands.push(Command::Reopen { conn, session, timeout_ms });
         } else {
@@ -245,11 +339,16 @@ impl Connection {
             };
             match header.kind {
                 _ if is_write(header.kind) => {
-                    if self.outstanding() >= self.shared.limits.outstanding_max {
-                        return (taken, Some(Need::Answer));
+                    match self.admit((header, frame.len()), batch, now_us) {
+                        Admission::Now => {}
+                        Admission::Later(need) => return (taken, Some(need)),
+                        Admission::Refused => {
+                            taken += 4 + frame.len();
+                            continue;
+                        }
                     }
                     taken += 4 + frame.len();
-                    self.write(session, header, &frame[8..], batch, now_us);
+                    self.write(session, header, frame, batch, now_us);
                     if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
@@ -264,7 +363,7 @@ impl Connection {
                 }
                 op::AUTH | op::SASL => {
                     // The writes so far are judged by who it was when they came.
-                    self.commands.extend(batch.take().map(Command::Writes));
+                    self.hand_over(batch);
                     if let Err(need) = self.identify(header, &frame[8..]) {
                         return (taken, Some(need));
                     }
@@ -272,12 +371,70 @@ impl Connection {
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
+                    self.counts.received(frame.len());
                     let header = reply::header(header.xid, -1, Code::UNIMPLEMENTED);
-                    reply::reply(&mut self.unsent, header, |_| {});
+                    reply::aside(&mut self.unsent, header, |_| {});
                     return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
                 }
             }
         }
+    }
+
+    /// Whether the next write may go on its way.
+    ///
+    /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
+    fn admit(
+        &mut self,
+        (header, frame_len): (RequestHeader, usize),
+        batch: &Option<Batch>,
+        now_us: u64,
+    ) -> Admission {
+        let limits = &self.shared.limits;
+        let batched = batch.as_ref().map_or(0, |batch| batch.requests.len() as u64);
+        let in_process = self.shared.throttle.in_process() + batched;
+        if self.outstanding() > 0 && in_process >= limits.outstanding_max {
+            return Admission::Later(Need::Answer);
+        }
+        if limits.requests_max.is_some_and(|max| in_process >= max) {
+            self.counts.stalls += u64::from(self.stalled_us.is_none());
+            self.stalled_us.get_or_insert(now_us);
+            // What is in hand is not on its way yet, and would wait for itself.
+            self.wants_relief = batched == 0;
+            return Admission::Later(if batched > 0 { Need::Turn } else { Need::Relief });
+        }
+        if let Some(since_us) = self.stalled_us.take() {
+            let waited_us = now_us.saturating_sub(since_us);
+            if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
+                self.counts.outlived += 1;
+                return Admission::Later(Need::Close("a request outlived its session".into()));
+            }
+            let can_be_late = header.kind != op::CLOSE_SESSION;
+            self.late = can_be_late && limits.op_wait_max_us.is_some_and(|max| waited_us > max);
+        }
+        if !self.late {
+            return Admission::Now;
+        }
+        // Told in its place among the answers, like a read.
+        if self.outstanding() > 0 {
+            return Admission::Later(Need::Answer);
+        }
+        self.late = false;
+        self.counts.received(frame_len);
+        self.counts.answered += 1;
+        self.counts.throttled += 1;
+        let zxid = self.shared.state.tree.read().last_zxid().to_wire();
+        self.counts.last = (0, header.xid, zxid);
+        let header = reply::header(header.xid, zxid, Code::THROTTLED_OP);
+        reply::reply(&mut self.unsent, header, |_| {});
+        Admission::Refused
+    }
+
+    /// Sends the writes so far on their way.
+    fn hand_over(&mut self, batch: &mut Option<Batch>) {
+        let Some(batch) = batch.take() else { return };
+        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
+        self.shared.throttle.begin(batch.requests.len() as u64, large_bytes);
+        self.commands.push(Command::Writes(batch));
     }
 
     /// Puts a write into the batch for `replica`.
@@ -285,11 +442,14 @@ impl Connection {
         &mut self,
         session: SessionId,
         header: RequestHeader,
-        body: &[u8],
+        frame: &[u8],
         batch: &mut Option<Batch>,
         now_us: u64,
     ) {
-        self.counts.received += 1;
+        let body = &frame[8..];
+        let large = self.shared.limits.is_large(frame.len());
+        let large_bytes = if large { frame.len() as u32 } else { 0 };
+        self.counts.received(frame.len());
         self.asked += 1;
         self.heard();
         let batch = batch.get_or_insert_with(|| Batch {
@@ -301,7 +461,8 @@ impl Connection {
             received_us: now_us,
         });
         batch.bytes.extend_from_slice(body);
-        batch.requests.push(Asked { xid: header.xid, op: header.kind, end: batch.bytes.len() });
+        let end = batch.bytes.len();
+        batch.requests.push(Asked { xid: header.xid, op: header.kind, end, large_bytes });
         if header.kind == op::CLOSE_SESSION {
             self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
         }
@@ -317,8 +478,10 @@ impl Connection {
             return (0, None); // The caller looks again, and finds it.
         }
         self.heard();
-        let (mut taken, mut served) = (0, 0);
+        let (mut taken, mut served, mut ahead) = (0, 0, Ahead::new());
         let before = self.unsent.len();
+        let last_zxid = tree.last_zxid().to_wire();
+        let spaces = RefCell::new(std::mem::take(&mut self.spaces));
         let need = loop {
             if served == HOLD_REQUESTS_MAX || self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX {
                 break Some(Need::Turn);
@@ -333,17 +496,26 @@ impl Connection {
             if !read::is_read(header.kind) {
                 break None;
             }
-            let reading =
-                Reading { shared: &shared, tree: &tree, conn: &self.conn, who: &self.who };
+            let likely = ahead.next(&tree, &bytes[taken..]);
+            let reading = Reading {
+                shared: &shared,
+                tree: &tree,
+                conn: &self.conn,
+                who: &self.who,
+                likely,
+                spaces: &spaces,
+            };
             if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
                 break Some(Need::Turn);
             }
             taken += 4 + frame.len();
             served += 1;
+            self.counts.last = (header.kind, header.xid, last_zxid);
         };
+        self.spaces = spaces.into_inner();
         self.counts.received += u64::from(served);
+        self.counts.received_bytes += taken as u64;
         self.counts.answered += u64::from(served);
-        self.counts.answer_bytes += (self.unsent.len() - before) as u64;
         (taken, need)
     }
 
@@ -400,11 +572,33 @@ mod tests {
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(Options::default()), 0),
             conns: Default::default(),
+            throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
         });
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    }
+
+    #[test]
+    fn http_and_tls_are_answered_in_kind() {
+        for (bytes, answer, about) in [
+            (&b"GET /ruok HTTP/1.1\r\n"[..], &b"HTTP/1.1 400 "[..], "an HTTP request"),
+            (b"PRI * HTTP/2.0\r\n", b"HTTP/1.1 400 ", "an HTTP request"),
+            (&[22, 3, 1, 2, 0, 1, 0, 1], &[21, 3, 3, 0, 2, 2, 40], "a TLS handshake"),
+        ] {
+            let mut machine = connection();
+            let (_, need) = machine.advance(bytes, 0);
+            assert!(matches!(&need, Need::Close(reason) if reason.starts_with(about)), "{need:?}");
+            assert!(machine.unsent.bytes.starts_with(answer), "{bytes:?}");
+            assert_eq!(machine.counts, Counts::default(), "it is no packet");
+            // Less than four bytes say nothing, and a client with such frames is not mistaken for it.
+            assert_eq!(connection().advance(&bytes[..3], 0), (0, Need::Bytes(1)));
+            let mut machine = connection();
+            let shared = Arc::get_mut(&mut machine.shared).expect("nobody else has it");
+            shared.limits.frame_max = i32::MAX as usize;
+            assert!(matches!(machine.advance(bytes, 0), (0, Need::Bytes(_))));
+        }
     }
 
     #[test]

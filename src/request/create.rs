@@ -91,7 +91,7 @@ impl Judging<'_> {
         if self.view(path).is_some() {
             return Err(Code::NODE_EXISTS);
         }
-        if matches!(Owner::decode(parent.stat.ephemeral_owner, extended), Owner::Session(_)) {
+        if matches!(self.tree.options().owner(parent.stat.ephemeral_owner), Owner::Session(_)) {
             return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
         }
         self.check_quota(path, 1, data_len(request.data) as i64)?;
@@ -99,6 +99,7 @@ impl Judging<'_> {
         let acl_bytes = acl.as_ref().map(|acl| crate::tree::encode_acl(acl));
         let acl_bytes = acl_bytes.as_deref().unwrap_or(OPEN_ACL);
         write::create(self.to, path, request.data, acl_bytes, mode.kind, cversion);
+        self.fits()?;
         let parent_before = self.digest_of(&parent, parent_path);
         parent.stat.cversion = cversion;
         parent.stat.pzxid = self.header.zxid;

@@ -48,6 +48,13 @@ impl Sessions {
         self.sessions.contains_key(&id)
     }
 
+    /// Every session with the time it expires at unless it is heard from before, in monotonic milliseconds.
+    pub fn dues(&self) -> Vec<(u64, SessionId)> {
+        let mut dues: Vec<_> = self.sessions.keys().map(|&id| (self.due_ms(id), id)).collect();
+        dues.sort_unstable();
+        dues
+    }
+
     pub fn get(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }
@@ -189,6 +196,7 @@ mod tests {
         sessions.track(SessionId(2), 4000, Some(b.clone()), 100);
         assert_eq!(sessions.expired(5999), []);
         b.heard(5000);
+        assert_eq!(sessions.dues(), [(6000, SessionId(1)), (10_000, SessionId(2))]);
         assert_eq!(sessions.expired(6000), [SessionId(1)]);
         assert_eq!(sessions.check(SessionId(1), &a), Err(Code::SESSION_EXPIRED), "it is closing");
         assert_eq!(sessions.expired(9999), []);

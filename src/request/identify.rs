@@ -15,8 +15,7 @@ impl Connection {
     ///
     /// Source: `ZooKeeperServer.processPacket`.
     pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
-        self.counts.received += 1;
-        self.counts.answered += 1;
+        self.counts.received(body.len() + 8);
         self.heard();
         let answer = reply::header(header.xid, 0, Code::OK);
         if header.kind == crate::model::op::SASL {
@@ -37,20 +36,29 @@ impl Connection {
         let proof = auth::prove(&self.shared.limits.schemes, scheme, packet.auth, key);
         let added = match proof {
             Proof::Is(ids) => self.add(ids),
+            Proof::AtHome => {
+                self.counts.ensemble.found += 1;
+                true
+            }
+            Proof::Anywhere => {
+                self.counts.ensemble.unasked += 1;
+                true
+            }
             Proof::Fails => false,
             Proof::Astray => {
+                self.counts.ensemble.astray += 1;
                 return Err(Need::Close("it looks for another ensemble".into()));
             }
         };
         if !added {
-            reply::reply(
+            reply::aside(
                 &mut self.unsent,
                 ReplyHeader { err: Code::AUTH_FAILED.0, ..answer },
                 |_| {},
             );
             return Err(Need::Close(format!("authentication failed under scheme {scheme:?}")));
         }
-        reply::reply(&mut self.unsent, answer, |_| {});
+        reply::aside(&mut self.unsent, answer, |_| {});
         Ok(())
     }
 
@@ -74,7 +82,7 @@ impl Connection {
         if request.token.is_none() {
             return Err(Need::Close("sasl request without a token".into()));
         }
-        reply::reply(&mut self.unsent, answer, |to| SetSaslResponse { token: None }.encode(to));
+        reply::aside(&mut self.unsent, answer, |to| SetSaslResponse { token: None }.encode(to));
         Ok(())
     }
 }

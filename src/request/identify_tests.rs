@@ -19,8 +19,13 @@ fn open() -> Connection {
         ..Limits::default()
     };
     let state = State::new(Tree::new(Options::default()), 1);
-    let shared =
-        Arc::new(Shared { state, conns: Conns::default(), limits, clock_ms: AtomicU64::new(0) });
+    let shared = Arc::new(Shared {
+        state,
+        conns: Conns::default(),
+        throttle: Default::default(),
+        limits,
+        clock_ms: AtomicU64::new(0),
+    });
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
     let mut machine = Connection::new(conn.clone(), shared);
     let mut hello = Vec::new();
@@ -66,7 +71,7 @@ fn replies(machine: &mut Connection) -> Vec<(i32, i64, i32, usize)> {
     seen
 }
 
-// rows: P-28 P-60 U-17
+// rows: P-24 P-28 P-60 U-01 U-17
 #[test]
 fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
     let mut machine = open();
@@ -93,7 +98,7 @@ fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
     assert_eq!(*machine.conn().who(), after);
 }
 
-// rows: P-60 U-18
+// rows: P-60 U-18 G-15
 #[test]
 fn what_does_not_convince_is_told_so_and_closed() {
     for (scheme, code) in [("world", -115), ("nonsense", -115)] {

@@ -10,14 +10,19 @@
 //! 2. An event caused by a transaction stands in a connection's bytes before any reply that shows the change (P-33).
 //! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
 
+mod ahead;
+mod blue;
+mod conn_stats;
 mod connection;
 mod conns;
 mod create;
 mod expiry;
+mod foreign;
 mod identify;
 #[cfg(test)]
 mod identify_tests;
 pub mod multi;
+mod namespaces;
 mod outbox;
 mod password;
 mod pending;
@@ -25,14 +30,21 @@ pub mod prep;
 mod quota;
 mod read;
 pub mod reply;
+mod tally;
+mod throttle;
 mod watches;
 mod writes;
 
-pub use connection::{Connection, Counts, Need};
+pub use blue::Connects;
+pub use conn_stats::{Answered, ConnFigures, ConnStats};
+pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use conns::Conns;
 pub use expiry::{Session, Sessions};
+pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use password::password;
+pub use tally::{FrameSizes, Tally};
+pub use throttle::{Done, Throttle};
 
 use crate::model::sync::{Arc, AtomicU64};
 use crate::model::{Identity, SessionId};
@@ -45,8 +57,21 @@ pub struct Limits {
     pub frame_max: usize,
     pub min_session_timeout_ms: i32,
     pub max_session_timeout_ms: i32,
-    /// Writes of one connection that may be under way: `globalOutstandingLimit`.
+    /// Writes that may be under way before those who wait for one are read no further: `globalOutstandingLimit`.
     pub outstanding_max: u64,
+    /// Writes under way above which every other one waits: `request_throttle_max_requests`; `None`: no limit.
+    pub requests_max: Option<u64>,
+    /// A write that has waited longer is refused with -127: `throttled_op_wait_time`; `None`: never.
+    pub op_wait_max_us: Option<u64>,
+    /// One that has waited longer than its session's timeout closes its connection: `request_throttle_drop_stale` with
+    /// `request_stale_latency_check`.
+    pub drops_late: bool,
+    /// Frames above this many bytes are large: `largeRequestThreshold`.
+    pub large_from: Option<usize>,
+    /// Bytes of large writes that may be under way: `largeRequestMaxBytes`.
+    pub large_bytes_max: u64,
+    /// `connection_throttle_*`; `None`: clients may connect as fast as they like.
+    pub connects: Option<Connects>,
     /// `skipACL`.
     pub skip_acl: bool,
     /// How clients can show who they are.
@@ -63,6 +88,12 @@ impl Default for Limits {
             min_session_timeout_ms: 6000,
             max_session_timeout_ms: 60_000,
             outstanding_max: 1000,
+            requests_max: None,
+            op_wait_max_us: None,
+            drops_late: false,
+            large_from: None,
+            large_bytes_max: 100 << 20,
+            connects: None,
             skip_acl: false,
             schemes: crate::auth::Schemes::default(),
             words: Vec::new(),
@@ -70,10 +101,18 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Whether a frame that is `len` bytes long counts against [`Limits::large_bytes_max`].
+    pub(crate) fn is_large(&self, len: usize) -> bool {
+        self.large_from.is_some_and(|from| len > from)
+    }
+}
+
 /// What the connections share with each other and with `replica`.
 pub struct Shared {
     pub state: State,
     pub conns: Conns,
+    pub throttle: Throttle,
     pub limits: Limits,
     /// Monotonic milliseconds, moved on by `replica`'s tick.
     pub clock_ms: AtomicU64,
@@ -89,7 +128,9 @@ impl Shared {
 /// What a connection asks of `replica`.
 pub enum Command {
     /// A new session.
-    Open { conn: Arc<Conn>, timeout_ms: i32 },
+    ///
+    /// * `received_us`: monotonic microseconds at which it was read.
+    Open { conn: Arc<Conn>, timeout_ms: i32, received_us: u64 },
     /// An existing session, whose password was right.
     Reopen { conn: Arc<Conn>, session: SessionId, timeout_ms: i32 },
     /// Writes and syncs in request order.
@@ -118,4 +159,6 @@ pub struct Asked {
     pub op: i32,
     /// Where the body ends in the batch's bytes; it begins where the one before ends.
     pub end: usize,
+    /// The size of its frame if that is large, or 0.
+    pub large_bytes: u32,
 }

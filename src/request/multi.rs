@@ -3,7 +3,7 @@
 use super::Outgoing;
 use super::create::{Creation, NO_TTL};
 use super::prep::Judging;
-use super::read::{Reading, put_data};
+use super::read::{Reading, put_data, put_names};
 use super::writes::Write;
 use crate::model::{Code, op};
 use crate::tree::{Applied, NodeId};
@@ -99,7 +99,7 @@ impl Judging<'_> {
     /// the entry then holds real transactions up to it, its own code, and -2 for the rest (P-64, P-66).
     ///
     /// # Errors
-    /// -5 for the whole: a quota that can't be read is no refusal of one part, in Java.
+    /// -5 for the whole: it has grown too long, or a quota can't be read, which in Java is no refusal of one part.
     pub(super) fn multi(&mut self, parts: &[(i32, Write<'_>)]) -> Result<(), Code> {
         put_i32(self.to, i32::try_from(parts.len()).expect("a frame holds fewer parts than that"));
         let digest = self.prep.digest;
@@ -216,13 +216,14 @@ impl Reading<'_> {
     fn put_part(&self, kind: i32, id: NodeId, out: &mut Outgoing) {
         let znode = self.tree.znode(id);
         put_header(&mut out.bytes, kind, Code::OK);
-        if kind == op::GET_DATA {
-            put_data(znode, out);
+        let content = if kind == op::GET_DATA {
+            let len = put_data(znode, out);
             znode.stat().encode(&mut out.bytes);
+            len
         } else {
-            put_i32(&mut out.bytes, znode.children() as i32);
-            znode.child_names().for_each(|name| put_string(&mut out.bytes, name));
-        }
+            put_names(znode, out)
+        };
+        self.note_read(self.tree.path(id), content);
     }
 
     /// About how long a part's answer is: what can be large about it.

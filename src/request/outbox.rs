@@ -1,5 +1,7 @@
 //! What goes to a client: the only queue there is, filled by reads and by `replica`, emptied by `net`.
 
+use super::ConnStats;
+use super::tally::{FrameKind, Tally};
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
 use crate::model::{Identity, SessionId};
 use crate::tree::WatcherId;
@@ -21,6 +23,15 @@ pub struct Outgoing {
     /// Pieces to be sent in between: each stands before `bytes[at]`, in rising order of `at`.
     pub shared: Vec<(usize, Bytes)>,
     shared_len: usize,
+    /// What all this is made of.
+    pub tally: Tally,
+}
+
+/// A place to go back to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    len: usize,
+    tally: Tally,
 }
 
 impl Outgoing {
@@ -43,6 +54,7 @@ impl Outgoing {
         self.bytes.clear();
         self.shared.clear();
         self.shared_len = 0;
+        self.tally = Tally::default();
     }
 
     /// Takes all of `other` behind what is here.
@@ -55,20 +67,32 @@ impl Outgoing {
         self.bytes.append(&mut other.bytes);
         self.shared.extend(other.shared.drain(..).map(|(at, piece)| (before + at, piece)));
         self.shared_len += std::mem::take(&mut other.shared_len);
+        self.tally.append(std::mem::take(&mut other.tally));
     }
 
-    /// Appends one frame; `body` may [`share`](Self::share) pieces.
+    /// Appends the frame of an answer; `body` may [`share`](Self::share) pieces.
     pub fn frame(&mut self, body: impl FnOnce(&mut Self)) {
         let (start, before) = (self.bytes.len(), self.len());
         self.bytes.extend_from_slice(&[0; 4]);
         body(self);
         let len = i32::try_from(self.len() - before - 4).expect("a frame fits an i32 length");
         self.bytes[start..start + 4].copy_from_slice(&len.to_be_bytes());
+        self.tally.note(FrameKind::Answer, len as usize);
     }
 
-    /// Undoes everything appended since the bytes were `len` long; nothing may have been shared since.
-    pub fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(len);
+    /// Counts the frame that was appended to the bytes since they were `from` long.
+    pub(super) fn noted(&mut self, kind: FrameKind, from: usize) {
+        self.tally.note(kind, self.bytes.len() - from - 4);
+    }
+
+    pub(super) const fn mark(&self) -> Mark {
+        Mark { len: self.bytes.len(), tally: self.tally }
+    }
+
+    /// Undoes everything appended since the mark; nothing may have been shared since.
+    pub(super) fn truncate(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.len);
+        self.tally = mark.tally;
     }
 }
 
@@ -83,14 +107,9 @@ pub struct Conn {
     outbox: Mutex<Outbox>,
     /// Replaced as a whole, so that whoever judges by it holds one state of it.
     who: Mutex<Arc<[Identity]>>,
+    /// Monotonic milliseconds at which it was accepted.
+    pub opened_ms: u64,
     pub stats: ConnStats,
-}
-
-/// Counts of one connection, for `stat` and `cons`.
-#[derive(Debug, Default)]
-pub struct ConnStats {
-    pub received: AtomicU64,
-    pub sent: AtomicU64,
 }
 
 #[derive(Default)]
@@ -133,6 +152,7 @@ impl Conn {
             heard_ms: AtomicU64::new(now_ms),
             outbox: Mutex::default(),
             who: Mutex::new([Identity::new("ip", &address)].into()),
+            opened_ms: now_ms,
             stats: ConnStats::default(),
         }
     }
@@ -176,6 +196,7 @@ impl Conn {
             return true;
         }
         outbox.out.bytes.extend_from_slice(frame);
+        outbox.out.tally.note(FrameKind::Event, frame.len() - 4);
         outbox.event_bytes += frame.len();
         let fits = outbox.event_bytes <= EVENT_FRAMES_MAX * frame_max;
         if !fits {
@@ -185,12 +206,16 @@ impl Conn {
         fits
     }
 
+    /// Writes and syncs that were asked and not answered yet.
+    pub fn outstanding(&self) -> u64 {
+        self.stats.figures().asked.saturating_sub(self.outbox.lock().answered)
+    }
+
     /// Appends the answer to a write or sync.
     pub fn push_answer(&self, wakers: &mut Vec<Waker>, answer: impl FnOnce(&mut Outgoing)) {
         let mut outbox = self.outbox.lock();
         outbox.answered += 1;
         if outbox.end == End::Open {
-            self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
         }
         wakers.extend(outbox.waker.take());
@@ -206,7 +231,6 @@ impl Conn {
         let mut outbox = self.outbox.lock();
         if outbox.end == End::Open {
             outbox.session = Some(session);
-            self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
         }
         wakers.extend(outbox.waker.take());
@@ -216,8 +240,16 @@ impl Conn {
     pub fn push_farewell(&self, wakers: &mut Vec<Waker>, answer: impl FnOnce(&mut Outgoing)) {
         let mut outbox = self.outbox.lock();
         if outbox.end == End::Open {
-            self.stats.sent.fetch_add(1, Ordering::Relaxed);
             answer(&mut outbox.out);
+            outbox.end = End::AfterFlush;
+        }
+        wakers.extend(outbox.waker.take());
+    }
+
+    /// Closes once everything that is waiting has been sent.
+    pub fn close_behind(&self, wakers: &mut Vec<Waker>) {
+        let mut outbox = self.outbox.lock();
+        if outbox.end == End::Open {
             outbox.end = End::AfterFlush;
         }
         wakers.extend(outbox.waker.take());
@@ -228,6 +260,7 @@ impl Conn {
         let mut outbox = self.outbox.lock();
         outbox.end = End::Now;
         outbox.out = Outgoing::default();
+        self.stats.set_gone();
         wakers.extend(outbox.waker.take());
     }
 

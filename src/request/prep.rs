@@ -30,6 +30,32 @@ pub struct Asker<'a> {
     pub schemes: &'a auth::Schemes,
 }
 
+/// Of a [`TxnDigest`] in an entry.
+const DIGEST_LEN: usize = 12;
+
+/// By what writes are judged, beside the tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// `enforceQuota`: hard limits refuse.
+    pub enforces_quota: bool,
+    /// `reconfigEnabled`: says which refusal reconfig gets.
+    pub reconfigs: bool,
+    /// `closeSessionTxn.enabled`: the end of a session lists its ephemeral znodes.
+    pub lists_closed: bool,
+    /// Bytes of the longest entry: Java's server can read no longer one from its log, and does not start then.
+    pub entry_max: usize,
+}
+
+impl Rules {
+    /// What Java has unless it is told otherwise.
+    pub const DEFAULT: Self = Self {
+        enforces_quota: false,
+        reconfigs: false,
+        lists_closed: true,
+        entry_max: 2 * 0xf_ffff,
+    };
+}
+
 /// What became of a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Prepared {
@@ -46,21 +72,19 @@ pub struct Prep {
     /// Of the tree once everything proposed is applied.
     pub(super) digest: u64,
     wanted: bool,
-    /// `enforceQuota`.
-    pub(super) enforces_quota: bool,
+    pub(super) rules: Rules,
     pub(super) quota_log: QuotaLog,
 }
 
 impl Prep {
     /// * `tree`: with nothing proposed beyond it.
-    /// * `enforces_quota`: `enforceQuota`.
-    pub fn new(tree: &Tree, seed: u64, enforces_quota: bool) -> Self {
+    pub fn new(tree: &Tree, seed: u64, rules: Rules) -> Self {
         Self {
             pending: Pending::new(seed),
             last: tree.last_zxid(),
             digest: tree.digest(),
             wanted: tree.options().digest,
-            enforces_quota,
+            rules,
             quota_log: QuotaLog::default(),
         }
     }
@@ -68,6 +92,16 @@ impl Prep {
     /// The last zxid given out.
     pub const fn last(&self) -> Zxid {
         self.last
+    }
+
+    /// Writes that passed a hard limit, by namespace.
+    pub const fn quota_refusals(&mut self) -> &mut super::Namespaces {
+        self.quota_log.refused()
+    }
+
+    /// Changes to znodes that were judged so far, and those of them that are in the tree.
+    pub const fn changes(&self) -> (u64, u64) {
+        self.pending.counts()
     }
 
     /// Everything through `through` is in the tree now.
@@ -103,10 +137,11 @@ impl Prep {
             kind,
         };
         header.encode(to);
-        let mut judging = Judging { prep: self, tree, asker, header, zxid, to };
+        let mut judging = Judging { prep: self, tree, asker, header, zxid, to, start, bare: false };
         let judged = judging.judge(&write);
+        let bare = judging.bare;
         match judged {
-            Ok(()) if self.wanted => {
+            Ok(()) if self.wanted && !bare => {
                 TxnDigest { version: DIGEST_VERSION, tree_digest: self.digest as i64 }.encode(to);
             }
             Ok(()) => {}
@@ -130,6 +165,10 @@ pub(super) struct Judging<'j> {
     zxid: Zxid,
     /// Where its log entry is written.
     pub to: &'j mut Vec<u8>,
+    /// Where it begins there.
+    start: usize,
+    /// Without the digest.
+    bare: bool,
 }
 
 impl Judging<'_> {
@@ -147,6 +186,7 @@ impl Judging<'_> {
                 put_i32(self.to, *timeout_ms);
                 Ok(())
             }
+            Write::Reconfig if self.prep.rules.reconfigs => Err(Code::UNIMPLEMENTED), // By a server that is alone.
             Write::Reconfig => Err(Code::RECONFIG_DISABLED),
             Write::CloseSession => {
                 self.close_session();
@@ -182,8 +222,7 @@ impl Judging<'_> {
             return Err(Code::NOT_EMPTY);
         }
         let known = self.tree.find(path).map(|id| self.tree.znode(id).stat_part().czxid);
-        let extended = self.tree.options().extended_types;
-        let has_ended = match Owner::decode(node.stat.ephemeral_owner, extended) {
+        let has_ended = match self.tree.options().owner(node.stat.ephemeral_owner) {
             Owner::Container => true,
             Owner::Ttl(ttl_ms) => self.header.time.saturating_sub(node.stat.mtime) > ttl_ms,
             Owner::Nobody | Owner::Session(_) => false,
@@ -229,6 +268,7 @@ impl Judging<'_> {
         check_version(node.stat.version, request.version)?;
         let version = node.stat.version.wrapping_add(1);
         write::set_data(self.to, path, request.data, version);
+        self.fits()?;
         let before = self.digest_of(&node, path);
         node.stat.version = version;
         node.stat.mtime = self.header.time;
@@ -249,6 +289,7 @@ impl Judging<'_> {
         let aversion = node.stat.aversion.wrapping_add(1);
         let acl_bytes = acl.as_ref().map(|acl| crate::tree::encode_acl(acl));
         write::set_acl(self.to, path, acl_bytes.as_deref().unwrap_or(OPEN_ACL), aversion);
+        self.fits()?;
         let before = self.digest_of(&node, path);
         node.stat.aversion = aversion;
         // Writes behind this one are judged by the new list, where Java waits until it is applied (G-17).
@@ -269,7 +310,16 @@ impl Judging<'_> {
             }
         }
         let paths: Vec<String> = paths.into_iter().collect();
-        write::close_session(self.to, &paths);
+        if self.prep.rules.lists_closed {
+            let list = self.to.len();
+            write::close_session(self.to, &paths);
+            if self.fits().is_err() {
+                // Java could not read so long an entry again, nor one without a list but with a digest. Without both it
+                // is what servers of old wrote, and apply finds the znodes by their owner.
+                self.to.truncate(list);
+                self.bare = true;
+            }
+        }
         for path in &paths {
             if let Some(parent_path) = path::parent(path)
                 && let Some(mut parent) = self.view(parent_path)
@@ -284,6 +334,12 @@ impl Judging<'_> {
                 self.put(path, before, None);
             }
         }
+    }
+
+    /// Refuses an entry that would be too long to be read again. Asked before anything is noted as changed.
+    pub(super) fn fits(&self) -> Result<(), Code> {
+        let len = self.to.len() - self.start + DIGEST_LEN;
+        if len > self.prep.rules.entry_max { Err(Code::MARSHALLING_ERROR) } else { Ok(()) }
     }
 
     pub(super) fn view(&self, path: &str) -> Option<View> {

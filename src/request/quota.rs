@@ -1,5 +1,6 @@
 //! Quotas are checked when a write is judged; what is below a path is counted by `tree::quota`.
 
+use super::Namespaces;
 use super::prep::Judging;
 use crate::model::Code;
 use crate::tree::Exceeded;
@@ -12,9 +13,15 @@ const LOG_EVERY_MS: i64 = 60_000;
 pub(super) struct QuotaLog {
     last: Option<(Exceeded, i64)>,
     suppressed: u64,
+    /// Refusals since they were last published.
+    refused: Namespaces,
 }
 
 impl QuotaLog {
+    pub const fn refused(&mut self) -> &mut Namespaces {
+        &mut self.refused
+    }
+
     fn warn(&mut self, exceeded: &Exceeded, wall_ms: i64) {
         let Exceeded { path, what, used, limit, hard } = exceeded;
         let is_news = self.last.as_ref().is_none_or(|(last, at)| {
@@ -36,13 +43,14 @@ impl Judging<'_> {
     ///
     /// Limits that can't be read refuse too, with -5.
     pub(super) fn check_quota(&mut self, path: &str, count: i64, bytes: i64) -> Result<(), Code> {
-        if !self.prep.enforces_quota {
+        if !self.prep.rules.enforces_quota {
             return Ok(());
         }
         let exceeded = self.tree.check_quota(path, count, bytes);
         for exceeded in exceeded.map_err(|_| Code::MARSHALLING_ERROR)? {
             self.prep.quota_log.warn(&exceeded, self.asker.wall_ms);
             if exceeded.hard {
+                self.prep.quota_log.refused.note(path, 0);
                 return Err(Code::QUOTA_EXCEEDED);
             }
         }

@@ -1,11 +1,16 @@
 //! What is answered under the shared lock: reads and pings; watches that clients bring are in `watches`.
 
-use super::{Conn, Outgoing, Shared, reply};
+use super::{Conn, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
+use crate::model::path::utf16_len;
 use crate::model::{Acl, Code, Identity, op, perms};
 use crate::tree::{Count, Data, NodeId, Tree, WatchKind, Znode};
+use core::cell::RefCell;
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader};
 use jute::{Decode, Encode, Reader, Ustring, put_i32, put_string};
+
+/// What Java adds for the stat: six longs and five ints.
+const STAT_BYTES: usize = 6 * 8 + 5 * 4;
 
 /// Operations answered here.
 pub(super) const fn is_read(kind: i32) -> bool {
@@ -35,6 +40,10 @@ pub(super) struct Reading<'h> {
     pub tree: &'h Tree,
     pub conn: &'h Conn,
     pub who: &'h [Identity],
+    /// What was read, for the metrics.
+    pub spaces: &'h RefCell<Namespaces>,
+    /// The znode that this request is likely to ask for.
+    pub likely: NodeId,
 }
 
 impl Reading<'_> {
@@ -48,11 +57,11 @@ impl Reading<'_> {
         counting: &mut Option<Count>,
         out: &mut Outgoing,
     ) -> bool {
-        let start = out.bytes.len();
+        let start = out.mark();
         let header = reply::header(request.xid, self.tree.last_zxid().to_wire(), Code::OK);
         let done = match request.kind {
             op::PING => {
-                reply::reply(out, ReplyHeader { xid: crate::model::xid::PING, ..header }, |_| {});
+                reply::aside(out, ReplyHeader { xid: crate::model::xid::PING, ..header }, |_| {});
                 Ok(())
             }
             op::SET_WATCHES | op::SET_WATCHES2 => self.set_watches(request.kind, header, body, out),
@@ -98,7 +107,7 @@ impl Reading<'_> {
         if kind == op::EXISTS && path.contains('\0') {
             return Err(Code::BAD_ARGUMENTS);
         }
-        let found = self.tree.find(path);
+        let found = self.tree.find_likely(path, self.likely);
         if let Some(id) = found {
             self.permitted(id)?;
         }
@@ -114,14 +123,12 @@ impl Reading<'_> {
         let znode = self.tree.znode(found.ok_or(Code::NO_NODE)?);
         out.frame(|out| {
             header.encode(&mut out.bytes);
-            match kind {
+            let content = match kind {
                 op::GET_DATA => put_data(znode, out),
-                op::GET_CHILDREN | op::GET_CHILDREN2 => {
-                    put_i32(&mut out.bytes, znode.children() as i32);
-                    znode.child_names().for_each(|name| put_string(&mut out.bytes, name));
-                }
-                _ => {}
-            }
+                op::GET_CHILDREN | op::GET_CHILDREN2 => put_names(znode, out),
+                _ => 0,
+            };
+            self.note_read(path, content);
             if kind != op::GET_CHILDREN {
                 znode.stat().encode(&mut out.bytes);
             }
@@ -195,22 +202,45 @@ impl Reading<'_> {
         }
     }
 
+    /// Source: `DataTree.updateReadStat`; `content` is that of `getData`, `statNode` and `getChildren`.
+    pub(super) fn note_read(&self, path: &str, content: usize) {
+        self.spaces.borrow_mut().note(path, content + STAT_BYTES);
+    }
+
     pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
         let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
         if self.shared.permits(acl, perms::READ, self.who) { Ok(()) } else { Err(Code::NO_AUTH) }
     }
 }
 
-/// Appends a znode's data: copied if small, shared if large.
-pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) {
+/// Appends a znode's data: copied if small, shared if large. Returns its length.
+pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) -> usize {
     match znode.data() {
-        Data::Null => put_i32(&mut out.bytes, -1),
-        Data::Small(data) => jute::put_buffer(&mut out.bytes, data),
+        Data::Null => {
+            put_i32(&mut out.bytes, -1);
+            0
+        }
+        Data::Small(data) => {
+            jute::put_buffer(&mut out.bytes, data);
+            data.len()
+        }
         Data::Large(data) => {
             put_i32(&mut out.bytes, data.len() as i32);
             out.share(data.clone());
+            data.len()
         }
     }
+}
+
+/// Appends the names of a znode's children. Returns their length as Java counts it.
+pub(super) fn put_names(znode: Znode<'_>, out: &mut Outgoing) -> usize {
+    put_i32(&mut out.bytes, znode.children() as i32);
+    let mut len = 0;
+    for name in znode.child_names() {
+        put_string(&mut out.bytes, name);
+        len += utf16_len(name);
+    }
+    len
 }
 
 pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Code> {

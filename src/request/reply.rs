@@ -1,6 +1,7 @@
 //! The bytes of answers and events.
 
 use super::Outgoing;
+use super::tally::FrameKind;
 use crate::model::{Code, EventKind, SessionId, xid};
 use jute::data::Stat;
 use jute::proto::{ConnectResponse, ReplyHeader};
@@ -11,12 +12,23 @@ const SYNC_CONNECTED: i32 = 3;
 
 /// A reply; `body` runs only for a success.
 pub fn reply(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
+    put(out, FrameKind::Answer, header, body);
+}
+
+/// A reply whose bytes Java does not count: to a ping, to an identification, to what is not served.
+pub(super) fn aside(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
+    put(out, FrameKind::Aside, header, body);
+}
+
+fn put(out: &mut Outgoing, kind: FrameKind, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
+    let from = out.bytes.len();
     put_frame(&mut out.bytes, |to| {
         header.encode(to);
         if header.err == 0 {
             body(to);
         }
     });
+    out.noted(kind, from);
 }
 
 /// Header of a reply.
@@ -46,9 +58,17 @@ pub fn event(to: &mut Vec<u8>, zxid: i64, kind: EventKind, path: &str) {
     });
 }
 
+/// The same for one client alone, who is told what it missed.
+pub(super) fn missed(out: &mut Outgoing, kind: EventKind, path: &str) {
+    let from = out.bytes.len();
+    event(&mut out.bytes, -1, kind, path);
+    out.noted(FrameKind::Event, from);
+}
+
 /// Answer to a connect request (P-11); session 0 with timeout 0 says "expired" (P-17).
 pub fn welcome(out: &mut Outgoing, session: SessionId, timeout_ms: i32, read_only_flag: bool) {
     let password = if session.0 == 0 { [0; 16] } else { super::password(session) };
+    let from = out.bytes.len();
     put_frame(&mut out.bytes, |to| {
         let response = ConnectResponse {
             protocol_version: 0,
@@ -62,4 +82,5 @@ pub fn welcome(out: &mut Outgoing, session: SessionId, timeout_ms: i32, read_onl
             to.pop(); // The byte at the end, which a client of old would take for the next frame.
         }
     });
+    out.noted(FrameKind::Welcome, from);
 }

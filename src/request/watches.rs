@@ -37,7 +37,7 @@ impl Reading<'_> {
         };
         let watches = &self.shared.state.watches;
         let since = request.relative_zxid;
-        let mut missed = |kind, path: &str| reply::event(&mut out.bytes, -1, kind, path);
+        let mut missed = |kind, path: &str| reply::missed(out, kind, path);
         for path in paths(&request.data_watches) {
             match self.tree.find(&path) {
                 None => missed(EventKind::NodeDeleted, &path),

@@ -1,18 +1,21 @@
 //! From a configuration to a serving server, and to its end.
 
+use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
 use super::driver::{Driver, Ended, Event, chain};
+use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
-use super::snapshots;
-use crate::admin::{EnvironmentInfo, Word};
+use super::{snapshots, stop};
+use crate::admin::Word;
 use crate::auth::Schemes;
-use crate::config::Config;
+use crate::config::{Config, Throttle};
 use crate::metrics::Registry;
 use crate::model::ServerId;
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
-use crate::request::{Command, Conns, Limits, Shared};
+use crate::request::prep::Rules;
+use crate::request::{Command, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
@@ -21,11 +24,11 @@ use crate::store::{
 };
 use crate::tree::{Options, State, Tree};
 use crate::zab::{Leader, Majority};
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +43,9 @@ pub enum ServerError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error("prepare data directories")]
-    Folders(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Folders(#[source] Box<RecoverError<Infallible>>),
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
@@ -55,11 +60,53 @@ impl ServerError {
     /// The process's exit code, from Java's list (P-87).
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Listen(_) => 14,
-            Self::Folders(_) => 3,
+            // What Java finds while it reads the configuration.
+            Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. }) => 2,
+            Self::Folders(_) | Self::Claim(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
-            Self::Recover(_) | Self::System { .. } => 1,
+            // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
+            Self::Listen(ListenError::Bind { .. }) | Self::Recover(_) | Self::System { .. } => 1,
+        }
+    }
+
+    /// The setting that is most likely to blame.
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. })
+                if source.kind() != io::ErrorKind::AddrNotAvailable =>
+            {
+                Some("clientPort")
+            }
+            Self::Listen(_) => Some("clientPortAddress"),
+            Self::Folders(_) | Self::Claim(_) | Self::Recover(_) | Self::Snapshot(_) => {
+                Some("dataDir")
+            }
+            Self::System { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
+                io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
+                io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
+                io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
+                _ => None,
+            },
+            Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Claim(ClaimError::Taken(_)) => {
+                Some("stop the other server or name another directory")
+            }
+            Self::Folders(error) => match **error {
+                RecoverError::Misplaced { .. } => None, // It says so itself.
+                _ => Some(
+                    "name a directory that this user may write to; \
+                     datadir.autocreate=false makes none",
+                ),
+            },
+            _ => None,
         }
     }
 
@@ -76,39 +123,33 @@ impl ServerError {
 ///
 /// # Errors
 /// [`ServerError`] with the process's exit code.
-pub async fn run(
-    config: Config,
-    seed: u64,
-    ready: impl FnOnce(std::net::SocketAddr),
-) -> Result<(), ServerError> {
+pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
     let clock = Clock::start();
     super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.
     let listener = Listener::bind(&config)?;
-    let client_port = listener.address.port();
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    let (tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
+    let (_claim, tree, recovered) = restore(&disk, &folders, &config, &metrics, seed)?;
+    let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
-    let options = LogOptions {
-        prealloc: config.pre_alloc_bytes,
-        size_limit: config.txn_log_size_limit_bytes.unwrap_or(0),
-        force_sync: config.force_sync,
-    };
+    let options = log_options(&config);
     let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),
-        limits: limits(&config),
+        throttle: Default::default(),
+        limits: limits(&config, seed),
         clock_ms: Default::default(),
     });
     let leader = Leader::new(STANDALONE, Majority::new([STANDALONE]), last);
     let mut replica =
         Replica::standalone(shared.clone(), leader, settings(&config, seed), clock.now_ms());
     let mut actions = Vec::new();
-    first_snapshot(&disk, &folders, &config, &shared, &recovered, &mut replica, &mut actions)?;
+    let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
+    first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
 
     let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
@@ -127,24 +168,24 @@ pub async fn run(
         metrics: metrics.clone(),
         clock,
     };
-    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, client_port);
-    let address = listener.address;
-    let stop = CancellationToken::new();
-    let accepting = tokio::spawn(listener.run(shared, link, stop.clone()));
-    let stop_signal = stop_on_signal(sender, stop)?;
+    let port = listener.address.port();
+    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port);
+    let stopping = CancellationToken::new();
+    let accepting = tokio::spawn(listener.run(shared.clone(), link, stopping.clone()));
+    let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
-    ready(address);
-    let ended = driving.await.map_err(|error| ServerError::System {
-        what: "run the driver",
-        source: io::Error::other(error),
-    })?;
+    ready(&state);
+    let ended = driving.await.map_err(io::Error::other);
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
-    accepting.abort();
-    match ended {
-        Ended::Stopped => Ok(()),
-        Ended::Failed { reason, exit } => Err(ServerError::Failed { reason, exit }),
+    let ended = ended.map_err(|source| ServerError::System { what: "run the driver", source })?;
+    if let Ended::Failed { reason, exit } = ended {
+        return Err(ServerError::Failed { reason, exit });
     }
+    if let Ok(Ok(tasks)) = accepting.await {
+        stop::say_goodbye(&shared, &tasks).await;
+    }
+    Ok(())
 }
 
 /// What connections need: where commands go, and a desk that answers words.
@@ -157,39 +198,31 @@ fn link(
     clock: Clock,
     client_port: u16,
 ) -> Link {
-    let user_dir =
-        std::env::current_dir().map_or_else(|_| String::new(), |dir| dir.display().to_string());
-    let environment = EnvironmentInfo { user_dir, ..EnvironmentInfo::default() };
-    let (shared, desk_metrics) = (shared.clone(), metrics.clone());
-    let desk = Arc::new(Desk {
-        config,
-        shared,
-        metrics: desk_metrics,
-        events,
-        clock,
-        client_port,
-        environment,
-    });
-    let words = Arc::new(move |word, _peer| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+    let desk = Desk::new(config, shared.clone(), metrics.clone(), events, clock, client_port);
+    let desk = Arc::new(desk);
+    let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
         let desk = desk.clone();
-        Box::pin(async move { desk.answer(word).await })
+        Box::pin(async move { desk.answer(asked).await })
     });
     Link { commands, words, metrics, epoch: clock.epoch }
 }
 
+/// Makes the folders, makes them this server's, and loads what is in them.
 fn restore(
     disk: &Disk,
     folders: &Folders,
     config: &Config,
     metrics: &Registry,
     seed: u64,
-) -> Result<(Tree, Recovered), ServerError> {
+) -> Result<(Claim, Tree, Recovered), ServerError> {
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
+    let claim = Claim::of(&folders.snapshots, &folders.logs)?;
     let options = Options {
         seed,
         digest: config.digest_enabled,
         extended_types: config.extended_types_enabled,
+        emulate_353: config.emulate_353_ttl_nodes,
     };
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
@@ -205,62 +238,75 @@ fn restore(
     let Restored { tree, digest_mismatches, .. } = restorer.finish();
     metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.dbinittime.record(began.elapsed().as_millis() as i64);
-    metrics.startup_txns_loaded.record(recovered.txns as i64);
     metrics.startup_snap_load_time.record(recovered.snapshot_took.as_millis() as i64);
-    metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
+    if recovered.start != Start::Empty {
+        metrics.startup_txns_loaded.record(recovered.txns as i64);
+        metrics.startup_txns_load_time.record(recovered.replay_took.as_millis() as i64);
+    }
     tracing::info!(
         zxid = %tree.last_zxid(),
         znodes = tree.node_count(),
         sessions = tree.sessions().len(),
-        snapshot = ?recovered.snapshot,
+        snapshot = recovered.snapshot.map(|(zxid, _)| zxid.to_string()),
         txns = recovered.txns,
         ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    Ok((tree, recovered))
+    Ok((claim, tree, recovered))
 }
 
-/// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
-/// there is anything new to keep (D-33, D-60).
-fn first_snapshot(
-    disk: &Disk,
-    folders: &Folders,
-    config: &Config,
-    shared: &Shared,
-    recovered: &Recovered,
-    replica: &mut Replica,
-    actions: &mut Vec<crate::replica::Action>,
-) -> Result<(), ServerError> {
-    let consume = || {
-        recover::consume_initialize(disk, folders)
-            .map_err(|source| ServerError::System { what: "remove file initialize", source })
-    };
-    if recovered.start == Start::Empty {
-        let frozen = shared.state.tree.write().freeze();
+struct FirstSnapshot<'a> {
+    disk: &'a Disk,
+    folders: &'a Folders,
+    config: &'a Config,
+}
+
+impl FirstSnapshot<'_> {
+    /// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
+    /// there is anything new to keep (D-33, D-60).
+    fn take(
+        &self,
+        shared: &Shared,
+        metrics: &Registry,
+        recovered: &Recovered,
+        replica: &mut Replica,
+        actions: &mut Vec<crate::replica::Action>,
+    ) -> Result<(), ServerError> {
+        let is_empty = recovered.start == Start::Empty;
+        let frozen = if is_empty { shared.state.tree.write().freeze() } else { None };
         if let Some(frozen) = frozen {
-            let style = snapshots::Style::of(config);
-            let written = snapshots::write(disk, &folders.snapshots, shared, frozen, style, false);
+            let began = std::time::Instant::now();
+            let style = snapshots::Style::of(self.config);
+            let dir = &self.folders.snapshots;
+            let written = snapshots::write(self.disk, dir, shared, frozen, style, false);
             shared.state.tree.write().thaw();
             written?;
+            metrics.snapshottime.record(began.elapsed().as_millis() as i64);
         }
-        consume()?;
-        return Ok(());
+        recover::consume_initialize(self.disk, self.folders)
+            .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
+        let last = shared.state.tree.read().last_zxid();
+        if !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
+            replica.snapshot(actions);
+        }
+        Ok(())
     }
-    consume()?;
-    let last = shared.state.tree.read().last_zxid();
-    if recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
-        replica.snapshot(actions);
-    }
-    Ok(())
 }
 
-fn limits(config: &Config) -> Limits {
+pub(super) fn limits(config: &Config, seed: u64) -> Limits {
+    let on = |number: u32| Some(u64::from(number)).filter(|&number| number > 0);
     let words = Word::ALL.iter().filter_map(|word| word.name().as_bytes().first_chunk().copied());
     Limits {
         frame_max: config.jute_max_buffer_bytes as usize,
         min_session_timeout_ms: i32::try_from(config.min_session_timeout_ms).unwrap_or(i32::MAX),
         max_session_timeout_ms: i32::try_from(config.max_session_timeout_ms).unwrap_or(i32::MAX),
         outstanding_max: u64::from(config.global_outstanding_limit),
+        requests_max: on(config.throttle.requests_max),
+        op_wait_max_us: on(config.throttle.op_wait_ms).map(|ms| ms * 1000),
+        drops_late: config.throttle.drops_stale && config.throttle.late_is_stale,
+        large_from: config.large_request_threshold_bytes.map(|bytes| bytes as usize),
+        large_bytes_max: u64::from(config.large_request_max_bytes),
+        connects: connects(&config.throttle, seed),
         skip_acl: config.skip_acl,
         schemes: Schemes {
             digest: config.digest_auth_enabled || config.providers.digest,
@@ -275,7 +321,33 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-fn settings(config: &Config, seed: u64) -> Settings {
+fn log_options(config: &Config) -> LogOptions {
+    LogOptions {
+        prealloc: config.pre_alloc_bytes,
+        size_limit: config.txn_log_size_limit_bytes.unwrap_or(0),
+        force_sync: config.force_sync,
+    }
+}
+
+fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
+    let weights = (i64::from(throttle.new_weight), i64::from(throttle.renew_weight));
+    let (new_weight, renew_weight) = if throttle.weighed { weights } else { (1, 1) };
+    (throttle.tokens > 0).then(|| Connects {
+        // Both are meant for new sessions, which may take several tokens each.
+        tokens_max: i64::from(throttle.tokens) * new_weight,
+        fill_count: i64::from(throttle.fill_count) * new_weight,
+        fill_time_ms: i64::from(throttle.fill_time_ms),
+        freeze_time_ms: throttle.freeze_time_ms.map(u64::from),
+        drop_increase: throttle.drop_increase,
+        drop_decrease: throttle.drop_decrease,
+        decrease_ratio: throttle.decrease_ratio,
+        new_weight,
+        renew_weight,
+        seed,
+    })
+}
+
+pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
         first_session: clock::first_session(STANDALONE.0),
@@ -285,7 +357,13 @@ fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
-        enforce_quota: config.enforce_quota,
+        rules: Rules {
+            enforces_quota: config.enforce_quota,
+            reconfigs: config.reconfig_enabled,
+            lists_closed: config.close_session_txn_enabled,
+            entry_max: config.jute_max_buffer_bytes as usize
+                + config.jute_max_buffer_extra_bytes as usize,
+        },
         seed,
     }
 }
@@ -334,20 +412,26 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
     }
 }
 
-fn stop_on_signal(
-    sender: mpsc::UnboundedSender<Event>,
-    stop: CancellationToken,
-) -> Result<tokio::task::JoinHandle<()>, ServerError> {
-    let fail = |source| ServerError::System { what: "listen for signals", source };
-    let mut term = signal(SignalKind::terminate()).map_err(fail)?;
-    let mut int = signal(SignalKind::interrupt()).map_err(fail)?;
-    Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: P-87
+    #[test]
+    fn exit_codes_are_javas() {
+        let io = || io::Error::other("x");
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let folder = RecoverError::Folder { path: "/d".into(), source: io() };
+        let host = || "h".to_owned();
+        for (error, code) in [
+            (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
+            (ServerError::Listen(ListenError::Resolve { host: host(), source: io() }), 2),
+            (ServerError::Listen(ListenError::NoAddress { host: host() }), 2),
+            (ServerError::Folders(Box::new(folder)), 3),
+            (ServerError::System { what: "x", source: io() }, 1),
+            (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
+        ] {
+            assert_eq!(error.exit_code(), code);
         }
-        tracing::info!("stopping: what is under way is finished, sessions stay for the next start");
-        stop.cancel();
-        let _stopped = sender.send(Event::Stop);
-    }))
+    }
 }

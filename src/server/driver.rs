@@ -1,12 +1,13 @@
 //! Feeds inputs to the replica and does what it asks.
 
 use super::clock::Clock;
+use super::pipeline::{self, Pipeline};
 use super::report::Report;
 use super::snapshots;
-use crate::metrics::Registry;
-use crate::model::EventKind;
-use crate::replica::{Action, Input, Replica, Stats, TICK_MS};
-use crate::request::{Command, Shared};
+use crate::metrics::{Registry, Samples};
+use crate::model::{EventKind, SessionId, Zxid};
+use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
+use crate::request::{Command, Namespace, Shared};
 use crate::store::worker::{FlushReport, WorkerHandle};
 use crate::store::{self, Disk, Folders};
 use crate::tree::freeze::Frozen;
@@ -28,6 +29,8 @@ pub enum Event {
     },
     /// Somebody wants to know how things stand.
     Report(oneshot::Sender<Report>),
+    /// Somebody wants to know when which session expires, in monotonic milliseconds.
+    Sessions(oneshot::Sender<Vec<(u64, SessionId)>>),
     /// No more commands are taken; end once everything proposed is answered.
     Stop,
     /// The disk failed, and with it this server.
@@ -66,7 +69,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     /// Runs until it is told to stop or can't go on. `first`: what the replica asked for before.
     pub async fn run(mut self, first: Vec<Action>) -> Ended {
         let mut actions = first;
-        let mut published = Stats::default();
+        let mut published = Published::default();
+        let mut pipeline = Pipeline::new(self.metrics.clone());
+        let mut judged_us = self.clock.now_us();
         let mut commands = Vec::with_capacity(BATCH_MAX);
         let mut events = Vec::with_capacity(BATCH_MAX);
         let mut ticks = self.clock.now_ms() / TICK_MS;
@@ -74,7 +79,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         let mut timer = tokio::time::interval(Duration::from_millis(TICK_MS));
         timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
-            if let Some(ended) = self.perform(&mut actions) {
+            if let Some(ended) = self.perform(&mut actions, &mut pipeline, judged_us) {
                 return ended;
             }
             if stopping && self.replica.outstanding() == 0 {
@@ -89,48 +94,96 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             for event in events.drain(..) {
                 match event {
                     Event::Flushed(report) => {
-                        self.note_flush(&report);
                         let now_us = self.clock.now_us();
+                        pipeline.flushed(&report, now_us);
                         self.replica
                             .step(Input::Flushed { through: report.through, now_us }, &mut actions);
                     }
                     Event::SnapshotEnded { took, ok } => {
-                        if ok {
-                            self.metrics.snapshottime.record(took.as_millis() as i64);
-                        } else {
-                            self.metrics.snapshot_error_count.increment();
-                        }
+                        self.note_snapshot(took, ok);
                         self.replica.step(Input::SnapshotEnded, &mut actions);
                     }
                     Event::Report(to) => {
                         // The asker may have gone.
                         let _gone = to.send(Report::of(&self.replica));
                     }
-                    Event::Stop => stopping = true,
+                    Event::Sessions(to) => {
+                        let _gone = to.send(self.replica.session_dues());
+                    }
+                    Event::Stop => {
+                        stopping = true;
+                        // What has come this far is still done.
+                        commands.extend(std::iter::from_fn(|| self.commands.try_recv().ok()));
+                    }
                     Event::Failed { reason, exit } => return Ended::Failed { reason, exit },
                 }
             }
-            let wall_ms = self.clock.wall_ms();
-            for command in commands.drain(..) {
-                self.replica.step(Input::Command { command, wall_ms }, &mut actions);
+            let (wall_ms, now_us) = (self.clock.wall_ms(), self.clock.now_us());
+            judged_us = now_us;
+            if !commands.is_empty() {
+                let requests = pipeline.taken(&commands, now_us);
+                self.judge(&mut commands, wall_ms, &pipeline, &mut actions);
+                judged_us = self.clock.now_us();
+                pipeline.judged(requests, judged_us - now_us);
             }
-            let due = self.clock.now_ms() / TICK_MS;
+            // Once it stops, time stands still: sessions that expired meanwhile would each be a write to wait for, and with a
+            // slow disk there might always be another one.
+            let due = if stopping { ticks } else { now_us / 1000 / TICK_MS };
             while ticks < due {
                 ticks += 1;
-                self.replica.step(Input::Tick { wall_ms }, &mut actions);
+                self.tick(wall_ms, &pipeline, &mut actions);
             }
-            self.publish(&mut published);
+            self.publish(&mut published, wall_ms);
+        }
+    }
+
+    fn tick(&mut self, wall_ms: i64, pipeline: &Pipeline, actions: &mut Vec<Action>) {
+        let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
+        self.replica.step(Input::Tick { wall_ms }, actions);
+        let expired = self.replica.stats.sessions_expired - before;
+        pipeline.closed(expired, self.clock.now_us() - began_us);
+    }
+
+    fn note_snapshot(&self, took: Duration, ok: bool) {
+        if ok {
+            self.metrics.snapshottime.record(took.as_millis() as i64);
+        } else {
+            self.metrics.snapshot_error_count.increment();
+        }
+    }
+
+    fn judge(
+        &mut self,
+        commands: &mut Vec<Command>,
+        wall_ms: i64,
+        pipeline: &Pipeline,
+        actions: &mut Vec<Action>,
+    ) {
+        for command in commands.drain(..) {
+            // Rare, so it has its clock read for itself.
+            let began_us = pipeline::closes(&command).then(|| self.clock.now_us());
+            self.replica.step(Input::Command { command, wall_ms }, actions);
+            if let Some(began_us) = began_us {
+                pipeline.closed(1, self.clock.now_us() - began_us);
+            }
         }
     }
 
     /// Does what was asked, in order; appends reach the log thread together, before anybody is woken.
-    fn perform(&mut self, actions: &mut Vec<Action>) -> Option<Ended> {
+    fn perform(
+        &mut self,
+        actions: &mut Vec<Action>,
+        pipeline: &mut Pipeline,
+        judged_us: u64,
+    ) -> Option<Ended> {
         let mut commands = Vec::new();
+        let (mut records, mut through) = (0, Zxid::ZERO);
         let mut wakers = Vec::new();
         for action in actions.drain(..) {
             match action {
                 Action::Append { zxid, entry } => {
-                    commands.push(store::Command::Append { zxid, entry })
+                    (records, through) = (records + 1, zxid);
+                    commands.push(store::Command::Append { zxid, entry });
                 }
                 Action::Roll => commands.push(store::Command::Roll),
                 Action::Wake(waker) => wakers.push(waker),
@@ -141,8 +194,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             }
         }
         if !commands.is_empty() {
-            self.metrics.sync_processor_request_queued.add(commands.len() as u64);
             self.log.send_all(&mut commands);
+        }
+        if records > 0 {
+            pipeline.handed(through, records, judged_us, self.clock.now_us());
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
         None
@@ -173,30 +228,37 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    fn note_flush(&self, report: &FlushReport) {
-        self.metrics.fsynctime.record(report.sync_took.as_millis() as i64);
-        self.metrics.sync_processor_batch_size.record(i64::from(report.records));
-    }
-
     /// Moves the replica's plain counters and measurements into the registry.
-    fn publish(&mut self, published: &mut Stats) {
-        let (stats, metrics) = (self.replica.stats, &self.metrics);
-        metrics.commit_count.add(stats.commits - published.commits);
-        metrics.proposal_count.add(stats.proposals - published.proposals);
-        metrics.digest_mismatches_count.add(stats.digest_mismatches - published.digest_mismatches);
-        metrics.stale_sessions_expired.add(stats.sessions_expired - published.sessions_expired);
+    fn publish(&mut self, published: &mut Published, wall_ms: i64) {
+        let now = Published { stats: self.replica.stats, changes: self.replica.changes() };
+        let (stats, before, metrics) = (now.stats, published.stats, &self.metrics);
+        metrics.digest_mismatches_count.add(stats.digest_mismatches - before.digest_mismatches);
+        metrics.stale_sessions_expired.add(stats.sessions_expired - before.sessions_expired);
         metrics
             .sessionless_connections_expired
-            .add(stats.sessionless_expired - published.sessionless_expired);
-        metrics.connection_revalidate_count.add(stats.reopens - published.reopens);
-        metrics.watch_bytes.add(stats.event_bytes - published.event_bytes);
+            .add(stats.sessionless_expired - before.sessionless_expired);
+        metrics.stale_requests.add(stats.stale_requests - before.stale_requests);
+        metrics.stale_replies.add(stats.stale_replies - before.stale_replies);
+        metrics.outstanding_changes_queued.add(now.changes.0 - published.changes.0);
+        metrics.outstanding_changes_removed.add(now.changes.1 - published.changes.1);
         let samples = &mut self.replica.samples;
-        metrics.packets_sent.add(stats.events - published.events + samples.write_us.len() as u64);
-        for us in samples.write_us.drain(..) {
-            let took_ms = us as i64 / 1000;
-            metrics.request_latency.record(took_ms);
-            metrics.updatelatency.record(took_ms);
+        for WriteSample { took_us, born_ms } in samples.writes.drain(..) {
+            if let Some(took_us) = took_us {
+                let took_ms = took_us as i64 / 1000;
+                metrics.request_latency.record(took_ms);
+                // As Java: what takes no zxid, a sync or a body that can't be read, counts as a read.
+                let kind =
+                    if born_ms.is_some() { &metrics.updatelatency } else { &metrics.readlatency };
+                kind.record(took_ms);
+            }
+            // The wall clock may have been set back meanwhile.
+            if let Some(age_ms) = born_ms.map(|born_ms| wall_ms - born_ms).filter(|age| 0 <= *age) {
+                metrics.propagation_latency.record(age_ms);
+            }
         }
+        samples.spaces.publish(|space| {
+            metrics.write_per_namespace.record(&space.name, &sampled(space));
+        });
         for (kind, watchers) in samples.told.drain(..) {
             let summary = match kind {
                 EventKind::NodeCreated => &metrics.node_created_watch_count,
@@ -206,7 +268,26 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             };
             summary.record(watchers as i64);
         }
-        *published = stats;
+        self.replica.quota_refusals().publish(|space| {
+            metrics.quota_exceeded_error_per_namespace.record(&space.name, &sampled(space));
+        });
+        *published = now;
+    }
+}
+
+/// What of the replica's counters is in the registry already.
+#[derive(Default)]
+struct Published {
+    stats: Stats,
+    changes: (u64, u64),
+}
+
+fn sampled(space: &Namespace) -> Samples {
+    Samples {
+        count: space.count,
+        sum: space.sum_bytes as i64,
+        min: space.min_bytes as i64,
+        max: space.max_bytes as i64,
     }
 }
 
@@ -220,4 +301,91 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+    use crate::model::{ServerId, op};
+    use crate::server::boot;
+    use crate::store::sim_disk::SimDisk;
+    use crate::store::{Log, LogOptions, worker};
+    use crate::tree::txn::Txn;
+    use crate::tree::{Options, State, Tree};
+    use crate::zab::{Leader, Majority};
+    use jute::txn::TxnHeader;
+    use std::path::Path;
+
+    const SESSIONS: i64 = 400;
+
+    /// Sessions that expire one after the other, every 20 ms.
+    fn sessions() -> Tree {
+        let mut tree = Tree::new(Options::default());
+        for number in 1..=SESSIONS {
+            let kind = op::CREATE_SESSION;
+            let header = TxnHeader { client_id: number, cxid: 0, zxid: number, time: 0, kind };
+            let timeout_ms = number as i32 * 20;
+            tree.apply(&header, &Txn::CreateSession { timeout_ms }, &mut Vec::new());
+        }
+        tree
+    }
+
+    /// Each flush takes 60 ms, in which three sessions fall due: whoever waited for them all would wait eight seconds.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_server_that_stops_waits_for_no_new_work() {
+        let text = b"dataDir=/d\nclientPort=0\ntickTime=20\n";
+        let source = Source { name: "zoo.cfg", text, my_id: None };
+        let config = parse(source, &Environment::new(), &[]).unwrap();
+        let (disk, clock) = (SimDisk::new(), Clock::start());
+        let folders = Folders::new(Path::new("/d"), Path::new("/d"));
+        disk.create_dir(&folders.logs).unwrap();
+        let tree = sessions();
+        let last = tree.last_zxid();
+        let shared = Arc::new(Shared {
+            state: State::new(tree, 0),
+            conns: Default::default(),
+            throttle: Default::default(),
+            limits: boot::limits(&config, 0),
+            clock_ms: Default::default(),
+        });
+        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
+        let settings = boot::settings(&config, 0);
+        let replica = Replica::standalone(shared.clone(), leader, settings, clock.now_ms());
+        let (sender, events) = tokio::sync::mpsc::unbounded_channel();
+        let (_commands, commands) = tokio::sync::mpsc::unbounded_channel();
+        let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
+        let flushed = sender.clone();
+        let report = move |event| {
+            std::thread::sleep(Duration::from_millis(60));
+            if let worker::Event::Flushed(report) = event {
+                let _stopped = flushed.send(Event::Flushed(report));
+            }
+        };
+        let log = worker::spawn(disk.clone(), log, &folders.logs, Duration::MAX, report).unwrap();
+        let stop = sender.clone();
+        let driver = Driver {
+            replica,
+            shared: shared.clone(),
+            commands,
+            events,
+            sender,
+            log,
+            disk,
+            folders,
+            snapshot_style: snapshots::Style::of(&config),
+            metrics: Arc::new(Registry::default()),
+            clock,
+        };
+        let driving = tokio::spawn(driver.run(Vec::new()));
+        while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(stop.send(Event::Stop).is_ok());
+        assert_eq!(driving.await.unwrap(), Ended::Stopped);
+        assert!(
+            !shared.state.tree.read().sessions().is_empty(),
+            "they live on, for the next start"
+        );
+    }
 }

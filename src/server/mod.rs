@@ -2,13 +2,20 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod boot;
+mod claim;
 mod clock;
 mod driver;
+mod environment;
 mod limits;
+pub mod logging;
+mod pipeline;
+mod ready;
 mod report;
 mod restore;
 mod snapshots;
+mod stop;
 
 pub use boot::{ServerError, run};
 pub use driver::chain;
+pub use ready::Ready;
 pub use restore::{RestoreError, Restored, Restorer};

@@ -2,61 +2,84 @@
 
 use super::clock::Clock;
 use super::driver::Event;
+use super::environment;
 use crate::admin::{
-    self, ConnectionInfo, Effect, EnvironmentInfo, Mode, Status, WatchTotals, Word,
+    self, ConnectionInfo, Effect, EnvironmentInfo, Mode, SessionInfo, Status, WatchTotals, Word,
 };
 use crate::config::Config;
 use crate::metrics::Registry;
-use crate::model::sync::Ordering;
+use crate::model::{SessionId, Zxid};
+use crate::net::Asked;
 use crate::replica::Replica;
-use crate::request::Shared;
+use crate::request::{Conn, Shared};
+use crate::tree::QuotaTotals;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+/// Java's trace mask before anybody set it: requests, server packets, sessions and warnings.
+const TRACE_MASK: i64 = 306;
+
 /// What only the driver knows.
 pub struct Report {
-    sessions: u64,
     outstanding: u64,
 }
 
 impl Report {
     pub fn of(replica: &Replica) -> Self {
-        Self { sessions: replica.session_count() as u64, outstanding: replica.outstanding() as u64 }
+        Self { outstanding: replica.outstanding() as u64 }
     }
 }
 
 /// Answers words; shared by all connections.
 pub struct Desk {
-    pub config: Config,
-    pub shared: Arc<Shared>,
-    pub metrics: Arc<Registry>,
-    pub events: UnboundedSender<Event>,
-    pub clock: Clock,
-    pub client_port: u16,
-    pub environment: EnvironmentInfo,
+    config: Config,
+    shared: Arc<Shared>,
+    metrics: Arc<Registry>,
+    events: UnboundedSender<Event>,
+    clock: Clock,
+    client_port: u16,
+    environment: EnvironmentInfo,
+    /// Kept for `gtmk` and `stmk`. What is logged is chosen by OXKEEPER_LOG instead.
+    trace_mask: AtomicI64,
 }
 
 impl Desk {
-    pub async fn answer(&self, bytes: [u8; 4]) -> Vec<u8> {
-        let Some(word) = Word::from_bytes(bytes) else { return Vec::new() };
-        self.metrics.packets_received.increment();
+    pub fn new(
+        config: Config,
+        shared: Arc<Shared>,
+        metrics: Arc<Registry>,
+        events: UnboundedSender<Event>,
+        clock: Clock,
+        client_port: u16,
+    ) -> Self {
+        let (environment, trace_mask) = (environment::look(), AtomicI64::new(TRACE_MASK));
+        Self { config, shared, metrics, events, clock, client_port, environment, trace_mask }
+    }
+
+    pub async fn answer(&self, asked: Asked) -> Vec<u8> {
+        let Some(word) = Word::from_bytes(asked.word) else { return Vec::new() };
         let status = match word {
             Word::Ruok => Status::default(), // Answered however busy the rest is.
+            _ if admin::refusal(word, &self.config.four_letter_words).is_some() => {
+                Status::default()
+            }
             _ => self.status(word).await,
         };
-        let answer = admin::answer(word, &self.config, &self.metrics, &status);
+        let answer = admin::answer((word, &asked.rest), &self.config, &self.metrics, &status);
         match answer.effect {
             Effect::None => {}
             Effect::ResetServer => self.metrics.reset(),
             Effect::ResetConnections => {
-                for conn in self.shared.conns.all() {
-                    conn.stats.received.store(0, Ordering::Relaxed);
-                    conn.stats.sent.store(0, Ordering::Relaxed);
-                }
+                self.shared.conns.all().iter().for_each(|conn| conn.stats.reset());
             }
+            Effect::SetTraceMask(mask) => self.trace_mask.store(mask, Ordering::Relaxed),
         }
         answer.text.into_bytes()
     }
@@ -70,8 +93,8 @@ impl Desk {
             serving: true,
             mode: Mode::Standalone,
             connection_count: self.shared.conns.count() as u64,
+            connection_drop_chance: self.shared.throttle.connects(&self.shared.limits).1,
             outstanding_requests: report.outstanding,
-            global_sessions: report.sessions,
             watch_count: watches.count() as u64,
             uptime_ms: self.clock.now_ms(),
             open_file_descriptors: open_files(),
@@ -79,6 +102,7 @@ impl Desk {
                 .current,
             client_port: self.client_port,
             environment: self.environment.clone(),
+            trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..Status::default()
         };
         if word.needs_connections() {
@@ -88,30 +112,123 @@ impl Desk {
             status.data_dir_bytes = bytes_in(&self.config.data_dir.join("version-2"));
             status.log_dir_bytes = bytes_in(&self.config.data_log_dir.join("version-2"));
         }
-        if word == Word::Wchs {
-            let (connections, paths, watches) = watches.data_totals();
-            status.watches = WatchTotals { connections, paths, watches };
+        match word {
+            Word::Wchs => {
+                let (connections, paths, watches) = watches.data_totals();
+                status.watches = WatchTotals { connections, paths, watches };
+            }
+            Word::Wchc | Word::Wchp => status.watch_list = self.watch_list(),
+            Word::Envi => status.environment = environment::look(),
+            Word::Dump => self.look_at_expiries(&mut status).await,
+            _ => {}
         }
-        let tree = self.shared.state.tree.read();
-        status.zxid = tree.last_zxid();
-        status.node_count = tree.node_count() as u64;
-        status.ephemerals_count = tree.ephemeral_count();
-        status.approximate_data_size_bytes = tree.data_size();
+        self.look_at_tree(word, &mut status);
         status
     }
 
+    fn look_at_tree(&self, word: Word, status: &mut Status) {
+        let tree = self.shared.state.tree.read();
+        status.zxid = tree.last_zxid();
+        status.node_count = tree.node_count() as u64;
+        status.global_sessions = tree.sessions().len() as u64;
+        status.ephemerals_count = tree.ephemeral_count();
+        status.approximate_data_size_bytes = tree.approximate_data_size();
+        match word {
+            Word::Mntr => status.quotas = quotas(&tree.quota_totals()),
+            Word::Dump => status.ephemerals = tree.ephemerals(),
+            Word::Hash => status.digests = tree.digests().collect(),
+            _ => {}
+        }
+    }
+
     fn connections(&self) -> Vec<ConnectionInfo> {
-        let of = |conn: Arc<crate::request::Conn>| ConnectionInfo {
-            remote: conn.peer,
-            reads: true,
-            writes: false,
-            outstanding: 0,
-            received: conn.stats.received.load(Ordering::Relaxed),
-            sent: conn.stats.sent.load(Ordering::Relaxed),
-            session: None,
+        let of = |conn: Arc<Conn>| {
+            let figures = conn.stats.figures();
+            let session = conn.session().map(|session| SessionInfo {
+                id: session.0,
+                last_operation: admin::operation_name(figures.last_op),
+                established_ms: self.clock.wall_ms_at(conn.opened_ms),
+                timeout_ms: figures.timeout_ms as u32,
+                last_cxid: figures.last_xid,
+                last_zxid: Zxid::from_wire(figures.last_zxid),
+                last_response_ms: figures.last_answer_ms,
+                last_latency_ms: figures.last_latency_ms,
+                min_latency_ms: figures.min_latency_ms,
+                avg_latency_ms: figures.avg_latency_ms,
+                max_latency_ms: figures.max_latency_ms,
+            });
+            ConnectionInfo {
+                remote: conn.peer,
+                reads: figures.reads,
+                writes: figures.writes,
+                outstanding: conn.outstanding(),
+                received: figures.received,
+                sent: figures.sent,
+                session,
+            }
         };
         self.shared.conns.all().into_iter().map(of).collect()
     }
+
+    fn watch_list(&self) -> Vec<(String, i64)> {
+        let session = |watcher| self.shared.conns.get(watcher).and_then(|conn| conn.session());
+        let all = self.shared.state.watches.data_watches().into_iter();
+        let mut all: Vec<_> = all
+            // One whose connection has just gone is no watch any more.
+            .filter_map(|(path, watcher)| Some((path, session(watcher)?.0)))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    async fn look_at_expiries(&self, status: &mut Status) {
+        let (to, from) = oneshot::channel();
+        let _stopped = self.events.send(Event::Sessions(to));
+        let sessions = from.await.unwrap_or_default();
+        let zone = TimeZone::system();
+        let date = |at_ms| java_date(self.clock.wall_ms_at(at_ms), &zone);
+        status.session_expiries =
+            sessions.into_iter().map(|(at_ms, SessionId(id))| (date(at_ms), id)).collect();
+        let sessionless_ms = u64::from(self.config.sessionless_cnxn_timeout_ms.max(1));
+        let mut connections: Vec<_> = self.shared.conns.all();
+        let expiry_ms = |conn: &Arc<Conn>| {
+            let timeout_ms = match conn.session() {
+                Some(_) => conn.stats.figures().timeout_ms.max(0) as u64,
+                None => sessionless_ms,
+            };
+            // Java looks at its connections this often, and gives each until the next look.
+            ((conn.heard_ms() + timeout_ms) / sessionless_ms + 1) * sessionless_ms
+        };
+        connections.sort_by_key(expiry_ms);
+        status.connection_expiries = connections
+            .iter()
+            .map(|conn| {
+                let session = conn.session().map_or(0, |session| session.0);
+                (date(expiry_ms(conn)), conn.peer, session)
+            })
+            .collect();
+    }
+}
+
+/// The four gauges of quotas. What a namespace has no znode for is not among its values.
+fn quotas(totals: &BTreeMap<String, QuotaTotals>) -> Vec<(&'static str, Vec<(String, i64)>)> {
+    let gauge = |name, value: fn(&QuotaTotals) -> Option<i64>| {
+        let values = totals.iter().filter_map(|(space, all)| Some((space.clone(), value(all)?)));
+        (name, values.collect())
+    };
+    vec![
+        gauge("quota_bytes_limit_per_namespace", |all| all.bytes_limit),
+        gauge("quota_count_usage_per_namespace", |all| all.count_usage),
+        gauge("quota_count_limit_per_namespace", |all| all.count_limit),
+        gauge("quota_bytes_usage_per_namespace", |all| all.bytes_usage),
+    ]
+}
+
+/// As Java's `Date.toString` prints it.
+fn java_date(wall_ms: u64, zone: &TimeZone) -> String {
+    let at = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let zoned = at.unwrap_or_default().to_zoned(zone.clone());
+    zoned.strftime("%a %b %d %H:%M:%S %Z %Y").to_string()
 }
 
 fn open_files() -> Option<u64> {
@@ -121,4 +238,17 @@ fn open_files() -> Option<u64> {
 fn bytes_in(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_printed_as_java_does() {
+        let date = java_date(1_795_272_042_000, &TimeZone::UTC);
+        assert_eq!(date, "Sat Nov 21 14:40:42 UTC 2026");
+        let east = TimeZone::posix("EET-2").unwrap();
+        assert_eq!(java_date(0, &east), "Thu Jan 01 02:00:00 EET 1970");
+    }
 }

@@ -12,10 +12,10 @@ use jute::txn::{TxnDigest, TxnHeader};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Progress of a long load is told this often.
-const TELL_EVERY_SECS: u64 = 5;
+const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Transactions between two looks at the clock.
 const TXNS_UNTOLD: u64 = 4096;
 /// Znodes named in one line.
@@ -52,15 +52,14 @@ pub struct Restorer {
     alone_max: u64,
     parser: Parser,
     batch: Batch,
-    /// Bytes of the snapshot; 0 when nobody knows.
-    expected: u64,
     /// Znodes of the snapshot so far.
     nodes: u64,
-    txns: u64,
     /// Entries that are not sent yet, each behind its length.
     entries: Vec<u8>,
     /// Bytes taken since the last reset.
     taken: u64,
+    /// Transactions of the log.
+    replayed: u64,
     stage: Stage,
     told: Instant,
 }
@@ -85,11 +84,10 @@ impl Restorer {
             alone_max,
             parser: Parser::new(options),
             batch: Batch::default(),
-            expected: 0,
             nodes: 0,
-            txns: 0,
             entries: Vec::new(),
             taken: 0,
+            replayed: 0,
             stage: Stage::Here(Box::new(Building::new(options))),
             told: Instant::now(),
         }
@@ -136,20 +134,13 @@ impl Restorer {
         }
     }
 
-    /// Says how far a long restore has come.
-    fn tell(&mut self) {
-        if self.told.elapsed().as_secs() < TELL_EVERY_SECS {
-            return;
+    /// One line now and then: a big state takes a while, and whoever waits wants to know how long.
+    fn is_time_to_tell(&mut self) -> bool {
+        let due = self.told.elapsed() >= TELL_EVERY;
+        if due {
+            self.told = Instant::now();
         }
-        self.told = Instant::now();
-        let (nodes, txns, megabytes) = (self.nodes, self.txns, self.taken >> 20);
-        match self.expected >> 20 {
-            _ if 0 < txns => {
-                tracing::info!(nodes, txns, "restoring: transactions behind the snapshot")
-            }
-            0 => tracing::info!(nodes, megabytes, "restoring the snapshot"),
-            of => tracing::info!(nodes, megabytes, of, "restoring the snapshot"),
-        }
+        due
     }
 }
 
@@ -164,8 +155,17 @@ impl Restore for Restorer {
         *self = Self::with_alone_max(self.options, self.alone_max);
     }
 
-    fn snapshot_begins(&mut self, bytes: Option<u64>) {
-        self.expected = bytes.unwrap_or(0);
+    fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
+        if self.is_time_to_tell() {
+            let percent = done_bytes * 100 / all_bytes.max(1);
+            tracing::info!(
+                znodes = self.nodes,
+                bytes = done_bytes,
+                of = all_bytes,
+                percent,
+                "restoring: snapshot"
+            );
+        }
     }
 
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
@@ -182,7 +182,6 @@ impl Restore for Restorer {
             }
             Stage::Nowhere => {}
         }
-        self.tell();
         Ok(Progress { consumed: taken.bytes, finished: taken.ended })
     }
 
@@ -214,9 +213,10 @@ impl Restore for Restorer {
             Stage::Nowhere => {}
         }
         self.count(entry.len());
-        self.txns += 1;
-        if self.txns.is_multiple_of(TXNS_UNTOLD) {
-            self.tell();
+        self.replayed += 1;
+        if self.replayed.is_multiple_of(TXNS_UNTOLD) && self.is_time_to_tell() {
+            let zxid = format!("{zxid:#x}");
+            tracing::info!(txns = self.replayed, zxid, "restoring: log");
         }
         Ok(())
     }
@@ -414,7 +414,8 @@ fn perform(
 mod tests {
     use super::*;
 
-    const OPTIONS: Options = Options { seed: 1, digest: true, extended_types: false };
+    const OPTIONS: Options =
+        Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
 
     /// No session, no list, and znodes with these paths.
     fn stream(paths: &[&str]) -> Vec<u8> {

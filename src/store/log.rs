@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(zxids(&disk.image().crash(0)), (1..100).collect::<Vec<_>>());
     }
 
-    // rows: D-04 D-44 D-51
+    // rows: C-143 D-04 D-44 D-51
     #[test]
     fn names_padding_and_rolling() {
         let disk = SimDisk::new();

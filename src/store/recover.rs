@@ -2,9 +2,10 @@
 //!
 //! What to do is chosen by the tables in [`super::decide`]; this file finds the facts and does what they say.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::error::Error;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,8 +28,8 @@ pub trait Restore {
 
     /// Back to the state of an empty database. Called first, and after a snapshot that could not be loaded.
     fn reset(&mut self);
-    /// A snapshot is about to be read. `bytes`: its length, unless it is packed; for reports of progress.
-    fn snapshot_begins(&mut self, _bytes: Option<u64>) {}
+    /// Bytes of the snapshot's file that were read so far, and its length: for those who wait.
+    fn snapshot_read(&mut self, _done_bytes: u64, _all_bytes: u64) {}
     /// Takes whole items off the front of a snapshot's body: see [`Progress`].
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Self::Error>;
     /// The body is complete and its seal right. `zxid`: from the file's name, where replay goes on from (D-31).
@@ -340,13 +341,29 @@ fn load<D: Disk, R: Restore>(
     let io = |source| ReadError::Io { at: 0, source };
     let reading = Reading::open(disk, path).map_err(io)?;
     let bytes = reading.len().map_err(io)?;
-    let packing = Packing::of(&file.name);
-    state.snapshot_begins((packing == Packing::Plain).then_some(bytes));
-    let unpacked = Unpacker::new(packing, reading);
-    let trailers = SnapshotReader::new(unpacked).read(|bytes| state.snapshot_bytes(bytes))?;
+    let done = Cell::new(0);
+    let unpacked = Unpacker::new(Packing::of(&file.name), Counting { reading, done: &done });
+    let trailers = SnapshotReader::new(unpacked).read(|body| {
+        state.snapshot_read(done.get(), bytes);
+        state.snapshot_bytes(body)
+    })?;
     let done = state.snapshot_done(file.zxid, trailers);
     done.map_err(|source| ReadError::Body { at: bytes, source })?;
     Ok(Loaded { zxid: file.zxid, bytes, trailers })
+}
+
+/// Tells how much was read, however the bytes are packed.
+struct Counting<'c, R> {
+    reading: R,
+    done: &'c Cell<u64>,
+}
+
+impl<R: Read> Read for Counting<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.reading.read(into)?;
+        self.done.set(self.done.get() + read as u64);
+        Ok(read)
+    }
 }
 
 /// Reads the log through to tell whether it holds everything from the beginning on.

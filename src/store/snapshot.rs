@@ -8,7 +8,7 @@
 //! zxid     i64 zxid   seal                                   if there is one
 //! ```
 //!
-//! With the suffix .gz or .snappy all of it is packed ([`super::packing`]); checksums are over the unpacked bytes.
+//! With the suffix .gz or .snappy all of it is packed (`store::packing`); checksums are over the unpacked bytes.
 //!
 //! Source: `FileSnap`, `SnapStream`, ZooKeeper 3.9 (D-20, D-25..D-27).
 

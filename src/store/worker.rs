@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(disk.counts().changes, changes);
     }
 
-    // rows: D-49
+    // rows: D-49 C-144
     #[test]
     fn force_sync_off_never_syncs() {
         let disk = SimDisk::new();

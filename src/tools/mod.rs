@@ -3,3 +3,4 @@
 #![allow(clippy::disallowed_methods, reason = "a tool waits by the clock")]
 
 pub mod bench;
+pub mod config_check;

@@ -16,9 +16,9 @@ use std::borrow::Cow;
 /// One change that watchers may want to hear of. Access lists are as they were at that moment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<'a> {
-    Created { path: Cow<'a, str>, acl: AclId, parent_acl: AclId },
+    Created { path: Cow<'a, str>, acl: AclId, parent_acl: AclId, data_len: usize },
     Deleted { path: Cow<'a, str>, acl: AclId, parent_acl: AclId },
-    DataChanged { path: Cow<'a, str>, acl: AclId },
+    DataChanged { path: Cow<'a, str>, acl: AclId, data_len: usize },
 }
 
 /// What one transaction changed, in order. Its access lists can be read until the next transaction.
@@ -61,6 +61,7 @@ impl Tree {
         // After the whole, so that no snapshot claims a half-applied multi (ZOOKEEPER-3127).
         if let Some(zxid) = Zxid::from_wire(header.zxid) {
             self.last_zxid = self.last_zxid.max(zxid);
+            self.digests.note(zxid, self.digest);
         }
         applied
     }
@@ -88,8 +89,7 @@ impl Tree {
             Txn::SetData { path, data, version } => {
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
                     let bytes_before = self.data_len(self.nodes.get(id)) as i64;
-                    self.set_data(id, *data);
-                    self.change(id, |node| {
+                    self.set_data(id, *data, |node| {
                         node.mtime = header.time;
                         node.mzxid = header.zxid;
                         node.version = *version;
@@ -97,6 +97,7 @@ impl Tree {
                     effects.push(Change::DataChanged {
                         path: path.clone(),
                         acl: self.znode(id).acl(),
+                        data_len: data.map_or(0, <[u8]>::len),
                     });
                     let stat = self.znode(id).stat();
                     self.count_in_quota(path, i64::from(stat.data_length) - bytes_before, 0);
@@ -201,9 +202,10 @@ impl Tree {
         let crc = self.start_crc(&create.path, create.data);
         let named = (create.path.as_bytes(), hash, crc);
         let id = self.place(parent, named, create.data, acl, &stat);
-        effects.push(Change::Created { path: create.path.clone(), acl, parent_acl });
+        let (path, data_len) = (create.path.clone(), create.data.map_or(0, <[u8]>::len));
         let stat = self.znode(id).stat();
-        self.quota_of_created(&create.path, create.data.map_or(0, <[u8]>::len));
+        self.quota_of_created(&path, data_len);
+        effects.push(Change::Created { path, acl, parent_acl, data_len });
         Ok(stat)
     }
 

@@ -44,6 +44,11 @@ impl Index {
         found.map(|entry| entry.id)
     }
 
+    /// A znode whose hash has the same half as is kept: most likely the one, but its path was not looked at.
+    pub fn likely(&self, hash: u64) -> Option<NodeId> {
+        self.find(hash, |_| true)
+    }
+
     /// Adds a znode that is not there yet.
     pub fn insert(&mut self, hash: u64, id: NodeId) {
         let entry = Entry { id, hash: hash as u32 };

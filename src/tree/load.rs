@@ -333,6 +333,8 @@ impl Builder {
             self.tree.acls.release(acl); // The table's own use; znodes have theirs.
         }
         self.tree.acls.sweep();
+        let root = self.tree.nodes.get(self.tree.root);
+        self.tree.root_alias_size = 1 + self.tree.data_len(root) as u64;
         self.tree.set_up_quotas();
         self.tree.last_zxid = zxid;
         Ok(self.tree)

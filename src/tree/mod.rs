@@ -14,10 +14,12 @@
 //! Zxids are not chosen here (`request::prep`), nor is anything compared with what was predicted (`replica`).
 
 mod acls;
+mod ahead;
 mod apply;
 mod blob;
 mod count;
 pub mod digest;
+mod digests;
 pub mod freeze;
 mod index;
 pub mod load;
@@ -35,19 +37,21 @@ mod watch_shard;
 mod watch_tests;
 
 pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as own_acl};
+pub use ahead::AHEAD_MAX;
 pub use apply::{Applied, Change, Effects};
 pub use count::Count;
 pub use node::{NO_NODE, NodeId};
-pub use quota::{Exceeded, Unreadable};
+pub use quota::{Exceeded, QuotaTotals, Unreadable};
 pub use read::{Data, Znode};
 pub use state::State;
-pub use watch::{Trigger, WatchKind, WatcherId, Watches};
+pub use watch::{Told, Trigger, WatchKind, WatcherId, Watches};
 
-use crate::model::{Owner, Zxid};
+use crate::model::{CONTAINER, Owner, TTL_MAX_MS, Zxid, path};
 use acls::Acls;
 use blob::Blobs;
 use bytes::Bytes;
 use digest::StatPart;
+use digests::Digests;
 use foldhash::fast::FixedState;
 use index::Index;
 use node::{Arena, NULL_DATA, Node};
@@ -74,11 +78,21 @@ pub struct Options {
     pub digest: bool,
     /// `zookeeper.extendedTypesEnabled`.
     pub extended_types: bool,
+    /// `zookeeper.emulate353TTLNodes`: TTL znodes of release 3.5.3 are known too. Counts with extended types only.
+    pub emulate_353: bool,
+}
+
+impl Options {
+    /// Whose a znode is, by its stored ephemeralOwner.
+    pub const fn owner(&self, raw: i64) -> Owner {
+        let is_353 = self.extended_types && self.emulate_353 && raw < 0 && raw != CONTAINER;
+        if is_353 { Owner::Ttl(raw & TTL_MAX_MS) } else { Owner::decode(raw, self.extended_types) }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, digest: true, extended_types: false }
+        Self { seed: 0, digest: true, extended_types: false, emulate_353: false }
     }
 }
 
@@ -96,10 +110,13 @@ pub struct Tree {
     sessions: BTreeMap<i64, i32>,
     root: NodeId,
     digest: u64,
-    /// Bytes of all paths and data: Java's `approximate_data_size`.
+    /// Size of all paths and data.
     data_size: u64,
+    /// What Java counts twice: see [`Tree::approximate_data_size`].
+    root_alias_size: u64,
     ephemerals: u64,
     last_zxid: Zxid,
+    digests: Digests,
     freeze: Option<freeze::Freeze>,
     hash: FixedState,
     options: Options,
@@ -131,8 +148,10 @@ impl Tree {
             root: NO_NODE,
             digest: 0,
             data_size: 0,
+            root_alias_size: 1,
             ephemerals: 0,
             last_zxid: Zxid::ZERO,
+            digests: Digests::default(),
             freeze: None,
             hash: FixedState::with_seed(options.seed),
             options,
@@ -179,9 +198,20 @@ impl Tree {
         self.nodes.len() + 1
     }
 
-    /// Bytes of all paths and data.
+    /// Digests of the tree as it was at some zxids, the oldest first.
+    pub fn digests(&self) -> impl Iterator<Item = (Zxid, u64)> {
+        self.digests.iter()
+    }
+
+    /// Units of UTF-16 of all paths and bytes of all data.
     pub const fn data_size(&self) -> u64 {
         self.data_size
+    }
+
+    /// The same as Java counts it. There the root stands in the table twice, as `` and as `/`: both count when a snapshot
+    /// is loaded, and what is set on it later counts once.
+    pub const fn approximate_data_size(&self) -> u64 {
+        self.data_size + self.root_alias_size
     }
 
     pub const fn ephemeral_count(&self) -> u64 {
@@ -201,10 +231,21 @@ impl Tree {
         paths
     }
 
+    /// Ephemeral znodes by session, both sorted.
+    pub fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
+        let sessions = self.owners.iter().map(|(owner, _)| owner);
+        let mut all: Vec<_> = sessions
+            .filter(|&owner| self.is_ephemeral(owner))
+            .map(|session| (session, self.ephemerals_of(session)))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
     /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
     pub fn orphan_sessions(&self) -> Vec<i64> {
         let is_orphan = |owner: i64| {
-            matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+            matches!(self.options.owner(owner), Owner::Session(_))
                 && !self.sessions.contains_key(&owner)
         };
         let mut orphans: Vec<i64> =
@@ -319,7 +360,7 @@ impl Tree {
         };
         self.put_blob(&mut node, path, data);
         self.digest = self.digest.wrapping_add(digest);
-        self.data_size += path.len() as u64 + data.map_or(0, |data| data.len() as u64);
+        self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;
         let id = self.nodes.insert(node);
         if let Some(freeze) = &self.freeze {
             freeze.skip(id); // Younger than the snapshot.
@@ -338,7 +379,7 @@ impl Tree {
     }
 
     fn is_ephemeral(&self, owner: i64) -> bool {
-        matches!(Owner::decode(owner, self.options.extended_types), Owner::Session(_))
+        matches!(self.options.owner(owner), Owner::Session(_))
     }
 
     /// Takes a znode without children out of the tree. Its access list can be read until the next sweep.
@@ -347,7 +388,7 @@ impl Tree {
         let node = *self.nodes.get(id);
         debug_assert_eq!(node.children, 0);
         self.digest = self.digest.wrapping_sub(self.node_digest(&node));
-        self.data_size -= u64::from(node.path_len) + self.data_len(&node) as u64;
+        self.data_size -= (path::utf16_len(self.path(id)) + self.data_len(&node)) as u64;
         let hash = hash_of(&self.hash, self.path_bytes(&node));
         self.index.remove(hash, id);
         if self.is_ephemeral(self.owners.value(node.owner)) {
@@ -386,8 +427,8 @@ impl Tree {
         self.nodes.get_mut(node.parent).children -= 1;
     }
 
-    /// Replaces a znode's data.
-    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>) {
+    /// Replaces a znode's data, and changes fields with it: in one go, because each change costs two digests.
+    fn set_data(&mut self, id: NodeId, data: Option<&[u8]>, with: impl FnOnce(&mut Node)) {
         self.save_for_freeze(id);
         let mut node = *self.nodes.get(id);
         let before = self.node_digest(&node);
@@ -408,6 +449,7 @@ impl Tree {
         if self.options.digest {
             node.crc = digest::start(self.path_bytes(&node), data);
         }
+        with(&mut node);
         *self.nodes.get_mut(id) = node;
         let after = self.node_digest(&node);
         self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
@@ -471,7 +513,11 @@ impl Tree {
 
 /// A path as it is stored: the root's is empty.
 const fn key(path: &str) -> &[u8] {
-    match path.as_bytes() {
+    key_bytes(path.as_bytes())
+}
+
+const fn key_bytes(path: &[u8]) -> &[u8] {
+    match path {
         b"/" => b"",
         path => path,
     }

@@ -126,6 +126,17 @@ pub struct Exceeded {
     pub hard: bool,
 }
 
+/// Limits and counts of the quotas of one namespace; `None` where there is no such znode.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct QuotaTotals {
+    /// Znodes; the hard limit if there is one, -1 for none.
+    pub count_limit: Option<i64>,
+    /// Bytes, likewise.
+    pub bytes_limit: Option<i64>,
+    pub count_usage: Option<i64>,
+    pub bytes_usage: Option<i64>,
+}
+
 /// Limits or counts are no text of numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Unreadable;
@@ -204,7 +215,7 @@ impl Tree {
         };
         track.set(COUNT, track.get(COUNT).wrapping_add(count));
         track.set(BYTES, track.get(BYTES).wrapping_add(bytes));
-        self.set_data(id, Some(track.to_string().as_bytes()));
+        self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
     /// Writes what is below `path` into its counts, if it has such a znode.
@@ -220,7 +231,7 @@ impl Tree {
         let mut track = Track::default();
         track.set(COUNT, count);
         track.set(BYTES, bytes);
-        self.set_data(id, Some(track.to_string().as_bytes()));
+        self.set_data(id, Some(track.to_string().as_bytes()), |_| ());
     }
 
     /// After a load: finds the quotas, and counts what is below each (D-24).
@@ -239,6 +250,39 @@ impl Tree {
             self.count_anew(&path);
             self.quotas.add(&path);
         }
+    }
+
+    /// Limits and counts of all quotas, added up by the first name of their paths.
+    ///
+    /// Source: `QuotaMetricsUtils`, where a text that is no list of numbers makes the whole answer fail.
+    pub fn quota_totals(&self) -> BTreeMap<String, QuotaTotals> {
+        let mut totals: BTreeMap<String, QuotaTotals> = BTreeMap::new();
+        let Some(top) = self.find(QUOTA) else { return totals };
+        self.walk(top, |tree, id| {
+            let (path, node) = (tree.path(id), tree.nodes.get(id));
+            let Some((of, name @ (LIMITS | STATS))) = path.rsplit_once('/') else { return };
+            let of = of.strip_prefix(QUOTA).and_then(|of| of.split('/').nth(1)).unwrap_or(name);
+            let Some(track) = Track::parse(tree.znode(id).data().bytes()) else { return };
+            if node.first_child != NO_NODE {
+                return;
+            }
+            let total = totals.entry(of.to_owned()).or_default();
+            let add = |to: &mut Option<i64>, more| {
+                *to = Some(to.unwrap_or(0).wrapping_add(more));
+            };
+            if name == STATS {
+                add(&mut total.count_usage, track.get(COUNT));
+                add(&mut total.bytes_usage, track.get(BYTES));
+                return;
+            }
+            let limit = |hard, soft| match track.get(hard) {
+                limit @ 0.. => limit,
+                _ => track.get(soft),
+            };
+            add(&mut total.count_limit, limit(COUNT_HARD, COUNT));
+            add(&mut total.bytes_limit, limit(BYTES_HARD, BYTES));
+        });
+        totals
     }
 
     /// Visits a znode and all below it.
@@ -288,6 +332,37 @@ mod tests {
             assert_eq!(parse(text), None, "{text:?}");
         }
         assert_eq!(Track::parse(None), None);
+    }
+
+    // rows: M-24
+    #[test]
+    fn sizes_stay_true() {
+        let mut tree = Tree::new(crate::tree::Options::default());
+        let quota = "/zookeeper/quota/app";
+        let (limits, stats) = (format!("{quota}/{LIMITS}"), format!("{quota}/{STATS}"));
+        for path in ["/app", "/app/sub", quota, &limits, &stats] {
+            tree.insert_system(path, crate::model::OPEN_ACL, 0);
+            tree.quota_of_created(path, 0);
+        }
+        let mut set = |path: &str, data: &[u8]| {
+            let id = tree.find(path).unwrap();
+            tree.set_data(id, Some(data), |_| {});
+            tree.count_in_quota(path, data.len() as i64, 0);
+        };
+        set(&limits, b"count=7,bytes=3=;byteHardLimit=20");
+        set("/app/sub", b"12345");
+        let totals = QuotaTotals {
+            count_limit: Some(7),
+            bytes_limit: Some(20),
+            count_usage: Some(2),
+            bytes_usage: Some(5),
+        };
+        assert_eq!(tree.quota_totals(), BTreeMap::from([("app".to_owned(), totals)]));
+        let mut size = 0;
+        tree.walk(tree.root, |tree, id| {
+            size += tree.path(id).len() + tree.data_len(tree.nodes.get(id));
+        });
+        assert_eq!(tree.data_size(), size as u64);
     }
 
     #[test]

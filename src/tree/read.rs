@@ -65,9 +65,9 @@ impl Tree {
 impl Tree {
     /// All of them, in the order of their places.
     pub fn transients(&self) -> Vec<NodeId> {
-        let extended = self.options.extended_types;
+        let options = self.options;
         let is_transient =
-            |owner: i64| matches!(Owner::decode(owner, extended), Owner::Container | Owner::Ttl(_));
+            |owner: i64| matches!(options.owner(owner), Owner::Container | Owner::Ttl(_));
         let owners = self.owners.iter().map(|(owner, _)| owner).filter(|&o| is_transient(o));
         let mut ids: Vec<NodeId> = owners.flat_map(|owner| self.owners.nodes(owner)).collect();
         ids.sort_unstable();
@@ -88,7 +88,7 @@ impl Tree {
         let unchanged_ms = wall_ms.saturating_sub(node.mtime);
         let owner = self.owners.value(node.owner);
         node.children == 0
-            && match Owner::decode(owner, self.options.extended_types) {
+            && match self.options.owner(owner) {
                 Owner::Container if node.cversion > 0 => true,
                 Owner::Container => {
                     let never_used_ms = i64::try_from(never_used_ms).unwrap_or(i64::MAX);
@@ -137,8 +137,7 @@ impl<'t> Znode<'t> {
     /// The stat as clients see it (P-72).
     pub fn stat(self) -> Stat {
         let owner = self.tree.owners.value(self.node.owner);
-        let is_session =
-            matches!(Owner::decode(owner, self.tree.options.extended_types), Owner::Session(_));
+        let is_session = matches!(self.tree.options.owner(owner), Owner::Session(_));
         let children = self.node.children as i32;
         Stat {
             czxid: self.node.czxid,
@@ -174,5 +173,27 @@ impl<'t> Znode<'t> {
     /// The digest from scratch, for checks: nothing cached goes into it.
     pub fn fresh_digest(self, path: &str) -> u64 {
         digest::node(digest::start(path.as_bytes(), self.data().bytes()), &self.stat_part())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use crate::model::{CONTAINER, Owner};
+
+    // rows: P-73 C-99
+    #[test]
+    fn ttls_of_353_are_known_if_wanted() {
+        let old = i64::MIN | 1234;
+        let new = Owner::encode_ttl(1234);
+        let of = |extended_types, emulate_353, raw| {
+            Options { extended_types, emulate_353, ..Options::default() }.owner(raw)
+        };
+        assert_eq!(of(true, true, old), Owner::Ttl(1234));
+        assert_eq!(of(true, true, new), Owner::Ttl(1234));
+        assert_eq!(of(true, true, CONTAINER), Owner::Container);
+        assert_eq!(of(true, true, 77), Owner::Session(77));
+        assert_eq!(of(true, false, old), Owner::Session(old));
+        assert_eq!(of(false, true, old), Owner::Session(old));
     }
 }

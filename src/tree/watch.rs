@@ -62,6 +62,13 @@ impl Trigger {
     }
 }
 
+/// How many watchers an event concerned, by table: Java counts them there.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Told {
+    pub data: u64,
+    pub child: u64,
+}
+
 /// All watches of this server.
 pub struct Watches {
     shards: Vec<Mutex<Shard>>,
@@ -106,22 +113,42 @@ impl Watches {
     /// Appends the watchers that `trigger` at `path` concerns, each once; one-shot watches are used up.
     ///
     /// Source: `WatchManager.triggerWatch`.
-    pub fn fire(&self, path: &str, trigger: Trigger, fired: &mut Vec<WatcherId>) {
+    pub fn fire(&self, path: &str, trigger: Trigger, fired: &mut Vec<WatcherId>) -> Told {
         let fires = trigger.fires();
         let hash = self.hash(path);
         let used_up = fires & WatchKind::ONE_SHOT;
-        self.shard(hash).lock().fire(hash, path, fires, used_up, fired);
-        if trigger == Trigger::Children || self.recursive.load(Ordering::Relaxed) == 0 {
-            return;
+        let mut told = Told::default();
+        let looks_up = trigger != Trigger::Children && self.recursive.load(Ordering::Relaxed) > 0;
+        let mut in_data_table = Vec::new();
+        self.shard(hash).lock().fire(hash, path, fires, used_up, |watcher, kinds| {
+            fired.push(watcher);
+            let kinds = kinds & fires;
+            told.child +=
+                u64::from(trigger != Trigger::Data && kinds & WatchKind::CHILD_TABLE != 0);
+            if trigger != Trigger::Children && kinds & WatchKind::DATA_TABLE != 0 {
+                told.data += 1;
+                if looks_up {
+                    in_data_table.push(watcher);
+                }
+            }
+        });
+        if !looks_up {
+            return told;
         }
         let mut at = path;
         while let Some(above) = above(at) {
             let hash = self.hash(above);
-            self.shard(hash).lock().fire(hash, above, WatchKind::RECURSIVE.0, 0, fired);
+            let mut push = |watcher, _| in_data_table.push(watcher);
+            self.shard(hash).lock().fire(hash, above, WatchKind::RECURSIVE.0, 0, &mut push);
             at = above;
         }
+        in_data_table.sort_unstable();
+        in_data_table.dedup();
+        told.data = in_data_table.len() as u64;
+        fired.append(&mut in_data_table);
         fired.sort_unstable();
         fired.dedup();
+        told
     }
 
     /// Forgets every watch of a watcher that went.
@@ -161,6 +188,18 @@ impl Watches {
             paths += of_shard.len() as u64;
         }
         (watchers.len() as u64, paths, watches)
+    }
+
+    /// Every watched path with its watcher, of the data table alone: what `wchc` and `wchp` show. In no order, and not of
+    /// one moment.
+    pub fn data_watches(&self) -> Vec<(String, WatcherId)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let of_data = shard.iter().filter(|record| record.2 & WatchKind::DATA_TABLE != 0);
+            all.extend(of_data.map(|(path, watcher, _)| (shard.path(path).to_owned(), watcher)));
+        }
+        all
     }
 
     /// Number of watched paths.

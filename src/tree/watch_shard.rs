@@ -169,19 +169,25 @@ impl Shard {
             .map(|record| (record.path, record.watcher, record.kinds))
     }
 
+    /// A watched path by its number.
+    pub fn path(&self, at: u32) -> &str {
+        &self.paths.get(at).path
+    }
+
     /// Number of watched paths.
     pub fn path_count(&self) -> usize {
         self.paths.len()
     }
 
-    /// Appends the watchers that have one of `kinds` on `path`, and takes those of `used_up` from them.
+    /// Hands out the watchers that have one of `kinds` on `path`, with all their kinds, and takes those of `used_up` from
+    /// them.
     pub fn fire(
         &mut self,
         hash: u64,
         path: &str,
         kinds: u8,
         used_up: u8,
-        fired: &mut Vec<WatcherId>,
+        mut fired: impl FnMut(WatcherId, u8),
     ) {
         let Some(entry) = self.find(hash, path) else { return };
         let mut at = self.paths.get(entry).first;
@@ -189,7 +195,7 @@ impl Shard {
             let record = self.records.get_mut(at);
             let next = record.next_of_path;
             if record.kinds & kinds != 0 {
-                fired.push(record.watcher);
+                fired(record.watcher, record.kinds);
                 record.kinds &= !used_up;
                 if record.kinds == 0 {
                     self.remove_record(at);

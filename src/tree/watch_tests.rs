@@ -1,6 +1,6 @@
 //! The watch tables against Java's two tables, written down as plainly as they can be.
 
-use super::{Trigger, WatchKind, WatcherId, Watches};
+use super::{Told, Trigger, WatchKind, WatcherId, Watches};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,15 @@ const KINDS: [WatchKind; 4] =
     [WatchKind::DATA, WatchKind::CHILD, WatchKind::PERSISTENT, WatchKind::RECURSIVE];
 
 fn fire(watches: &Watches, path: &str, trigger: Trigger) -> Vec<u32> {
+    fire_and_tell(watches, path, trigger).0
+}
+
+fn fire_and_tell(watches: &Watches, path: &str, trigger: Trigger) -> (Vec<u32>, Told) {
     let mut fired = Vec::new();
-    watches.fire(path, trigger, &mut fired);
+    let told = watches.fire(path, trigger, &mut fired);
     let mut fired: Vec<u32> = fired.into_iter().map(|watcher| watcher.0).collect();
     fired.sort_unstable();
-    fired
+    (fired, told)
 }
 
 // rows: P-34 P-76 P-77
@@ -125,12 +129,15 @@ impl Model {
         fired
     }
 
-    fn fire(&mut self, path: &str, trigger: Trigger) -> BTreeSet<u32> {
-        match trigger {
-            Trigger::Data => self.trigger(0, path),
-            Trigger::Children => self.trigger(1, path),
-            Trigger::Deleted => &self.trigger(0, path) | &self.trigger(1, path),
+    fn fire(&mut self, path: &str, trigger: Trigger) -> (BTreeSet<u32>, Told) {
+        let (mut data, mut child) = (BTreeSet::new(), BTreeSet::new());
+        if trigger != Trigger::Children {
+            data = self.trigger(0, path);
         }
+        if trigger != Trigger::Data {
+            child = self.trigger(1, path);
+        }
+        (&data | &child, Told { data: data.len() as u64, child: child.len() as u64 })
     }
 }
 
@@ -153,7 +160,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    // rows: P-34 P-76
+    // rows: P-34 P-76 M-03
     #[test]
     fn tables_are_as_javas_two(acts in prop::collection::vec(act(), 1..60)) {
         let (watches, mut model) = (Watches::new(7), Model::default());
@@ -169,9 +176,9 @@ proptest! {
                     model.remove(PATHS[path], watcher, any(kind))
                 ),
                 Act::Fire(path, trigger) => {
-                    let fired = fire(&watches, PATHS[path], trigger);
-                    let expected: Vec<u32> = model.fire(PATHS[path], trigger).into_iter().collect();
-                    prop_assert_eq!(fired, expected);
+                    let fired = fire_and_tell(&watches, PATHS[path], trigger);
+                    let (expected, told) = model.fire(PATHS[path], trigger);
+                    prop_assert_eq!(fired, (expected.into_iter().collect::<Vec<u32>>(), told));
                 }
                 Act::Gone(watcher) => {
                     watches.remove_watcher(WatcherId(watcher));

@@ -13,6 +13,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/common/", "stage differential "),
     ("compat-tests/interchange/", "stage interchange "),
     ("compat-tests/clients/", "stage clients "),
+    ("compat-tests/words/", "stage words "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];

@@ -61,7 +61,7 @@ fn a_frame_over_the_limit_closes_the_connection() {
     }
 }
 
-// rows: P-02
+// rows: P-02 W-06 G-15
 #[test]
 fn a_word_is_one_only_before_the_connect_request() {
     let mut world = World::new();
@@ -143,7 +143,7 @@ fn an_undecodable_header_or_connect_request_closes() {
     assert!(heard.len() == 1 && heard[0].starts_with("closed: undecodable connect request"));
 }
 
-// rows: P-60e P-60h
+// rows: P-60e P-60g P-60h
 #[test]
 fn an_unknown_operation_is_refused_and_closes() {
     for kind in [0, op::CHECK, 23, 99, 108, 1000, -1, op::CREATE_SESSION, i32::MIN] {

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use oxkeeper::client::Hello;
-use oxkeeper::model::sync::Arc;
+use oxkeeper::model::sync::{Arc, Ordering};
 use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
-use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use oxkeeper::request::{Command, Conn, Connection, Conns, Counts, Limits, Need, Shared};
 use oxkeeper::tree::{Options, State, Tree};
 use oxkeeper::zab::{Leader, Majority};
 
@@ -48,11 +48,12 @@ pub fn settings() -> Settings {
     }
 }
 
-pub fn shared(tree: Tree) -> Arc<Shared> {
+fn limited(tree: Tree, limits: Limits) -> Arc<Shared> {
     Arc::new(Shared {
         state: State::new(tree, 7),
         conns: Conns::default(),
-        limits: limits(),
+        throttle: Default::default(),
+        limits,
         clock_ms: Default::default(),
     })
 }
@@ -95,7 +96,11 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        let shared = shared(Tree::new(Options::default()));
+        Self::limited(limits())
+    }
+
+    pub fn limited(limits: Limits) -> Self {
+        let shared = limited(Tree::new(Options::default()), limits);
         let replica = replica(&shared);
         Self {
             shared,
@@ -228,6 +233,20 @@ impl World {
         self.sides[client.0].need.clone()
     }
 
+    /// What the machine counted since it began.
+    pub fn counts(&self, client: Client) -> Counts {
+        self.machine(client).counts
+    }
+
+    /// Large frames refused since this was last asked, whoever sent them.
+    pub fn large_refused(&self, client: Client) -> u64 {
+        self.machine(client).take_large_refused()
+    }
+
+    fn machine(&self, client: Client) -> &Connection {
+        self.sides[client.0].machine.as_ref().expect("the client is there")
+    }
+
     /// Bytes that lie in the machine because the client does not fetch them.
     pub fn unsent(&self, client: Client) -> usize {
         self.sides[client.0].machine.as_ref().map_or(0, |machine| machine.unsent.len())
@@ -294,14 +313,15 @@ impl World {
             Need::Bytes(_) => !side.input.is_empty(),
             Need::Turn => true,
             Need::Room => machine.unsent.is_empty(),
-            Need::Answer => false,
+            Need::Answer | Need::Relief => false,
             Need::Word(_) | Need::Close(_) => return false,
         };
         if !may_go && !has_news && (machine.unsent.is_empty() || !side.fetches) {
             return false;
         }
         let before = (side.input.len(), side.need.clone(), machine.unsent.len());
-        let (taken, need) = machine.advance(&side.input, 1);
+        let (taken, need) =
+            machine.advance(&side.input, 1 + self.shared.clock_ms.load(Ordering::Relaxed) * 1000);
         side.turns += 1;
         side.input.drain(..taken);
         side.need = need;

@@ -1,7 +1,9 @@
 //! In which order things are answered, and what waits for what.
 
 use super::harness::World;
-use super::wire::{close, create, get, look, ping, raw, set, set_watches, sync, watch};
+use super::wire::{
+    close, create, get, look, ping, raw, set, set_acl_for, set_watches, sync, watch,
+};
 use oxkeeper::model::op;
 
 // rows: P-83 P-26
@@ -105,4 +107,15 @@ fn one_hold_serves_64_requests() {
     assert_eq!(world.heard(a).len(), 200);
     let turns = world.turns(a) - before;
     assert!((4..=5).contains(&turns), "200 requests took {turns} turns");
+}
+
+// rows: G-17
+#[test]
+fn writes_behind_a_new_list_are_judged_by_it() {
+    let mut world = World::new();
+    let a = world.client_from("10.0.0.1");
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", ""), set_acl_for(2, "/a", "10.0.0.2"), set(3, "/a", "x")]);
+    world.hold_log(false);
+    assert_eq!(world.heard(a), ["1 @2 ok /a", "2 @3 ok v0", "3 @4 error -102"]);
 }

@@ -25,7 +25,7 @@ fn a_session_moves_to_its_new_connection() {
     assert_eq!(world.heard(b), ["1 @5 ok \"x\" v1", "2 @5 ok v0"]);
 }
 
-// rows: P-22 P-18
+// rows: P-22 P-18 G-15
 #[test]
 fn a_write_that_meets_its_session_elsewhere_closes_without_a_reply() {
     let mut world = World::new();
@@ -125,6 +125,25 @@ fn any_request_keeps_a_session_alive_and_so_does_a_takeover() {
     assert_eq!(world.heard(b), ["session 0x10 10000 ms flag"]);
     world.pass(4000);
     assert_eq!(world.heard(b), ["closed"]);
+}
+
+// rows: C-117
+#[test]
+fn a_connection_that_never_gets_a_session_is_closed() {
+    let mut world = World::new();
+    let (silent, slow, served) = (world.connect(), world.connect(), world.client());
+    world.push_quietly(slow, &[0, 0, 0]); // The beginning of a frame that never comes.
+    for _ in 0..15 {
+        world.pass(2000);
+        world.say(served, [ping()]);
+    }
+    assert!(world.heard(silent).is_empty() && world.heard(slow).is_empty(), "30 s have not passed");
+    // They are looked for once a second.
+    world.pass(1005);
+    assert_eq!(world.heard(silent), ["closed"]);
+    assert_eq!(world.heard(slow), ["closed"]);
+    assert_eq!(world.replica.stats.sessionless_expired, 2);
+    assert_eq!(world.heard(served), ["-2 @1 ok"; 15]);
 }
 
 // rows: P-15

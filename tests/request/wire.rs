@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use jute::data::Stat;
 use jute::proto::{
-    CreateRequest, DeleteRequest, GetDataRequest, ReplyHeader, RequestHeader, SetDataRequest,
-    SetWatches, SyncRequest, WatcherEvent,
+    CreateRequest, DeleteRequest, GetDataRequest, ReplyHeader, RequestHeader, SetAclRequest,
+    SetDataRequest, SetWatches, SyncRequest, WatcherEvent,
 };
 use jute::{Decode, Encode, Reader, Ustring, Vector, put_frame};
 use oxkeeper::client::{Hello, Welcome};
@@ -47,6 +47,13 @@ fn create_with(xid: i32, path: &str, data: &str, flags: i32, acl: &Acl) -> Vec<u
     let (path, data) = (Some(path.into()), Some(data.as_bytes()));
     let acl = Vector::Owned(vec![acl.to_record()]);
     request(xid, op::CREATE, &CreateRequest { path, data, acl, flags })
+}
+
+/// From here on one address may use the znode and no other.
+pub fn set_acl_for(xid: i32, path: &str, address: &str) -> Vec<u8> {
+    let acl = Acl { perms: perms::ALL, who: Identity::new("ip", address) };
+    let acl = Vector::Owned(vec![acl.to_record()]);
+    request(xid, op::SET_ACL, &SetAclRequest { path: Some(path.into()), acl, version: -1 })
 }
 
 pub fn set(xid: i32, path: &str, data: &str) -> Vec<u8> {
@@ -250,7 +257,10 @@ fn body_text(kind: i32, body: &[u8]) -> String {
             }
             _ => {}
         }
-        if matches!(kind, op::GET_DATA | op::EXISTS | op::SET_DATA | op::GET_CHILDREN2) {
+        if matches!(
+            kind,
+            op::GET_DATA | op::EXISTS | op::SET_DATA | op::SET_ACL | op::GET_CHILDREN2
+        ) {
             let _infallible = write!(text, " v{}", from.read::<Stat>()?.version);
         }
         Ok(())

@@ -280,7 +280,7 @@ impl Model {
             if names != children.remove(&**path).unwrap_or_default() {
                 return Some(format!("children of {path:?} are {names:?}"));
             }
-            data_size += path.len() + node.data.as_ref().map_or(0, Vec::len);
+            data_size += path.encode_utf16().count() + node.data.as_ref().map_or(0, Vec::len);
             if digest::counts(path.as_bytes()) {
                 sum = sum.wrapping_add(znode.fresh_digest(path));
             }

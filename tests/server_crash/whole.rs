@@ -68,6 +68,7 @@ impl<'d> Whole<'d> {
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),
             conns: Conns::default(),
+            throttle: Default::default(),
             limits: Limits {
                 frame_max: 1 << 20,
                 min_session_timeout_ms: 4000,
@@ -376,7 +377,7 @@ impl Client {
             self.receive(history);
             match need {
                 Need::Turn | Need::Room => {}
-                Need::Bytes(_) | Need::Answer => break,
+                Need::Bytes(_) | Need::Answer | Need::Relief => break,
                 Need::Close(why) => {
                     assert_eq!(why, "");
                     self.ended = true;

@@ -51,6 +51,7 @@ impl World {
         let shared = Arc::new(Shared {
             state: State::new(tree, 7),
             conns: Conns::default(),
+            throttle: Default::default(),
             limits: Limits {
                 frame_max: 64 * 1024,
                 min_session_timeout_ms: 4000,

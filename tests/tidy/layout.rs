@@ -14,6 +14,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),
     ("compat-tests/clients/run", "stage clients "),
+    ("compat-tests/words/run", "stage words "),
     ("compat-tests/hostile/run", "stage hostile "),
     ("fuzz/run", "stage fuzz "),
     ("compat-tests/kill/run", "stage kill "),

@@ -48,7 +48,8 @@ pub struct World {
 impl World {
     /// A fresh server with one client that has a session.
     pub fn new(settings: Settings, extended_types: bool) -> Self {
-        let tree = Tree::new(Options { seed: 1, digest: true, extended_types });
+        let tree =
+            Tree::new(Options { seed: 1, digest: true, extended_types, ..Options::default() });
         let limits = Limits {
             frame_max: 1 << 20,
             min_session_timeout_ms: 4000,
@@ -63,6 +64,7 @@ impl World {
         let shared = Arc::new(Shared {
             state: State::new(tree, 1),
             conns: Conns::default(),
+            throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
         });

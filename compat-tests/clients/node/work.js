@@ -15,7 +15,7 @@ function onEvent(event) {
 }
 
 function connect(address, timeoutMs) {
-    client = zookeeper.createClient(address, { sessionTimeout: Number(timeoutMs), spinDelay: 100 });
+    client = zookeeper.createClient(address, { sessionTimeout: Number(timeoutMs) });
     client.on('state', (state) => say('state', state.getName() === 'SYNC_CONNECTED' ? 'SyncConnected' : 'Disconnected'));
     client.connect();
 }

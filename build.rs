@@ -1,0 +1,40 @@
+//! Tells the program when it was built: `srvr`, `stat` and `envi` say so, and clients' parsers want a date there.
+//!
+//! The same source gives the same program: the date is that of the commit, or what `OXKEEPER_BUILT_ON` says. Only
+//! release builds ask git; others would be built again after each commit.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "cargo speaks to build scripts through the environment"
+)]
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=OXKEEPER_BUILT_ON");
+    println!("cargo:rerun-if-changed=build.rs");
+    if std::env::var_os("OXKEEPER_BUILT_ON").is_some()
+        || std::env::var("PROFILE").is_ok_and(|profile| profile != "release")
+    {
+        return; // The compiler sees the variable itself.
+    }
+    // A source archive lies in nobody's repository, or in another's: then there is no date to take.
+    let is_ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
+    let date = git(&["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M UTC"]);
+    if let (true, Some(date)) = (is_ours, date) {
+        println!("cargo:rustc-env=OXKEEPER_BUILT_ON={date}");
+        for file in ["HEAD", "logs/HEAD"] {
+            if let Some(path) = git(&["rev-parse", "--git-path", file]) {
+                println!("cargo:rerun-if-changed={path}");
+            }
+        }
+    }
+}
+
+/// What git says on its first line; `None` without git or repository.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).env("TZ", "UTC").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let line = text.lines().next()?.to_owned();
+    (output.status.success() && !line.is_empty()).then_some(line)
+}

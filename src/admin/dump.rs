@@ -1,0 +1,149 @@
+//! `dump`, `wchc`, `wchp` and `hash`: lists of what there is.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::Status;
+use super::connections::java_address;
+
+/// Sessions by the time they expire, their ephemerals, and connections likewise.
+///
+/// Source: `DumpCommand`, `ExpiryQueue.dump` and `DataTree.dumpEphemerals`, ZooKeeper 3.9.5.
+pub(super) fn render(status: &Status) -> String {
+    let mut text = "SessionTracker dump:\nSession ".to_owned();
+    let sessions = status.session_expiries.iter();
+    sets(&mut text, sessions.map(|(at, session)| (&**at, format!("0x{session:x}"))));
+    // A string never refuses, here and below.
+    let owners = &status.ephemerals;
+    _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
+    for (session, paths) in owners {
+        _ = writeln!(text, "0x{session:x}:");
+        for path in paths {
+            _ = writeln!(text, "\t{path}");
+        }
+    }
+    text.push_str("Connections dump:\nConnections ");
+    let connections = status.connection_expiries.iter();
+    sets(
+        &mut text,
+        connections.map(|(at, peer, session)| {
+            (&**at, format!("ip: {} sessionId: 0x{session:x}", java_address(*peer)))
+        }),
+    );
+    text
+}
+
+/// What expires together stands together; comes in order of time.
+fn sets<'t>(text: &mut String, all: impl Iterator<Item = (&'t str, String)>) {
+    let mut sets: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut count = 0;
+    for (at, name) in all {
+        count += 1;
+        match sets.last_mut().filter(|(last, _)| *last == at) {
+            Some((_, names)) => names.push(name),
+            None => sets.push((at, vec![name])),
+        }
+    }
+    _ = writeln!(text, "Sets ({})/({count}):", sets.len());
+    for (at, names) in sets {
+        _ = writeln!(text, "{} expire at {at}:", names.len());
+        for name in names {
+            _ = writeln!(text, "\t{name}");
+        }
+    }
+}
+
+/// `wchc`: paths by session.
+///
+/// Source: `WatchManager.dumpWatches`, ZooKeeper 3.9.5.
+pub(super) fn watches_by_session(watches: &[(String, i64)]) -> String {
+    let mut by_session: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
+    for (path, session) in watches {
+        by_session.entry(*session).or_default().push(path);
+    }
+    let mut text = String::new();
+    for (session, paths) in by_session {
+        _ = writeln!(text, "0x{session:x}");
+        for path in paths {
+            _ = writeln!(text, "\t{path}");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// `wchp`: sessions by path.
+pub(super) fn watches_by_path(watches: &[(String, i64)]) -> String {
+    let mut by_path: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for (path, session) in watches {
+        by_path.entry(path).or_default().push(*session);
+    }
+    let mut text = String::new();
+    for (path, sessions) in by_path {
+        _ = writeln!(text, "{path}");
+        for session in sessions {
+            _ = writeln!(text, "\t0x{session:x}");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// `hash`: the tree's digest at some zxids.
+///
+/// Source: `DigestCommand`, ZooKeeper 3.9.5.
+pub(super) fn digests(status: &Status) -> String {
+    let line = |(zxid, digest): &(crate::model::Zxid, u64)| {
+        format!("{:x}: {}\n", zxid.to_wire(), *digest as i64)
+    };
+    status.digests.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Zxid;
+
+    // rows: W-14
+    #[test]
+    fn dump_groups_by_time() {
+        let at = |second| format!("Sat Nov 21 14:40:{second} UTC 2026");
+        let status = Status {
+            session_expiries: vec![(at(40), 0x10), (at(40), -1), (at(42), 0x12)],
+            ephemerals: vec![(0x10, vec!["/a".to_owned(), "/b".to_owned()])],
+            connection_expiries: vec![(at(50), "127.0.0.1:49700".parse().unwrap(), 0)],
+            ..Status::default()
+        };
+        let expected = "\
+SessionTracker dump:
+Session Sets (2)/(3):
+2 expire at Sat Nov 21 14:40:40 UTC 2026:
+\t0x10
+\t0xffffffffffffffff
+1 expire at Sat Nov 21 14:40:42 UTC 2026:
+\t0x12
+ephemeral nodes dump:
+Sessions with Ephemerals (1):
+0x10:
+\t/a
+\t/b
+Connections dump:
+Connections Sets (1)/(1):
+1 expire at Sat Nov 21 14:40:50 UTC 2026:
+\tip: /127.0.0.1:49700 sessionId: 0x0
+";
+        assert_eq!(render(&status), expected);
+    }
+
+    // rows: W-23 W-24 W-27
+    #[test]
+    fn lists_are_javas() {
+        let watches = [("/b".to_owned(), 7), ("/a".to_owned(), 7), ("/a".to_owned(), 0x1f)];
+        assert_eq!(watches_by_session(&watches), "0x7\n\t/b\n\t/a\n0x1f\n\t/a\n\n");
+        assert_eq!(watches_by_path(&watches), "/a\n\t0x7\n\t0x1f\n/b\n\t0x7\n\n");
+        assert_eq!(watches_by_path(&[]), "\n");
+        let zxid = Zxid::from_wire(0x180).unwrap();
+        let status = Status { digests: vec![(zxid, u64::MAX - 1)], ..Status::default() };
+        assert_eq!(digests(&status), "180: -2\n");
+    }
+}

@@ -1,0 +1,117 @@
+//! Settings that keep clients from asking for too much at once (C-91..C-97, C-123..C-133).
+
+use super::tuning::Reader;
+
+/// `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Throttle {
+    /// `request_throttle_max_requests`: writes under way on all connections; 0 is off.
+    pub requests_max: u32,
+    /// `throttled_op_wait_time`: ms after which a write that waited for those is refused; 0 is off.
+    pub op_wait_ms: u32,
+    /// `request_throttle_drop_stale`: what is stale is dropped, and its connection with it.
+    pub drops_stale: bool,
+    /// `request_stale_latency_check`: what waited longer than its session's timeout is stale.
+    pub late_is_stale: bool,
+    /// `connection_throttle_tokens`: clients that may connect at once; 0 is off.
+    pub tokens: u32,
+    /// `connection_throttle_fill_time` in ms, and how many may connect anew after it.
+    pub fill_time_ms: u32,
+    pub fill_count: u32,
+    /// `connection_throttle_freeze_time`: ms between changes of the chance to be turned away; `None` is off.
+    pub freeze_time_ms: Option<u32>,
+    pub drop_increase: f64,
+    pub drop_decrease: f64,
+    pub decrease_ratio: f64,
+    /// `connection_throttle_weight_enabled`: without it each takes one token.
+    pub weighed: bool,
+    /// Tokens for a new session and for one that comes back.
+    pub new_weight: u32,
+    pub renew_weight: u32,
+}
+
+const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+
+pub(super) fn take(from: &mut Reader<'_>) -> Throttle {
+    let mut number = |key: &str, default| from.number(&format!("zookeeper.{key}"), INT, default);
+    let requests_max = number("request_throttle_max_requests", 0);
+    let op_wait_ms = number("throttled_op_wait_time", 0);
+    let tokens = number("connection_throttle_tokens", 0);
+    let fill_time_ms = number("connection_throttle_fill_time", 1);
+    let fill_count = number("connection_throttle_fill_count", 1);
+    let freeze_time_ms = number("connection_throttle_freeze_time", -1);
+    let at_least = |weight: i64, least: i64, default: i64| {
+        if weight <= 0 { default } else { weight.max(least) }
+    };
+    let local = at_least(number("connection_throttle_local_session_weight", 1), 1, 1);
+    let new = at_least(number("connection_throttle_global_session_weight", 3), local, 3);
+    let renew = at_least(number("connection_throttle_renew_session_weight", 2), local, 2);
+    let weighed = from.flag("zookeeper.connection_throttle_weight_enabled", false);
+    let drops_stale = from.flag("zookeeper.request_throttle_drop_stale", true);
+    let late_is_stale = from.flag("zookeeper.request_stale_latency_check", false);
+    let mut factor = |key: &str, default: f64| {
+        let text = from.text(&format!("zookeeper.connection_throttle_{key}"));
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(default)
+    };
+    let (drop_increase, drop_decrease) =
+        (factor("drop_increase", 0.02), factor("drop_decrease", 0.002));
+    let decrease_ratio = factor("decrease_ratio", 0.0);
+    let unsigned = |number: i64| u32::try_from(number).unwrap_or(0);
+    Throttle {
+        requests_max: unsigned(requests_max),
+        op_wait_ms: unsigned(op_wait_ms),
+        drops_stale,
+        late_is_stale,
+        tokens: unsigned(tokens),
+        fill_time_ms: unsigned(fill_time_ms).max(1),
+        fill_count: unsigned(fill_count),
+        freeze_time_ms: u32::try_from(freeze_time_ms).ok(),
+        drop_increase,
+        drop_decrease,
+        decrease_ratio,
+        weighed,
+        new_weight: unsigned(new),
+        renew_weight: unsigned(renew),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Throttle;
+    use crate::config::{Environment, Source, parse};
+
+    fn of(lines: &str) -> Throttle {
+        let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        parse(source, &Environment::new(), &[]).unwrap().throttle
+    }
+
+    // rows: C-123 C-126 C-130 C-131 C-132 C-133
+    #[test]
+    fn weights_are_at_least_that_of_a_local_session() {
+        let plain = of("");
+        assert_eq!((plain.tokens, plain.fill_time_ms, plain.fill_count), (0, 1, 1));
+        assert_eq!((plain.freeze_time_ms, plain.weighed), (None, false));
+        assert_eq!((plain.new_weight, plain.renew_weight), (3, 2));
+        let heavy = of("connection_throttle_local_session_weight=5\n\
+            connection_throttle_renew_session_weight=7\nconnection_throttle_weight_enabled=true\n\
+            connection_throttle_freeze_time=0");
+        assert_eq!((heavy.new_weight, heavy.renew_weight, heavy.weighed), (5, 7, true));
+        assert_eq!(heavy.freeze_time_ms, Some(0));
+        let wrong = of("connection_throttle_global_session_weight=0\n\
+            connection_throttle_renew_session_weight=-1\nconnection_throttle_tokens=-5");
+        assert_eq!((wrong.new_weight, wrong.renew_weight, wrong.tokens), (3, 2, 0));
+    }
+
+    // rows: C-91 C-92 C-94 C-97
+    #[test]
+    fn requests_wait_for_nothing_unless_asked_to() {
+        let plain = of("");
+        assert_eq!((plain.requests_max, plain.op_wait_ms), (0, 0));
+        assert!(plain.drops_stale && !plain.late_is_stale);
+        let set = of("request_throttle_max_requests=3\nthrottled_op_wait_time=4\n\
+            request_throttle_drop_stale=false\nrequest_stale_latency_check=true");
+        assert_eq!((set.requests_max, set.op_wait_ms), (3, 4));
+        assert!(!set.drops_stale && set.late_is_stale);
+    }
+}

@@ -1,0 +1,144 @@
+//! A summary for each key of a set that grows.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use super::shard::Sharded;
+use super::summary::SummaryValues;
+
+/// Keys that are told apart. Java keeps every one for ever, so that one client with sequential names at the top of the
+/// tree makes its answers, and its memory, grow without end.
+const KEYS_MAX: usize = 1000;
+
+/// A row of samples, added up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Samples {
+    pub count: u64,
+    pub sum: i64,
+    pub min: i64,
+    pub max: i64,
+}
+
+impl Samples {
+    pub const NONE: Self = Self { count: 0, sum: 0, min: i64::MAX, max: i64::MIN };
+
+    fn add(&mut self, more: &Self) {
+        self.count = self.count.wrapping_add(more.count);
+        self.sum = self.sum.wrapping_add(more.sum);
+        self.min = self.min.min(more.min);
+        self.max = self.max.max(more.max);
+    }
+}
+
+/// Summaries by key. A thread's slot has a lock of its own, which only a reader of the whole ever contends for.
+#[derive(Debug, Default)]
+pub struct SummarySet {
+    slots: Sharded<Mutex<Slot>>,
+    /// Every key that is told apart, in all slots together.
+    known: Mutex<BTreeMap<Box<str>, ()>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    samples: BTreeMap<Box<str>, Samples>,
+    /// The set is full and this slot has all its keys: what it lacks is not counted.
+    complete: bool,
+}
+
+impl SummarySet {
+    /// Adds samples under `key`; past 1000 keys, only under those that are known.
+    pub fn record(&self, key: &str, samples: &Samples) {
+        let mut slot = lock(self.slots.own());
+        if let Some(found) = slot.samples.get_mut(key) {
+            return found.add(samples);
+        }
+        if slot.complete {
+            return;
+        }
+        let mut known = lock(&self.known);
+        if known.len() < KEYS_MAX {
+            known.insert(key.into(), ());
+        } else {
+            // From here on this thread asks the common table no more.
+            for key in known.keys() {
+                slot.samples.entry(key.clone()).or_insert(Samples::NONE);
+            }
+            slot.complete = true;
+        }
+        if known.contains_key(key) {
+            slot.samples.entry(key.into()).or_insert(Samples::NONE).add(samples);
+        }
+    }
+
+    /// Every key with what came of its samples.
+    pub fn values(&self) -> Vec<(Box<str>, SummaryValues)> {
+        let mut all: BTreeMap<Box<str>, Samples> = BTreeMap::new();
+        for slot in self.slots.all() {
+            for (key, samples) in &lock(slot).samples {
+                match all.get_mut(key) {
+                    Some(found) => found.add(samples),
+                    None => _ = all.insert(key.clone(), *samples),
+                }
+            }
+        }
+        let values = |samples: Samples| {
+            SummaryValues::of(samples.count, samples.sum, samples.min, samples.max)
+        };
+        all.into_iter().map(|(key, samples)| (key, values(samples))).collect()
+    }
+
+    /// Forgets all samples; the keys stay, as in Java.
+    pub fn reset(&self) {
+        for slot in self.slots.all() {
+            lock(slot).samples.values_mut().for_each(|samples| *samples = Samples::NONE);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no panic while it was held")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(value: i64) -> Samples {
+        Samples { count: 1, sum: value, min: value, max: value }
+    }
+
+    #[test]
+    fn threads_are_joined() {
+        let set = &SummarySet::default();
+        set.record("a", &one(5));
+        std::thread::scope(|scope| {
+            scope.spawn(|| set.record("a", &one(8)));
+            scope.spawn(|| set.record("b", &one(1)));
+        });
+        let values = set.values();
+        assert_eq!(values.iter().map(|(key, _)| &**key).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(values[0].1, SummaryValues { avg: 6.5, min: 5, max: 8, count: 2, sum: 13 });
+        set.reset();
+        assert_eq!(set.values()[1].1, SummaryValues::default());
+    }
+
+    #[test]
+    fn keys_do_not_grow_without_end() {
+        let set = &SummarySet::default();
+        for number in 0..KEYS_MAX + 500 {
+            set.record(&number.to_string(), &one(1));
+        }
+        // Another thread learns the known keys, and no others.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                set.record("one too many", &one(1));
+                set.record("0", &one(3));
+            });
+        });
+        let values = set.values();
+        assert_eq!(values.len(), KEYS_MAX);
+        assert_eq!(values.iter().map(|(_, values)| values.count).sum::<u64>(), KEYS_MAX as u64 + 1);
+        let first = values.iter().find(|(key, _)| &**key == "0").unwrap();
+        assert_eq!(first.1.max, 3);
+    }
+}

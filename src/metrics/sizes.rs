@@ -1,0 +1,98 @@
+//! The last, largest and smallest of a row of sizes.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::shard::Sharded;
+
+/// No size was seen.
+const NONE: i64 = -1;
+
+/// What came of a row of sizes in bytes; all -1 when there was none.
+///
+/// Source: `BufferStats`, ZooKeeper 3.9.5.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SizeValues {
+    pub last: i64,
+    pub min: i64,
+    pub max: i64,
+}
+
+/// Keeps [`SizeValues`] without locks.
+#[derive(Debug, Default)]
+pub struct Sizes {
+    slots: Sharded<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// When `last` was seen: of all threads' last sizes the latest counts.
+    at_us: AtomicU64,
+    last: AtomicI64,
+    min: AtomicI64,
+    max: AtomicI64,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        let none = || AtomicI64::new(NONE);
+        Self { at_us: AtomicU64::new(0), last: none(), min: none(), max: none() }
+    }
+}
+
+impl Sizes {
+    /// * `at_us`: any monotonic microseconds, the same clock for all.
+    pub fn record(&self, seen: SizeValues, at_us: u64) {
+        let slot = self.slots.own();
+        slot.at_us.store(at_us, Ordering::Relaxed);
+        slot.last.store(seen.last, Ordering::Relaxed);
+        let min = slot.min.load(Ordering::Relaxed);
+        if min == NONE || seen.min < min {
+            slot.min.store(seen.min, Ordering::Relaxed);
+        }
+        slot.max.fetch_max(seen.max, Ordering::Relaxed);
+    }
+
+    pub fn values(&self) -> SizeValues {
+        let mut found = SizeValues { last: NONE, min: NONE, max: NONE };
+        let mut latest_us = 0;
+        for slot in self.slots.all() {
+            let (last, min) = (slot.last.load(Ordering::Relaxed), slot.min.load(Ordering::Relaxed));
+            let at_us = slot.at_us.load(Ordering::Relaxed);
+            if last != NONE && latest_us <= at_us {
+                (found.last, latest_us) = (last, at_us);
+            }
+            if min != NONE && (found.min == NONE || min < found.min) {
+                found.min = min;
+            }
+            found.max = found.max.max(slot.max.load(Ordering::Relaxed));
+        }
+        found
+    }
+
+    /// Forgets all; a size that arrives meanwhile may be half forgotten.
+    pub fn reset(&self) {
+        for slot in self.slots.all() {
+            for value in [&slot.last, &slot.min, &slot.max] {
+                value.store(NONE, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_of_all_threads_is_the_last() {
+        let sizes = &Sizes::default();
+        assert_eq!(sizes.values(), SizeValues { last: -1, min: -1, max: -1 });
+        sizes.record(SizeValues { last: 40, min: 16, max: 90 }, 7);
+        std::thread::scope(|scope| {
+            scope.spawn(|| sizes.record(SizeValues { last: 20, min: 20, max: 100 }, 5));
+        });
+        assert_eq!(sizes.values(), SizeValues { last: 40, min: 16, max: 100 });
+        sizes.reset();
+        assert_eq!(sizes.values().max, -1);
+    }
+}

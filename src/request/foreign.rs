@@ -1,0 +1,69 @@
+//! Bytes of another protocol on the client port.
+
+/// A protocol that people aim at this port by mistake.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Foreign {
+    Http,
+    Tls,
+}
+
+/// What a request line may begin with; `PRI ` opens HTTP/2.
+const HTTP_METHODS: [&[u8; 4]; 9] =
+    [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI "];
+
+const HTTP_ANSWER: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 48\r\n\
+    Connection: close\r\n\r\nThis port speaks the ZooKeeper protocol alone.\r\n";
+
+/// A record of TLS 1.2 with a fatal alert: handshake failure.
+const TLS_ANSWER: &[u8] = &[21, 3, 3, 0, 2, 2, 40];
+
+impl Foreign {
+    /// The protocol that a connection begins with. Only for what can be no frame: a client may send frames as long as
+    /// `jute.maxbuffer` allows, and each of these is a length of at least 369,000,000.
+    pub fn recognise(head: [u8; 4]) -> Option<Self> {
+        match head {
+            _ if HTTP_METHODS.contains(&&head) => Some(Self::Http),
+            // A handshake record of SSL 3.0 to TLS 1.3, all of which count as 3.x.
+            [22, 3, 0..=4, _] => Some(Self::Tls),
+            _ => None,
+        }
+    }
+
+    /// What such a client understands.
+    pub const fn answer(self) -> &'static [u8] {
+        match self {
+            Self::Http => HTTP_ANSWER,
+            Self::Tls => TLS_ANSWER,
+        }
+    }
+
+    /// For the log.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Http => "an HTTP request; this port speaks the ZooKeeper protocol",
+            Self::Tls => "a TLS handshake; this port speaks the ZooKeeper protocol without TLS",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_the_answer_is_true() {
+        let text = str::from_utf8(HTTP_ANSWER).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
+    }
+
+    #[test]
+    fn only_the_two_are_recognised() {
+        assert_eq!(Foreign::recognise(*b"GET "), Some(Foreign::Http));
+        assert_eq!(Foreign::recognise([22, 3, 1, 2]), Some(Foreign::Tls));
+        for head in [*b"ruok", [0, 0, 0, 45], [22, 2, 0, 0], [128, 46, 1, 3]] {
+            assert_eq!(Foreign::recognise(head), None, "{head:?}");
+        }
+    }
+}

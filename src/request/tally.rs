@@ -1,0 +1,86 @@
+//! What was said to a client, counted where it is written and published once it is sent.
+
+/// What a frame is, as far as the metrics care.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum FrameKind {
+    /// The answer to a request.
+    Answer,
+    /// A watch event.
+    Event,
+    /// The answer to a ping, to an identification, or to what is not served: a frame like any other, but no answer
+    /// whose bytes count.
+    Aside,
+    /// The answer to a connect request.
+    Welcome,
+}
+
+/// The frames of an [`Outgoing`](super::Outgoing). Sizes are without the four bytes of the length.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Tally {
+    pub packets: u64,
+    /// Bytes of answers to requests.
+    pub answer_bytes: u64,
+    pub event_bytes: u64,
+    /// Of all frames but answers to connect requests; `None` without one.
+    pub sizes: Option<FrameSizes>,
+}
+
+/// The last, smallest and largest of some frames.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FrameSizes {
+    pub last: u32,
+    pub min: u32,
+    pub max: u32,
+}
+
+impl Tally {
+    /// Counts a frame. Source: `ServerCnxn.serialize` and who adds up what it returns, ZooKeeper 3.9.5.
+    pub(super) fn note(&mut self, kind: FrameKind, len: usize) {
+        self.packets += 1;
+        match kind {
+            FrameKind::Answer => self.answer_bytes += len as u64,
+            FrameKind::Event => self.event_bytes += len as u64,
+            FrameKind::Aside => {}
+            FrameKind::Welcome => return,
+        }
+        let len = len as u32; // A frame's length fits an i32.
+        self.sizes = Some(join(self.sizes, FrameSizes { last: len, min: len, max: len }));
+    }
+
+    /// Adds what was written behind this.
+    pub(super) fn append(&mut self, later: Self) {
+        self.packets += later.packets;
+        self.answer_bytes += later.answer_bytes;
+        self.event_bytes += later.event_bytes;
+        if let Some(sizes) = later.sizes {
+            self.sizes = Some(join(self.sizes, sizes));
+        }
+    }
+}
+
+fn join(before: Option<FrameSizes>, later: FrameSizes) -> FrameSizes {
+    before.map_or(later, |before| FrameSizes {
+        last: later.last,
+        min: before.min.min(later.min),
+        max: before.max.max(later.max),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_counts_as_java_counts_it() {
+        let mut tally = Tally::default();
+        tally.note(FrameKind::Welcome, 37);
+        assert_eq!((tally.packets, tally.sizes), (1, None));
+        tally.note(FrameKind::Answer, 20);
+        tally.note(FrameKind::Aside, 16);
+        let mut later = Tally::default();
+        later.note(FrameKind::Event, 36);
+        tally.append(later);
+        let sizes = Some(FrameSizes { last: 36, min: 16, max: 36 });
+        assert_eq!(tally, Tally { packets: 4, answer_bytes: 20, event_bytes: 36, sizes });
+    }
+}

@@ -1,0 +1,95 @@
+//! How much all connections together may have under way (C-70, C-83, C-84, C-91..C-97, P-79).
+//!
+//! Only what takes the write path is under way for long enough to count: reads are answered where they are read.
+//!
+//! * `globalOutstandingLimit`: above it a connection that waits for an answer is not read from. One that waits for none
+//!   may always ask, so nobody is shut out and nobody needs waking but by its own answers.
+//! * `request_throttle_max_requests`: above it every write waits. Who waited for too long is told so (-127).
+//! * `largeRequestMaxBytes`: above it a large frame closes its connection.
+
+use super::Limits;
+use super::blue::Blue;
+use crate::model::sync::{AtomicU64, Mutex, Ordering};
+use std::task::Waker;
+
+/// Counts over all connections.
+#[derive(Default)]
+pub struct Throttle {
+    in_process: AtomicU64,
+    large_bytes: AtomicU64,
+    /// Connections whose next write waits.
+    stalled: Mutex<Vec<Waker>>,
+    blue: Mutex<Option<Blue>>,
+    large_refused: AtomicU64,
+}
+
+/// Requests of which `replica` has done with, to be counted off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    pub requests: u64,
+    pub large_bytes: u64,
+}
+
+impl Throttle {
+    /// Writes and syncs under way.
+    pub fn in_process(&self) -> u64 {
+        self.in_process.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn begin(&self, requests: u64, large_bytes: u64) {
+        self.in_process.fetch_add(requests, Ordering::SeqCst);
+        if large_bytes > 0 {
+            self.large_bytes.fetch_add(large_bytes, Ordering::SeqCst);
+        }
+    }
+
+    /// Counts off, and wakes whoever waits for that.
+    pub fn end(&self, done: Done, wakers: &mut Vec<Waker>) {
+        self.in_process.fetch_sub(done.requests, Ordering::SeqCst);
+        if done.large_bytes > 0 {
+            self.large_bytes.fetch_sub(done.large_bytes, Ordering::SeqCst);
+        }
+        wakers.append(&mut self.stalled.lock());
+    }
+
+    /// Asks to be woken once there is less under way. `false`: there is already.
+    pub(super) fn wait(&self, waker: &Waker, requests_max: u64) -> bool {
+        let mut stalled = self.stalled.lock();
+        if !stalled.iter().any(|other| other.will_wake(waker)) {
+            stalled.push(waker.clone());
+        }
+        drop(stalled);
+        // Behind the entry: whoever counts off later finds it.
+        self.in_process() >= requests_max
+    }
+
+    /// Whether a frame that is `len` bytes long may be read.
+    pub(super) fn has_room_for(&self, len: usize, limits: &Limits) -> bool {
+        let fits = !limits.is_large(len)
+            || self.large_bytes.load(Ordering::SeqCst) + len as u64 <= limits.large_bytes_max;
+        if !fits {
+            self.large_refused.fetch_add(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Large frames that were refused since this was last asked.
+    pub(super) fn take_large_refused(&self) -> u64 {
+        self.large_refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// Tokens that are taken from the bucket, and the chance to be turned away; both 0 without the settings.
+    pub fn connects(&self, limits: &Limits) -> (i64, f64) {
+        let Some(settings) = &limits.connects else { return (0, 0.0) };
+        self.blue.lock().as_ref().map_or((0, 0.0), |blue| blue.state(settings))
+    }
+
+    /// Whether one more client may connect now; see [`Blue`].
+    ///
+    /// * `renews`: it has a session already.
+    pub(super) fn lets_in(&self, limits: &Limits, renews: bool, now_ms: u64) -> bool {
+        let Some(settings) = &limits.connects else { return true };
+        let mut blue = self.blue.lock();
+        blue.get_or_insert_with(|| Blue::new(settings, now_ms)).lets_in(settings, renews, now_ms)
+    }
+}

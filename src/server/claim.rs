@@ -1,0 +1,90 @@
+//! One server per data directory.
+//!
+//! Two servers that write one log destroy it. Java does not notice, so long as their ports differ. The lock is the
+//! kernel's, on the folder itself: no file that Java or a backup could trip over, and nothing to clean up after a crash.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+/// A server that was killed may take a moment to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a folder can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    #[error("another server runs on {}", .0.display())]
+    Taken(PathBuf),
+    #[error("open {}", .0.display())]
+    Open(PathBuf, #[source] io::Error),
+}
+
+/// Folders that are this server's for as long as this value lives.
+#[derive(Debug)]
+pub struct Claim {
+    _held: Vec<File>,
+}
+
+impl Claim {
+    /// Claims the folders of snapshots and logs, which may be one.
+    ///
+    /// # Errors
+    /// [`ClaimError::Taken`] when another process has one of them and keeps it.
+    pub fn of(snapshots: &Path, logs: &Path) -> Result<Self, ClaimError> {
+        Self::within(snapshots, logs, PATIENCE)
+    }
+
+    fn within(snapshots: &Path, logs: &Path, patience: Duration) -> Result<Self, ClaimError> {
+        let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let mut dirs = vec![real(snapshots), real(logs)];
+        dirs.dedup(); // A second lock on the same folder would wait for the first.
+        let held = dirs.into_iter().map(|dir| lock(&dir, patience));
+        Ok(Self { _held: held.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect() })
+    }
+}
+
+/// `None`: the file system has no locks, and one has to do without.
+fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, ClaimError> {
+    let file = File::open(dir).map_err(|error| ClaimError::Open(dir.to_owned(), error))?;
+    let began = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) if began.elapsed() < patience => thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK) => return Err(ClaimError::Taken(dir.to_owned())),
+            Err(error) => {
+                let dir = dir.display();
+                tracing::warn!(%dir, %error, "two servers on this folder would not be noticed");
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_server_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, logs) = (dir.path().join("data"), dir.path().join("logs"));
+        std::fs::create_dir(&data).unwrap();
+        std::fs::create_dir(&logs).unwrap();
+        let claim = |a: &Path, b: &Path| Claim::within(a, b, Duration::ZERO);
+        let first = claim(&data, &logs).unwrap();
+        for (a, b) in [(&data, &data), (&logs, &logs)] {
+            assert!(matches!(claim(a, b), Err(ClaimError::Taken(_))), "{a:?}");
+        }
+        assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left in the folder");
+        drop(first);
+        let both = claim(&data, &data).unwrap();
+        assert!(claim(&logs, &data).is_err());
+        drop(both);
+        claim(&logs, &data).unwrap();
+    }
+}

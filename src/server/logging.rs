@@ -1,0 +1,88 @@
+//! Where the log goes, and how much of it: standard error, as text for people or JSON for collectors.
+
+use crate::config::{Environment, flag_value};
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub enum Format {
+    /// Time, level, message, `key=value`.
+    #[default]
+    Text,
+    /// One object per line.
+    Json,
+}
+
+/// What the command line says; the rest comes from the environment and from flags.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// error, warn, info, debug or trace; also per module, as RUST_LOG. Otherwise RUST_LOG or -Doxkeeper.log.level.
+    #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
+    pub log_level: Option<String>,
+    /// Otherwise -Doxkeeper.log.format.
+    #[arg(long, global = true, value_name = "FORMAT", display_order = 901)]
+    pub log_format: Option<Format>,
+}
+
+/// Starts the log; what cannot be understood is told in it. Returns the format chosen.
+///
+/// * `flags`: our own `-D` arguments; those of `SERVER_JVMFLAGS` and `JVMFLAGS` count as well.
+pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
+    let (level, format, complaints) = choose(options, env, flags);
+    let fail = |error: &dyn std::fmt::Display| format!("log level {level}: {error}; info is used");
+    let (filter, complaint) = match EnvFilter::builder().parse(&level) {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new("info"), Some(fail(&error))),
+    };
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal());
+    match format {
+        Format::Text => log.init(),
+        Format::Json => log.json().flatten_event(true).init(),
+    }
+    complaints.into_iter().chain(complaint).for_each(|text| tracing::warn!("{text}"));
+    format
+}
+
+/// Level, format, and what was wrong. The command line wins, then `RUST_LOG`, then flags.
+fn choose(options: &Options, env: &Environment, flags: &[String]) -> (String, Format, Vec<String>) {
+    let flag = |name: &str| flag_value(env, flags, &format!("oxkeeper.log.{name}"));
+    let level = options.log_level.clone().or_else(|| env.get("RUST_LOG").cloned());
+    let level = level.or_else(|| flag("level")).filter(|level| !level.trim().is_empty());
+    let mut complaints = Vec::new();
+    let format = options.log_format.unwrap_or_else(|| match flag("format").as_deref() {
+        None | Some("text") => Format::Text,
+        Some("json") => Format::Json,
+        Some(other) => {
+            complaints.push(format!("-Doxkeeper.log.format={other} is neither text nor json"));
+            Format::Text
+        }
+    });
+    (level.unwrap_or_else(|| "info".to_owned()), format, complaints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_wins_then_rust_log_then_flags() {
+        let env = |pairs: &[(&str, &str)]| -> Environment {
+            pairs.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
+        };
+        let java = ("SERVER_JVMFLAGS", "-Doxkeeper.log.level=warn -Doxkeeper.log.format=json");
+        let plain = Options::default();
+        assert_eq!(choose(&plain, &env(&[]), &[]), ("info".to_owned(), Format::Text, vec![]));
+        assert_eq!(choose(&plain, &env(&[java]), &[]), ("warn".to_owned(), Format::Json, vec![]));
+        let both = env(&[java, ("RUST_LOG", "debug")]);
+        assert_eq!(choose(&plain, &both, &[]).0, "debug");
+        let told = Options { log_level: Some("error".to_owned()), log_format: Some(Format::Text) };
+        assert_eq!(choose(&told, &both, &[]), ("error".to_owned(), Format::Text, vec![]));
+        let wrong = choose(&plain, &env(&[]), &["-Doxkeeper.log.format=xml".to_owned()]);
+        assert_eq!((wrong.1, wrong.2.len()), (Format::Text, 1));
+    }
+}

@@ -1,0 +1,155 @@
+//! How long writes take on their way through the judge and the log.
+//!
+//! Java has a thread with a queue for each. Here the driver judges what has arrived together and hands it to the log
+//! thread together, so a batch is measured and its requests share the figures: no clock is read for a single request.
+
+use crate::metrics::Registry;
+use crate::model::{Zxid, op};
+use crate::request::Command;
+use crate::store::worker::FlushReport;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What the log was handed and has not reported as flushed.
+pub struct Pipeline {
+    metrics: Arc<Registry>,
+    handed: VecDeque<Handed>,
+    /// Records in `handed`.
+    waiting: u64,
+}
+
+struct Handed {
+    through: Zxid,
+    records: u64,
+    at_us: u64,
+}
+
+impl Pipeline {
+    pub const fn new(metrics: Arc<Registry>) -> Self {
+        Self { metrics, handed: VecDeque::new(), waiting: 0 }
+    }
+
+    /// The judge comes to what has arrived. Returns how many requests that are.
+    pub fn taken(&self, commands: &[Command], now_us: u64) -> u64 {
+        let mut requests = 0;
+        for command in commands {
+            let (count, received_us) = match command {
+                Command::Open { received_us, .. } => (1, *received_us),
+                Command::Writes(batch) => (batch.requests.len() as u64, batch.received_us),
+                Command::Reopen { .. } | Command::Gone { .. } => continue,
+            };
+            requests += count;
+            let waited_ms = now_us.saturating_sub(received_us) as i64 / 1000;
+            self.metrics.prep_processor_queue_time_ms.record_many(waited_ms, count);
+        }
+        if requests > 0 {
+            self.metrics.prep_processor_request_queued.add(requests);
+            self.metrics.prep_processor_queue_size.record(requests as i64);
+        }
+        requests
+    }
+
+    /// So many requests were judged in all this time.
+    pub fn judged(&self, requests: u64, took_us: u64) {
+        if requests > 0 {
+            let each_ms = took_us as i64 / requests as i64 / 1000;
+            self.metrics.prep_process_time.record_many(each_ms, requests);
+        }
+    }
+
+    /// Ends of sessions were judged in all this time.
+    pub fn closed(&self, sessions: u64, took_us: u64) {
+        if sessions > 0 {
+            let each_ms = took_us as i64 / sessions as i64 / 1000;
+            self.metrics.close_session_prep_time.record_many(each_ms, sessions);
+        }
+    }
+
+    /// The log was handed records, the last of them for `through`.
+    ///
+    /// * `judged_us`: when they were judged.
+    pub fn handed(&mut self, through: Zxid, records: u64, judged_us: u64, now_us: u64) {
+        let took_ms = now_us.saturating_sub(judged_us) as i64 / 1000;
+        self.metrics.proposal_process_time.record_many(took_ms, records);
+        self.metrics.sync_processor_request_queued.add(records);
+        self.metrics.sync_processor_queue_size.record(self.waiting as i64);
+        self.waiting += records;
+        self.handed.push_back(Handed { through, records, at_us: now_us });
+    }
+
+    /// The log has flushed.
+    pub fn flushed(&mut self, report: &FlushReport, now_us: u64) {
+        let (metrics, sync_us) = (&self.metrics, report.sync_took.as_micros() as u64);
+        let sync_ms = sync_us as i64 / 1000;
+        metrics.fsynctime.record(sync_ms);
+        metrics.sync_processor_batch_size.record(i64::from(report.records));
+        metrics.sync_processor_queue_flush_time_ms.record(sync_ms);
+        let records = u64::from(report.records.max(1));
+        metrics.sync_process_time.record_many(sync_ms / records as i64, records);
+        // A flush may end in the middle of what was handed over together.
+        while let Some(handed) = self.handed.front()
+            && handed.through <= report.through
+        {
+            let with_log_us = now_us.saturating_sub(handed.at_us);
+            let waited_ms = with_log_us.saturating_sub(sync_us) as i64 / 1000;
+            metrics.sync_processor_queue_time_ms.record_many(waited_ms, handed.records);
+            metrics
+                .sync_processor_queue_and_flush_time_ms
+                .record_many(with_log_us as i64 / 1000, handed.records);
+            self.waiting -= handed.records;
+            self.handed.pop_front();
+        }
+    }
+}
+
+/// Whether a command ends a session.
+pub fn closes(command: &Command) -> bool {
+    let last = |batch: &crate::request::Batch| batch.requests.last().map(|asked| asked.op);
+    matches!(command, Command::Writes(batch) if last(batch) == Some(op::CLOSE_SESSION))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn report(through: i64, records: u32, sync_ms: u64) -> FlushReport {
+        FlushReport {
+            through: Zxid::from_wire(through).unwrap(),
+            records,
+            bytes: 0,
+            file_len: 0,
+            sync_took: Duration::from_millis(sync_ms),
+            slow: false,
+        }
+    }
+
+    // rows: M-01 M-04
+    #[test]
+    fn each_record_waits_and_is_flushed_once() {
+        let metrics = Arc::new(Registry::default());
+        let mut pipeline = Pipeline::new(metrics.clone());
+        let zxid = |raw| Zxid::from_wire(raw).unwrap();
+        pipeline.judged(4, 8_000);
+        pipeline.handed(zxid(4), 4, 1_000, 3_000);
+        pipeline.handed(zxid(6), 2, 5_000, 5_000);
+        pipeline.flushed(&report(4, 4, 8), 13_000);
+        pipeline.flushed(&report(6, 2, 1), 15_000);
+        let count = |summary: crate::metrics::SummaryValues| (summary.count, summary.sum);
+        assert_eq!(count(metrics.prep_process_time.values()), (4, 8));
+        assert_eq!(count(metrics.proposal_process_time.values()), (6, 8));
+        assert_eq!(metrics.sync_processor_request_queued.get(), 6);
+        assert_eq!(count(metrics.sync_processor_queue_size.values()), (2, 4));
+        assert_eq!(count(metrics.fsynctime.values()), (2, 9));
+        assert_eq!(count(metrics.sync_processor_batch_size.values()), (2, 6));
+        assert_eq!(count(metrics.sync_process_time.values()), (6, 8));
+        // 10 ms with the log, 8 of them in the flush, for four; 10 and 1 for two.
+        let queue = metrics.sync_processor_queue_time_ms.values();
+        assert_eq!(count(queue), (6, 4 * 2 + 2 * 9));
+        let all = metrics.sync_processor_queue_and_flush_time_ms.values();
+        assert_eq!(count(all), (6, 60));
+        assert_eq!(count(metrics.sync_processor_queue_flush_time_ms.values()), (2, 9));
+        pipeline.handed(zxid(7), 1, 0, 0);
+        assert_eq!(metrics.sync_processor_queue_size.values().sum, 4, "nothing waits any more");
+    }
+}

@@ -1,0 +1,197 @@
+//! `oxkeeper config check`: a configuration as it is understood, and all that is wrong with it.
+
+use crate::config::{Check, Place, Understood};
+use std::fmt::Write;
+
+/// How the result is written.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// One object for programs instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// What the server would be started with: a zoo.cfg, or a port and a data directory, and flags -Dkey=value.
+    #[arg(allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+/// The whole answer.
+pub fn render(check: &Check, json: bool) -> String {
+    if json { as_json(check) } else { as_table(check) }
+}
+
+/// A table of the settings, then problems and warnings, then the verdict.
+fn as_table(check: &Check) -> String {
+    let rows = check.settings.iter().map(|setting| {
+        let from = place(setting, &check.source);
+        [
+            setting.key.clone(),
+            setting.value.clone(),
+            from,
+            setting.state.to_owned(),
+            setting.effect.clone(),
+        ]
+    });
+    let head = ["KEY", "VALUE", "FROM", "STATE", "EFFECT"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
+    let mut text = String::new();
+    if !check.settings.is_empty() {
+        for row in &rows {
+            for (cell, width) in row.iter().zip(widths) {
+                _ = write!(text, "{cell:width$}  "); // A string never refuses.
+            }
+            text += &row[4];
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    for (count, noun, lines) in [
+        (check.problems.len(), "problem", check.problems.iter().map(ToString::to_string).collect()),
+        (
+            check.warnings.len(),
+            "warning",
+            check.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ),
+    ] {
+        if count > 0 {
+            let plural = if count == 1 { "" } else { "s" };
+            _ = writeln!(text, "{count} {noun}{plural}:");
+            lines.iter().for_each(|line| _ = writeln!(text, "  {line}"));
+            text.push('\n');
+        }
+    }
+    let verdict = if check.problems.is_empty() {
+        "nothing in it keeps the server from starting"
+    } else {
+        "the server refuses to start with it"
+    };
+    _ = writeln!(text, "{}: {verdict}", check.source);
+    text
+}
+
+/// The line alone where the file is the one that was asked about.
+fn place(setting: &Understood, source: &str) -> String {
+    match &setting.place {
+        None => "default".to_owned(),
+        Some(Place::Line { file, line }) if file == source => format!("line {line}"),
+        Some(place) => place.to_string(),
+    }
+}
+
+fn as_json(check: &Check) -> String {
+    let settings: Vec<_> = check
+        .settings
+        .iter()
+        .map(|setting| {
+            serde_json::json!({
+                "key": setting.key,
+                "value": setting.value,
+                "from": setting.place.as_ref().map(ToString::to_string),
+                "state": setting.state,
+                "effect": setting.effect,
+            })
+        })
+        .collect();
+    let told =
+        |place: &Place, text: &str| serde_json::json!({"place": place.to_string(), "text": text});
+    let whole = serde_json::json!({
+        "source": check.source,
+        "settings": settings,
+        "problems": check.problems.iter().map(|p| told(&p.place, &p.text)).collect::<Vec<_>>(),
+        "warnings": check.warnings.iter().map(|w| told(&w.place, &w.text)).collect::<Vec<_>>(),
+    });
+    format!("{whole:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Environment, Launch, Settings};
+
+    fn checked(text: &str, flags: &[&str]) -> Check {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("zoo.cfg");
+        std::fs::write(&file, text).unwrap();
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let launch = Launch { settings: Settings::File(file.clone()), flags };
+        let env =
+            Environment::from([("SERVER_JVMFLAGS".into(), "-Xmx1g -Dzookeeper.x.pass=s3".into())]);
+        let check = config::check(&launch, &env);
+        // The directory's name differs from run to run.
+        let name = file.display().to_string();
+        let place = |place: Place| match place {
+            Place::Line { file, line } if file == name => {
+                Place::Line { file: "zoo.cfg".into(), line }
+            }
+            other => other,
+        };
+        let settings = check.settings.into_iter().map(|s| Understood {
+            effect: s.effect.replace(&name, "zoo.cfg"),
+            place: s.place.map(place),
+            ..s
+        });
+        let problems =
+            check.problems.into_iter().map(|p| config::Problem { place: place(p.place), ..p });
+        let warnings =
+            check.warnings.into_iter().map(|w| config::Warning { place: place(w.place), ..w });
+        Check {
+            source: "zoo.cfg".into(),
+            settings: settings.collect(),
+            problems: problems.collect(),
+            warnings: warnings.collect(),
+        }
+    }
+
+    #[test]
+    fn every_setting_and_every_problem_is_shown() {
+        let text = "# ours\ntickTime=0\ndataDir=/data\nclientPort=2181\nclientPort=2182\ninitLimit=10\n\
+            sslQuorum=false\nsecureClientPort=2281\nsnapCount=5\ntickTme=7\n";
+        let check = checked(text, &["-Dzookeeper.snapCount=9", "-Djute.maxbuffer=4194304"]);
+        let expected = "\
+KEY                    VALUE                                  FROM                         STATE       EFFECT
+tickTime               0                                      line 2                       wrong       unit of time, ms; sessions expire on its multiples
+dataDir                /data                                  line 3                       works       directory of snapshots; the files are in its version-2
+clientPort             2182                                   line 5                       works       TCP port for clients; 0 takes a free one
+initLimit              10                                     line 6                       no effect   only an ensemble uses this
+sslQuorum              false                                  line 7                       works       asks for what is so anyway
+secureClientPort       2281                                   line 8                       refused     asks for TLS
+snapCount              5                                      line 9                       works       transactions between snapshots, half of it by chance; at least 2
+tickTme                7                                      line 10                      unknown     no setting of ZooKeeper's
+-Djute.maxbuffer       4194304                                -D flag in the command line  works       largest frame a client may send, bytes
+-Dzookeeper.snapCount  9                                      -D flag in the command line  overridden  set by zoo.cfg:9
+-Dzookeeper.x.pass     (not shown)                            -D flag in SERVER_JVMFLAGS   unknown     no setting of ZooKeeper's
+SERVER_JVMFLAGS        -Xmx1g -Dzookeeper.x.pass=(not shown)  environment                  works       its -D flags are read
+
+2 problems:
+  zoo.cfg:2: tickTime=0 is not within 1 and 2147483647; correct it
+  zoo.cfg:8: secureClientPort=2281 asks for TLS, which this server does not have yet; remove it to run without that protection
+
+4 warnings:
+  zoo.cfg:4: clientPort is set again in line 5, which counts
+  zoo.cfg:6: initLimit=10: no effect; only an ensemble uses this
+  zoo.cfg:10: tickTme=7 is no setting of ZooKeeper's; is it tickTime?
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
+
+zoo.cfg: the server refuses to start with it
+";
+        let table = render(&check, false);
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn a_good_file_shows_its_defaults() {
+        let check = checked("dataDir=/data\nclientPort=2181\n", &[]);
+        let table = render(&check, false);
+        assert!(
+            table.ends_with("zoo.cfg: nothing in it keeps the server from starting\n"),
+            "{table}"
+        );
+        let tick = table.lines().find(|line| line.starts_with("tickTime ")).unwrap();
+        assert!(tick.contains(" 3000 ") && tick.contains(" default "), "{tick}");
+        assert!(!table.contains("s3"), "{table}");
+        let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
+        assert_eq!(json["settings"][0]["from"], "zoo.cfg:1");
+        assert_eq!(json["problems"], serde_json::json!([]));
+    }
+}

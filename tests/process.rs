@@ -1,0 +1,314 @@
+//! The server as a process: how it starts, what it says, how it stops, with which exit code.
+#![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
+
+use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
+use oxkeeper::model::op;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
+/// Not a measure of anything: when to give up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+/// A directory with a configuration, and the process that serves it; killed when dropped.
+struct Server {
+    dir: tempfile::TempDir,
+    addr: SocketAddr,
+    child: Child,
+}
+
+impl Server {
+    fn start(settings: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let text = format!(
+            "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\n{settings}\n",
+            dir.path().join("data").display(),
+            addr.port()
+        );
+        fs::write(dir.path().join("zoo.cfg"), text).expect("a configuration");
+        let child = Self::spawn(dir.path(), addr, &[]);
+        Self { dir, addr, child }
+    }
+
+    fn spawn(dir: &Path, addr: SocketAddr, arguments: &[&str]) -> Child {
+        let output = |name: &str| Stdio::from(fs::File::create(dir.join(name)).expect("a file"));
+        let mut command = Command::new(OXKEEPER);
+        command.args(arguments).arg(dir.join("zoo.cfg"));
+        let child = command.stdout(output("out")).stderr(output("err")).spawn().expect("a server");
+        let began = Instant::now();
+        while !word(addr, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode: ")) {
+            assert!(began.elapsed() < PATIENCE, "the server does not serve");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        child
+    }
+
+    fn again(&mut self, arguments: &[&str]) {
+        self.child = Self::spawn(self.dir.path(), self.addr, arguments);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn said(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.path().join(name)).expect("what it wrote")
+    }
+
+    fn session(&self, hello: &Hello) -> (Wire, Welcome) {
+        let mut wire = Wire::open(self.addr, PATIENCE).expect("the server is there");
+        let welcome = wire.handshake(hello, PATIENCE).expect("a session");
+        (wire, welcome)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+fn hello() -> Hello {
+    Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() }
+}
+
+/// Appends a create of an empty znode that all may do everything with.
+fn put_create(to: &mut Vec<u8>, xid: i32, path: &str, flags: i32) {
+    put_request(to, xid, op::CREATE, |to| {
+        jute::put_string(to, path);
+        to.extend([0; 4]);
+        to.extend(1_i32.to_be_bytes());
+        to.extend(31_i32.to_be_bytes());
+        jute::put_string(to, "world");
+        jute::put_string(to, "anyone");
+        to.extend(flags.to_be_bytes());
+    });
+}
+
+/// The error code of the next reply, and its xid.
+fn reply(wire: &mut Wire) -> Option<(i32, i32)> {
+    let frame = wire.receive(PATIENCE).ok()?;
+    match Incoming::parse(&frame).expect("a reply") {
+        Incoming::Reply { header, .. } => Some((header.xid, header.err)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn exists(wire: &mut Wire, path: &str) -> bool {
+    let mut bytes = Vec::new();
+    put_request(&mut bytes, 1, op::EXISTS, |to| {
+        jute::put_string(to, path);
+        to.push(0);
+    });
+    wire.send(&bytes).expect("sent");
+    reply(wire).expect("an answer").1 == 0
+}
+
+/// Creates znodes, a few in flight, until the server closes; returns how many were acknowledged.
+fn create_until_closed(wire: &mut Wire, name: &str) -> i32 {
+    let (mut sent, mut acknowledged) = (0, 0);
+    loop {
+        let mut bytes = Vec::new();
+        while sent < acknowledged + 8 {
+            sent += 1;
+            put_create(&mut bytes, sent, &format!("/{name}-{sent}"), 0);
+        }
+        if wire.send(&bytes).is_err() {
+            return acknowledged;
+        }
+        match reply(wire) {
+            Some((xid, error)) => {
+                assert_eq!((xid, error), (acknowledged + 1, 0));
+                acknowledged = xid;
+            }
+            None => return acknowledged,
+        }
+    }
+}
+
+// rows: P-87
+#[test]
+fn term_under_load_finishes_and_sessions_survive() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let mut server = Server::start("");
+        let (mut owner, owned) = server.session(&hello());
+        let mut bytes = Vec::new();
+        put_create(&mut bytes, 1, "/ephemeral", 1);
+        owner.send(&bytes).unwrap();
+        assert_eq!(reply(&mut owner), Some((1, 0)));
+        let writers: Vec<_> = (0..4)
+            .map(|number| {
+                let (mut wire, _) = server.session(&hello());
+                let name = format!("w{number}");
+                std::thread::spawn(move || (create_until_closed(&mut wire, &name), name))
+            })
+            .collect();
+        while server.said("out").is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        server.signal(signal);
+        assert_eq!(server.ended().code(), Some(0));
+        let done: Vec<(i32, String)> = writers.into_iter().map(|w| w.join().unwrap()).collect();
+        let log = server.said("err");
+        assert!(log.contains("stopped: everything acknowledged is on disk"), "{log}");
+        assert!(!log.contains("in time"), "{log}");
+
+        server.again(&[]);
+        let password = owned.password.clone();
+        let back = Hello { session_id: owned.session_id, password, ..hello() };
+        let (mut wire, welcome) = server.session(&back);
+        assert_eq!(welcome.session_id, owned.session_id, "the session is still there");
+        assert!(exists(&mut wire, "/ephemeral"));
+        for (acknowledged, name) in done {
+            assert!(acknowledged > 0, "{name} did not get to write");
+            assert!(exists(&mut wire, &format!("/{name}-{acknowledged}")), "{name}-{acknowledged}");
+        }
+    }
+}
+
+#[test]
+fn it_says_what_it_is_and_what_it_did() {
+    let mut server = Server::start("initLimit=10\nsyncLimit=5");
+    let banner = server.said("out");
+    let version = env!("CARGO_PKG_VERSION");
+    let first = format!("oxkeeper {version} serves ZooKeeper clients on {}", server.addr);
+    assert_eq!(banner.lines().next(), Some(first.as_str()));
+    assert!(banner.contains("\n  restored  nothing yet: a new, empty tree\n"), "{banner}");
+    let log = server.said("err");
+    assert!(log.contains(" INFO starting version=") && log.contains("zoo.cfg"), "{log}");
+    assert!(log.contains(" WARN ") && log.contains("initLimit=10, syncLimit=5 (line 5)"), "{log}");
+
+    server.signal(rustix::process::Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+    server.again(&["--log-format", "json", "--log-level", "info"]);
+    server.signal(rustix::process::Signal::TERM);
+    server.ended();
+    assert_eq!(server.said("out"), "", "one stream for a collector");
+    let log = server.said("err");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let serving = lines.iter().find(|line| line["message"] == "serving").expect("serving");
+    assert_eq!(serving["address"], server.addr.to_string());
+    let restored = serving["restored"].as_str().unwrap();
+    assert!(restored.contains("znodes, 0 sessions at 0x0 from snapshot 0x0"), "{restored}");
+
+    let version = Command::new(OXKEEPER).arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    assert!(
+        version.starts_with("oxkeeper ") && version.contains("as ZooKeeper 3.9.5"),
+        "{version}"
+    );
+}
+
+/// A scratch directory in which a server is started that must not come up.
+struct Bad {
+    dir: tempfile::TempDir,
+}
+
+impl Bad {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a directory") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs with a file of these lines, in which `@` is the directory.
+    fn run(&self, lines: &[u8]) -> Output {
+        let here = self.dir.path().display().to_string();
+        let text: Vec<u8> = lines
+            .iter()
+            .flat_map(|&byte| if byte == b'@' { here.as_bytes().to_vec() } else { vec![byte] })
+            .collect();
+        fs::write(self.path("zoo.cfg"), text).expect("a configuration");
+        self.start(&["zoo.cfg"], &[])
+    }
+
+    fn start(&self, arguments: &[&str], env: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(OXKEEPER);
+        command.args(arguments).current_dir(self.dir.path()).envs(env.iter().copied());
+        command.output().expect("it ends")
+    }
+}
+
+#[track_caller]
+fn refused(output: &Output, code: i32, parts: &[&str]) {
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{log}");
+    for part in parts {
+        assert!(log.contains(part), "{part:?} is not in {log}");
+    }
+    assert!(output.stdout.is_empty(), "it must not say that it serves");
+}
+
+// rows: P-87
+#[test]
+fn a_refused_start_names_the_line_and_what_to_do() {
+    let bad = Bad::new();
+    refused(&bad.run(b"clientPort=2181"), 2, &["zoo.cfg: dataDir is not set; add dataDir=/"]);
+    let many =
+        b"dataDir=@/d\r\nclientPort=\\u0032x\r\n# \r\ntickTime=\\\r\n  0\r\nsyncEnabled=yes\r\n";
+    refused(
+        &bad.run(many),
+        2,
+        &[
+            "zoo.cfg:2: clientPort=2x is not a number; write one",
+            "zoo.cfg:4: tickTime=0 is not",
+            "zoo.cfg:6: syncEnabled=yes",
+        ],
+    );
+    refused(
+        &bad.start(&["none.cfg"], &[]),
+        2,
+        &["none.cfg: read file: No such file", "name a file"],
+    );
+    refused(&bad.start(&["."], &[]), 2, &[".: read file: Is a directory"]);
+    refused(&bad.start(&["1", "2", "3", "4", "5"], &[]), 2, &["command line: 5 arguments"]);
+    refused(&bad.start(&["x", "d"], &[]), 2, &["command line: clientPort=x is not a number"]);
+    let flags = [("SERVER_JVMFLAGS", "-Dzookeeper.sessionRequireClientSASLAuth=true")];
+    let asks =
+        "-D flag in SERVER_JVMFLAGS: -Dzookeeper.sessionRequireClientSASLAuth=true asks for SASL";
+    refused(&bad.start(&["0", "d"], &flags), 2, &[asks]);
+
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = taken.local_addr().expect("its address").port();
+    let lines = format!("dataDir=@/d\nclientPortAddress=127.0.0.1\nclientPort={port}\n");
+    let where_ = format!("zoo.cfg:3: clientPort={port}: listen for clients on 127.0.0.1:{port}");
+    refused(&bad.run(lines.as_bytes()), 1, &[&where_, "stop what listens there"]);
+    let nobody = "dataDir=@/d\nclientPort=0\nclientPortAddress=no.such.host.invalid\n";
+    refused(&bad.run(nobody.as_bytes()), 2, &["zoo.cfg:3: clientPortAddress=no.such.host.invalid"]);
+
+    fs::write(bad.path("file"), "").expect("a file");
+    refused(
+        &bad.run(b"clientPort=0\ndataDir=@/file"),
+        3,
+        &["zoo.cfg:2: dataDir=", "name a directory"],
+    );
+    let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
+    refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
+}

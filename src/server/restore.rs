@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Progress of a long load is told this often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
+/// Transactions between two looks at the clock.
+const TXNS_UNTOLD: u64 = 4096;
 /// Znodes named in one line.
 const LOST_SHOWN: usize = 10;
 /// Bytes of snapshot and log that one thread restores alone.
@@ -212,7 +214,7 @@ impl Restore for Restorer {
         }
         self.count(entry.len());
         self.replayed += 1;
-        if self.is_time_to_tell() {
+        if self.replayed.is_multiple_of(TXNS_UNTOLD) && self.is_time_to_tell() {
             let zxid = format!("{zxid:#x}");
             tracing::info!(txns = self.replayed, zxid, "restoring: log");
         }

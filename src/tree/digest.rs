@@ -53,3 +53,8 @@ pub fn node(start: u32, stat: &StatPart) -> u64 {
     crc.update(&bytes);
     u64::from(crc.finalize())
 }
+
+/// What a znode adds to the tree's digest. `start`: of its path and data.
+pub fn of(path: &[u8], start: u32, stat: &StatPart) -> u64 {
+    if counts(path) { node(start, stat) } else { 0 }
+}

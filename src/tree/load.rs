@@ -60,12 +60,13 @@ struct Item {
     data: Option<Range<usize>>,
     hash: u64,
     crc: u32,
+    digest: u64,
     acl: i64,
     stat: StatPart,
 }
 
 impl Batch {
-    /// Number of znodes in it.
+    /// Number of znodes in it, the rest not counted.
     pub const fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -208,25 +209,28 @@ impl Parser {
             self.parent.clear();
             self.parent.extend_from_slice(parent);
         }
+        let stat = StatPart {
+            czxid: stat.czxid,
+            mzxid: stat.mzxid,
+            pzxid: stat.pzxid,
+            ctime: stat.ctime,
+            mtime: stat.mtime,
+            version: stat.version,
+            cversion: stat.cversion,
+            aversion: stat.aversion,
+            ephemeral_owner: stat.ephemeral_owner,
+        };
+        let crc = if self.digest { digest::start(path, data) } else { 0 };
         Ok(Item {
             path: 0..0,
             parent_len,
             parent_hash: (!is_sibling).then(|| super::hash_of(&self.hash, parent)),
             data: data.map(|data| behind - data.len()..behind),
             hash: super::hash_of(&self.hash, path),
-            crc: if self.digest { digest::start(path, data) } else { 0 },
+            crc,
+            digest: if self.digest { digest::of(path, crc, &stat) } else { 0 },
             acl,
-            stat: StatPart {
-                czxid: stat.czxid,
-                mzxid: stat.mzxid,
-                pzxid: stat.pzxid,
-                ctime: stat.ctime,
-                mtime: stat.mtime,
-                version: stat.version,
-                cversion: stat.cversion,
-                aversion: stat.aversion,
-                ephemeral_owner: stat.ephemeral_owner,
-            },
+            stat,
         })
     }
 }
@@ -299,7 +303,8 @@ impl Builder {
         let parent = if item.parent_len.is_some() { self.parent } else { NO_NODE };
         let data = item.data.clone().map(|data| &batch.bytes[data]);
         self.tree.acls.share(acl);
-        self.tree.place(parent, (path, item.hash, item.crc), data, acl, &item.stat);
+        let named = (path, item.hash, item.crc, item.digest);
+        self.tree.place_counted(parent, named, data, acl, &item.stat);
         Ok(())
     }
 

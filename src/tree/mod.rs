@@ -302,10 +302,10 @@ impl Tree {
     }
 
     fn node_digest(&self, node: &Node) -> u64 {
-        if !self.options.digest || !digest::counts(self.path_bytes(node)) {
+        if !self.options.digest {
             return 0;
         }
-        digest::node(node.crc, &self.stat_part(node))
+        digest::of(self.path_bytes(node), node.crc, &self.stat_part(node))
     }
 
     /// Changes a znode's fields; not its path, data or place among its siblings.
@@ -328,6 +328,19 @@ impl Tree {
         acl: AclId,
         stat: &StatPart,
     ) -> NodeId {
+        let digest = if self.options.digest { digest::of(path, crc, stat) } else { 0 };
+        self.place_counted(parent, (path, hash, crc, digest), data, acl, stat)
+    }
+
+    /// The same when the znode's digest is known, 0 when digests are off.
+    fn place_counted(
+        &mut self,
+        parent: NodeId,
+        (path, hash, crc, digest): (&[u8], u64, u32, u64),
+        data: Option<&[u8]>,
+        acl: AclId,
+        stat: &StatPart,
+    ) -> NodeId {
         let owner = self.owners.intern(stat.ephemeral_owner);
         let mut node = Node {
             czxid: stat.czxid,
@@ -346,7 +359,6 @@ impl Tree {
             ..Node::EMPTY
         };
         self.put_blob(&mut node, path, data);
-        let digest = self.node_digest(&node);
         self.digest = self.digest.wrapping_add(digest);
         self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;
         let id = self.nodes.insert(node);

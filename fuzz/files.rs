@@ -27,7 +27,8 @@ pub fn put(disk: &SimDisk, path: &Path, bytes: &[u8]) {
 
 /// The tree that a start finds, or why there is none.
 pub fn tree(disk: &SimDisk) -> Result<Tree, String> {
-    let mut restorer = Restorer::new(Options { seed: 1, extended_types: true, ..Options::default() });
+    let mut restorer =
+        Restorer::new(Options { seed: 1, extended_types: true, ..Options::default() });
     let options = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
     let done = recover(disk, &FOLDERS, options, &mut restorer, || Duration::ZERO);
     let reason = done.map_err(|error| error.to_string());

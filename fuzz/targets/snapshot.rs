@@ -1,6 +1,7 @@
 //! Any bytes as a snapshot: it is refused with a reason or loaded, and what was loaded, written again, loads as the same.
 //!
-//! The first byte chooses: the bytes are the file, or its body between right header and right seal.
+//! The first byte chooses: how the file is packed, and whether the bytes are the file, or its body between right header
+//! and right seal.
 
 #![no_main]
 
@@ -10,18 +11,21 @@ mod files;
 use files::{DIR, put, restore, tree};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::model::Zxid;
-use oxkeeper::store::names::snapshot_name;
+use oxkeeper::store::names::{Packing, snapshot_name};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{SnapshotWriter, Trailers};
+
+const PACKINGS: [Packing; 3] = [Packing::Plain, Packing::Gzip, Packing::Snappy];
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let disk = SimDisk::new();
     let zxid = Zxid::from_wire(0x1f).expect("a zxid");
+    let packing = PACKINGS[usize::from(choice / 2) % PACKINGS.len()];
     if choice % 2 == 0 {
-        put(&disk, &DIR.join(snapshot_name(zxid)), bytes);
+        put(&disk, &DIR.join(snapshot_name(zxid, packing)), bytes);
     } else {
-        let mut writer = SnapshotWriter::create(&disk, &DIR, zxid).expect("a file");
+        let mut writer = SnapshotWriter::create(&disk, &DIR, zxid, packing).expect("a file");
         writer.body(bytes).expect("room");
         writer.finish(Trailers::default()).expect("room");
     }
@@ -31,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     while !loaded.freeze_piece(&mut body) {}
     loaded.thaw();
     let again = SimDisk::new();
-    let mut writer = SnapshotWriter::create(&again, &DIR, frozen.zxid).expect("a file");
+    let mut writer = SnapshotWriter::create(&again, &DIR, frozen.zxid, packing).expect("a file");
     writer.body(&body).expect("room");
     writer.finish(Trailers::default()).expect("room");
     let second = restore(&again).expect("what we write can be read");

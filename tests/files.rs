@@ -95,6 +95,31 @@ fn a_snapshot_that_fails_ends_the_server_with_10_and_loses_nothing() {
     assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
 }
 
+/// The folder of the logs is gone when the next file is to be made.
+// rows: P-87
+#[test]
+fn a_roll_that_fails_ends_the_server_and_loses_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, logs) = (home.path().join("data"), home.path().join("logs"));
+    let settings =
+        format!("snapCount=40\ndataDir={}\ndataLogDir={}", data.display(), logs.display());
+    let server = Process::start(home.path(), &settings);
+    let mut client = server.client();
+    assert_eq!(client.create_many("/first", b"x", 1), 1);
+    let away = home.path().join("away");
+    std::fs::rename(&logs, &away).unwrap();
+    let answered = client.create_many("/a", b"x", 1000);
+    let (code, log) = server.end();
+    assert_eq!(code, 1, "{log}");
+    assert!(log.contains("the log's disk failed: make log file "), "{log}");
+    assert!((18..40).contains(&answered), "{answered}");
+
+    std::fs::rename(&away, &logs).unwrap();
+    let server = Process::start(home.path(), &settings);
+    let mut client = server.client();
+    assert!((0..answered).all(|at| client.exists(&format!("/a{at}"))));
+}
+
 /// The disk is full in the middle of a snapshot that is larger than any log file.
 // rows: D-34
 #[test]

@@ -14,11 +14,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::log::LogOptions;
+use oxkeeper::store::record::{self, Records, Step};
 use oxkeeper::store::recover::Skipped;
+use oxkeeper::store::scan::FileSource;
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
 use oxkeeper::store::{
-    Command, Event, FailStop, Folders, Log, Packing, Progress, RecoverOptions, Restore,
-    SnapshotWriter, Trailers, Worker, purge, recover,
+    Command, Disk, Event, FailStop, Folders, Log, Packing, Progress, RecoverOptions, Restore,
+    SnapshotError, SnapshotWriter, Trailers, Worker, names, purge, recover,
 };
 
 /// The replicated state: all entries in the order they were applied.
@@ -106,6 +108,8 @@ type Clock = fn() -> Duration;
 /// A server's disk half: a worker over a disk, and what it was sent.
 struct Server {
     disk: SimDisk,
+    /// The same, as the server sees it: its first error is its last.
+    stop: FailStop<SimDisk>,
     worker: Worker<FailStop<SimDisk>, Clock>,
     /// Sent to the log, acknowledged or not.
     sent: Model,
@@ -127,9 +131,10 @@ impl Server {
         let stop = FailStop::new(disk.clone());
         let log = Log::new(stop.clone(), &folders().logs, options, recovered.last);
         let clock: Clock = || Duration::ZERO;
-        let worker = Worker::new(stop, log, &folders().snapshots, Duration::from_secs(1), clock);
+        let (dir, slow_after) = (folders().snapshots, Duration::from_secs(1));
+        let worker = Worker::new(stop.clone(), log, &dir, slow_after, clock);
         let acked = state.entries.len();
-        (Self { disk, worker, sent: state, acked, failed: false }, recovered.skipped)
+        (Self { disk, stop, worker, sent: state, acked, failed: false }, recovered.skipped)
     }
 
     /// A new server, its first snapshot written (D-60).
@@ -163,16 +168,31 @@ impl Server {
         });
     }
 
+    /// Where the newest log file's records end.
+    fn worker_end(&self) -> u64 {
+        let newest = names::logs(&self.disk, &folders().logs).unwrap().pop().unwrap();
+        let path = folders().logs.join(newest.name);
+        let mut records = Records::new(FileSource::open(&self.disk, &path).unwrap());
+        records.head().unwrap();
+        while let Step::Record { .. } = records.step().unwrap() {}
+        records.at()
+    }
+
     fn snapshot(&mut self) {
+        self.try_snapshot().unwrap();
+    }
+
+    fn try_snapshot(&mut self) -> Result<(), SnapshotError> {
         let dir = folders().snapshots;
         let zxid = Zxid::from_wire(self.sent.last()).unwrap();
-        let mut writer = SnapshotWriter::create(&self.disk, &dir, zxid, Packing::Plain).unwrap();
+        let mut writer = SnapshotWriter::create(&self.stop, &dir, zxid, Packing::Plain)?;
         for (_, entry) in &self.sent.entries {
-            writer.body(&(entry.len() as u32).to_be_bytes()).unwrap();
-            writer.body(entry).unwrap();
+            writer.body(&(entry.len() as u32).to_be_bytes())?;
+            writer.body(entry)?;
         }
-        writer.body(&[0; 4]).unwrap();
-        writer.finish(Trailers { digest: None, zxid: Some(zxid.to_wire()) }).unwrap();
+        writer.body(&[0; 4])?;
+        writer.finish(Trailers { digest: None, zxid: Some(zxid.to_wire()) })?;
+        Ok(())
     }
 }
 
@@ -341,4 +361,123 @@ fn errors_stop_the_log_and_lose_nothing() {
             }
         }
     }
+}
+
+/// Every change to the disk fails once: a file made, grown, written, synced, renamed, removed, a folder synced. Nothing
+/// is acknowledged after it, and all that was is found again, whether the machine goes on or its power is cut.
+// rows: D-34 D-49
+#[test]
+fn any_change_that_fails_is_the_last_and_loses_nothing() {
+    for options in [options(1 << 15, 12_000), options(2 << 20, 0)] {
+        let mut failed = 0;
+        for n in 0.. {
+            let mut rng = Rng(9);
+            let mut server = Server::fresh(options);
+            server.disk.fail_change(n);
+            for round in 0..12 {
+                server.append(4, 3000, &mut rng);
+                server.worker.prepare_ahead(&mut |_| {});
+                if round % 4 == 3 && !server.failed {
+                    // What a server does with an error of either: it ends.
+                    server.failed |= server.try_snapshot().is_err();
+                    server.run(vec![Command::Roll]);
+                }
+                if server.stop.stopped() {
+                    break;
+                }
+            }
+            if server.disk.is_to_fail() {
+                break; // It never came to that change.
+            }
+            failed += 1;
+            let acked = server.acked;
+            server.append(4, 3000, &mut rng);
+            assert!(server.stop.stopped() && server.acked == acked, "change {n}");
+            for seed in seeds() {
+                let what = format!("change {n} failed, seed {seed}");
+                let (found, _) = Server::start(server.disk.image().crash(seed), options, &what);
+                check(&found.sent, &server.sent, acked, &what);
+            }
+        }
+        assert!(60 < failed, "{failed} changes");
+    }
+}
+
+/// A disk as a crash leaves it: a torn log, a log file without a header, an unfinished snapshot.
+fn to_be_mended() -> (SimDisk, Model) {
+    let mut rng = Rng(11);
+    let options = options(1 << 15, 0);
+    let mut server = Server::fresh(options);
+    for _ in 0..3 {
+        server.append(6, 2000, &mut rng);
+        server.snapshot();
+        server.run(vec![Command::Roll]);
+    }
+    server.append(3, 2000, &mut rng);
+    let put = |path: &str, at: u64, bytes: &[u8]| {
+        let path = Path::new(path);
+        let file = server.disk.create(path).or_else(|_| server.disk.open(path)).unwrap();
+        server.disk.write_at(&file, at, bytes).unwrap();
+    };
+    let mut torn = Vec::new();
+    record::put_record(&entry(99, 700), &mut torn);
+    torn[40..600].fill(0);
+    let newest = folders().logs.join("log.13");
+    let end = server.worker_end();
+    put(newest.to_str().unwrap(), end, &torn);
+    put("/log/version-2/log.16", 0, &[0; 700]);
+    put("/data/version-2/.snapshot.15.tmp", 0, b"ZKSN");
+    (server.disk.image().crash(1), server.sent)
+}
+
+// rows: D-46 D-47
+#[test]
+fn errors_at_a_start_are_told_and_the_next_start_works() {
+    let (disk, sent) = to_be_mended();
+    let image = disk.image();
+    let recovered = |disk: &SimDisk| {
+        let mut state = Model::default();
+        recover(disk, &folders(), RecoverOptions::default(), &mut state, || Duration::ZERO)
+            .map(|found| (state == sent, found.skipped.len()))
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(recovered(&disk), Ok((true, 2)));
+    let mut told = Vec::new();
+    for n in 0.. {
+        let disk = image.crash(1);
+        disk.fail_change(n);
+        let first = recovered(&disk);
+        if disk.is_to_fail() {
+            assert_eq!(first, Ok((true, 2)));
+            break;
+        }
+        told.push(first.unwrap_err());
+        assert!(recovered(&disk).unwrap().0, "after change {n} failed");
+    }
+    assert_eq!(told[0], "remove leftover /data/version-2/.snapshot.15.tmp");
+    assert!(told[1..].iter().all(|error| error == "mend log in /log/version-2"), "{told:?}");
+    assert_eq!(told.len(), 5);
+}
+
+/// A sector that can't be read: of a snapshot, the one before and the log stand in; of the log, nothing does.
+// rows: D-31
+#[test]
+fn files_that_cannot_be_read() {
+    let (disk, sent) = to_be_mended();
+    let start = |disk: &SimDisk| {
+        let mut state = Model::default();
+        recover(disk, &folders(), RecoverOptions::default(), &mut state, || Duration::ZERO)
+            .map(|found| (state == sent, found.snapshot.map(|found| found.0.to_wire())))
+    };
+    disk.spoil(Path::new("/data/version-2/snapshot.12"));
+    assert_eq!(start(&disk).unwrap(), (true, Some(12)));
+    for name in ["snapshot.c", "snapshot.6", "snapshot.0"] {
+        disk.spoil(&folders().snapshots.join(name));
+    }
+    // The log goes back to the first txn.
+    assert_eq!(start(&disk).unwrap(), (true, None));
+    disk.spoil(Path::new("/log/version-2/log.7"));
+    let error = start(&disk).unwrap_err();
+    assert_eq!(error.to_string(), "read log file /log/version-2/log.7");
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "input/output error");
 }

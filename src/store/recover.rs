@@ -300,6 +300,9 @@ fn load_newest<D: Disk, R: Restore>(
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "pass over unreadable snapshot");
                 skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
+                // It may have been whole.
+                tried += 1;
+                damaged.push(file.clone());
                 continue;
             }
         }

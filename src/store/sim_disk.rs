@@ -66,6 +66,10 @@ struct State {
     faults: Vec<Fault>,
     /// Power goes when `counts.changes` gets here.
     cut_at: Option<u64>,
+    /// The one change that fails.
+    fail_at: Option<u64>,
+    /// Files that can't be read.
+    spoiled: BTreeSet<u64>,
     keep_images: bool,
     images: Vec<Image>,
 }
@@ -99,6 +103,24 @@ impl SimDisk {
         self.state().cut_at = Some(n);
     }
 
+    /// Makes one change fail, the one behind `n` others: nothing of it happens, and those after it work.
+    pub fn fail_change(&self, n: u64) {
+        let mut state = self.state();
+        state.fail_at = Some(state.counts.changes + n);
+    }
+
+    /// True while that change has not come yet.
+    pub fn is_to_fail(&self) -> bool {
+        self.state().fail_at.is_some()
+    }
+
+    /// Makes a file unreadable, as a bad sector does.
+    pub fn spoil(&self, path: &Path) {
+        let mut state = self.state();
+        let inode = state.live.get(path).copied();
+        state.spoiled.extend(inode);
+    }
+
     /// From now on, remembers an image after every change.
     pub fn keep_images(&self) {
         self.state().keep_images = true;
@@ -125,7 +147,12 @@ impl SimDisk {
             return Err(io::Error::other("power is gone"));
         }
         state.counts.changes += 1;
-        let result = call(&mut state);
+        let result = if state.fail_at.is_some_and(|at| at < state.counts.changes) {
+            state.fail_at = None;
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            call(&mut state)
+        };
         if state.keep_images {
             let image = state.image();
             state.images.push(image);
@@ -165,8 +192,13 @@ impl Image {
 
 impl State {
     fn image(&self) -> Image {
-        let state =
-            State { images: Vec::new(), faults: Vec::new(), keep_images: false, ..self.clone() };
+        let state = State {
+            images: Vec::new(),
+            faults: Vec::new(),
+            fail_at: None,
+            keep_images: false,
+            ..self.clone()
+        };
         Image { counts: self.counts, state }
     }
 
@@ -298,6 +330,9 @@ impl Disk for SimDisk {
 
     fn read_at(&self, file: &SimFile, at: u64, into: &mut [u8]) -> io::Result<usize> {
         let state = self.state();
+        if state.spoiled.contains(&file.0) {
+            return Err(io::Error::other("input/output error"));
+        }
         let inode = &state.inodes[&file.0];
         let len = inode.live_len.saturating_sub(at).min(into.len() as u64) as usize;
         let mut done = 0;
@@ -456,8 +491,15 @@ mod tests {
         assert_eq!(content(&disk, "/a").unwrap(), b"ab");
         disk.fail_next(Fault::NoSpace);
         assert_eq!(disk.write_at(&file, 0, b"z").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        disk.fail_change(1);
+        disk.set_len(&file, 4).unwrap();
+        assert!(disk.set_len(&file, 9).is_err() && !disk.is_to_fail());
+        assert_eq!(disk.len(&file).unwrap(), 4);
+        disk.set_len(&file, 2).unwrap();
         disk.cut_power_at(disk.counts().changes);
         assert!(disk.rename(Path::new("/a"), Path::new("/b")).is_err());
         assert_eq!(disk.counts().writes, 2);
+        disk.spoil(Path::new("/a"));
+        assert!(disk.read_at(&file, 0, &mut [0; 2]).is_err());
     }
 }

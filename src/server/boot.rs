@@ -17,6 +17,7 @@ use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
 use crate::request::{Command, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
+use crate::store::disk::is_echo;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
@@ -379,6 +380,8 @@ fn start_log(
     let report = move |event| {
         let event = match event {
             worker::Event::Flushed(report) => Event::Flushed(report),
+            // A snapshot's error, which ends the server with its own code.
+            worker::Event::Failed(error) if is_echo(&error) => return,
             worker::Event::Failed(error) => Event::Failed {
                 reason: format!("the log's disk failed: {}", chain(&error)),
                 exit: 1,

@@ -8,6 +8,7 @@ use crate::metrics::{Registry, Samples};
 use crate::model::{EventKind, SessionId, Zxid};
 use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
 use crate::request::{Command, Namespace, Shared};
+use crate::store::disk::is_echo;
 use crate::store::worker::{FlushReport, WorkerHandle};
 use crate::store::{self, Disk, Folders};
 use crate::tree::freeze::Frozen;
@@ -213,6 +214,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             let took = began.elapsed();
             match &written {
                 Ok(bytes) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
+                Err(error) if is_echo(error) => {} // The log's error, which is told already.
                 Err(error) => {
                     // As Java: a server that can't write snapshots must not go on (D-34).
                     let reason = format!("write snapshot: {}", chain(error));

@@ -134,6 +134,18 @@ pub struct FailStop<D> {
     stopped: Arc<AtomicBool>,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("disk stopped by an earlier error")]
+struct StoppedEarlier;
+
+/// Whether an error only says that [`FailStop`] had stopped before: whoever met the first one tells of it.
+pub fn is_echo(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        error.is::<StoppedEarlier>() || inner.is_some_and(|inner| inner.is::<StoppedEarlier>())
+    })
+}
+
 impl<D: Disk> FailStop<D> {
     pub fn new(disk: D) -> Self {
         Self { disk, stopped: Arc::new(AtomicBool::new(false)) }
@@ -146,7 +158,7 @@ impl<D: Disk> FailStop<D> {
 
     fn change<T>(&self, call: impl FnOnce(&D) -> io::Result<T>) -> io::Result<T> {
         if self.stopped() {
-            return Err(io::Error::other("disk stopped by an earlier error"));
+            return Err(io::Error::other(StoppedEarlier));
         }
         call(&self.disk).inspect_err(|error| {
             // A name that is there or is not says nothing about the medium.
@@ -283,6 +295,17 @@ pub fn remove_if_there<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
     use crate::store::sim_disk::{Fault, SimDisk};
+
+    #[test]
+    fn only_the_first_error_is_no_echo() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("write")]
+        struct Write(#[source] io::Error);
+        let stopped = FailStop { disk: SimDisk::new(), stopped: Arc::new(true.into()) };
+        let echo = stopped.create_dir(Path::new("/d")).unwrap_err();
+        assert!(is_echo(&Write(echo)));
+        assert!(!is_echo(&Write(io::Error::other("disk full"))));
+    }
 
     #[test]
     fn first_error_is_the_last() {

@@ -55,7 +55,9 @@ thread_local! {
 }
 
 /// Serves one connection to its end.
-pub async fn serve(stream: TcpStream, machine: Connection, link: Link) {
+///
+/// * `place`: given back when the connection counts no more, which is before the client can see its end.
+pub async fn serve<P>(stream: TcpStream, machine: Connection, link: Link, place: P) {
     let peer = machine.conn().peer;
     let mut client = Client {
         stream,
@@ -65,15 +67,15 @@ pub async fn serve(stream: TcpStream, machine: Connection, link: Link) {
         sent: 0,
         need: Need::Bytes(1),
         turn_us: 0,
+        place: Some(place),
     };
     if let Err(error) = client.run().await {
         tracing::debug!(%peer, %error, "client connection");
     }
-    client.machine.end();
-    client.hand_over();
+    client.leave();
 }
 
-struct Client {
+struct Client<P> {
     stream: TcpStream,
     machine: Connection,
     link: Link,
@@ -84,9 +86,11 @@ struct Client {
     need: Need,
     /// Monotonic microseconds at which the turn began.
     turn_us: u64,
+    /// The place in the count of connections; none once the connection has left.
+    place: Option<P>,
 }
 
-impl Client {
+impl<P> Client<P> {
     async fn run(&mut self) -> io::Result<()> {
         loop {
             let open = poll_fn(|cx| {
@@ -190,6 +194,14 @@ impl Client {
         Ok(true)
     }
 
+    /// The connection counts no more, and its watches are gone.
+    fn leave(&mut self) {
+        if self.place.take().is_some() {
+            self.machine.end();
+            self.hand_over();
+        }
+    }
+
     fn hand_over(&mut self) {
         for command in self.machine.commands.drain(..) {
             // Fails only when the server has stopped; then nobody is left to ask.
@@ -241,6 +253,8 @@ impl Client {
 
     /// Says goodbye so that the last bytes arrive: our end is shut first, and what the client still sends is read.
     async fn close(&mut self) -> io::Result<()> {
+        // As Java: who sees the end and comes again finds no trace of this connection.
+        self.leave();
         self.stream.shutdown().await?;
         let drain = async {
             loop {

@@ -148,10 +148,7 @@ fn start(
     let conn = shared.conns.add(|id| Conn::new(id, peer, now_ms));
     let machine = Connection::new(conn, shared.clone());
     let link = link.clone();
-    tasks.spawn(async move {
-        serve(stream, machine, link).await;
-        drop(place);
-    });
+    tasks.spawn(serve(stream, machine, link, place));
 }
 
 /// Connections per address (P-23).

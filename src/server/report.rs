@@ -235,14 +235,29 @@ fn open_files() -> Option<u64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }
 
+/// Bytes of the files below a folder. What cannot be read counts nothing.
 fn bytes_in(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
-    entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).sum()
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(data) if data.is_dir() => bytes_in(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_are_as_large_as_the_files_below_them() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("sub")).unwrap();
+        fs::write(home.path().join("a"), [0; 7]).unwrap();
+        fs::write(home.path().join("sub/b"), [0; 1000]).unwrap();
+        assert_eq!(bytes_in(home.path()), 1007);
+    }
 
     #[test]
     fn dates_are_printed_as_java_does() {

@@ -335,6 +335,7 @@ impl Connection {
                 Err(need) => return (taken, Some(need)),
             };
             let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
+                self.counts.received(frame.len());
                 return (taken, Some(Need::Close("undecodable request header".into())));
             };
             match header.kind {
@@ -491,6 +492,7 @@ impl Connection {
                 Err(need) => break Some(need),
             };
             let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
+                self.counts.received(frame.len());
                 break Some(Need::Close("undecodable request header".into()));
             };
             if !read::is_read(header.kind) {

@@ -76,7 +76,7 @@ impl Chooser {
         let mut path = self.base.clone();
         for _ in 0..depth {
             path.push('/');
-            let name: &str = *self.rng.weighted(&NAMES);
+            let &name = self.rng.weighted(&NAMES);
             path.push_str(name);
         }
         path
@@ -93,7 +93,7 @@ impl Chooser {
             path = self.rng.pick(&self.recent).clone();
         }
         if path.matches('/').count() < 5 {
-            let name: &str = *self.rng.weighted(&NAMES);
+            let &name = self.rng.weighted(&NAMES);
             path = format!("{path}/{name}");
         }
         if self.recent.len() == KEPT {

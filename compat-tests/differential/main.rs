@@ -4,7 +4,11 @@
 //!
 //! `--against java` compares Java with itself, `--self-test` shows that spoilt answers are noticed, `--replay FILE`
 //! runs what an earlier difference left. What may differ and how it is named: `common/naming.rs`.
-
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a runner starts servers, waits and counts"
+)]
 #![allow(clippy::print_stdout, reason = "the report of this program is its output")]
 
 mod args;

@@ -73,7 +73,8 @@ pub fn restore_snapshot(home: &Path, zxid: i64) -> io::Result<Option<Restored>> 
 
 fn restore_here(home: &Path) -> io::Result<Restored> {
     let data = home.join("data");
-    let mut restorer = Restorer::new(Options { seed: 1, digest: true, extended_types: true });
+    let mut restorer =
+        Restorer::new(Options { seed: 1, digest: true, extended_types: true, emulate_353: false });
     let folders = Folders::new(&data, &data);
     let found =
         recover(&RealDisk, &folders, RecoverOptions::default(), &mut restorer, || Duration::ZERO);

@@ -7,9 +7,12 @@
 //! * bulk: many mixed txns through one pipelined client, SIGKILL in the middle, packed snapshots and Java's fuzzy ones;
 //!   both servers start on copies of what is left, and must agree on every znode and on the digest.
 //! * sessions: whose client does not come back expires its timeout after the start, and its ephemerals go with it.
-
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a runner starts servers, waits and counts"
+)]
 #![allow(clippy::print_stdout, reason = "the report of this program is its output")]
-#![allow(clippy::disallowed_methods, reason = "it waits for servers by the clock")]
 
 mod bulk;
 #[path = "../common/mod.rs"]

@@ -4,6 +4,7 @@ use super::read::{Reading, decode};
 use super::{Outgoing, reply};
 use crate::model::{Code, EventKind, op};
 use crate::tree::WatchKind;
+use crate::tree::digest::StatPart;
 use jute::proto::{AddWatchRequest, CheckWatchesRequest, ReplyHeader, SetWatches, SetWatches2};
 use jute::{Ustring, Vector, put_i32};
 
@@ -37,36 +38,21 @@ impl Reading<'_> {
         };
         let watches = &self.shared.state.watches;
         let since = request.relative_zxid;
-        let mut missed = |kind, path: &str| reply::missed(out, kind, path);
         for path in paths(&request.data_watches) {
-            match self.tree.find(&path) {
-                None => missed(EventKind::NodeDeleted, &path),
-                Some(id)
-                    if self.tree.znode(id).stat_part().mzxid > since
-                        && self.permitted(id).is_ok() =>
-                {
-                    missed(EventKind::NodeDataChanged, &path);
-                }
-                Some(_) => watches.add(&path, self.conn.id, WatchKind::DATA),
-            }
+            let changed = |stat: StatPart| stat.mzxid > since;
+            self.catch_up(&path, WatchKind::DATA, changed, EventKind::NodeDataChanged, out);
         }
         for path in paths(&request.exist_watches) {
             match self.tree.find(&path) {
-                Some(id) if self.permitted(id).is_ok() => missed(EventKind::NodeCreated, &path),
+                Some(id) if self.permitted(id).is_ok() => {
+                    reply::missed(out, EventKind::NodeCreated, &path);
+                }
                 _ => watches.add(&path, self.conn.id, WatchKind::DATA),
             }
         }
         for path in paths(&request.child_watches) {
-            match self.tree.find(&path) {
-                None => missed(EventKind::NodeDeleted, &path),
-                Some(id)
-                    if self.tree.znode(id).stat_part().pzxid > since
-                        && self.permitted(id).is_ok() =>
-                {
-                    missed(EventKind::NodeChildrenChanged, &path);
-                }
-                Some(_) => watches.add(&path, self.conn.id, WatchKind::CHILD),
-            }
+            let changed = |stat: StatPart| stat.pzxid > since;
+            self.catch_up(&path, WatchKind::CHILD, changed, EventKind::NodeChildrenChanged, out);
         }
         // Whoever hears of everything is not told what it missed.
         for path in paths(&request.persistent_watches) {
@@ -77,6 +63,24 @@ impl Reading<'_> {
         }
         reply::reply(out, header, |_| {});
         Ok(())
+    }
+
+    /// One watch on a znode that was there: it fires now if it would have fired meanwhile, or is kept.
+    fn catch_up(
+        &self,
+        path: &str,
+        kind: WatchKind,
+        changed: impl Fn(StatPart) -> bool,
+        event: EventKind,
+        out: &mut Outgoing,
+    ) {
+        match self.tree.find(path) {
+            None => reply::missed(out, EventKind::NodeDeleted, path),
+            Some(id) if changed(self.tree.znode(id).stat_part()) && self.permitted(id).is_ok() => {
+                reply::missed(out, event, path);
+            }
+            Some(_) => self.shared.state.watches.add(path, self.conn.id, kind),
+        }
     }
 
     /// Anything can be watched, whether it is there or not; what may be read shows when it fires (P-57).

@@ -46,7 +46,7 @@ pub struct Desk {
     clock: Clock,
     client_port: u16,
     environment: EnvironmentInfo,
-    /// Kept for `gtmk` and `stmk`. What is logged is chosen by OXKEEPER_LOG instead.
+    /// Kept for `gtmk` and `stmk`. What is logged is chosen by `--log-level` and `RUST_LOG` instead.
     trace_mask: AtomicI64,
 }
 

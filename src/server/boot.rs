@@ -24,7 +24,6 @@ use crate::store::{
     worker,
 };
 use crate::tree::{Options, State, Tree};
-use crate::zab::{Leader, Majority};
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
@@ -144,10 +143,11 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         throttle: Default::default(),
         limits: limits(&config, seed),
         clock_ms: Default::default(),
+            at_rest: Default::default(),
     });
-    let leader = Leader::new(STANDALONE, Majority::new([STANDALONE]), last);
+
     let mut replica =
-        Replica::standalone(shared.clone(), leader, settings(&config, seed), clock.now_ms());
+        Replica::standalone(shared.clone(), settings(&config, seed), clock.now_ms());
     let mut actions = Vec::new();
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;

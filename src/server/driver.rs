@@ -3,15 +3,20 @@
 use super::clock::Clock;
 use super::pipeline::{self, Pipeline};
 use super::report::Report;
-use super::snapshots;
+use super::{log_read, snapshots};
+use super::peers::Peers;
 use crate::metrics::{Registry, Samples};
 use crate::model::{EventKind, SessionId, Zxid};
+use crate::net::quorum::PeerEvent;
 use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
 use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
 use crate::store::worker::{FlushReport, WorkerHandle};
+use crate::store::epoch::EpochFile;
 use crate::store::{self, Disk, Folders};
+use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
+use crate::zab::{self, LinkId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -24,10 +29,19 @@ const BATCH_MAX: usize = 1024;
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
     Flushed(FlushReport),
+    /// `took` is `None` unless it was written whole.
     SnapshotEnded {
-        took: Duration,
-        ok: bool,
+        frozen: Frozen,
+        took: Option<Duration>,
+        /// It was the leader's tree, which is on disk now.
+        installed: bool,
     },
+    /// A tree was sent to a learner, or will not be.
+    TreeSent(Frozen),
+    /// The tree as the log on disk has it.
+    Rebuilt(Box<Tree>),
+    /// The disk did what the other servers wait for.
+    Peer(zab::Input),
     /// Somebody wants to know how things stand.
     Report(oneshot::Sender<Report>),
     /// Somebody wants to know when which session expires, in monotonic milliseconds.
@@ -50,6 +64,9 @@ pub enum Ended {
     Failed { reason: String, exit: u8 },
 }
 
+/// Loads the tree from the files; in words, why it can't.
+pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
+
 /// What the driver moves values between.
 pub struct Driver<D> {
     pub replica: Replica,
@@ -64,6 +81,10 @@ pub struct Driver<D> {
     pub snapshot_style: snapshots::Style,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
+    /// The other servers of an ensemble.
+    pub peers: Option<Peers>,
+    /// Loads the tree from the files.
+    pub loader: Arc<Loader>,
 }
 
 impl<D: Disk + Clone + 'static> Driver<D> {
@@ -89,6 +110,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             tokio::select! {
                 biased;
                 _ = self.events.recv_many(&mut events, BATCH_MAX) => {}
+                event = Peers::next(&mut self.peers) => self.on_peer_event(event, &mut actions),
                 count = self.commands.recv_many(&mut commands, BATCH_MAX), if !stopping => stopping |= count == 0,
                 _ = timer.tick() => {}
             }
@@ -100,10 +122,19 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                         self.replica
                             .step(Input::Flushed { through: report.through, now_us }, &mut actions);
                     }
-                    Event::SnapshotEnded { took, ok } => {
-                        self.note_snapshot(took, ok);
-                        self.replica.step(Input::SnapshotEnded, &mut actions);
+                    Event::SnapshotEnded { frozen, took, installed } => {
+                        self.note_snapshot(took);
+                        self.replica.step(Input::SnapshotEnded(frozen), &mut actions);
+                        if installed && took.is_some() {
+                            let input = zab::Input::Installed { zxid: frozen.zxid };
+                            self.replica.step(Input::Peer(input), &mut actions);
+                        }
                     }
+                    Event::TreeSent(frozen) => {
+                        self.replica.step(Input::SnapshotEnded(frozen), &mut actions);
+                    }
+                    Event::Rebuilt(tree) => self.replica.step(Input::Rebuilt { tree }, &mut actions),
+                    Event::Peer(input) => self.replica.step(Input::Peer(input), &mut actions),
                     Event::Report(to) => {
                         // The asker may have gone.
                         let _gone = to.send(Report::of(&self.replica));
@@ -138,6 +169,15 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
+    fn on_peer_event(&mut self, event: PeerEvent, actions: &mut Vec<Action>) {
+        let Some(peers) = &mut self.peers else { return };
+        let mut inputs = Vec::new();
+        peers.take(event, &mut inputs);
+        for input in inputs {
+            self.replica.step(input, actions);
+        }
+    }
+
     fn tick(&mut self, wall_ms: i64, pipeline: &Pipeline, actions: &mut Vec<Action>) {
         let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
         self.replica.step(Input::Tick { wall_ms }, actions);
@@ -145,11 +185,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         pipeline.closed(expired, self.clock.now_us() - began_us);
     }
 
-    fn note_snapshot(&self, took: Duration, ok: bool) {
-        if ok {
-            self.metrics.snapshottime.record(took.as_millis() as i64);
-        } else {
-            self.metrics.snapshot_error_count.increment();
+    fn note_snapshot(&self, took: Option<Duration>) {
+        match took {
+            Some(took) => self.metrics.snapshottime.record(took.as_millis() as i64),
+            None => self.metrics.snapshot_error_count.increment(),
         }
     }
 
@@ -188,7 +227,37 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 }
                 Action::Roll => commands.push(store::Command::Roll),
                 Action::Wake(waker) => wakers.push(waker),
-                Action::Snapshot(frozen) => self.snapshot(frozen),
+                Action::Snapshot(frozen) => self.snapshot(frozen, false),
+                Action::Install(frozen) => {
+                    commands.push(store::Command::Roll);
+                    self.snapshot(frozen, true);
+                }
+                Action::SendTree { link, frozen } => {
+                    if let Some(peers) = &mut self.peers {
+                        peers.send_tree(link, frozen);
+                    }
+                }
+                Action::Rebuild => self.rebuild(),
+                Action::Peer(zab::Action::Promise { promise, epoch }) => {
+                    let file = match promise {
+                        zab::Promise::Accepted => EpochFile::Accepted,
+                        zab::Promise::Current => EpochFile::Current,
+                    };
+                    commands.push(store::Command::SaveEpoch { file, epoch });
+                }
+                Action::Peer(zab::Action::Truncate { to }) => {
+                    commands.push(store::Command::Truncate { to });
+                }
+                Action::Peer(zab::Action::ReadLog { link, from, through }) => {
+                    self.read_log(link, from, through);
+                }
+                Action::Peer(action) => {
+                    // What was appended before is on its way to the disk before anybody is told of it.
+                    self.log.send_all(&mut commands);
+                    if let Some(peers) = &mut self.peers {
+                        peers.perform(action, self.replica.peer());
+                    }
+                }
                 Action::Stop(reason) => {
                     return Some(Ended::Failed { reason: reason.to_owned(), exit: 1 });
                 }
@@ -204,16 +273,18 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         None
     }
 
-    fn snapshot(&self, frozen: Frozen) {
+    /// * `installed`: it is the leader's tree, and much depends on it.
+    fn snapshot(&self, frozen: Frozen, installed: bool) {
         let (disk, dir, shared) =
             (self.disk.clone(), self.folders.snapshots.clone(), self.shared.clone());
         let (sender, style) = (self.sender.clone(), self.snapshot_style);
         let begun = std::thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
             let began = Instant::now();
-            let written = snapshots::write(&disk, &dir, &shared, frozen, style, true);
+            let written = snapshots::write(&disk, &dir, &shared, frozen, style, !installed);
             let took = began.elapsed();
             match &written {
-                Ok(bytes) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
+                Ok(None) => {}
+                Ok(Some(bytes)) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
                 Err(error) if is_echo(error) => {} // The log's error, which is told already.
                 Err(error) => {
                     // As Java: a server that can't write snapshots must not go on (D-34).
@@ -221,13 +292,36 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     let _stopped = sender.send(Event::Failed { reason, exit: 10 });
                 }
             }
-            let _stopped = sender.send(Event::SnapshotEnded { took, ok: written.is_ok() });
+            let took = matches!(written, Ok(Some(_))).then_some(took);
+            let _stopped = sender.send(Event::SnapshotEnded { frozen, took, installed });
         });
         if let Err(error) = begun {
             tracing::error!(%error, "start snapshot thread");
-            let _stopped =
-                self.sender.send(Event::SnapshotEnded { took: Duration::ZERO, ok: false });
+            let ended = Event::SnapshotEnded { frozen, took: None, installed };
+            let _stopped = self.sender.send(ended);
         }
+    }
+
+    /// Loads the tree anew, on a thread of its own. The log was cut, so no log thread writes to it meanwhile.
+    fn rebuild(&self) {
+        let (loader, sender) = (self.loader.clone(), self.sender.clone());
+        tokio::task::spawn_blocking(move || {
+            let event = match loader() {
+                Ok(tree) => Event::Rebuilt(Box::new(tree)),
+                Err(reason) => Event::Failed { reason, exit: 1 },
+            };
+            let _stopped = sender.send(event);
+        });
+    }
+
+    /// Reads the end of the log for a learner, beside the log thread: only what is committed is asked for.
+    fn read_log(&self, link: LinkId, from: Zxid, through: Zxid) {
+        let (disk, dir, sender) = (self.disk.clone(), self.folders.logs.clone(), self.sender.clone());
+        let limit_bytes = self.peers.as_ref().map_or(0, |peers| peers.log_read_max_bytes());
+        tokio::task::spawn_blocking(move || {
+            let read = log_read::read(&disk, &dir, (from, through), limit_bytes);
+            let _stopped = sender.send(Event::Peer(zab::Input::LogRead { link, read }));
+        });
     }
 
     /// Moves the replica's plain counters and measurements into the registry.
@@ -350,6 +444,7 @@ mod tests {
             throttle: Default::default(),
             limits: boot::limits(&config, 0),
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
         let settings = boot::settings(&config, 0);

@@ -8,6 +8,8 @@ mod driver;
 mod environment;
 mod limits;
 pub mod logging;
+mod log_read;
+mod peers;
 mod pipeline;
 mod ready;
 mod report;

@@ -55,6 +55,7 @@ fn limited(tree: Tree, limits: Limits) -> Arc<Shared> {
         throttle: Default::default(),
         limits,
         clock_ms: Default::default(),
+            at_rest: Default::default(),
     })
 }
 

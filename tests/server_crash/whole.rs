@@ -77,6 +77,7 @@ impl<'d> Whole<'d> {
                 ..Limits::default()
             },
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let id = ServerId(1);
         let settings = Settings {

@@ -60,6 +60,7 @@ impl World {
                 ..Limits::default()
             },
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let settings = Settings {
             tick_time_ms: 2000,

@@ -67,6 +67,7 @@ impl World {
             throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let server = ServerId(1);
         let leader = Leader::new(server, Majority::new([server]), Zxid::ZERO);

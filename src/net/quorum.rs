@@ -42,14 +42,30 @@ pub enum Source {
 
 /// What comes from a peer.
 pub enum PeerEvent {
-    Accepted { link: LinkId, handle: PeerHandle, peer: SocketAddr },
+    Accepted {
+        link: LinkId,
+        handle: PeerHandle,
+        peer: SocketAddr,
+    },
     /// In order, at least one.
-    Packets { source: Source, packets: Vec<Packet> },
+    Packets {
+        source: Source,
+        packets: Vec<Packet>,
+    },
     /// SNAP and all of its tree.
-    Tree { source: Source, packet: Packet, tree: Box<dyn std::any::Any + Send> },
+    Tree {
+        source: Source,
+        packet: Packet,
+        tree: Box<dyn std::any::Any + Send>,
+    },
     /// A tree is on its way and gets on.
-    Progress { source: Source },
-    Gone { source: Source, why: String },
+    Progress {
+        source: Source,
+    },
+    Gone {
+        source: Source,
+        why: String,
+    },
 }
 
 /// Takes the raw bytes behind SNAP.
@@ -181,7 +197,9 @@ pub async fn dial(addresses: Vec<(String, u16)>, patience: Duration) -> io::Resu
             let connecting = TcpStream::connect((host.as_str(), *port));
             match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => last = io::Error::new(error.kind(), format!("{host}:{port}: {error}")),
+                Ok(Err(error)) => {
+                    last = io::Error::new(error.kind(), format!("{host}:{port}: {error}"))
+                }
                 Err(_) => last = io::Error::other(format!("{host}:{port}: no answer")),
             }
         }
@@ -239,7 +257,8 @@ async fn read(
         while let Some(packet) = Packet::decode(&mut buffer).map_err(|error| error.to_string())? {
             if matches!(packet, Packet::Snap { .. }) {
                 let sink = trees.as_ref().ok_or("SNAP, which nobody expects")?();
-                let tree = read_tree(&mut stream, &mut buffer, sink, (source, events), &packet).await?;
+                let tree =
+                    read_tree(&mut stream, &mut buffer, sink, (source, events), &packet).await?;
                 let _stopped = events.send(PeerEvent::Tree { source, packet, tree });
                 continue;
             }

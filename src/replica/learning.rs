@@ -53,7 +53,12 @@ impl Learning {
     }
 
     /// The first of a session's requests that is, or is not, answered by SYNC.
-    fn first(&mut self, session: SessionId, by_sync: bool, fits: impl Fn(&Inflight) -> bool) -> Option<Inflight> {
+    fn first(
+        &mut self,
+        session: SessionId,
+        by_sync: bool,
+        fits: impl Fn(&Inflight) -> bool,
+    ) -> Option<Inflight> {
         let asks = self.asks.get_mut(&session)?;
         let at = asks.iter().position(|ask| ask.by_sync == by_sync)?;
         if !fits(&asks[at].inflight) {

@@ -235,12 +235,7 @@ impl Replica {
     }
 
     /// A member of an ensemble, whose tree is what its disk held. It rests until its first election is over.
-    pub fn member(
-        shared: Arc<Shared>,
-        zab: zab::Peer,
-        settings: Settings,
-        now_ms: u64,
-    ) -> Self {
+    pub fn member(shared: Arc<Shared>, zab: zab::Peer, settings: Settings, now_ms: u64) -> Self {
         shared.at_rest.store(true, Ordering::Relaxed);
         Self::new(shared, zab, Mode::Resting, settings, now_ms)
     }

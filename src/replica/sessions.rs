@@ -3,8 +3,8 @@
 use super::{Action, Mode, Replica, TICK_MS, refuse_session};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{SessionId, op};
-use crate::zab;
 use crate::request::{Conn, Owner, reply};
+use crate::zab;
 
 /// Sessionless connections are looked for this often.
 const SWEEP_MS: u64 = 1000;

@@ -110,9 +110,7 @@ impl Sessions {
 
     /// Sessions whose connection here was heard of since `since_ms`, with their timeouts in milliseconds.
     pub fn heard_since(&self, since_ms: u64) -> Vec<(SessionId, i32)> {
-        let heard = |session: &Session| {
-            matches!(&session.owner, Owner::Conn(conn) if since_ms <= conn.heard_ms())
-        };
+        let heard = |session: &Session| matches!(&session.owner, Owner::Conn(conn) if since_ms <= conn.heard_ms());
         let all = self.sessions.iter().filter(|(_, session)| heard(session));
         all.map(|(&id, session)| (id, session.timeout_ms)).collect()
     }
@@ -252,7 +250,11 @@ mod tests {
         b.heard(5000);
         assert_eq!(sessions.dues(), [(6000, SessionId(1)), (10_000, SessionId(2))]);
         assert_eq!(sessions.expired(6000), [SessionId(1)]);
-        assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Err(Code::SESSION_EXPIRED), "it is closing");
+        assert_eq!(
+            sessions.check(SessionId(1), &Owner::Conn(a.clone())),
+            Err(Code::SESSION_EXPIRED),
+            "it is closing"
+        );
         assert_eq!(sessions.expired(9999), []);
         assert_eq!(sessions.expired(10_000), [SessionId(2)]);
     }

@@ -1,18 +1,18 @@
 //! Feeds inputs to the replica and does what it asks.
 
 use super::clock::Clock;
+use super::peers::Peers;
 use super::pipeline::{self, Pipeline};
 use super::report::Report;
 use super::{log_read, snapshots};
-use super::peers::Peers;
 use crate::metrics::{Registry, Samples};
 use crate::model::{EventKind, SessionId, Zxid};
 use crate::net::quorum::PeerEvent;
 use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
 use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
-use crate::store::worker::{FlushReport, WorkerHandle};
 use crate::store::epoch::EpochFile;
+use crate::store::worker::{FlushReport, WorkerHandle};
 use crate::store::{self, Disk, Folders};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
@@ -116,38 +116,13 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             }
             for event in events.drain(..) {
                 match event {
-                    Event::Flushed(report) => {
-                        let now_us = self.clock.now_us();
-                        pipeline.flushed(&report, now_us);
-                        self.replica
-                            .step(Input::Flushed { through: report.through, now_us }, &mut actions);
-                    }
-                    Event::SnapshotEnded { frozen, took, installed } => {
-                        self.note_snapshot(took);
-                        self.replica.step(Input::SnapshotEnded(frozen), &mut actions);
-                        if installed && took.is_some() {
-                            let input = zab::Input::Installed { zxid: frozen.zxid };
-                            self.replica.step(Input::Peer(input), &mut actions);
-                        }
-                    }
-                    Event::TreeSent(frozen) => {
-                        self.replica.step(Input::SnapshotEnded(frozen), &mut actions);
-                    }
-                    Event::Rebuilt(tree) => self.replica.step(Input::Rebuilt { tree }, &mut actions),
-                    Event::Peer(input) => self.replica.step(Input::Peer(input), &mut actions),
-                    Event::Report(to) => {
-                        // The asker may have gone.
-                        let _gone = to.send(Report::of(&self.replica));
-                    }
-                    Event::Sessions(to) => {
-                        let _gone = to.send(self.replica.session_dues());
-                    }
                     Event::Stop => {
                         stopping = true;
                         // What has come this far is still done.
                         commands.extend(std::iter::from_fn(|| self.commands.try_recv().ok()));
                     }
                     Event::Failed { reason, exit } => return Ended::Failed { reason, exit },
+                    event => self.on_event(event, &mut pipeline, &mut actions),
                 }
             }
             let (wall_ms, now_us) = (self.clock.wall_ms(), self.clock.now_us());
@@ -166,6 +141,37 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 self.tick(wall_ms, &pipeline, &mut actions);
             }
             self.publish(&mut published, wall_ms);
+        }
+    }
+
+    fn on_event(&mut self, event: Event, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
+        match event {
+            Event::Flushed(report) => {
+                let now_us = self.clock.now_us();
+                pipeline.flushed(&report, now_us);
+                self.replica.step(Input::Flushed { through: report.through, now_us }, actions);
+            }
+            Event::SnapshotEnded { frozen, took, installed } => {
+                self.note_snapshot(took);
+                self.replica.step(Input::SnapshotEnded(frozen), actions);
+                if installed && took.is_some() {
+                    let input = zab::Input::Installed { zxid: frozen.zxid };
+                    self.replica.step(Input::Peer(input), actions);
+                }
+            }
+            Event::TreeSent(frozen) => {
+                self.replica.step(Input::SnapshotEnded(frozen), actions);
+            }
+            Event::Rebuilt(tree) => self.replica.step(Input::Rebuilt { tree }, actions),
+            Event::Peer(input) => self.replica.step(Input::Peer(input), actions),
+            Event::Report(to) => {
+                // The asker may have gone.
+                let _gone = to.send(Report::of(&self.replica));
+            }
+            Event::Sessions(to) => {
+                let _gone = to.send(self.replica.session_dues());
+            }
+            Event::Stop | Event::Failed { .. } => {} // The loop's own.
         }
     }
 
@@ -316,7 +322,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 
     /// Reads the end of the log for a learner, beside the log thread: only what is committed is asked for.
     fn read_log(&self, link: LinkId, from: Zxid, through: Zxid) {
-        let (disk, dir, sender) = (self.disk.clone(), self.folders.logs.clone(), self.sender.clone());
+        let (disk, dir, sender) =
+            (self.disk.clone(), self.folders.logs.clone(), self.sender.clone());
         let limit_bytes = self.peers.as_ref().map_or(0, |peers| peers.log_read_max_bytes());
         tokio::task::spawn_blocking(move || {
             let read = log_read::read(&disk, &dir, (from, through), limit_bytes);
@@ -403,13 +410,12 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use crate::config::{Environment, Source, parse};
-    use crate::model::{ServerId, op};
+    use crate::model::op;
     use crate::server::boot;
     use crate::store::sim_disk::SimDisk;
     use crate::store::{Log, LogOptions, worker};
     use crate::tree::txn::Txn;
     use crate::tree::{Options, State, Tree};
-    use crate::zab::{Leader, Majority};
     use jute::txn::TxnHeader;
     use std::path::Path;
 
@@ -446,9 +452,8 @@ mod tests {
             clock_ms: Default::default(),
             at_rest: Default::default(),
         });
-        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
         let settings = boot::settings(&config, 0);
-        let replica = Replica::standalone(shared.clone(), leader, settings, clock.now_ms());
+        let replica = Replica::standalone(shared.clone(), settings, clock.now_ms());
         let (sender, events) = tokio::sync::mpsc::unbounded_channel();
         let (_commands, commands) = tokio::sync::mpsc::unbounded_channel();
         let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
@@ -473,6 +478,8 @@ mod tests {
             snapshot_style: snapshots::Style::of(&config),
             metrics: Arc::new(Registry::default()),
             clock,
+            peers: None,
+            loader: Arc::new(|| Err(String::new())),
         };
         let driving = tokio::spawn(driver.run(Vec::new()));
         while shared.state.tree.read().sessions().len() as i64 == SESSIONS {

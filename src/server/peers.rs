@@ -88,9 +88,11 @@ impl Peers {
                 let packets = packets.into_iter();
                 inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
             }
-            PeerEvent::Tree { source: Source::Leader(dial), packet: Packet::Snap { zxid }, tree }
-                if self.is_on(dial) =>
-            {
+            PeerEvent::Tree {
+                source: Source::Leader(dial),
+                packet: Packet::Snap { zxid },
+                tree,
+            } if self.is_on(dial) => {
                 if let Ok(tree) = tree.downcast::<Tree>() {
                     inputs.push(Input::LeaderTree { zxid, tree });
                 }
@@ -131,7 +133,10 @@ impl Peers {
                 if let Some(handle) = self.links.get(&link)
                     && !handle.send(bytes)
                 {
-                    tracing::warn!(link = link.0, "a learner takes nothing: its connection is closed");
+                    tracing::warn!(
+                        link = link.0,
+                        "a learner takes nothing: its connection is closed"
+                    );
                 }
             }
             zab::Action::CloseLink { link, why } => {
@@ -163,7 +168,8 @@ impl Peers {
             .collect();
         let connecting = quorum::dial(addresses, self.patience);
         let source = Source::Leader(self.dials);
-        let handle = quorum::start(connecting, source, self.sender.clone(), Some(self.trees.clone()));
+        let handle =
+            quorum::start(connecting, source, self.sender.clone(), Some(self.trees.clone()));
         self.leader = Some((self.dials, handle));
     }
 

@@ -131,9 +131,15 @@ mod tests {
         history.truncate(zxid(605));
         assert_eq!((history.last(), history.tail().len()), (zxid(605), 5));
         history.truncate(zxid(15));
-        assert_eq!((history.last(), history.committed(), history.window().len()), (zxid(15), zxid(15), 3));
+        assert_eq!(
+            (history.last(), history.committed(), history.window().len()),
+            (zxid(15), zxid(15), 3)
+        );
         history.append(zxid(16), Bytes::new());
         history.restart(zxid(15));
-        assert_eq!((history.last(), history.floor(), history.committed()), (zxid(16), zxid(15), zxid(15)));
+        assert_eq!(
+            (history.last(), history.floor(), history.committed()),
+            (zxid(16), zxid(15), zxid(15))
+        );
     }
 }

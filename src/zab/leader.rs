@@ -390,7 +390,13 @@ impl Leader {
         link.say(id, &Packet::NewLeader { epoch: self.epoch, view }, out);
     }
 
-    fn on_ack_new_leader(&mut self, core: &mut Core, id: LinkId, zxid: Zxid, out: &mut Vec<Action>) {
+    fn on_ack_new_leader(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) {
         if zxid != Zxid::new(self.epoch, 0) {
             return self.close(id, format!("NEWLEADER acknowledged with {zxid}"), out);
         }
@@ -464,7 +470,8 @@ impl Leader {
     }
 
     fn commit(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
-        let has_followers = self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
+        let has_followers =
+            self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
         let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
         let (mut commits, mut informs) = (Vec::new(), Vec::new());
         core.history.commit(agreed, |(zxid, entry)| {
@@ -507,8 +514,7 @@ impl Leader {
 
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         self.ticks += 1;
-        let waiting =
-            self.links.iter().filter(|(_, link)| link.stage == Stage::WantsSnapshot);
+        let waiting = self.links.iter().filter(|(_, link)| link.stage == Stage::WantsSnapshot);
         // Asked again, for another snapshot may have been under way.
         out.extend(waiting.map(|(&link, _)| Action::SendSnapshot { link }));
         self.links.values_mut().for_each(|link| link.silent_ticks += 1);

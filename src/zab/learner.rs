@@ -13,18 +13,32 @@ enum Phase {
     /// The leader is asked for the epoch.
     Asking,
     /// The new epoch is being promised to.
-    Promising { epoch: Epoch },
+    Promising {
+        epoch: Epoch,
+    },
     /// The leader knows how far our log goes; it will say what we miss.
-    Waiting { epoch: Epoch },
-    Synchronising { epoch: Epoch },
+    Waiting {
+        epoch: Epoch,
+    },
+    Synchronising {
+        epoch: Epoch,
+    },
     /// NEWLEADER was read; the history is on its way to the disk.
-    Settling { epoch: Epoch },
+    Settling {
+        epoch: Epoch,
+    },
     /// The history is on disk; the epoch that stands for it is on its way there.
-    Adopting { epoch: Epoch },
+    Adopting {
+        epoch: Epoch,
+    },
     /// NEWLEADER is acknowledged.
-    Adopted { epoch: Epoch },
+    Adopted {
+        epoch: Epoch,
+    },
     /// UPTODATE was read.
-    Serving { epoch: Epoch },
+    Serving {
+        epoch: Epoch,
+    },
 }
 
 /// A learner, from its connection to its end.
@@ -114,7 +128,12 @@ impl Learner {
         }
     }
 
-    fn on_packet(&mut self, core: &mut Core, packet: Packet, out: &mut Vec<Action>) -> Result<(), String> {
+    fn on_packet(
+        &mut self,
+        core: &mut Core,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
         match (self.phase, packet) {
             (Phase::Asking, Packet::LeaderInfo { epoch }) => self.on_epoch(core, epoch, out),
             (Phase::Waiting { epoch }, packet) => self.on_first(core, epoch, packet, out),
@@ -137,7 +156,10 @@ impl Learner {
                 self.try_adopt(core, out);
                 Ok(())
             }
-            (Phase::Settling { .. } | Phase::Adopting { .. } | Phase::Adopted { .. }, Packet::UpToDate) => {
+            (
+                Phase::Settling { .. } | Phase::Adopting { .. } | Phase::Adopted { .. },
+                Packet::UpToDate,
+            ) => {
                 self.is_up_to_date = true;
                 self.try_serve(core, out);
                 Ok(())
@@ -154,7 +176,12 @@ impl Learner {
         }
     }
 
-    fn on_epoch(&mut self, core: &mut Core, epoch: Epoch, out: &mut Vec<Action>) -> Result<(), String> {
+    fn on_epoch(
+        &mut self,
+        core: &mut Core,
+        epoch: Epoch,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
         if epoch < core.accepted {
             let accepted = core.accepted.0;
             return Err(format!("leader's epoch {} is before {accepted}, promised to", epoch.0));
@@ -169,14 +196,26 @@ impl Learner {
         Ok(())
     }
 
-    fn say_ack_epoch(&mut self, core: &Core, epoch: Epoch, current: Option<Epoch>, out: &mut Vec<Action>) {
+    fn say_ack_epoch(
+        &mut self,
+        core: &Core,
+        epoch: Epoch,
+        current: Option<Epoch>,
+        out: &mut Vec<Action>,
+    ) {
         self.phase = Phase::Waiting { epoch };
         let last = if core.is_unsure { None } else { Some(core.history.last()) };
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
 
     /// What the leader makes of our log.
-    fn on_first(&mut self, core: &mut Core, epoch: Epoch, packet: Packet, out: &mut Vec<Action>) -> Result<(), String> {
+    fn on_first(
+        &mut self,
+        core: &mut Core,
+        epoch: Epoch,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
             Packet::Trunc { zxid } => {
@@ -204,7 +243,12 @@ impl Learner {
         Ok(())
     }
 
-    fn on_history(&mut self, core: &mut Core, packet: Packet, out: &mut Vec<Action>) -> Result<(), String> {
+    fn on_history(
+        &mut self,
+        core: &mut Core,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
         match packet {
             Packet::Proposal { zxid, entry } => self.append(core, zxid, entry, out),
             Packet::Commit { zxid } => self.on_commit(core, zxid, out),
@@ -216,7 +260,13 @@ impl Learner {
         }
     }
 
-    fn append(&mut self, core: &mut Core, zxid: Zxid, entry: Bytes, out: &mut Vec<Action>) -> Result<(), String> {
+    fn append(
+        &mut self,
+        core: &mut Core,
+        zxid: Zxid,
+        entry: Bytes,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
         let last = core.history.last();
         if zxid <= last {
             // A leader may say again what we have: in a synchronisation, or after a connection was lost.
@@ -235,7 +285,12 @@ impl Learner {
         Ok(())
     }
 
-    fn on_commit(&mut self, core: &mut Core, zxid: Zxid, out: &mut Vec<Action>) -> Result<(), String> {
+    fn on_commit(
+        &mut self,
+        core: &mut Core,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
         if core.history.last() < zxid {
             return Err(format!("{zxid} is committed, but was never proposed to us"));
         }
@@ -287,7 +342,8 @@ impl Learner {
 
     /// Tells the leader what of its proposals is durable here: each one, because Java's counts each one.
     fn acknowledge(&mut self, core: &Core, out: &mut Vec<Action>) {
-        if self.is_observer || !matches!(self.phase, Phase::Adopted { .. } | Phase::Serving { .. }) {
+        if self.is_observer || !matches!(self.phase, Phase::Adopted { .. } | Phase::Serving { .. })
+        {
             return;
         }
         let flushed = core.flushed.min(core.history.last());

@@ -52,65 +52,134 @@ pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick,
     /// The election is over.
-    Elected { leader: ServerId },
+    Elected {
+        leader: ServerId,
+    },
     /// A transaction that `request::prep` has accepted.
-    Propose { zxid: Zxid, payload: Bytes },
+    Propose {
+        zxid: Zxid,
+        payload: Bytes,
+    },
     /// The local log is durable through `through`.
-    Flushed { through: Zxid },
-    Promised { promise: Promise, epoch: Epoch },
+    Flushed {
+        through: Zxid,
+    },
+    Promised {
+        promise: Promise,
+        epoch: Epoch,
+    },
     /// The local log ends at `to`.
-    Truncated { to: Zxid },
+    Truncated {
+        to: Zxid,
+    },
     /// The tree that came with SNAP is on disk, and so is all of [`Action::Install`].
-    Installed { zxid: Zxid },
+    Installed {
+        zxid: Zxid,
+    },
     /// From a learner.
-    Learner { link: LinkId, packet: Packet },
-    LearnerGone { link: LinkId },
+    Learner {
+        link: LinkId,
+        packet: Packet,
+    },
+    LearnerGone {
+        link: LinkId,
+    },
     /// A tree is on its way to a learner (`None`: from the leader) and gets on.
-    Progress { link: Option<LinkId> },
+    Progress {
+        link: Option<LinkId>,
+    },
     /// The tree at `zxid` is on its way to a learner.
-    SnapshotBegun { link: LinkId, zxid: Zxid },
+    SnapshotBegun {
+        link: LinkId,
+        zxid: Zxid,
+    },
     /// What [`Action::ReadLog`] found.
-    LogRead { link: LinkId, read: LogRead },
+    LogRead {
+        link: LinkId,
+        read: LogRead,
+    },
     /// From the leader. With SNAP the tree has been read whole.
-    Leader { packet: Packet },
+    Leader {
+        packet: Packet,
+    },
     LeaderGone,
 }
 
 /// All a peer can ask for. The driver performs actions in the order they were pushed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    Append { zxid: Zxid, payload: Bytes },
-    Commit { through: Zxid },
+    Append {
+        zxid: Zxid,
+        payload: Bytes,
+    },
+    Commit {
+        through: Zxid,
+    },
     /// Answer with [`Input::Promised`] once it is durable.
-    Promise { promise: Promise, epoch: Epoch },
+    Promise {
+        promise: Promise,
+        epoch: Epoch,
+    },
     /// Cut everything greater off the log, and off what is not committed; answer with [`Input::Truncated`] once the log
     /// is cut and the tree holds nothing of it.
-    Truncate { to: Zxid },
+    Truncate {
+        to: Zxid,
+    },
     /// The tree that came with SNAP takes the place of the old one, in memory and durably on disk; answer with
     /// [`Input::Installed`].
-    Install { zxid: Zxid },
+    Install {
+        zxid: Zxid,
+    },
     /// Bytes for a learner, in order.
-    ToLearner { link: LinkId, bytes: Bytes },
+    ToLearner {
+        link: LinkId,
+        bytes: Bytes,
+    },
     /// SNAP and the tree as it is now, in order with [`Action::ToLearner`]; answer with [`Input::SnapshotBegun`]. Nothing
     /// while another one is under way: it is asked for again.
-    SendSnapshot { link: LinkId },
+    SendSnapshot {
+        link: LinkId,
+    },
     /// Read the log from the last entry at or before `from` through `through`.
-    ReadLog { link: LinkId, from: Zxid, through: Zxid },
-    CloseLink { link: LinkId, why: String },
+    ReadLog {
+        link: LinkId,
+        from: Zxid,
+        through: Zxid,
+    },
+    CloseLink {
+        link: LinkId,
+        why: String,
+    },
     /// What a learner's clients want: REQUEST, REVALIDATE, PING.
-    FromLearner { link: LinkId, packet: Packet },
+    FromLearner {
+        link: LinkId,
+        packet: Packet,
+    },
     /// Reach the leader and say [`Input::LeaderGone`] when that fails.
-    Connect { leader: ServerId },
-    ToLeader { bytes: Bytes },
+    Connect {
+        leader: ServerId,
+    },
+    ToLeader {
+        bytes: Bytes,
+    },
     /// What the leader says to this server's clients: SYNC, REVALIDATE, PING.
-    FromLeader { packet: Packet },
+    FromLeader {
+        packet: Packet,
+    },
     HangUp,
     /// Clients are served from here on: as leader of `epoch`, all history applied.
-    Lead { epoch: Epoch },
+    Lead {
+        epoch: Epoch,
+    },
     /// Clients are served from here on, by the leader's word.
-    Follow { leader: ServerId, epoch: Epoch },
+    Follow {
+        leader: ServerId,
+        epoch: Epoch,
+    },
     /// Nobody is served any more.
     Rest,
     /// Hold an election. All that was appended is durable.
-    Look { why: String },
+    Look {
+        why: String,
+    },
 }

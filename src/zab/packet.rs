@@ -62,32 +62,74 @@ pub struct Request {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Packet {
     /// A follower's first word, with the epoch it has promised itself to.
-    FollowerInfo { accepted: Epoch, info: LearnerInfo },
-    ObserverInfo { accepted: Epoch, info: LearnerInfo },
-    LeaderInfo { epoch: Epoch },
+    FollowerInfo {
+        accepted: Epoch,
+        info: LearnerInfo,
+    },
+    ObserverInfo {
+        accepted: Epoch,
+        info: LearnerInfo,
+    },
+    LeaderInfo {
+        epoch: Epoch,
+    },
     /// `current`: of the last leader it synchronised with; `None` when it had promised itself to the new epoch before,
     /// so that this promise must not count twice. `last`: of its log; `None` when it has nothing that counts.
-    AckEpoch { current: Option<Epoch>, last: Option<Zxid> },
-    Diff { zxid: Zxid },
-    Trunc { zxid: Zxid },
+    AckEpoch {
+        current: Option<Epoch>,
+        last: Option<Zxid>,
+    },
+    Diff {
+        zxid: Zxid,
+    },
+    Trunc {
+        zxid: Zxid,
+    },
     /// The tree follows as raw bytes, then the string [`SIGNATURE`].
-    Snap { zxid: Zxid },
+    Snap {
+        zxid: Zxid,
+    },
     /// `view`: the configuration in Java's text.
-    NewLeader { epoch: Epoch, view: Bytes },
+    NewLeader {
+        epoch: Epoch,
+        view: Bytes,
+    },
     UpToDate,
     /// `entry`: TxnHeader, txn, digest as they are logged.
-    Proposal { zxid: Zxid, entry: Bytes },
-    Ack { zxid: Zxid },
-    Commit { zxid: Zxid },
+    Proposal {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    Ack {
+        zxid: Zxid,
+    },
+    Commit {
+        zxid: Zxid,
+    },
     /// A committed proposal, for observers.
-    Inform { zxid: Zxid, entry: Bytes },
-    CommitAndActivate { zxid: Zxid, leader: ServerId },
-    InformAndActivate { zxid: Zxid, leader: ServerId, entry: Bytes },
+    Inform {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    CommitAndActivate {
+        zxid: Zxid,
+        leader: ServerId,
+    },
+    InformAndActivate {
+        zxid: Zxid,
+        leader: ServerId,
+        entry: Bytes,
+    },
     /// From the leader: `zxid` is the last it proposed, `touched` is empty. From a learner: the sessions that were heard
     /// of since, each {long session, int timeout}.
-    Ping { zxid: i64, touched: Bytes },
+    Ping {
+        zxid: i64,
+        touched: Bytes,
+    },
     /// From a learner: {long session, int timeout}. From the leader: {long session, boolean valid}.
-    Revalidate { data: Bytes },
+    Revalidate {
+        data: Bytes,
+    },
     Request(Request),
     /// The answer to a [`Request`] for a sync.
     Sync,
@@ -216,12 +258,7 @@ impl Packet {
         Ok(match kind {
             kind::FOLLOWER_INFO | kind::OBSERVER_INFO => {
                 at_least(20)?;
-                let accepted = zxid?.epoch();
-                let info = LearnerInfo {
-                    id: ServerId(data.get_i64()),
-                    protocol_version: data.get_i32(),
-                    view_version: data.get_i64(),
-                };
+                let (accepted, info) = (zxid?.epoch(), LearnerInfo::read(data));
                 if kind == kind::FOLLOWER_INFO {
                     Self::FollowerInfo { accepted, info }
                 } else {
@@ -294,6 +331,14 @@ impl Request {
 }
 
 impl LearnerInfo {
+    fn read(mut from: Bytes) -> Self {
+        Self {
+            id: ServerId(from.get_i64()),
+            protocol_version: from.get_i32(),
+            view_version: from.get_i64(),
+        }
+    }
+
     fn to_bytes(self) -> Vec<u8> {
         let mut to = Vec::with_capacity(20);
         put_i64(&mut to, self.id.0);

@@ -128,9 +128,10 @@ impl Core {
         if text.len() <= 1 {
             return;
         }
-        match std::str::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| {
-            View::parse(text).map_err(|error| error.to_string())
-        }) {
+        match std::str::from_utf8(text)
+            .map_err(|error| error.to_string())
+            .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
+        {
             Ok(view) => self.heard = Some(view),
             Err(error) => tracing::warn!("configuration of the leader not understood: {error}"),
         }

@@ -73,7 +73,9 @@ impl Replica {
             };
             let mut effects = Effects::new();
             let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
-            born_ms = Some(entry.header.time);
+            // As Java, which tells no age of an end that nobody asked for and that ends a connection too.
+            let is_told = !self.expires_connected(shared, inflight);
+            born_ms = Some(entry.header.time).filter(|_| is_told);
             let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
             self.note(inflight, op, entry.header.zxid, now_us);
             if let Some(digest) = entry.digest
@@ -94,6 +96,15 @@ impl Replica {
         }
         let took_us = inflight.conn.as_ref().map(|_| now_us.saturating_sub(inflight.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    /// Whether it ends a session that fell silent although its client is there.
+    fn expires_connected(&self, shared: &Shared, inflight: &Inflight) -> bool {
+        let owner = || self.sessions.owner(inflight.session);
+        let is_there = |owner: &Arc<Conn>| {
+            shared.conns.get(owner.id).is_some_and(|now| Arc::ptr_eq(&now, owner))
+        };
+        inflight.op == op::CLOSE_SESSION && inflight.conn.is_none() && owner().is_some_and(is_there)
     }
 
     /// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.

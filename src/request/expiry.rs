@@ -94,6 +94,11 @@ impl Sessions {
         self.due.entry(due_ms).or_default().push(id);
     }
 
+    /// Whoever spoke for it last.
+    pub fn owner(&self, id: SessionId) -> Option<&Arc<Conn>> {
+        self.sessions.get(&id)?.conn.as_ref()
+    }
+
     pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
         self.sessions.remove(&id).and_then(|session| session.owner.conn())
     }

@@ -445,6 +445,54 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Environment, Source, parse};
+    use crate::model::Zxid;
+    use crate::store::disk::Disk as _;
+    use crate::store::sim_disk::SimDisk;
+    use std::path::Path;
+
+    /// * `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
+    fn configured(lines: &str, flags: &str) -> Config {
+        let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        let environment = Environment::from([("SERVER_JVMFLAGS".to_owned(), flags.to_owned())]);
+        parse(source, &environment, &[]).unwrap()
+    }
+
+    // rows: C-143 C-144
+    #[test]
+    fn the_log_is_kept_as_file_and_flags_say() {
+        for (lines, flags, grown_kib, syncs) in [
+            ("", "", 65536, true),
+            ("preAllocSize=16", "", 16, true),
+            ("", "-Dzookeeper.preAllocSize=32", 32, true),
+            ("forceSync=no", "", 65536, false),
+            ("", "-Dzookeeper.forceSync=no -Dzookeeper.preAllocSize=8", 8, false),
+            // What the file says is set last.
+            ("preAllocSize=16\nforceSync=yes", "-Dzookeeper.forceSync=no", 16, true),
+        ] {
+            let disk = SimDisk::new();
+            let options = log_options(&configured(lines, flags));
+            let mut log = Log::new(disk.clone(), Path::new("/log"), options, None);
+            let mut entry = [0; 40];
+            entry[19] = 1;
+            log.append(Zxid::from_wire(1).unwrap(), &entry);
+            log.flush().unwrap();
+            let file = disk.open(Path::new("/log/log.1")).unwrap();
+            let len = disk.len(&file).unwrap();
+            assert_eq!(len, 16 + grown_kib * 1024, "{lines} {flags}");
+            assert_eq!(disk.counts().syncs > 0, syncs, "{lines} {flags}");
+        }
+    }
+
+    // rows: C-117
+    #[test]
+    fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
+        let limit_ms = |lines, flags| settings(&configured(lines, flags), 0).sessionless_timeout_ms;
+        assert_eq!(limit_ms("", ""), 10_000);
+        assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
+        assert_eq!(limit_ms("", "-Dzookeeper.nio.sessionlessCnxnTimeout=800"), 800);
+    }
 
     // rows: P-87
     #[test]

@@ -138,7 +138,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             let due = if stopping { ticks } else { now_us / 1000 / TICK_MS };
             while ticks < due {
                 ticks += 1;
-                self.tick(wall_ms, &pipeline, &mut actions);
+                self.tick(wall_ms, &mut pipeline, &mut actions);
             }
             self.publish(&mut published, wall_ms);
         }
@@ -184,11 +184,15 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    fn tick(&mut self, wall_ms: i64, pipeline: &Pipeline, actions: &mut Vec<Action>) {
+    fn tick(&mut self, wall_ms: i64, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
         let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
+        let first = actions.len();
         self.replica.step(Input::Tick { wall_ms }, actions);
-        let expired = self.replica.stats.sessions_expired - before;
-        pipeline.closed(expired, self.clock.now_us() - began_us);
+        let took_us = self.clock.now_us() - began_us;
+        // Ends of sessions and of containers.
+        let own = actions[first..].iter().filter(|action| matches!(action, Action::Append { .. }));
+        pipeline.judged_own(own.count() as u64, took_us);
+        pipeline.closed(self.replica.stats.sessions_expired - before, took_us);
     }
 
     fn note_snapshot(&self, took: Option<Duration>) {

@@ -1,0 +1,189 @@
+//! Who belongs to an ensemble, and which sets of them decide.
+
+mod member;
+mod text;
+
+use super::{ServerId, Zxid};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use text::ViewError;
+
+/// Whether a member votes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Role {
+    Participant,
+    Observer,
+}
+
+/// One place where a member's two ports for other members are.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PeerAddress {
+    /// A name as it was written, or an address in full and without the brackets of an IPv6 one.
+    pub host: String,
+    pub quorum_port: u16,
+    pub election_port: u16,
+}
+
+/// A `server.N` line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Member {
+    pub id: ServerId,
+    /// At least one, in the order of their hosts.
+    pub addresses: Vec<PeerAddress>,
+    pub role: Role,
+    /// Where its clients connect: host (`None`: every address) and port.
+    pub client: Option<(Option<String>, u16)>,
+}
+
+/// Which sets of voters are a quorum.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Rule {
+    /// More than half of the voters.
+    Majority,
+    /// More than half of the weight in more than half of the groups, those that weigh nothing left out.
+    Hierarchical { groups: BTreeMap<i64, BTreeSet<ServerId>>, weights: BTreeMap<ServerId, u64> },
+}
+
+/// One configuration of an ensemble.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct View {
+    /// Zxid of the transaction that made it; 0 for one from a file that never changed.
+    pub version: i64,
+    pub members: BTreeMap<ServerId, Member>,
+    pub rule: Rule,
+}
+
+impl View {
+    pub fn is_voter(&self, id: ServerId) -> bool {
+        self.members.get(&id).is_some_and(|member| member.role == Role::Participant)
+    }
+
+    /// Those who vote, in rising order.
+    pub fn voters(&self) -> impl Iterator<Item = ServerId> {
+        let votes = |member: &&Member| member.role == Role::Participant;
+        self.members.values().filter(votes).map(|member| member.id)
+    }
+
+    /// What a member's vote weighs: one unless it is told otherwise, and nothing for one that does not vote.
+    pub fn weight(&self, id: ServerId) -> u64 {
+        match &self.rule {
+            _ if !self.is_voter(id) => 0,
+            Rule::Majority => 1,
+            Rule::Hierarchical { weights, .. } => weights.get(&id).copied().unwrap_or(1),
+        }
+    }
+
+    /// Whether those of `ids` who vote are enough to decide.
+    ///
+    /// Source: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`, ZooKeeper 3.9.5.
+    pub fn has_quorum(&self, ids: &BTreeSet<ServerId>) -> bool {
+        match &self.rule {
+            Rule::Majority => {
+                let voters = self.voters().count();
+                self.voters().filter(|id| ids.contains(id)).count() > voters / 2
+            }
+            Rule::Hierarchical { groups, weights } => {
+                // Whoever has a weight counts for the whole, but only a voter's counts for the part.
+                let whole = |group: &BTreeSet<ServerId>| {
+                    let weight = |id| weights.get(id).copied().unwrap_or_else(|| self.weight(*id));
+                    group.iter().map(|id| u128::from(weight(id))).sum::<u128>()
+                };
+                let part = |group: &BTreeSet<ServerId>| {
+                    let there = group.iter().filter(|id| ids.contains(id));
+                    there.map(|&id| u128::from(self.weight(id))).sum::<u128>()
+                };
+                let totals: Vec<_> = groups
+                    .values()
+                    .map(|group| (part(group), whole(group)))
+                    .filter(|(_, total)| *total > 0)
+                    .collect();
+                let won = totals.iter().filter(|(there, total)| *there > total / 2).count();
+                won > totals.len() / 2
+            }
+        }
+    }
+
+    /// The highest zxid that a quorum has acknowledged, when `acked` says how far each server is.
+    pub fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
+        if self.rule == Rule::Majority {
+            let mut zxids: Vec<Zxid> =
+                self.voters().filter_map(|id| acked.get(&id).copied()).collect();
+            zxids.sort_unstable();
+            // With n voters, n/2 + 1 of them are a quorum: the one in that place from the top.
+            return zxids.len().checked_sub(self.voters().count() / 2 + 1).map(|at| zxids[at]);
+        }
+        let mut zxids: Vec<Zxid> = acked.values().copied().collect();
+        zxids.sort_unstable();
+        let reached = |zxid: &Zxid| {
+            acked.iter().filter(|(_, acked)| zxid <= acked).map(|(&id, _)| id).collect()
+        };
+        zxids.into_iter().rev().find(|zxid| self.has_quorum(&reached(zxid)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Epoch;
+
+    fn view(voters: impl IntoIterator<Item = i64>, rule: Rule) -> View {
+        let member = |id| Member {
+            id: ServerId(id),
+            addresses: Vec::new(),
+            role: if id < 100 { Role::Participant } else { Role::Observer },
+            client: None,
+        };
+        let members = voters.into_iter().map(|id| (ServerId(id), member(id))).collect();
+        View { version: 0, members, rule }
+    }
+
+    fn set<const N: usize>(ids: [i64; N]) -> BTreeSet<ServerId> {
+        ids.map(ServerId).into()
+    }
+
+    #[test]
+    fn more_than_half() {
+        let zxid = |n| Zxid::new(Epoch(1), n);
+        let three = view([1, 2, 3, 107], Rule::Majority);
+        assert!(!three.has_quorum(&set([1, 107])));
+        assert!(three.has_quorum(&set([1, 3])));
+        let mut acked = BTreeMap::from([(ServerId(1), zxid(9)), (ServerId(107), zxid(9))]);
+        assert_eq!(three.highest_agreed(&acked), None);
+        acked.insert(ServerId(2), zxid(4));
+        assert_eq!(three.highest_agreed(&acked), Some(zxid(4)));
+        acked.insert(ServerId(3), zxid(6));
+        assert_eq!(three.highest_agreed(&acked), Some(zxid(6)));
+        assert!(!view([1, 2, 3, 4], Rule::Majority).has_quorum(&set([1, 2])));
+    }
+
+    #[test]
+    fn half_the_weight_in_half_of_the_groups() {
+        let groups = [(1, set([1, 2, 3])), (2, set([4, 5, 6])), (3, set([7, 8, 9]))];
+        let weights =
+            (1..=6).map(|id| (ServerId(id), 1)).chain((7..=9).map(|id| (ServerId(id), 0)));
+        let rule = Rule::Hierarchical { groups: groups.into(), weights: weights.collect() };
+        let view = view(1..=9, rule);
+        assert!(view.has_quorum(&set([1, 2, 4, 5])));
+        assert!(!view.has_quorum(&set([1, 2, 3, 4, 7, 8, 9])), "the third group weighs nothing");
+        let zxid = |n| Zxid::new(Epoch(1), n);
+        let acked = [(1, 5), (2, 4), (4, 9), (5, 7)].map(|(id, n)| (ServerId(id), zxid(n)));
+        assert_eq!(view.highest_agreed(&acked.into()), Some(zxid(4)));
+    }
+
+    #[test]
+    fn an_observer_in_a_group_counts_for_the_whole_only() {
+        let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\ngroup.1=1:2:3:4";
+        let of = |weight| View::parse(&format!("{text}\nweight.4={weight}")).unwrap();
+        assert!(of(0).has_quorum(&set([1, 2])));
+        assert!(!of(2).has_quorum(&set([1, 2, 4])) && of(2).has_quorum(&set([1, 2, 3])));
+        assert!(
+            !of(3).has_quorum(&set([1, 2, 3, 4])),
+            "Java never decides with such weights either"
+        );
+        let huge = i64::MAX;
+        let view = View::parse(&format!(
+            "{text}\nweight.1={huge}\nweight.2={huge}\nweight.3={huge}\nweight.4=1"
+        ));
+        assert!(view.unwrap().has_quorum(&set([2, 3])));
+    }
+}

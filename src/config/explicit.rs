@@ -142,8 +142,8 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::golden::bytes_of;
     use crate::config::{Config, ConfigError, Environment, Source, parse};
+    use crate::model::golden::bytes_of;
     use std::path::Path;
 
     fn with_id(text: &str, my_id: Option<&str>) -> Result<Config, ConfigError> {

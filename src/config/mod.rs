@@ -13,15 +13,12 @@ mod args;
 mod check;
 mod describe;
 mod explicit;
-#[cfg(test)]
-mod golden;
 mod judge;
 pub mod keys;
 mod members;
 #[cfg(test)]
 mod page;
 mod problem;
-mod properties;
 mod providers;
 mod server;
 mod system;
@@ -30,13 +27,13 @@ mod tuning;
 mod whitelist;
 
 use crate::model::DigestAlgorithm;
+pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
 pub use describe::{Check, Understood, check};
 pub use problem::{ConfigError, Place, Problem, Warning};
-pub use properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use system::flag_value;

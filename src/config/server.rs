@@ -6,7 +6,7 @@ use super::check::Checker;
 use super::system::SystemProperties;
 use super::{
     Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, explicit,
-    judge, members, properties, tuning,
+    judge, members, parse_properties, tuning,
 };
 
 /// What is served when no file is named: one server on the usual port, data in `./data`.
@@ -68,7 +68,7 @@ pub(super) fn parse_all(
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
-    properties::parse(text).map_err(|error| {
+    parse_properties(text).map_err(|error| {
         let PropertiesError::Unicode { line } = error;
         let place = Place::Line { file: name.to_owned(), line };
         Problem { place, text: format!("{error}; write a backslash twice if it is meant") }

@@ -1,7 +1,12 @@
 //! Who belongs to an ensemble, and which sets of them decide.
 
+mod member;
+mod text;
+
 use super::{ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use text::ViewError;
 
 /// Whether a member votes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,7 +18,7 @@ pub enum Role {
 /// One place where a member's two ports for other members are.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PeerAddress {
-    /// A name or an address, without the brackets of an IPv6 one.
+    /// A name as it was written, or an address in full and without the brackets of an IPv6 one.
     pub host: String,
     pub quorum_port: u16,
     pub election_port: u16,
@@ -23,7 +28,7 @@ pub struct PeerAddress {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Member {
     pub id: ServerId,
-    /// At least one.
+    /// At least one, in the order of their hosts.
     pub addresses: Vec<PeerAddress>,
     pub role: Role,
     /// Where its clients connect: host (`None`: every address) and port.
@@ -49,6 +54,12 @@ pub struct View {
 }
 
 impl View {
+    /// Of a server that is alone.
+    pub fn of_one(id: ServerId) -> Self {
+        let member = Member { id, addresses: Vec::new(), role: Role::Participant, client: None };
+        Self { version: 0, members: BTreeMap::from([(id, member)]), rule: Rule::Majority }
+    }
+
     pub fn is_voter(&self, id: ServerId) -> bool {
         self.members.get(&id).is_some_and(|member| member.role == Role::Participant)
     }
@@ -77,13 +88,19 @@ impl View {
                 let voters = self.voters().count();
                 self.voters().filter(|id| ids.contains(id)).count() > voters / 2
             }
-            Rule::Hierarchical { groups, .. } => {
-                let weight = |group: &BTreeSet<ServerId>, wanted: &dyn Fn(&ServerId) -> bool| {
-                    group.iter().filter(|id| wanted(id)).map(|&id| self.weight(id)).sum::<u64>()
+            Rule::Hierarchical { groups, weights } => {
+                // Whoever has a weight counts for the whole, but only a voter's counts for the part.
+                let whole = |group: &BTreeSet<ServerId>| {
+                    let weight = |id| weights.get(id).copied().unwrap_or_else(|| self.weight(*id));
+                    group.iter().map(|id| u128::from(weight(id))).sum::<u128>()
+                };
+                let part = |group: &BTreeSet<ServerId>| {
+                    let there = group.iter().filter(|id| ids.contains(id));
+                    there.map(|&id| u128::from(self.weight(id))).sum::<u128>()
                 };
                 let totals: Vec<_> = groups
                     .values()
-                    .map(|group| (weight(group, &|id| ids.contains(id)), weight(group, &|_| true)))
+                    .map(|group| (part(group), whole(group)))
                     .filter(|(_, total)| *total > 0)
                     .collect();
                 let won = totals.iter().filter(|(there, total)| *there > total / 2).count();
@@ -157,5 +174,22 @@ mod tests {
         let zxid = |n| Zxid::new(Epoch(1), n);
         let acked = [(1, 5), (2, 4), (4, 9), (5, 7)].map(|(id, n)| (ServerId(id), zxid(n)));
         assert_eq!(view.highest_agreed(&acked.into()), Some(zxid(4)));
+    }
+
+    #[test]
+    fn an_observer_in_a_group_counts_for_the_whole_only() {
+        let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\ngroup.1=1:2:3:4";
+        let of = |weight| View::parse(&format!("{text}\nweight.4={weight}")).unwrap();
+        assert!(of(0).has_quorum(&set([1, 2])));
+        assert!(!of(2).has_quorum(&set([1, 2, 4])) && of(2).has_quorum(&set([1, 2, 3])));
+        assert!(
+            !of(3).has_quorum(&set([1, 2, 3, 4])),
+            "Java never decides with such weights either"
+        );
+        let huge = i64::MAX;
+        let view = View::parse(&format!(
+            "{text}\nweight.1={huge}\nweight.2={huge}\nweight.3={huge}\nweight.4=1"
+        ));
+        assert!(view.unwrap().has_quorum(&set([2, 3])));
     }
 }

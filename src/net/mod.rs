@@ -7,6 +7,7 @@
 
 mod client;
 mod listener;
+pub mod quorum;
 
 pub use client::{Asked, Link, Words};
 pub use listener::{ListenError, Listener};

@@ -285,6 +285,9 @@ impl Connection {
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
+        if self.shared.at_rest.load(Ordering::Relaxed) {
+            return Err(Need::Close("no leader is known: clients are not served".into()));
+        }
         let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
             self.counts.refused += 1;
@@ -577,6 +580,7 @@ mod tests {
             throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())

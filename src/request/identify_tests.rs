@@ -24,6 +24,7 @@ fn open() -> Connection {
         conns: Conns::default(),
         throttle: Default::default(),
         limits,
+        at_rest: Default::default(),
         clock_ms: AtomicU64::new(0),
     });
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));

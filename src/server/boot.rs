@@ -2,7 +2,7 @@
 
 use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
-use super::driver::{Driver, Ended, Event, chain};
+use super::driver::{Driver, Ended, Event, Loader, chain};
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
@@ -18,13 +18,14 @@ use crate::request::prep::Rules;
 use crate::request::{Command, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::disk::is_echo;
+use crate::store::epoch::EpochFile;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
     worker,
 };
 use crate::tree::{Options, State, Tree};
-use crate::zab::{Leader, Majority};
+use crate::zab;
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
@@ -144,14 +145,15 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         throttle: Default::default(),
         limits: limits(&config, seed),
         clock_ms: Default::default(),
+        at_rest: Default::default(),
     });
-    let leader = Leader::new(STANDALONE, Majority::new([STANDALONE]), last);
-    let mut replica =
-        Replica::standalone(shared.clone(), leader, settings(&config, seed), clock.now_ms());
+
+    let mut replica = Replica::standalone(shared.clone(), settings(&config, seed), clock.now_ms());
     let mut actions = Vec::new();
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
 
+    let loader = loader(&disk, &folders, &config, seed);
     let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
@@ -168,6 +170,8 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
+        peers: None,
+        loader,
     };
     let port = listener.address.port();
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port);
@@ -219,17 +223,11 @@ fn restore(
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let claim = Claim::of(&folders.snapshots, &folders.logs)?;
-    let options = Options {
-        seed,
-        digest: config.digest_enabled,
-        extended_types: config.extended_types_enabled,
-        emulate_353: config.emulate_353_ttl_nodes,
-    };
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
     };
-    let mut restorer = Restorer::new(options);
+    let mut restorer = Restorer::new(tree_options(config, seed));
     let began = std::time::Instant::now();
     let recovered = recover::recover(disk, folders, wanted, &mut restorer, move || began.elapsed())
         .map_err(|error| ServerError::Recover(Box::new(error)))?;
@@ -254,6 +252,29 @@ fn restore(
         "data restored"
     );
     Ok((claim, tree, recovered))
+}
+
+fn tree_options(config: &Config, seed: u64) -> Options {
+    Options {
+        seed,
+        digest: config.digest_enabled,
+        extended_types: config.extended_types_enabled,
+        emulate_353: config.emulate_353_ttl_nodes,
+    }
+}
+
+/// Loads the tree once more, when the log was cut behind what the tree holds.
+fn loader(disk: &Disk, folders: &Folders, config: &Config, seed: u64) -> Arc<Loader> {
+    let (disk, folders) = (disk.clone(), folders.clone());
+    let options = tree_options(config, seed);
+    let wanted = RecoverOptions { trust_empty: config.trust_empty_snapshot, autocreate: true };
+    Arc::new(move || {
+        let mut restorer = Restorer::new(options);
+        let began = std::time::Instant::now();
+        recover::recover(&disk, &folders, wanted, &mut restorer, move || began.elapsed())
+            .map_err(|error| format!("load the tree again: {}", chain(&error)))?;
+        Ok(restorer.finish().tree)
+    })
 }
 
 struct FirstSnapshot<'a> {
@@ -386,8 +407,14 @@ fn start_log(
                 reason: format!("the log's disk failed: {}", chain(&error)),
                 exit: 1,
             },
-            // Only members of an ensemble truncate and keep epochs.
-            worker::Event::Truncated { .. } | worker::Event::EpochSaved { .. } => return,
+            worker::Event::Truncated { to } => Event::Peer(zab::Input::Truncated { to }),
+            worker::Event::EpochSaved { file, epoch } => {
+                let promise = match file {
+                    EpochFile::Accepted => zab::Promise::Accepted,
+                    EpochFile::Current => zab::Promise::Current,
+                };
+                Event::Peer(zab::Input::Promised { promise, epoch })
+            }
         };
         let _stopped = sender.send(event);
     };

@@ -8,12 +8,11 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use oxkeeper::client::Hello;
+use oxkeeper::model::Zxid;
 use oxkeeper::model::sync::{Arc, Ordering};
-use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{Command, Conn, Connection, Conns, Counts, Limits, Need, Shared};
 use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{Leader, Majority};
 
 use super::wire::{Ear, drain, hello, hello_again, hello_bytes};
 
@@ -55,13 +54,12 @@ fn limited(tree: Tree, limits: Limits) -> Arc<Shared> {
         throttle: Default::default(),
         limits,
         clock_ms: Default::default(),
+        at_rest: Default::default(),
     })
 }
 
 pub fn replica(shared: &Arc<Shared>) -> Replica {
-    let last = shared.state.tree.read().last_zxid();
-    let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
-    Replica::standalone(shared.clone(), leader, settings(), 0)
+    Replica::standalone(shared.clone(), settings(), 0)
 }
 
 /// A connection of the world, by the order of arrival.
@@ -300,6 +298,12 @@ impl World {
                 Action::Wake(waker) => waker.wake(),
                 Action::Roll | Action::Snapshot(_) => {}
                 Action::Stop(reason) => panic!("the replica stopped: {reason}"),
+                Action::Install(_)
+                | Action::SendTree { .. }
+                | Action::Rebuild
+                | Action::Peer(_) => {
+                    panic!("a server that is alone has no peers")
+                }
             }
         }
     }

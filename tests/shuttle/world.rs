@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use bytes::Bytes;
-use oxkeeper::model::{ServerId, Zxid};
+use oxkeeper::model::Zxid;
 use oxkeeper::replica::{Action, Input, Replica, Settings};
 use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
 use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::{State, Tree};
-use oxkeeper::zab::{Leader, Majority};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
 use shuttle::sync::{Condvar, Mutex};
@@ -23,7 +22,7 @@ pub enum Event {
     Command(Command),
     Flushed(Zxid),
     Snapshot,
-    SnapshotEnded,
+    SnapshotEnded(Frozen),
     Stop,
 }
 
@@ -60,6 +59,7 @@ impl World {
                 ..Limits::default()
             },
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let settings = Settings {
             tick_time_ms: 2000,
@@ -73,8 +73,8 @@ impl World {
             seed: 7,
             ..Settings::DEFAULT
         };
-        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
-        let replica = Replica::standalone(shared.clone(), leader, settings, 0);
+
+        let replica = Replica::standalone(shared.clone(), settings, 0);
         let (events, inbox) = channel();
         let (appends, appended) = channel();
         let (began, frozen) = channel();
@@ -138,7 +138,9 @@ fn drive(
                 replica.step(Input::Flushed { through, now_us: 1 }, &mut actions)
             }
             Event::Snapshot => replica.snapshot(&mut actions),
-            Event::SnapshotEnded => replica.step(Input::SnapshotEnded, &mut actions),
+            Event::SnapshotEnded(frozen) => {
+                replica.step(Input::SnapshotEnded(frozen), &mut actions);
+            }
             Event::Stop => stopping = true,
         }
         for action in actions.drain(..) {
@@ -151,6 +153,12 @@ fn drive(
                 Action::Snapshot(frozen) => began.send(frozen).expect("the test lives"),
                 Action::Roll => {}
                 Action::Stop(reason) => panic!("{reason}"),
+                Action::Install(_)
+                | Action::SendTree { .. }
+                | Action::Rebuild
+                | Action::Peer(_) => {
+                    panic!("a server that is alone has no peers")
+                }
             }
         }
     }

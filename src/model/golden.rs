@@ -1,7 +1,7 @@
 //! Helps tests read the case files under `compat-tests/golden`.
 
 /// The bytes that a case stands for: `%xx` is one byte, all else is itself.
-pub(super) fn bytes_of(case: &str) -> Vec<u8> {
+pub fn bytes_of(case: &str) -> Vec<u8> {
     let mut parts = case.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {

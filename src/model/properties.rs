@@ -1,4 +1,4 @@
-//! Java's `.properties` text, as `zoo.cfg` has always been read.
+//! Java's `.properties` text, as `zoo.cfg` and the text of a view have always been read.
 //!
 //! The rules are those of `java.util.Properties.load(InputStream)`, JDK 17: every byte is one
 //! ISO-8859-1 character, a backslash escapes, an odd number of them at a line's end continues it.
@@ -37,13 +37,32 @@ pub enum PropertiesError {
 ///
 /// Source: the class comment of `java.util.Properties`, JDK 17.
 pub fn parse(text: &[u8]) -> Result<Entries, PropertiesError> {
+    read(text, Letters::Latin1)
+}
+
+/// As [`parse`], for a text whose characters are known: Java's `load(Reader)`.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_text(text: &str) -> Result<Entries, PropertiesError> {
+    read(text.as_bytes(), Letters::Utf8)
+}
+
+/// What bytes above 0x7f stand for. All that means something to this syntax is below.
+#[derive(Clone, Copy)]
+enum Letters {
+    Latin1,
+    Utf8,
+}
+
+fn read(text: &[u8], letters: Letters) -> Result<Entries, PropertiesError> {
     let mut entries = Entries::new();
     let mut lines = NaturalLines { rest: text, number: 0 };
     while let Some((line, logical)) = lines.next_logical() {
         let (key, value) = split(&logical);
         let unicode = |()| PropertiesError::Unicode { line };
-        let key = unescape(key).map_err(unicode)?;
-        let value = unescape(value).map_err(unicode)?;
+        let key = unescape(key, letters).map_err(unicode)?;
+        let value = unescape(value, letters).map_err(unicode)?;
         let entry = entries.entry(key).or_default();
         if entry.line > 0 {
             entry.earlier.push(entry.line);
@@ -136,17 +155,26 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
 }
 
 /// Resolves escapes; `Err` on a malformed `\u`.
-fn unescape(bytes: &[u8]) -> Result<String, ()> {
+fn unescape(bytes: &[u8], letters: Letters) -> Result<String, ()> {
     // UTF-16 units, because two `\u` escapes may make one character.
     let mut units: Vec<u16> = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
         if byte != b'\\' {
-            units.push(u16::from(byte));
+            let end = rest.iter().position(|&byte| byte == b'\\').unwrap_or(rest.len());
+            let (plain, tail) = rest.split_at(end);
+            rest = tail;
+            match letters {
+                Letters::Latin1 => units.extend(plain.iter().map(|&byte| u16::from(byte))),
+                Letters::Utf8 => units.extend(String::from_utf8_lossy(plain).encode_utf16()),
+            }
             continue;
         }
-        let Some((&escape, tail)) = rest.split_first() else { break };
+        rest = tail;
+        // A character above 0x7f that is escaped for nothing is read with those that follow it.
+        let Some((&escape, tail)) = rest.split_first().filter(|(byte, _)| byte.is_ascii()) else {
+            continue;
+        };
         rest = tail;
         units.push(match escape {
             b'u' => {
@@ -170,7 +198,7 @@ fn unescape(bytes: &[u8]) -> Result<String, ()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::golden::bytes_of;
+    use crate::model::golden::bytes_of;
     use std::fmt::Write;
 
     /// Writes a result the way `Props.java` does.
@@ -203,6 +231,14 @@ mod tests {
         for (case, expected) in cases.lines().zip(expected.lines()) {
             assert_eq!(shown(parse(&bytes_of(case))), expected, "case {case}");
         }
+    }
+
+    #[test]
+    fn a_text_of_characters_keeps_them() {
+        let value = |text| parse_text(text).unwrap()["k"].value.clone();
+        assert_eq!(value("k=b\u{fc}\\\u{fc}\\u00fc\u{1f600}\\"), "b\u{fc}\u{fc}\u{fc}\u{1f600}");
+        let latin = parse("k=b\u{fc}".as_bytes()).unwrap()["k"].value.clone();
+        assert_eq!(latin, "b\u{c3}\u{bc}");
     }
 
     #[test]

@@ -1,0 +1,200 @@
+//! One member as a text: its addresses, its role, and where its clients connect.
+
+use super::text::{ViewError, number_in};
+use super::{Member, PeerAddress, Role};
+use crate::model::ServerId;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use std::fmt;
+
+impl Member {
+    /// Reads `server.N` and `host:quorum:election[:role][|...][;[host:]port]`; blanks count.
+    ///
+    /// # Errors
+    /// [`ViewError::Name`] and [`ViewError::Value`].
+    ///
+    /// Source: `QuorumPeer.QuorumServer.initializeWithAddressString`, ZooKeeper 3.9.5.
+    pub fn parse(key: &str, value: &str) -> Result<Self, ViewError> {
+        let id = ServerId(number_in(key)?);
+        let wrong = |why| ViewError::value(key, value, why);
+        let (peers, client) = match split(value, ';')[..] {
+            [peers] => (peers, None),
+            [peers, client] => (peers, Some(parse_client(client).map_err(wrong)?)),
+            _ => return Err(wrong("is not host:port:port[:role][;[host:]port]")),
+        };
+        let mut addresses: Vec<PeerAddress> = Vec::new();
+        let mut role = None;
+        for text in split(peers, '|') {
+            let (address, its_role) = parse_address(text).map_err(wrong)?;
+            if its_role.is_some() && role.is_some() && its_role != role {
+                return Err(wrong("has addresses of both roles"));
+            }
+            role = role.or(its_role);
+            if !addresses.iter().any(|other| is_same(other, &address)) {
+                addresses.push(address);
+            }
+        }
+        if addresses.is_empty() {
+            return Err(wrong("is not host:port:port"));
+        }
+        addresses.sort_by(|a, b| a.host.cmp(&b.host));
+        Ok(Self { id, addresses, role: role.unwrap_or(Role::Participant), client })
+    }
+}
+
+/// The case of a name's letters makes no other name.
+fn is_same(one: &PeerAddress, other: &PeerAddress) -> bool {
+    let ports = |address: &PeerAddress| (address.quorum_port, address.election_port);
+    ports(one) == ports(other) && one.host.eq_ignore_ascii_case(&other.host)
+}
+
+/// `host:quorum:election[:role]`
+fn parse_address(text: &str) -> Result<(PeerAddress, Option<Role>), &'static str> {
+    let parts = split_address(text)?;
+    let (host, quorum, election, role) = match parts[..] {
+        [host, quorum, election] => (host, quorum, election, None),
+        [host, quorum, election, role] => (host, quorum, election, Some(role)),
+        _ => return Err("is not host:port:port"),
+    };
+    let port = |text: &str| text.parse::<u16>().map_err(|_| "has a port that is not one");
+    let address = PeerAddress {
+        host: plain_host(host),
+        quorum_port: port(quorum)?,
+        election_port: port(election)?,
+    };
+    if address.quorum_port == address.election_port {
+        return Err("has one port twice; quorum and election need one each");
+    }
+    let role = match role.map(|role| role.trim().to_lowercase()).as_deref() {
+        None => None,
+        Some("participant") => Some(Role::Participant),
+        Some("observer") => Some(Role::Observer),
+        Some(_) => return Err("is neither participant nor observer"),
+    };
+    Ok((address, role))
+}
+
+/// `[host:]port`
+fn parse_client(text: &str) -> Result<(Option<String>, u16), &'static str> {
+    const WRONG: &str = "has a client address that is not [host:]port";
+    let parts = split_address(text)?;
+    let (host, port) = match parts[..] {
+        [port] => (None, port),
+        [host, port] => (Some(plain_host(host)), port),
+        _ => return Err(WRONG),
+    };
+    let host = host.filter(|host| host != EVERY_ADDRESS);
+    Ok((host, port.parse().map_err(|_| WRONG)?))
+}
+
+/// How the host is printed when a client address has none.
+const EVERY_ADDRESS: &str = "0.0.0.0";
+
+/// Splits as Java's `String.split` does: what is empty at the end is dropped.
+pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
+    if !text.contains(separator) {
+        return vec![text];
+    }
+    text.trim_end_matches(separator)
+        .split(separator)
+        .filter(|_| text.chars().any(|c| c != separator))
+        .collect()
+}
+
+/// Splits at colons, those inside `[ ]` of an IPv6 address excepted.
+///
+/// Source: `ConfigUtils.getHostAndPort`, ZooKeeper 3.9.5.
+fn split_address(text: &str) -> Result<Vec<&str>, &'static str> {
+    let Some(inner) = text.strip_prefix('[') else { return Ok(split(text, ':')) };
+    let (host, tail) = inner.split_once(']').ok_or("has an unclosed bracket")?;
+    let mut tail = tail.chars();
+    // Java skips one character, whichever it is.
+    match (tail.next(), tail.as_str()) {
+        (None, _) => Ok(vec![host]),
+        (Some(_), "") => Err("has no port behind the bracket"),
+        (Some(_), ports) => Ok([host].into_iter().chain(split(ports, ':')).collect()),
+    }
+}
+
+/// A host as Java prints it: an address in full, a name as it was written.
+fn plain_host(host: &str) -> String {
+    if host.is_empty() {
+        return "localhost".to_owned();
+    }
+    let (address, zone) = match host.split_once('%') {
+        Some((address, _)) => (address, &host[address.len()..]),
+        None => (host, ""),
+    };
+    match address.parse::<Ipv6Addr>() {
+        Ok(address) => match address.to_ipv4_mapped() {
+            Some(address) => address.to_string(),
+            None => {
+                let groups = address.segments().map(|group| format!("{group:x}"));
+                format!("{}{zone}", groups.join(":"))
+            }
+        },
+        Err(_) => plain_ipv4(host).unwrap_or_else(|| host.to_owned()),
+    }
+}
+
+/// Fewer than four parts are an IPv4 address too: the last fills what is left. Decimal only.
+fn plain_ipv4(host: &str) -> Option<String> {
+    let parts: Vec<&str> = host.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if 4 < parts.len() || !parts.iter().all(is_number) {
+        return None;
+    }
+    let (last, first) = parts.split_last()?;
+    let mut address = last.parse::<u32>().ok()?;
+    if u64::from(address) >> (8 * (4 - first.len())) != 0 {
+        return None;
+    }
+    for (at, part) in first.iter().enumerate() {
+        address |= u32::from(part.parse::<u8>().ok()?) << (24 - 8 * at);
+    }
+    Some(Ipv4Addr::from(address).to_string())
+}
+
+impl fmt::Display for Member {
+    /// What stands behind `server.N=`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, address) in self.addresses.iter().enumerate() {
+            let PeerAddress { host, quorum_port, election_port } = address;
+            f.write_str(if at == 0 { "" } else { "|" })?;
+            write!(f, "{}:{quorum_port}:{election_port}", Bracketed(host))?;
+        }
+        f.write_str(match self.role {
+            Role::Participant => ":participant",
+            Role::Observer => ":observer",
+        })?;
+        match &self.client {
+            None => Ok(()),
+            Some((host, port)) => {
+                let host = host.as_deref().unwrap_or(EVERY_ADDRESS);
+                write!(f, ";{}:{port}", Bracketed(host))
+            }
+        }
+    }
+}
+
+/// A host, in brackets if it has colons.
+struct Bracketed<'a>(&'a str);
+
+impl fmt::Display for Bracketed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.contains(':') {
+            true => write!(f, "[{}]", self.0),
+            false => f.write_str(self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_stays_where_it_is() {
+        assert_eq!(plain_host("fe80::1%eth0"), "fe80:0:0:0:0:0:0:1%eth0");
+        assert_eq!(plain_host("50%"), "50%");
+    }
+}

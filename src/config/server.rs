@@ -6,7 +6,7 @@ use super::check::Checker;
 use super::system::SystemProperties;
 use super::{
     Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, explicit,
-    judge, members, parse_properties, tuning,
+    judge, members, parse_properties, providers, throttle, tuning,
 };
 
 /// What is served when no file is named: one server on the usual port, data in `./data`.
@@ -146,8 +146,14 @@ fn assemble(
     judge::pass_through(&mut checker, &mut system);
     judge::properties(&mut checker, &system, &mut idle);
     tuning::refuse_unknown_names(&mut checker, &mut system);
+    throttle::refuse(&mut checker, &system);
+    let required = providers::required(&mut checker, &system);
     // Without an explicit part nothing will run; what is left untaken only misses its warning.
     let config = explicit.map(|explicit| tuning::take(&mut checker, &mut system, explicit));
+    let config = config.map(|mut config| {
+        config.providers.required = required;
+        config
+    });
     checker.warnings.extend(idle.warnings());
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));
     checker.warnings.sort_by(|a, b| a.place.cmp(&b.place));

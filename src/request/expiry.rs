@@ -96,7 +96,10 @@ impl Sessions {
 
     /// Whoever spoke for it last.
     pub fn owner(&self, id: SessionId) -> Option<&Arc<Conn>> {
-        self.sessions.get(&id)?.conn.as_ref()
+        match &self.sessions.get(&id)?.owner {
+            Owner::Conn(conn) => Some(conn),
+            Owner::Nobody | Owner::Elsewhere(_) => None,
+        }
     }
 
     pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {

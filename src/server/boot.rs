@@ -337,6 +337,7 @@ pub(super) fn limits(config: &Config, seed: u64) -> Limits {
             ensemble: config.providers.ensemble,
             ensemble_names: config.ensemble_names.clone(),
             key: config.providers.key,
+            required: config.providers.required.clone(),
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),

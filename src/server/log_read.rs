@@ -23,7 +23,7 @@ pub fn read<D: Disk>(
     // From the beginning of the file that would hold `from`: the entry before it says where the histories part.
     let files = names::logs(disk, dir).unwrap_or_default();
     let Some(file) = files.iter().rev().find(|file| file.zxid <= from) else { return read };
-    let scanned = scan::scan(disk, dir, before(file.zxid), |raw, entry| {
+    let scanned = scan::scan(disk, dir, before(file.zxid), |raw, entry, _| {
         let Some(zxid) = Zxid::from_wire(raw) else {
             return Ok::<_, Infallible>(ControlFlow::Break(()));
         };

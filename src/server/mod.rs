@@ -5,6 +5,8 @@ mod boot;
 mod claim;
 mod clock;
 mod driver;
+#[cfg(test)]
+mod driver_tests;
 mod environment;
 mod limits;
 mod log_read;

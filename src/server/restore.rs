@@ -60,6 +60,8 @@ pub struct Restorer {
     taken: u64,
     /// Transactions of the log.
     replayed: u64,
+    /// Bytes of the log that were read, and all there are to be.
+    log_bytes: (u64, u64),
     stage: Stage,
     told: Instant,
 }
@@ -88,6 +90,7 @@ impl Restorer {
             entries: Vec::new(),
             taken: 0,
             replayed: 0,
+            log_bytes: (0, 0),
             stage: Stage::Here(Box::new(Building::new(options))),
             told: Instant::now(),
         }
@@ -157,7 +160,7 @@ impl Restore for Restorer {
 
     fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
         if self.is_time_to_tell() {
-            let percent = done_bytes * 100 / all_bytes.max(1);
+            let percent = percent(done_bytes, all_bytes);
             tracing::info!(
                 znodes = self.nodes,
                 bytes = done_bytes,
@@ -166,6 +169,10 @@ impl Restore for Restorer {
                 "restoring: snapshot"
             );
         }
+    }
+
+    fn log_read(&mut self, done_bytes: u64, all_bytes: u64) {
+        self.log_bytes = (done_bytes, all_bytes);
     }
 
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
@@ -215,11 +222,16 @@ impl Restore for Restorer {
         self.count(entry.len());
         self.replayed += 1;
         if self.replayed.is_multiple_of(TXNS_UNTOLD) && self.is_time_to_tell() {
-            let zxid = format!("{zxid:#x}");
-            tracing::info!(txns = self.replayed, zxid, "restoring: log");
+            let (zxid, (bytes, of)) = (format!("{zxid:#x}"), self.log_bytes);
+            let percent = percent(bytes, of);
+            tracing::info!(txns = self.replayed, zxid, bytes, of, percent, "restoring: log");
         }
         Ok(())
     }
+}
+
+const fn percent(done: u64, of: u64) -> u64 {
+    done.saturating_mul(100) / if of == 0 { 1 } else { of }
 }
 
 /// The tree and what is compared with it.

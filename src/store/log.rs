@@ -387,7 +387,7 @@ mod tests {
     fn zxids(disk: &SimDisk) -> Vec<i64> {
         let mut seen = Vec::new();
         let result: Result<_, ScanError<Infallible>> =
-            scan(disk, Path::new(DIR), None, |zxid, _| {
+            scan(disk, Path::new(DIR), None, |zxid, _, _| {
                 seen.push(zxid);
                 Ok(ControlFlow::Continue(()))
             });

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 
 mod client;
+pub mod election;
 mod listener;
 pub mod quorum;
 

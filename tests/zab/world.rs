@@ -11,6 +11,8 @@ const SETTINGS: Settings = Settings {
     sync_limit: 5,
     always_sends_tree: false,
     reconfigs: false,
+    resend_min_ms: 200,
+    resend_max_ms: 60_000,
 };
 
 /// What can go wrong.
@@ -178,7 +180,7 @@ impl World {
         node.tree = node.disk.log.clone();
         let me = ServerId(at as i64);
         node.peer = Some(Peer::member(me, SETTINGS, view, epochs, Some(last)));
-        node.is_looking = true;
+        self.step(at, Input::Tick);
     }
 
     fn step(&mut self, at: usize, input: Input) {
@@ -288,6 +290,8 @@ impl World {
             }
             Action::Rest => (node.serves, node.leads) = (false, None),
             Action::Look { .. } => node.is_looking = true,
+            // Who leads is told by `elect`.
+            Action::Tell { .. } | Action::DialAll => {}
             Action::FromLearner { .. } | Action::FromLeader { .. } => {}
         }
     }

@@ -10,6 +10,7 @@ mod driver_tests;
 mod environment;
 mod limits;
 mod log_read;
+mod member;
 pub mod logging;
 mod peers;
 mod pipeline;

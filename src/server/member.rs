@@ -100,8 +100,7 @@ pub fn connect(
     let others = ensemble.view.members.values().filter(|member| member.id != ensemble.my_id);
     let others = others.map(|member| (member.id, election_address(member))).collect();
     let elections = ElectionNet::start(settings, others);
-    let patience =
-        u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
+    let patience = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
     Peers::new(
         (shared.clone(), options),
         Duration::from_millis(patience),

@@ -4,14 +4,15 @@
 mod boot;
 mod claim;
 mod clock;
+mod config_files;
 mod driver;
 #[cfg(test)]
 mod driver_tests;
 mod environment;
 mod limits;
 mod log_read;
-mod member;
 pub mod logging;
+mod member;
 mod peers;
 mod pipeline;
 mod ready;
@@ -21,6 +22,7 @@ mod snapshots;
 mod stop;
 
 pub use boot::{ServerError, run};
+pub use config_files::ConfigFiles;
 pub use driver::chain;
 pub use ready::Ready;
 pub use restore::{RestoreError, Restored, Restorer};

@@ -259,6 +259,7 @@ impl Connection {
     }
 
     /// The whole request at the front of `bytes`: its header, and its frame.
+    #[inline]
     fn request<'b>(&mut self, bytes: &'b [u8]) -> Result<(RequestHeader, &'b [u8]), Need> {
         let frame = self.frame(bytes)?;
         match Reader::new(frame).read() {

@@ -6,7 +6,7 @@ use super::driver::{Driver, Ended, Event, Loader, chain};
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
-use super::{snapshots, stop};
+use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
@@ -148,7 +148,15 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         at_rest: Default::default(),
     });
 
-    let mut replica = Replica::standalone(shared.clone(), settings(&config, seed), clock.now_ms());
+    let now_ms = clock.now_ms();
+    let mut replica = match &config.ensemble {
+        None => Replica::standalone(shared.clone(), settings(&config, seed), now_ms),
+        Some(ensemble) => {
+            let place = (&disk, folders.snapshots.as_path());
+            let peer = member::peer(ensemble, &config, place, recovered.last)?;
+            Replica::member(shared.clone(), peer, settings(&config, seed), now_ms)
+        }
+    };
     let mut actions = Vec::new();
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
@@ -158,6 +166,11 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
+    let options = tree_options(&config, seed);
+    let peers = config
+        .ensemble
+        .as_ref()
+        .map(|ensemble| member::connect(ensemble, &config, &shared, options, sender.clone()));
     let driver = Driver {
         replica,
         shared: shared.clone(),
@@ -170,7 +183,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
-        peers: None,
+        peers,
         loader,
     };
     let port = listener.address.port();
@@ -227,7 +240,7 @@ fn restore(
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
     };
-    let mut restorer = Restorer::new(tree_options(config, seed));
+    let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
     let recovered = recover::recover(disk, folders, wanted, &mut restorer, move || began.elapsed())
         .map_err(|error| ServerError::Recover(Box::new(error)))?;
@@ -254,6 +267,11 @@ fn restore(
     Ok((claim, tree, recovered))
 }
 
+fn restorer(config: &Config, seed: u64) -> Restorer {
+    let restorer = Restorer::new(tree_options(config, seed));
+    if config.ensemble.is_some() { restorer.keep_orphans() } else { restorer }
+}
+
 fn tree_options(config: &Config, seed: u64) -> Options {
     Options {
         seed,
@@ -269,7 +287,7 @@ fn loader(disk: &Disk, folders: &Folders, config: &Config, seed: u64) -> Arc<Loa
     let options = tree_options(config, seed);
     let wanted = RecoverOptions { trust_empty: config.trust_empty_snapshot, autocreate: true };
     Arc::new(move || {
-        let mut restorer = Restorer::new(options);
+        let mut restorer = Restorer::new(options).keep_orphans();
         let began = std::time::Instant::now();
         recover::recover(&disk, &folders, wanted, &mut restorer, move || began.elapsed())
             .map_err(|error| format!("load the tree again: {}", chain(&error)))?;
@@ -308,7 +326,9 @@ impl FirstSnapshot<'_> {
         recover::consume_initialize(self.disk, self.folders)
             .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
         let last = shared.state.tree.read().last_zxid();
-        if !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
+        // A member's history may yet be cut.
+        let is_alone = self.config.ensemble.is_none();
+        if is_alone && !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
             replica.snapshot(actions);
         }
         Ok(())
@@ -373,7 +393,7 @@ fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
 pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
-        first_session: clock::first_session(STANDALONE.0),
+        first_session: clock::first_session(my_id(config).0),
         snap_count: u64::from(config.snap_count),
         snap_size_bytes: config.snap_size_limit_bytes.unwrap_or(0),
         sessionless_timeout_ms: u64::from(config.sessionless_cnxn_timeout_ms),
@@ -389,6 +409,10 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         },
         seed,
     }
+}
+
+fn my_id(config: &Config) -> ServerId {
+    config.ensemble.as_ref().map_or(STANDALONE, |ensemble| ensemble.my_id)
 }
 
 fn start_log(

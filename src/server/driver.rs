@@ -1,13 +1,12 @@
 //! Feeds inputs to the replica and does what it asks.
 
 use super::clock::Clock;
-use super::peers::Peers;
+use super::peers::{Incoming, Peers};
 use super::pipeline::{self, Pipeline};
 use super::report::Report;
 use super::{log_read, snapshots};
 use crate::metrics::{Registry, Samples};
 use crate::model::{EventKind, SessionId, Zxid};
-use crate::net::quorum::PeerEvent;
 use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
 use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
@@ -175,7 +174,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    fn on_peer_event(&mut self, event: PeerEvent, actions: &mut Vec<Action>) {
+    fn on_peer_event(&mut self, event: Incoming, actions: &mut Vec<Action>) {
         let Some(peers) = &mut self.peers else { return };
         let mut inputs = Vec::new();
         peers.take(event, &mut inputs);

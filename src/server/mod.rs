@@ -4,6 +4,7 @@
 mod boot;
 mod claim;
 mod clock;
+mod config_files;
 mod driver;
 #[cfg(test)]
 mod driver_tests;
@@ -11,6 +12,7 @@ mod environment;
 mod limits;
 mod log_read;
 pub mod logging;
+mod member;
 mod peers;
 mod pipeline;
 mod ready;
@@ -20,6 +22,7 @@ mod snapshots;
 mod stop;
 
 pub use boot::{ServerError, run};
+pub use config_files::ConfigFiles;
 pub use driver::chain;
 pub use ready::Ready;
 pub use restore::{RestoreError, Restored, Restorer};

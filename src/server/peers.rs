@@ -2,18 +2,22 @@
 
 use super::driver::Event;
 use crate::model::{ServerId, View};
+use crate::net::election::{self, ElectionNet, Inbox};
 use crate::net::quorum::{self, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
 use crate::replica::Input;
 use crate::request::Shared;
 use crate::tree::freeze::Frozen;
 use crate::tree::load::Loader;
 use crate::tree::{Options, Tree};
-use crate::zab::{self, LinkId, Packet};
+use crate::zab::{self, LinkId, Notification, Packet};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+/// Inputs taken in one go.
+const INPUTS_MAX: usize = 1024;
 
 /// Connections to the other servers.
 pub struct Peers {
@@ -27,18 +31,26 @@ pub struct Peers {
     trees: Arc<TreeSinks>,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,
+    elections: ElectionNet,
+    heard: Inbox,
     driver: UnboundedSender<Event>,
     log_read_max_bytes: u64,
+}
+
+/// What comes in from other servers.
+pub enum Incoming {
+    Peer(PeerEvent),
+    Election(election::Event),
 }
 
 impl Peers {
     /// * `patience`: initLimit.
     pub fn new(
-        shared: Arc<Shared>,
-        options: Options,
+        (shared, options): (Arc<Shared>, Options),
         patience: Duration,
         log_read_max_bytes: u64,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
+        (elections, heard): (ElectionNet, Inbox),
         driver: UnboundedSender<Event>,
     ) -> Self {
         let trees: Arc<TreeSinks> =
@@ -52,6 +64,8 @@ impl Peers {
             trees,
             events,
             sender,
+            elections,
+            heard,
             driver,
             log_read_max_bytes,
         }
@@ -62,18 +76,30 @@ impl Peers {
     }
 
     /// What happens next; never, where there are no other servers.
-    pub async fn next(peers: &mut Option<Self>) -> PeerEvent {
-        match peers {
-            Some(peers) => match peers.events.recv().await {
-                Some(event) => event,
-                None => std::future::pending().await, // It holds a sender itself.
-            },
-            None => std::future::pending().await,
+    pub async fn next(peers: &mut Option<Self>) -> Incoming {
+        let Some(peers) = peers else { return std::future::pending().await };
+        tokio::select! {
+            biased;
+            // The channel does not end: a sender of it is kept here.
+            Some(event) = peers.events.recv() => Incoming::Peer(event),
+            event = peers.heard.take() => Incoming::Election(event),
         }
     }
 
-    /// What an event means to the replica.
-    pub fn take(&mut self, event: PeerEvent, inputs: &mut Vec<Input>) {
+    /// What comes in means this to the replica. Takes what else has come in already, up to a limit.
+    pub fn take(&mut self, incoming: Incoming, inputs: &mut Vec<Input>) {
+        match incoming {
+            Incoming::Peer(event) => self.take_peer(event, inputs),
+            Incoming::Election(event) => take_election(event, inputs),
+        }
+        while inputs.len() < INPUTS_MAX
+            && let Ok(event) = self.events.try_recv()
+        {
+            self.take_peer(event, inputs);
+        }
+    }
+
+    fn take_peer(&mut self, event: PeerEvent, inputs: &mut Vec<Input>) {
         let peer = |input| Input::Peer(input);
         match event {
             PeerEvent::Accepted { link, handle, peer } => {
@@ -151,6 +177,11 @@ impl Peers {
                 }
             }
             zab::Action::HangUp => self.leader = None,
+            zab::Action::Tell { to, notification } => {
+                self.elections.send(to, notification.encode());
+            }
+            zab::Action::DialAll => self.elections.dial_all(),
+            zab::Action::Look { why } => tracing::info!(why, "looking for a leader"),
             // The rest is the replica's and the driver's.
             _ => {}
         }
@@ -181,6 +212,23 @@ impl Peers {
             handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
         }
     }
+}
+
+fn take_election(event: election::Event, inputs: &mut Vec<Input>) {
+    let input = match event {
+        election::Event::LinkUp { to } => zab::Input::LinkUp { to },
+        election::Event::LinkDown { to } => zab::Input::LinkDown { to },
+        election::Event::Heard { from, message } => match Notification::decode(&message) {
+            Ok(notification) => zab::Input::Heard { from, notification },
+            Err(error) => {
+                return tracing::warn!(from = from.0, %error, "notification not understood");
+            }
+        },
+        election::Event::Deaf { place } => {
+            return tracing::error!(place, "nobody can call at the election port; trying on");
+        }
+    };
+    inputs.push(Input::Peer(input));
 }
 
 /// A frozen tree on its way; says when it is over, however it ends.

@@ -58,6 +58,8 @@ pub struct Restorer {
     entries: Vec<u8>,
     /// Bytes taken since the last reset.
     taken: u64,
+    /// Of sessions that no longer exist: what a server that is alone takes away, an ensemble agrees on.
+    keeps_orphans: bool,
     /// Transactions of the log.
     replayed: u64,
     /// Bytes of the log that were read, and all there are to be.
@@ -89,11 +91,18 @@ impl Restorer {
             nodes: 0,
             entries: Vec::new(),
             taken: 0,
+            keeps_orphans: false,
             replayed: 0,
             log_bytes: (0, 0),
             stage: Stage::Here(Box::new(Building::new(options))),
             told: Instant::now(),
         }
+    }
+
+    /// Leaves the ephemerals of sessions that no longer exist where they are.
+    pub const fn keep_orphans(mut self) -> Self {
+        self.keeps_orphans = true;
+        self
     }
 
     /// The restored tree.
@@ -107,7 +116,7 @@ impl Restorer {
             Stage::There(there) => there.end(),
             Stage::Nowhere => unreachable!("moving ends before anything else is asked"),
         };
-        let orphans = building.remove_orphans();
+        let orphans = if self.keeps_orphans { 0 } else { building.remove_orphans() };
         let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
             tracing::error!(
@@ -155,7 +164,8 @@ impl Restore for Restorer {
         if let Stage::There(there) = stage {
             there.end();
         }
-        *self = Self::with_alone_max(self.options, self.alone_max);
+        let keeps_orphans = self.keeps_orphans;
+        *self = Self { keeps_orphans, ..Self::with_alone_max(self.options, self.alone_max) };
     }
 
     fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {

@@ -83,6 +83,11 @@ impl Leader {
         self.epoch
     }
 
+    /// Whether enough have come to open the epoch.
+    pub fn has_followers(&self) -> bool {
+        self.phase != Phase::Discovering
+    }
+
     pub fn is_broadcasting(&self) -> bool {
         self.phase == Phase::Broadcasting
     }
@@ -109,6 +114,9 @@ impl Leader {
             Input::LogRead { link, read } => self.on_log_read(core, link, read, out),
             // A truncation or installation of an earlier role; an own election is the peer's.
             Input::Elected { .. }
+            | Input::Heard { .. }
+            | Input::LinkUp { .. }
+            | Input::LinkDown { .. }
             | Input::Truncated { .. }
             | Input::Installed { .. }
             | Input::Leader { .. }
@@ -267,6 +275,7 @@ impl Leader {
             return;
         }
         self.phase = Phase::Synchronising;
+        core.settled_on = Some(self.epoch);
         self.proposed = Zxid::new(self.epoch, 0);
         let last = core.history.last();
         core.history.commit(last, |_| {});

@@ -121,6 +121,9 @@ impl Learner {
             // Nobody learns from a learner, and an own election is the peer's.
             Input::Propose { .. }
             | Input::Elected { .. }
+            | Input::Heard { .. }
+            | Input::LinkUp { .. }
+            | Input::LinkDown { .. }
             | Input::Learner { .. }
             | Input::LearnerGone { .. }
             | Input::SnapshotBegun { .. }
@@ -319,6 +322,7 @@ impl Learner {
 
     fn on_adopted(&mut self, core: &mut Core, epoch: Epoch, out: &mut Vec<Action>) {
         self.phase = Phase::Adopted { epoch };
+        core.settled_on = Some(epoch);
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
         // What of the new epoch came before NEWLEADER waits for our vote; older ones are committed with it.

@@ -24,6 +24,7 @@ mod packet;
 mod peer;
 mod sync;
 
+pub use election::{Notification, PeerState, Views, Vote};
 pub use history::History;
 pub use leader::Leader;
 pub use learner::Learner;
@@ -52,9 +53,21 @@ pub enum Promise {
 pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick,
-    /// The election is over.
+    /// The election is over: who knows it from elsewhere says so; otherwise it is found out by what follows.
     Elected {
         leader: ServerId,
+    },
+    /// Another server says whom it wants, or whom it has, for a leader.
+    Heard {
+        from: ServerId,
+        notification: Notification,
+    },
+    /// There is a new connection to another server's election port, or none any more.
+    LinkUp {
+        to: ServerId,
+    },
+    LinkDown {
+        to: ServerId,
     },
     /// A transaction that `request::prep` has accepted.
     Propose {
@@ -179,7 +192,14 @@ pub enum Action {
     },
     /// Nobody is served any more.
     Rest,
-    /// Hold an election. All that was appended is durable.
+    /// For another server's election port, in the place of whatever is unsent to it.
+    Tell {
+        to: ServerId,
+        notification: Notification,
+    },
+    /// Dial the election port of everyone without a connection.
+    DialAll,
+    /// An election begins. All that was appended is durable.
     Look {
         why: String,
     },

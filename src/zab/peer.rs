@@ -1,5 +1,8 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
+use super::election::{
+    self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
+};
 use super::{Action, History, Input, Leader, Learner, LinkId, Packet, Promise};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
@@ -19,6 +22,9 @@ pub struct Settings {
     pub always_sends_tree: bool,
     /// `reconfigEnabled`.
     pub reconfigs: bool,
+    /// First and last pause between two resends of a vote.
+    pub resend_min_ms: u32,
+    pub resend_max_ms: u32,
 }
 
 impl Settings {
@@ -59,6 +65,8 @@ pub struct Core {
     installing: u32,
     /// The role is over, for this reason.
     over: Option<String>,
+    /// The epoch of a leader was adopted.
+    pub(super) settled_on: Option<Epoch>,
 }
 
 impl Core {
@@ -148,7 +156,8 @@ impl Core {
 /// What a server is just now.
 #[derive(Debug)]
 pub enum Role {
-    Looking,
+    /// `None` until the disk has everything.
+    Looking(Option<Box<Election>>),
     Leading(Leader),
     Learning(Learner),
 }
@@ -162,6 +171,13 @@ pub struct Peer {
     due: Option<String>,
     /// First words of learners that came before we knew that we lead.
     early: BTreeMap<LinkId, Packet>,
+    /// What others said before our election began.
+    heard: BTreeMap<ServerId, Notification>,
+    /// What the others are told once the election is over.
+    standing: Option<Standing>,
+    /// Whose votes made us leader, until they follow.
+    backing: Option<Backing>,
+    round: i64,
 }
 
 impl Peer {
@@ -173,11 +189,13 @@ impl Peer {
             sync_limit: u64::from(u32::MAX),
             always_sends_tree: false,
             reconfigs: false,
+            resend_min_ms: 200,
+            resend_max_ms: 60_000,
         };
         let mut core = Core::new(me, settings, View::of_one(me), History::forgetful(last));
         core.flushed = last;
         let role = Role::Leading(Leader::alone(&mut core));
-        Self { core, role, due: None, early: BTreeMap::new() }
+        Self { role, ..Self::new(core) }
     }
 
     /// A member of an ensemble, about to look for a leader.
@@ -195,7 +213,20 @@ impl Peer {
         (core.accepted, core.current) = (accepted, current);
         core.is_unsure = last.is_none();
         core.flushed = core.history.last();
-        Self { core, role: Role::Looking, due: None, early: BTreeMap::new() }
+        Self { due: Some("this server has just started".to_owned()), ..Self::new(core) }
+    }
+
+    fn new(core: Core) -> Self {
+        Self {
+            core,
+            role: Role::Looking(None),
+            due: None,
+            early: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            standing: None,
+            backing: None,
+            round: 0,
+        }
     }
 
     pub const fn role(&self) -> &Role {
@@ -228,20 +259,43 @@ impl Peer {
             _ => {}
         }
         match (&mut self.role, input) {
-            (Role::Looking, Input::Elected { leader }) => self.begin(leader, out),
+            (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
+            (
+                Role::Looking(Some(_)),
+                input @ (Input::LinkUp { .. } | Input::LinkDown { .. } | Input::Tick),
+            ) => {
+                let input = match input {
+                    Input::LinkUp { to } => election::Input::LinkUp { to },
+                    Input::LinkDown { to } => election::Input::LinkDown { to },
+                    _ => election::Input::Tick,
+                };
+                self.elect(input, out);
+            }
+            (_, Input::LinkUp { .. } | Input::LinkDown { .. }) => {}
+            (Role::Looking(_), Input::Elected { leader }) => {
+                if self.due.is_none() {
+                    self.begin(leader, out);
+                }
+            }
             // It elected us before we know of it.
-            (Role::Looking, Input::Learner { link, packet }) => {
+            (Role::Looking(_), Input::Learner { link, packet }) => {
                 self.early.insert(link, packet);
             }
-            (Role::Looking, Input::LearnerGone { link }) => {
+            (Role::Looking(_), Input::LearnerGone { link }) => {
                 self.early.remove(&link);
             }
-            (Role::Looking, _) => {}
+            (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
             (Role::Learning(_), Input::Learner { link, .. }) => {
                 out.push(Action::CloseLink { link, why: "we do not lead".to_owned() });
             }
             (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
+        }
+        if let Some(epoch) = self.core.settled_on.take()
+            && let Some(standing) = &mut self.standing
+        {
+            standing.vote.epoch = i64::from(epoch.0);
+            standing.config = Bytes::from(self.core.view.to_string());
         }
         if let Some(why) = self.core.over.take() {
             self.stand_down(why, out);
@@ -250,13 +304,109 @@ impl Peer {
             && let Some(why) = self.due.take()
         {
             out.push(Action::Look { why });
+            self.look(out);
+        }
+    }
+
+    /// Begins an election.
+    fn look(&mut self, out: &mut Vec<Action>) {
+        let core = &self.core;
+        let zxid = if core.is_unsure { -1 } else { core.history.last().to_wire() };
+        let votes = core.view.is_voter(core.me);
+        let own = Vote { epoch: i64::from(core.current.0), zxid, leader: core.me };
+        let setup = election::Setup {
+            me: core.me,
+            views: Views::of(core.view.clone()),
+            adopts_views: core.settings.reconfigs,
+            vote: if votes { own } else { Vote::NOTHING },
+            last_round: self.round,
+            resend_min_ms: core.settings.resend_min_ms,
+            resend_max_ms: core.settings.resend_max_ms,
+        };
+        let mut actions = Vec::new();
+        let election = Election::begin(setup, &mut actions);
+        self.role = Role::Looking(Some(Box::new(election)));
+        self.on_election(actions, out);
+        for (from, notification) in std::mem::take(&mut self.heard) {
+            self.on_heard(from, notification, out);
+        }
+    }
+
+    fn elect(&mut self, input: election::Input, out: &mut Vec<Action>) {
+        let Role::Looking(Some(election)) = &mut self.role else { return };
+        let mut actions = Vec::new();
+        election.step(input, &mut actions);
+        self.round = self.round.max(election.round());
+        self.on_election(actions, out);
+    }
+
+    fn on_election(&mut self, actions: Vec<election::Action>, out: &mut Vec<Action>) {
+        for action in actions {
+            match action {
+                election::Action::Tell { to, notification } => {
+                    out.push(Action::Tell { to, notification });
+                }
+                election::Action::DialAll => out.push(Action::DialAll),
+                election::Action::NewerView { view, .. } => {
+                    self.core.view = view;
+                    return self.look(out);
+                }
+                election::Action::Elected(elected) => return self.on_elected(elected, out),
+            }
+        }
+    }
+
+    fn on_elected(&mut self, elected: Elected, out: &mut Vec<Action>) {
+        let Elected { vote, round, electors } = elected;
+        let (core, leader) = (&self.core, vote.leader);
+        let state = if leader == core.me {
+            PeerState::Leading
+        } else if core.view.is_voter(core.me) {
+            PeerState::Following
+        } else {
+            PeerState::Observing
+        };
+        self.round = round;
+        let config = Bytes::from(core.view.to_string());
+        self.standing = Some(Standing { state, vote, vote_round: round, round, config });
+        self.begin(leader, out);
+        if state == PeerState::Leading {
+            self.backing = Some(Backing::new(vote, round, electors));
+        }
+    }
+
+    fn on_heard(&mut self, from: ServerId, notification: Notification, out: &mut Vec<Action>) {
+        match &self.role {
+            Role::Looking(None) => {
+                self.heard.insert(from, notification);
+            }
+            Role::Looking(Some(_)) => {
+                self.elect(election::Input::Heard { from, notification }, out);
+            }
+            Role::Leading(_) | Role::Learning(_) => {
+                let views = Views::of(self.core.view.clone());
+                if let Some(standing) = &self.standing
+                    && let Some(notification) = standing.answer(&views, from, &notification)
+                {
+                    out.push(Action::Tell { to: from, notification });
+                }
+                let is_waiting =
+                    matches!(&self.role, Role::Leading(leader) if !leader.has_followers());
+                if is_waiting
+                    && let Some(backing) = &mut self.backing
+                    && !backing.holds_after(&views, from, &notification)
+                {
+                    self.stand_down("voters changed their minds".to_owned(), out);
+                }
+            }
         }
     }
 
     /// Gives up whatever this server is, so that an election follows.
     pub fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
-        match std::mem::replace(&mut self.role, Role::Looking) {
-            Role::Looking => {}
+        (self.standing, self.backing) = (None, None);
+        match std::mem::replace(&mut self.role, Role::Looking(None)) {
+            Role::Looking(_) => {}
             Role::Leading(leader) => {
                 for link in leader.link_ids() {
                     out.push(Action::CloseLink { link, why: why.clone() });
@@ -301,6 +451,7 @@ impl Core {
             truncating: 0,
             installing: 0,
             over: None,
+            settled_on: None,
         }
     }
 }

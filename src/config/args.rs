@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::dynamic::NEXT;
 use super::server::{self, DEFAULT_CONFIG, Dynamic, Source};
 use super::{Config, ConfigError, Environment, Place, Problem, Warning, parse_properties};
 
@@ -94,11 +95,18 @@ pub(super) fn load_all(
         Err(problem) => return (None, vec![problem], vec![]),
     };
     let source = Source { name: &files.name, text: &files.text, my_id: files.my_id.as_deref() };
-    let dynamic = files
-        .dynamic
-        .as_ref()
-        .map(|(name, text)| Dynamic { name, text: text.as_deref().map_err(Clone::clone) });
-    server::parse_all(source, dynamic, env, &launch.flags)
+    let dynamic = files.dynamic.as_ref().map(|(name, text)| Dynamic {
+        name,
+        text: text.as_deref().map_err(Clone::clone),
+        next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
+    });
+    let mut all = server::parse_all(source, dynamic, env, &launch.flags);
+    if let (Some(Config { ensemble: Some(ensemble), .. }), Settings::File(path)) =
+        (&mut all.0, &launch.settings)
+    {
+        ensemble.config_file.clone_from(path); // Its name may be no UTF-8.
+    }
+    all
 }
 
 /// What there is to parse, read from the disk.
@@ -110,6 +118,8 @@ pub(super) struct Files {
     pub my_id: Option<String>,
     /// Name of the dynamic file, and its bytes or why there are none.
     pub dynamic: Option<(String, Result<Vec<u8>, String>)>,
+    /// Name and bytes of the file that holds a proposed view.
+    pub next: Option<(String, Vec<u8>)>,
 }
 
 impl Files {
@@ -128,7 +138,12 @@ impl Files {
         let dynamic = value("dynamicConfigFile")
             .map(|name| (fs::read(&name).map_err(|error| error.to_string()), name))
             .map(|(text, name)| (name, text));
-        Ok(Self { name, text, my_id, dynamic })
+        // One that cannot be read is as good as none, in Java as well.
+        let next = dynamic.as_ref().and_then(|_| {
+            let next = format!("{name}{NEXT}");
+            fs::read(&next).ok().map(|text| (next, text))
+        });
+        Ok(Self { name, text, my_id, dynamic, next })
     }
 }
 
@@ -214,7 +229,8 @@ mod tests {
         fs::write(path("zoo.dyn"), "server.3=localhost:1:2;2189\n").unwrap();
         assert_eq!(loaded().unwrap().client_port, 2189);
         fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\nserver.4=b:1:2\n").unwrap();
-        assert!(loaded().unwrap_err().contains("zoo.dyn:1: server.3, server.4 make this server"));
+        let error = loaded().unwrap_err();
+        assert!(error.contains("zoo.dyn:1: initLimit is not set"), "{error}");
         fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\ntickTime=3\nversion=1").unwrap();
         let error = loaded().unwrap_err();
         assert!(error.contains("zoo.dyn:2: tickTime must not stand in a dynamic file"), "{error}");
@@ -222,5 +238,40 @@ mod tests {
         fs::write(path("zoo.cfg"), format!("{fixed}server.3=a:1:2;2189")).unwrap();
         let error = loaded().unwrap_err();
         assert!(error.contains("zoo.cfg:3: server.3 stands beside dynamicConfigFile"), "{error}");
+    }
+
+    // rows: D-09 D-11 C-31
+    #[test]
+    fn an_ensemble_knows_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
+        let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+        let (data, dynamic) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
+        let fixed = format!("dataDir={data}\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n");
+        let servers = "server.3=a:1:2\nserver.4=b:1:2\n";
+        fs::write(path("myid"), "3\n").unwrap();
+        fs::write(path("zoo.cfg.dynamic.next"), "server.3=a:1:2\nversion=20").unwrap();
+
+        fs::write(path("zoo.cfg"), format!("{fixed}{servers}")).unwrap();
+        let ensemble = loaded().unwrap().ensemble.unwrap();
+        assert_eq!((ensemble.config_file, ensemble.dynamic_file), (path("zoo.cfg"), None));
+        assert_eq!((ensemble.view.version, ensemble.last_seen), (0, None));
+
+        // As a reconfiguration would make it.
+        fs::write(&dynamic, servers).unwrap();
+        let text = fs::read(path("zoo.cfg")).unwrap();
+        let name = dynamic.to_str().unwrap();
+        let text = crate::config::dynamic::static_naming(&text, name, false).unwrap();
+        fs::write(path("zoo.cfg"), text).unwrap();
+        let ensemble = loaded().unwrap().ensemble.unwrap();
+        assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic), 0x1f));
+        assert_eq!(ensemble.last_seen.unwrap().version, 0x20);
+        fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();
+        let error = loaded().unwrap_err();
+        assert!(
+            error.contains("zoo.cfg.dynamic.next: server.3=a is not host:port:port"),
+            "{error}"
+        );
     }
 }

@@ -11,6 +11,8 @@ use super::{Entries, Place, Problem, Warning};
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub value: String,
+    /// Not trimmed: what Java takes for the addresses of members.
+    pub raw: String,
     pub place: Place,
 }
 
@@ -39,15 +41,15 @@ impl Checker {
                 let text = format!("{key} is set again in line {}, which counts", entry.line);
                 self.warn(&place(line), text);
             }
-            let setting =
-                Setting { value: trim(&entry.value).to_owned(), place: place(entry.line) };
-            self.settings.insert(trim(&key).to_owned(), setting);
+            let (value, place) = (trim(&entry.value).to_owned(), place(entry.line));
+            self.settings.insert(trim(&key).to_owned(), Setting { value, raw: entry.value, place });
         }
     }
 
     pub fn of_arguments(arguments: impl Iterator<Item = (&'static str, String)>) -> Self {
-        let settings = arguments
-            .map(|(key, value)| (key.to_owned(), Setting { value, place: Place::Argument }));
+        let settings = arguments.map(|(key, value)| {
+            (key.to_owned(), Setting { raw: value.clone(), value, place: Place::Argument })
+        });
         Self::new(Place::Argument, settings.collect())
     }
 
@@ -61,6 +63,11 @@ impl Checker {
 
     pub fn warn(&mut self, place: &Place, text: impl Display) {
         self.warnings.push(Warning { place: place.clone(), text: text.to_string() });
+    }
+
+    /// Sets what no line says.
+    pub fn set(&mut self, key: &str, value: String, place: Place) {
+        self.settings.insert(key.to_owned(), Setting { raw: value.clone(), value, place });
     }
 
     pub fn take(&mut self, key: &str) -> Option<Setting> {
@@ -88,7 +95,7 @@ impl Checker {
     ///
     /// The place comes along, because some numbers are only wrong beside others.
     pub fn number(&mut self, key: &str, (min, max): (i32, i32)) -> Option<(i32, Place)> {
-        let Setting { value, place } = self.take(key)?;
+        let Setting { value, place, .. } = self.take(key)?;
         match value.parse::<i32>() {
             Ok(number) if min <= number && number <= max => return Some((number, place)),
             Ok(_) => {
@@ -105,7 +112,7 @@ impl Checker {
 
     /// A number as `Long.parseLong` reads it, for its form alone.
     pub fn long(&mut self, key: &str) {
-        if let Some(Setting { value, place }) = self.take(key)
+        if let Some(Setting { value, place, .. }) = self.take(key)
             && value.parse::<i64>().is_err()
         {
             self.not_a_number(key, &value, &place, (i64::MIN, i64::MAX));
@@ -118,17 +125,18 @@ impl Checker {
     }
 
     /// A word of a few, in any case.
-    pub fn one_of(&mut self, key: &str, words: &[&str]) {
-        if let Some(Setting { value, place }) = self.take(key)
-            && !words.iter().any(|word| word.eq_ignore_ascii_case(&value))
-        {
-            self.problem(&place, format!("{key}={value} is not one of {}", words.join(", ")));
+    pub fn one_of(&mut self, key: &str, words: &[&str]) -> Option<Setting> {
+        let Setting { value, place, .. } = self.take(key)?;
+        if words.iter().any(|word| word.eq_ignore_ascii_case(&value)) {
+            return Some(Setting { raw: value.clone(), value, place });
         }
+        self.problem(&place, format!("{key}={value} is not one of {}", words.join(", ")));
+        None
     }
 
     /// A boolean of `QuorumPeerConfig`: only `true` and `false`, in any case.
     pub fn boolean(&mut self, key: &str) -> Option<(bool, Place)> {
-        let Setting { value, place } = self.take(key)?;
+        let Setting { value, place, .. } = self.take(key)?;
         if value.eq_ignore_ascii_case("true") {
             return Some((true, place));
         }
@@ -141,7 +149,7 @@ impl Checker {
 
     /// A directory; relative ones are taken from the working directory, with a warning.
     pub fn directory(&mut self, key: &str) -> Option<PathBuf> {
-        let Setting { value, place } = self.take(key)?;
+        let Setting { value, place, .. } = self.take(key)?;
         if value.is_empty() {
             self.problem(&place, format!("{key} is empty; name a directory"));
             return None;

@@ -1,6 +1,7 @@
 //! What was understood of a configuration, setting by setting: what `oxkeeper config check` shows.
 
 use super::args::{self, Files};
+use super::ensemble::{Ensemble, USED};
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system::{SystemProperties, trim};
@@ -16,6 +17,8 @@ pub struct Check {
     /// The server starts only without any.
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
+    /// The ensemble that this server is a member of, if it is.
+    pub ensemble: Option<Ensemble>,
 }
 
 /// One setting.
@@ -53,11 +56,25 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
             setting.state = "wrong";
         }
     }
-    if config.is_some() {
+    let is_fine = config.is_some();
+    let ensemble = config.and_then(|config| config.ensemble);
+    if ensemble.is_some() {
+        settings.iter_mut().for_each(used_by_member);
+    }
+    if is_fine {
         let defaults = defaults(&settings);
         settings.extend(defaults);
     }
-    Check { source: launch.settings.to_string(), settings, problems, warnings }
+    Check { source: launch.settings.to_string(), settings, problems, warnings, ensemble }
+}
+
+/// What nothing comes of elsewhere.
+fn used_by_member(setting: &mut Understood) {
+    let key = setting.key.trim_start_matches("-Dzookeeper.");
+    if setting.state == Class::Tunes.word() && USED.contains(&key) {
+        setting.state = Class::Ensemble.word();
+        setting.effect = "a member of an ensemble uses this".to_owned();
+    }
 }
 
 fn of_arguments(arguments: &[String]) -> Vec<Understood> {

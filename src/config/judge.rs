@@ -20,14 +20,25 @@ const PROMETHEUS: &str = "org.apache.zookeeper.metrics.prometheus.PrometheusMetr
 /// Settings that nothing comes of, gathered so that those with one reason make one line.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
+    /// Whether this server is a member of an ensemble.
+    is_member: bool,
     groups: Vec<(&'static str, Vec<(Place, String)>)>,
 }
 
 impl Idle {
+    pub fn of(is_member: bool) -> Self {
+        Self { is_member, ..Self::default() }
+    }
+
     fn add(&mut self, key: &'static Key, place: Place, shown: String) {
-        match self.groups.iter_mut().find(|(why, _)| *why == key.text) {
+        let why = if self.is_member && key.text == keys::MEMBERS_ONLY {
+            "a member of an ensemble does not use this yet"
+        } else {
+            key.text
+        };
+        match self.groups.iter_mut().find(|(other, _)| *other == why) {
             Some((_, settings)) => settings.push((place, shown)),
-            None => self.groups.push((key.text, vec![(place, shown)])),
+            None => self.groups.push((why, vec![(place, shown)])),
         }
     }
 
@@ -76,7 +87,7 @@ fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
         Form::Three => _ = checker.number(name, (3, 3)),
         Form::Long => checker.long(name),
         Form::Bool => _ = checker.boolean(name),
-        Form::Role => checker.one_of(name, &["participant", "observer"]),
+        Form::Role => _ = checker.one_of(name, &["participant", "observer"]),
         Form::Provider | Form::Text => {}
     }
     checker.problems.len() == problems

@@ -43,7 +43,7 @@ pub enum Class {
     Tunes,
     /// It guards something that is not here: refused.
     Guards,
-    /// It makes this server part of an ensemble, where it does: refused.
+    /// It makes this server a member of an ensemble, where it does.
     Ensemble,
 }
 
@@ -90,6 +90,9 @@ impl Key {
         self.harmless.is_some_and(|harmless| harmless.eq_ignore_ascii_case(value))
     }
 }
+
+/// The reason of a setting that only counts for members of ensembles.
+pub const MEMBERS_ONLY: &str = "only an ensemble uses this";
 
 /// The whole table, in its order.
 pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
@@ -177,6 +180,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ensemble::USED;
     use crate::config::{Config, ConfigError, Environment, Source, parse};
     use std::collections::BTreeSet;
 
@@ -309,6 +313,40 @@ mod tests {
                 }
                 // Only some values make an ensemble: tested where they are read.
                 Class::Ensemble => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_members_use_changes_their_configuration() {
+        let ensemble = |line: &str| {
+            let is_other = |limit: &&str| line.split('=').next() != limit.split('=').next();
+            let limits = ["initLimit=5\n", "syncLimit=2\n"].into_iter().filter(is_other);
+            let limits: String = limits.collect();
+            let text = format!(
+                "dataDir=/d\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n{limits}{line}\n"
+            );
+            let source = Source { name: "z", text: text.as_bytes(), my_id: Some("1") };
+            let config = parse(source, &Environment::new(), &[]).unwrap();
+            (config.ensemble.unwrap(), config.warnings)
+        };
+        let (plain, warnings) = ensemble("");
+        assert_eq!(warnings, vec![]);
+        for name in USED {
+            let key = in_file(name).unwrap_or_else(|| panic!("{name} is not in the table"));
+            assert_eq!(key.text, MEMBERS_ONLY, "{name}");
+            let value = if *name == "leaderServes" { "no" } else { example(key) };
+            let (changed, warnings) = ensemble(&format!("{name}={value}"));
+            if *name == "peerType" {
+                // It only repeats what the server's own line says.
+                assert!(format!("{warnings:?}").contains("server.1 is a participant"));
+                continue;
+            }
+            assert!(changed != plain, "{name}={value} changes nothing");
+            assert_eq!(warnings, vec![], "{name}");
+            if !["none", "-1"].contains(&key.default) {
+                let (same, _) = ensemble(&format!("{name}={}", key.default));
+                assert!(same == plain, "{name}={} changes something", key.default);
             }
         }
     }

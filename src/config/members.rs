@@ -1,20 +1,36 @@
-//! `server.N` lines, as far as a standalone server must understand them.
+//! `server.N` lines and all that decides with them whether this server is a member of an ensemble.
 //!
 //! One voter and nobody else is standalone while `standaloneEnabled` is true: the official
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::check::{Checker, Setting};
-use super::system::trim;
+use super::{Entries, Entry, Place};
+use crate::model::{Member, ServerId, View, ViewError};
+use std::path::PathBuf;
 
 /// Where clients connect: host (`None` is every address) and port.
-type ClientAddress = (Option<String>, u16);
+pub(super) type ClientAddress = (Option<String>, u16);
 
-/// The part of `server.N=host:quorum:election[:role][|...][;[host:]port]` that is used here.
-#[derive(Debug, Eq, PartialEq)]
-struct Member {
-    id: i64,
-    observer: bool,
-    client: Option<ClientAddress>,
+/// Where a thing that is about several lines is reported, and what the lines say.
+pub(super) struct Found {
+    /// The first line of them.
+    pub place: Place,
+    pub my_id: ServerId,
+    pub view: View,
+    /// `oraclePath`
+    pub oracle_path: Option<PathBuf>,
+    /// Whether members may have several addresses.
+    pub many_addresses: bool,
+    pub standalone_enabled: bool,
+}
+
+/// What the lines come to.
+#[derive(Default)]
+pub(super) struct Members {
+    /// What this server's own line gives as the address for clients.
+    pub own_client: Option<ClientAddress>,
+    /// `Some` makes this server a member of an ensemble.
+    pub ensemble: Option<Found>,
 }
 
 /// Whether a key belongs into the dynamic file once there is one.
@@ -22,143 +38,173 @@ pub(super) fn is_dynamic(key: &str) -> bool {
     ["server.", "group", "weight"].iter().any(|start| key.starts_with(start))
 }
 
-/// Takes `server.*`, `group*`, `weight*` and `standaloneEnabled`.
-///
-/// Returns the client address that this server's own line gives, if `my_id` names it. Whatever
-/// would make an ensemble is reported as one problem, by the first of its keys.
+/// Takes `server.*`, `group*`, `weight*`, `standaloneEnabled`, `multiAddress.enabled`, `oraclePath`, and, of an
+/// ensemble, `version`.
 ///
 /// * `my_id`: first line of the file `myid`, if there is one.
+/// * `many_by_flag`: whether a flag lets members have several addresses.
 ///
-/// Source: `QuorumPeerConfig.parseDynamicConfig` and `setupClientPort`, ZooKeeper 3.9.5.
-pub(super) fn take(checker: &mut Checker, my_id: Option<&str>) -> Option<ClientAddress> {
-    let my_id = my_id.and_then(|text| {
-        let id = text.parse::<i64>().ok();
-        if id.is_none() {
-            let whole = checker.whole.clone();
-            checker.problem(&whole, format!("myid {text:?} is not a number"));
-        }
-        id
-    });
+/// Source: `QuorumPeerConfig.parseDynamicConfig`, `setupMyId`, `isDistributed`, ZooKeeper 3.9.5.
+pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: bool) -> Members {
+    let problems = checker.problems.len();
+    let my_id = read_my_id(checker, my_id);
     let standalone = checker.boolean("standaloneEnabled");
-    let many_addresses = checker.boolean("multiAddress.enabled").is_some_and(|(on, _)| on);
-    let hierarchy = checker.take_all(|key| {
-        key.starts_with("group") || key.starts_with("weight") || key == "oraclePath"
-    });
-    let lines = checker.take_all(|key| key.starts_with("server."));
+    let standalone_enabled = standalone.as_ref().is_none_or(|(on, _)| *on);
+    let many_in_file = checker.boolean("multiAddress.enabled");
+    let many_allowed = many_by_flag || many_in_file.as_ref().is_some_and(|(on, _)| *on);
+    let oracle = checker.take("oraclePath").filter(|oracle| !oracle.value.is_empty());
+    let lines = checker.take_all(is_dynamic);
 
-    let mut members = Vec::new();
-    for (key, Setting { value, place }) in &lines {
-        match parse_member(key, value) {
-            Ok(_) if value.contains('|') && !many_addresses => {
+    let Some((_, Setting { place, .. })) = lines.first() else {
+        if let Some((false, place)) = standalone {
+            checker.problem(&place, "standaloneEnabled=false needs servers; add server.N lines");
+        }
+        idle_oracle(checker, oracle);
+        return Members::default();
+    };
+    let place = place.clone();
+    check_members(checker, &lines, many_allowed);
+    if problems < checker.problems.len() {
+        return Members::default();
+    }
+    let version = checker.all().into_iter().find(|(key, _)| key == "version");
+    let counted = lines.iter().chain(&version);
+    let view = match view_of(counted, oracle.is_some()) {
+        Ok(view) => view,
+        Err((error, at)) => {
+            checker.problem(&at.unwrap_or(place), format!("{error}; correct it"));
+            return Members::default();
+        }
+    };
+    let own = my_id.and_then(|id| view.members.get(&id));
+    let own_client = own.and_then(|member| member.client.clone());
+    if view.voters().count() == 1 && standalone_enabled {
+        if view.members.len() > 1 {
+            let text = "observers without at least two voters are no ensemble; remove them";
+            checker.problem(&place, text);
+        } else {
+            checker.warn(&place, "one server is listed: running standalone");
+        }
+        idle_oracle(checker, oracle);
+        return Members { own_client, ensemble: None };
+    }
+    checker.take("version");
+    let Some(my_id) = whose(checker, &place, my_id, &view) else { return Members::default() };
+    warn(checker, &place, &lines, &view);
+    let ensemble = Found {
+        place,
+        my_id,
+        view,
+        oracle_path: oracle.map(|oracle| PathBuf::from(oracle.value)),
+        many_addresses: many_in_file.map_or(many_by_flag, |(on, _)| on),
+        standalone_enabled,
+    };
+    Members { own_client, ensemble: Some(ensemble) }
+}
+
+/// `None` without a file, and for -1, which Java keeps for that.
+fn read_my_id(checker: &mut Checker, text: Option<&str>) -> Option<ServerId> {
+    let text = text?;
+    let id = text.parse().ok();
+    if id.is_none() {
+        let whole = checker.whole.clone();
+        checker.problem(&whole, format!("myid {text:?} is not a number"));
+    }
+    id.filter(|&id| id != -1).map(ServerId)
+}
+
+fn idle_oracle(checker: &mut Checker, oracle: Option<Setting>) {
+    if let Some(Setting { value, place, .. }) = oracle {
+        checker.warn(&place, format!("oraclePath={value}: no effect; only an ensemble uses this"));
+    }
+}
+
+/// Every line that is wrong by itself is told, not only the first.
+fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowed: bool) {
+    for (key, Setting { raw, place, .. }) in lines {
+        if !key.starts_with("server.") {
+            continue;
+        }
+        match Member::parse(key, raw) {
+            Ok(member) if member.addresses.len() > 1 && !many_allowed => {
                 let text = format!(
-                    "{key}={value} has more addresses than one; multiAddress.enabled is not true"
+                    "{key}={raw} has more addresses than one; multiAddress.enabled is not true"
                 );
                 checker.problem(place, text);
             }
-            Ok(member) => members.push(member),
-            Err(why) => checker.problem(place, format!("{key}={value} {why}")),
+            Ok(_) => {}
+            Err(error) => checker.problem(place, format!("{error}; correct it")),
         }
     }
-    let voters = members.iter().filter(|member| !member.observer).count();
-    let observers = members.len() - voters;
-
-    let mut ensemble: Vec<&str> = hierarchy.iter().map(|(key, _)| key.as_str()).collect();
-    let mut place = hierarchy.first().map(|(_, setting)| &setting.place);
-    if voters > 1 {
-        ensemble.extend(lines.iter().map(|(key, _)| key.as_str()));
-        place = lines.first().map(|(_, setting)| &setting.place);
-    }
-    if let Some((false, at)) = &standalone {
-        ensemble.push("standaloneEnabled=false");
-        place = place.or(Some(at));
-    }
-    if let Some(place) = place {
-        let text = format!(
-            "{} make this server part of an ensemble, which it cannot join yet; run it alone or \
-             leave this one to ZooKeeper",
-            ensemble.join(", ")
-        );
-        checker.problem(place, text);
-    } else if observers > 0 {
-        let place = &lines[0].1.place;
-        checker
-            .problem(place, "observers without at least two voters are no ensemble; remove them");
-    } else if voters == 1 {
-        checker.warn(&lines[0].1.place, "one server is listed: running standalone");
-    }
-    members.into_iter().find(|member| Some(member.id) == my_id).and_then(|member| member.client)
 }
 
-fn parse_member(key: &str, value: &str) -> Result<Member, &'static str> {
-    let id = key["server.".len()..].parse().map_err(|_| "is not named by a number")?;
-    let (peers, client) = match value.split_once(';') {
-        // Java's split drops what is empty at the end.
-        Some((peers, client)) if !trim(client).is_empty() => {
-            (peers, Some(parse_client(trim(client))?))
+/// The view; an error comes with the line it is about.
+///
+/// * `by_oracle`: groups and weights are as if they were not there (Java's `QuorumOracleMaj`).
+fn view_of<'a>(
+    lines: impl Iterator<Item = &'a (String, Setting)> + Clone,
+    by_oracle: bool,
+) -> Result<View, (ViewError, Option<Place>)> {
+    let is_used = |key: &str| !by_oracle || key.starts_with("server.") || key == "version";
+    let used = lines.clone().filter(|(key, _)| is_used(key));
+    let entry = |setting: &Setting| Entry { value: setting.raw.clone(), ..Entry::default() };
+    let entries: Entries = used.map(|(key, setting)| (key.clone(), entry(setting))).collect();
+    View::from_entries(&entries).map_err(|error| {
+        let about = error.key().and_then(|about| lines.clone().find(|(key, _)| *key == about));
+        (error, about.map(|(_, setting)| setting.place.clone()))
+    })
+}
+
+/// This server's number; a problem unless it is one of the members.
+fn whose(
+    checker: &mut Checker,
+    place: &Place,
+    my_id: Option<ServerId>,
+    view: &View,
+) -> Option<ServerId> {
+    let listed = || view.members.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match my_id {
+        Some(id) if view.members.contains_key(&id) => return Some(id),
+        Some(id) => {
+            let text = format!(
+                "myid {id} is none of the servers {}; add server.{id} or correct myid",
+                listed()
+            );
+            checker.problem(place, text);
         }
-        Some((peers, _)) => (peers, None),
-        None => (value, None),
-    };
-    let mut observer = false;
-    for address in peers.split('|') {
-        let parts = split_address(trim(address)).ok_or("has an unclosed bracket")?;
-        match parts[..] {
-            [_, quorum, election] | [_, quorum, election, _] => {
-                for port in [quorum, election] {
-                    port.parse::<u16>().map_err(|_| "has a port that is not one")?;
-                }
-            }
-            _ => return Err("is not host:port:port"),
-        }
-        if let Some(role) = parts.get(3) {
-            match role.to_lowercase().as_str() {
-                "observer" => observer = true,
-                "participant" => {}
-                _ => return Err("is neither participant nor observer"),
-            }
+        None => {
+            let text = format!(
+                "the file myid in dataDir is missing; write into it which of {} this server is",
+                listed()
+            );
+            checker.problem(place, text);
         }
     }
-    Ok(Member { id, observer, client })
+    None
 }
 
-fn parse_client(text: &str) -> Result<ClientAddress, &'static str> {
-    const WRONG: &str = "has a client address that is not [host:]port";
-    let parts = split_address(text).ok_or(WRONG)?;
-    let (host, port) = match parts[..] {
-        [port] => (None, port),
-        [host, port] if !host.is_empty() => (Some(host.to_owned()), port),
-        _ => return Err(WRONG),
-    };
-    Ok((host, port.parse().map_err(|_| WRONG)?))
-}
-
-/// Splits at colons, those inside `[ ]` of an IPv6 address excepted; `None` if it never closes.
-fn split_address(text: &str) -> Option<Vec<&str>> {
-    let Some(inner) = text.strip_prefix('[') else { return Some(text.split(':').collect()) };
-    let (host, tail) = inner.split_once(']')?;
-    let tail = tail.strip_prefix(':');
-    Some(std::iter::once(host).chain(tail.into_iter().flat_map(|tail| tail.split(':'))).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_what_java_reads() {
-        let member = |value| parse_member("server.7", value);
-        let plain = Member { id: 7, observer: false, client: None };
-        assert_eq!(member("h:2888:3888").unwrap(), plain);
-        assert_eq!(member("h:2888:3888:participant|g:1:2").unwrap(), plain);
-        assert!(member("h:2888:3888:OBSERVER").unwrap().observer);
-        let client = |value| member(value).unwrap().client;
-        assert_eq!(client("h:2888:3888;2181"), Some((None, 2181)));
-        assert_eq!(client("[::1]:2888:3888;[::2]:2181"), Some((Some("::2".into()), 2181)));
-        assert_eq!(client("h:2888:3888 ; 10.0.0.1:2181"), Some((Some("10.0.0.1".into()), 2181)));
-        for wrong in ["h", "h:2888", "h:x:3888", "h:1:2:leader", "h:1:2;x", "[::1:1:2", "h:1:70000"]
-        {
-            assert!(member(wrong).is_err(), "{wrong}");
+/// What works, and will be regretted.
+fn warn(checker: &mut Checker, place: &Place, lines: &[(String, Setting)], view: &View) {
+    let voters = view.voters().count();
+    if voters <= 2 {
+        let text = format!("{voters} voters: none may fail; three are the least that may");
+        checker.warn(place, text);
+    } else if voters.is_multiple_of(2) {
+        let text = format!("{voters} voters: no more of them may fail than of {}", voters - 1);
+        checker.warn(place, text);
+    }
+    if !view.has_quorum(&view.voters().collect()) {
+        checker.warn(place, "even all voters together are no quorum; correct the weights");
+    }
+    for (key, Setting { place, .. }) in lines {
+        let member = view.members.values().find(|member| *key == format!("server.{}", member.id));
+        let is_any = |host: &str| ["0.0.0.0", "0:0:0:0:0:0:0:0"].contains(&host);
+        if member.is_some_and(|member| member.addresses.iter().any(|a| is_any(&a.host))) {
+            let text = format!(
+                "{key} is at every address, where no other server finds it; \
+                 name one, and set quorumListenOnAllIPs=true"
+            );
+            checker.warn(place, text);
         }
-        assert!(parse_member("server.x", "h:1:2").is_err());
     }
 }

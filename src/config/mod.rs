@@ -12,6 +12,10 @@
 mod args;
 mod check;
 mod describe;
+pub mod dynamic;
+mod ensemble;
+#[cfg(test)]
+mod ensemble_tests;
 mod explicit;
 mod judge;
 pub mod keys;
@@ -33,6 +37,7 @@ use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
 pub use describe::{Check, Understood, check};
+pub use ensemble::Ensemble;
 pub use problem::{ConfigError, Place, Problem, Warning};
 pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
@@ -55,7 +60,7 @@ pub enum SnapshotCompression {
     Snappy,
 }
 
-/// Everything a standalone server needs to know before it opens its first file.
+/// Everything a server needs to know before it opens its first file.
 ///
 /// Field by field the keys of ZooKeeper 3.9.5; the unit is in the name, and "off" is `None` or 0
 /// as each field says. Values have Java's corrections already applied (minima, defaults).
@@ -163,6 +168,8 @@ pub struct Config {
     pub purge_snap_retain_count: u32,
     /// `autopurge.purgeInterval`: pause between purges; `None` is off.
     pub purge_interval_hours: Option<u32>,
+    /// What makes it a member of an ensemble; `None` is standalone.
+    pub ensemble: Option<Ensemble>,
     /// What was understood and has no effect here; `main` logs each.
     pub warnings: Vec<Warning>,
 }

@@ -22,7 +22,7 @@ fn table() -> String {
         ),
         (
             Class::Ensemble,
-            "Settings that make an ensemble: refused where they do",
+            "Settings that make an ensemble: understood, but the server does not run as a member yet",
             "Default | What it is",
         ),
     ] {

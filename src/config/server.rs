@@ -1,13 +1,15 @@
-//! Assembles the [`Config`] of a standalone server.
+//! Assembles the [`Config`].
 
 use std::collections::BTreeMap;
 
 use super::check::Checker;
+use super::ensemble::{self, Files};
 use super::system::SystemProperties;
 use super::{
-    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, explicit,
-    judge, members, parse_properties, tuning,
+    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, dynamic,
+    explicit, judge, members, parse_properties, tuning,
 };
+use crate::model::{View, ViewError};
 
 /// What is served when no file is named: one server on the usual port, data in `./data`.
 pub const DEFAULT_CONFIG: &str = "tickTime=2000\nclientPort=2181\ndataDir=./data\n4lw.commands.whitelist=ruok, srvr, stat, mntr, conf, isro\n";
@@ -30,6 +32,8 @@ pub(super) struct Dynamic<'a> {
     pub name: &'a str,
     /// Its bytes, or why there are none.
     pub text: Result<&'a [u8], String>,
+    /// Name and bytes of the file beside the static one that holds a proposed view, if there is one.
+    pub next: Option<(&'a str, &'a [u8])>,
 }
 
 /// Reads a configuration file's text, one without a dynamic file.
@@ -63,8 +67,8 @@ pub(super) fn parse_all(
         Err(problem) => return (None, vec![problem], vec![]),
     };
     let mut checker = Checker::of_file(source.name, entries);
-    add_dynamic(&mut checker, dynamic);
-    assemble(checker, SystemProperties::from_flags(env, flags), source.my_id)
+    let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
+    assemble(checker, SystemProperties::from_flags(env, flags), source.my_id, files)
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
@@ -76,32 +80,60 @@ fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
 }
 
 /// The lines that may change while an ensemble runs stand in a file of their own, or none does (C-06).
-fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) {
-    let Some(named) = checker.take("dynamicConfigFile") else { return };
+fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
+    let Some(named) = checker.take("dynamicConfigFile") else { return Files::default() };
+    let mut files = Files { dynamic_file: Some((&named.value).into()), ..Files::default() };
+    if let Some(version) = checker.take("version") {
+        checker.warn(&version.place, "version has no effect beside dynamicConfigFile");
+    }
     for (key, setting) in checker.take_all(members::is_dynamic) {
         let text = format!("{key} stands beside dynamicConfigFile={}; move it there", named.value);
         checker.problem(&setting.place, text);
     }
     let (name, text) = match dynamic {
-        Some(Dynamic { name, text: Ok(text) }) => (name, text),
+        Some(Dynamic { name, text: Ok(text), next }) => {
+            files.last_seen = next.and_then(|next| last_seen(checker, next));
+            (name, text)
+        }
         other => {
             let why = other.map_or("not read".to_owned(), |d| d.text.err().unwrap_or_default());
             let text = format!("dynamicConfigFile={}: {why}; name a file to read", named.value);
-            return checker.problem(&named.place, text);
+            checker.problem(&named.place, text);
+            return files;
         }
     };
     let entries = match entries_of(name, text) {
         Ok(entries) => entries,
-        Err(problem) => return checker.problems.push(problem),
+        Err(problem) => {
+            checker.problems.push(problem);
+            return files;
+        }
     };
     let (good, strange): (Entries, Entries) =
         entries.into_iter().partition(|(key, _)| members::is_dynamic(key.trim()));
     for (key, entry) in strange {
         let place = Place::Line { file: name.to_owned(), line: entry.line };
-        let text = format!("{key} must not stand in a dynamic file; move it to the static one");
+        let text = match key.trim() {
+            "version" => {
+                "version must not stand in a dynamic file; its name ends with it".to_owned()
+            }
+            key => format!("{key} must not stand in a dynamic file; move it to the static one"),
+        };
         checker.problem(&place, text);
     }
     checker.add_file(name, good);
+    if let Some(version) = dynamic::version_in(name) {
+        checker.set("version", format!("{version:x}"), named.place);
+    }
+    files
+}
+
+/// The view that was proposed, and perhaps decided, before the last stop (D-09).
+fn last_seen(checker: &mut Checker, (name, text): (&str, &[u8])) -> Option<View> {
+    let view = parse_properties(text).map_err(ViewError::from);
+    let view = view.and_then(|entries| View::from_entries(&entries));
+    let place = Place::File(name.to_owned());
+    view.map_err(|error| checker.problem(&place, format!("{error}; correct it"))).ok()
 }
 
 /// Reads the command-line form `port dataDir [tickTime] [maxClientCnxns]`.
@@ -131,7 +163,7 @@ pub(super) fn positional_all(
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
     let checker = Checker::of_arguments(settings.into_iter());
-    assemble(checker, SystemProperties::from_flags(env, flags), None)
+    assemble(checker, SystemProperties::from_flags(env, flags), None, Files::default())
 }
 
 /// The configuration if there is no problem, all problems, all warnings.
@@ -139,11 +171,18 @@ fn assemble(
     mut checker: Checker,
     mut system: SystemProperties,
     my_id: Option<&str>,
+    files: Files,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    let mut idle = judge::Idle::default();
+    let many_addresses = system.is_true("zookeeper.multiAddress.enabled");
+    let members = members::take(&mut checker, my_id, many_addresses);
+    let mut idle = judge::Idle::of(members.ensemble.is_some());
+    let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
     judge::take_idle(&mut checker, &mut idle);
-    let explicit = explicit::take(&mut checker, my_id);
+    let explicit = explicit::take(&mut checker, members.own_client);
     judge::pass_through(&mut checker, &mut system);
+    let tick_time_ms = explicit.as_ref().map_or(0, |explicit| explicit.tick_time_ms);
+    let ensemble =
+        keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
     judge::properties(&mut checker, &system, &mut idle);
     tuning::refuse_unknown_names(&mut checker, &mut system);
     // Without an explicit part nothing will run; what is left untaken only misses its warning.
@@ -154,7 +193,11 @@ fn assemble(
     assert!(config.is_some() || !checker.problems.is_empty(), "no config and no problem");
     let warnings = checker.warnings.clone();
     let config = config.filter(|_| checker.problems.is_empty());
-    (config.map(|config| Config { warnings, ..config }), checker.problems, checker.warnings)
+    (
+        config.map(|config| Config { ensemble, warnings, ..config }),
+        checker.problems,
+        checker.warnings,
+    )
 }
 
 #[cfg(test)]

@@ -62,6 +62,10 @@ impl SystemProperties {
         self.table.insert(key.to_owned(), Property { value: value.to_owned(), place });
     }
 
+    pub fn is_true(&self, key: &str) -> bool {
+        self.table.get(key).is_some_and(|property| property.value.eq_ignore_ascii_case("true"))
+    }
+
     pub fn take(&mut self, key: &str) -> Option<Property> {
         self.table.remove(key)
     }

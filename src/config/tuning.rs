@@ -65,13 +65,10 @@ pub(super) fn take(
         !takes_word(checker, system, "forceSync", "no", "acknowledged writes can be lost");
     let skip_acl = takes_word(checker, system, "skipACL", "yes", "everybody may do everything");
     let snapshot_size_factor = take_size_factor(checker, system);
-    let mut from = Reader { system, warnings: &mut checker.warnings };
+    let mut from = Reader::new(system, &mut checker.warnings);
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
-    // The bare name is the older one and counts only without the other.
-    let fsync_ms = from.number("fsync.warningthresholdms", LONG, 1000);
-    let fsync_ms = from.number("zookeeper.fsync.warningthresholdms", LONG, fsync_ms);
     Config {
         data_dir: explicit.data_dir,
         data_log_dir: explicit.data_log_dir,
@@ -108,14 +105,14 @@ pub(super) fn take(
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
         container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
-        container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs"),
+        container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs", 0),
         read_only_mode_enabled,
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),
         pre_alloc_bytes: from.kilobytes("zookeeper.preAllocSize", 65_536).unwrap_or(0),
         force_sync,
-        fsync_warning_threshold_ms: u64::try_from(fsync_ms).unwrap_or(0),
+        fsync_warning_threshold_ms: from.fsync_warning_ms(),
         commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
@@ -126,6 +123,7 @@ pub(super) fn take(
         close_session_txn_enabled: from.flag("zookeeper.closeSessionTxn.enabled", true),
         serialize_last_processed_zxid: from
             .flag("zookeeper.serializeLastProcessedZxid.enabled", true),
+        ensemble: None,
         warnings: Vec::new(),
     }
 }
@@ -136,7 +134,22 @@ pub(super) struct Reader<'a> {
     warnings: &'a mut Vec<Warning>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub fn new(system: &'a mut SystemProperties, warnings: &'a mut Vec<Warning>) -> Self {
+        Self { system, warnings }
+    }
+
+    /// `None` if it is not set at all.
+    pub fn optional_flag(&mut self, key: &str) -> Option<bool> {
+        self.text(key).map(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// A flag that Java also reads without its prefix.
+    pub fn either_flag(&mut self, key: &str) -> bool {
+        let bare = self.optional_flag(key);
+        self.optional_flag(&format!("zookeeper.{key}")).or(bare).unwrap_or(false)
+    }
+
     pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }
@@ -144,6 +157,12 @@ impl Reader<'_> {
     /// What a name stands for; the default without one, and for a name that stands for nothing.
     fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    /// The bare name is the older one and counts only without the other.
+    fn fsync_warning_ms(&mut self) -> u64 {
+        let bare = self.number("fsync.warningthresholdms", LONG, 1000);
+        self.long("zookeeper.fsync.warningthresholdms", bare)
     }
 
     fn words(&mut self, read_only_mode: bool) -> Whitelist {
@@ -159,17 +178,17 @@ impl Reader<'_> {
     }
 
     /// Off unless above 0, without a word.
-    fn positive(&mut self, key: &str) -> Option<u32> {
+    pub fn positive(&mut self, key: &str) -> Option<u32> {
         u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
     }
 
-    /// A number of which only positive ones make sense; without one, 0.
-    fn long(&mut self, key: &str) -> u64 {
-        u64::try_from(self.number(key, LONG, 0)).unwrap_or(0)
+    /// A number of which only positive ones make sense; 0 for others.
+    pub fn long(&mut self, key: &str, default: i64) -> u64 {
+        u64::try_from(self.number(key, LONG, default)).unwrap_or(0)
     }
 
     /// A number of which only positive ones make sense.
-    fn int(&mut self, key: &str, default: u32) -> u32 {
+    pub fn int(&mut self, key: &str, default: u32) -> u32 {
         self.number(key, POSITIVE_INT, i64::from(default)) as u32
     }
 

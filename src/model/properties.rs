@@ -5,6 +5,7 @@
 //! `compat-tests/golden/properties` holds what Java itself makes of the odd cases.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// One setting as it stands in the text.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -48,6 +49,21 @@ pub fn parse_text(text: &str) -> Result<Entries, PropertiesError> {
     read(text.as_bytes(), Letters::Utf8)
 }
 
+/// Where each entry stands in a text: its key, and the bytes from its first line to the end of its last.
+///
+/// # Errors
+/// As [`parse`].
+pub fn spans(text: &[u8]) -> Result<Vec<(String, Range<usize>)>, PropertiesError> {
+    let mut spans = Vec::new();
+    let mut lines = NaturalLines::of(text);
+    while let Some((line, logical)) = lines.next_logical() {
+        let (key, _) = split(&logical);
+        let key = unescape(key, Letters::Latin1).map_err(|()| PropertiesError::Unicode { line })?;
+        spans.push((key, text.len() - lines.left_at_first..text.len() - lines.rest.len()));
+    }
+    Ok(spans)
+}
+
 /// What bytes above 0x7f stand for. All that means something to this syntax is below.
 #[derive(Clone, Copy)]
 enum Letters {
@@ -57,7 +73,7 @@ enum Letters {
 
 fn read(text: &[u8], letters: Letters) -> Result<Entries, PropertiesError> {
     let mut entries = Entries::new();
-    let mut lines = NaturalLines { rest: text, number: 0 };
+    let mut lines = NaturalLines::of(text);
     while let Some((line, logical)) = lines.next_logical() {
         let (key, value) = split(&logical);
         let unicode = |()| PropertiesError::Unicode { line };
@@ -81,9 +97,15 @@ struct NaturalLines<'a> {
     rest: &'a [u8],
     /// Number of the line last handed out, from 1.
     number: u32,
+    /// Bytes that were left where the logical line last handed out begins.
+    left_at_first: usize,
 }
 
 impl<'a> NaturalLines<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self { rest: text, number: 0, left_at_first: text.len() }
+    }
+
     /// The next line without its end, and whether the text stops right there.
     ///
     /// A text that stops after the `\r` of `\r` stops; one that goes on with `\n` does not, even
@@ -106,14 +128,16 @@ impl<'a> NaturalLines<'a> {
     fn next_logical(&mut self) -> Option<(u32, Vec<u8>)> {
         let mut logical = Vec::new();
         let mut first = 0;
-        while let Some((line, stops)) = self.next() {
+        loop {
+            let left = self.rest.len();
+            let Some((line, stops)) = self.next() else { break };
             let blanks = line.iter().take_while(|&&b| is_blank(b)).count();
             let line = &line[blanks..];
             if logical.is_empty() {
                 if line.is_empty() || line[0] == b'#' || line[0] == b'!' {
                     continue;
                 }
-                first = self.number;
+                (first, self.left_at_first) = (self.number, left);
             }
             let backslashes = line.iter().rev().take_while(|&&b| b == b'\\').count();
             if backslashes % 2 == 0 {

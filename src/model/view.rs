@@ -6,6 +6,7 @@ mod text;
 use super::{ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use member::plain_host;
 pub use text::ViewError;
 
 /// Whether a member votes.

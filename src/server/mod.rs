@@ -4,6 +4,7 @@
 mod boot;
 mod claim;
 mod clock;
+mod config_files;
 mod driver;
 mod environment;
 mod limits;
@@ -16,6 +17,7 @@ mod snapshots;
 mod stop;
 
 pub use boot::{ServerError, run};
+pub use config_files::ConfigFiles;
 pub use driver::chain;
 pub use ready::Ready;
 pub use restore::{RestoreError, Restored, Restorer};

@@ -1,6 +1,7 @@
 //! `oxkeeper config check`: a configuration as it is understood, and all that is wrong with it.
 
 use crate::config::{Check, Place, Understood};
+use crate::model::Role;
 use std::fmt::Write;
 
 /// How the result is written.
@@ -61,6 +62,15 @@ fn as_table(check: &Check) -> String {
             text.push('\n');
         }
     }
+    if let Some(ensemble) = &check.ensemble {
+        let role = match ensemble.role() {
+            Role::Participant => "participant",
+            Role::Observer => "observer",
+        };
+        _ = writeln!(text, "{role} {} of an ensemble:", ensemble.my_id);
+        ensemble.view.to_string().lines().for_each(|line| _ = writeln!(text, "  {line}"));
+        text.push('\n');
+    }
     let verdict = if check.problems.is_empty() {
         "nothing in it keeps the server from starting"
     } else {
@@ -99,6 +109,9 @@ fn as_json(check: &Check) -> String {
         "source": check.source,
         "settings": settings,
         "problems": check.problems.iter().map(|p| told(&p.place, &p.text)).collect::<Vec<_>>(),
+        "ensemble": check.ensemble.as_ref().map(|ensemble| {
+            serde_json::json!({"myId": ensemble.my_id.0, "view": ensemble.view.to_string()})
+        }),
         "warnings": check.warnings.iter().map(|w| told(&w.place, &w.text)).collect::<Vec<_>>(),
     });
     format!("{whole:#}\n")
@@ -140,6 +153,7 @@ mod tests {
             settings: settings.collect(),
             problems: problems.collect(),
             warnings: warnings.collect(),
+            ensemble: check.ensemble,
         }
     }
 
@@ -177,6 +191,43 @@ zoo.cfg: the server refuses to start with it
 ";
         let table = render(&check, false);
         assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn a_member_sees_its_ensemble() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("myid"), "2\n").unwrap();
+        let text = format!(
+            "dataDir={}\nclientPort=2181\ninitLimit=10\nsyncLimit=5\npeerType=observer\n\
+             server.1=a:2888:3888\nserver.2=b:2888:3888:observer\nserver.3=c:2888:3888\n\
+             server.4=[::1]:2888:3888;2181\nleader.ackLoggingFrequency=9\n",
+            dir.path().display()
+        );
+        let check = checked(&text, &["-Dzookeeper.cnxTimeout=700"]);
+        let table = render(&check, false);
+        let expected = "\
+2 warnings:
+  zoo.cfg:10: leader.ackLoggingFrequency=9: no effect; a member of an ensemble does not use this yet
+  -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
+
+observer 2 of an ensemble:
+  server.1=a:2888:3888:participant
+  server.2=b:2888:3888:observer
+  server.3=c:2888:3888:participant
+  server.4=[0:0:0:0:0:0:0:1]:2888:3888:participant;0.0.0.0:2181
+  version=0
+
+zoo.cfg: nothing in it keeps the server from starting
+";
+        let at = table.find("2 warnings").unwrap_or_else(|| panic!("{table}"));
+        assert_eq!(&table[at..], expected);
+        let state = |key: &str| check.settings.iter().find(|s| s.key == key).unwrap().state;
+        for key in ["initLimit", "peerType", "-Dzookeeper.cnxTimeout", "server.2"] {
+            assert_eq!(state(key), "ensemble", "{key}");
+        }
+        assert_eq!(state("leader.ackLoggingFrequency"), "no effect");
+        let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
+        assert_eq!(json["ensemble"]["myId"], 2);
     }
 
     #[test]

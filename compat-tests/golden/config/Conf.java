@@ -24,17 +24,24 @@ public class Conf {
         }
         // Only a case with a myid needs a directory that exists.
         line = line.replace("@", dir.toString());
+        // What stands behind `&&` is another file: its name, `:`, its text.
+        String[] files = line.split("&&");
         Path file = dir.resolve("zoo.cfg");
-        Files.write(file, bytes(line));
+        Files.write(file, bytes(files[0]));
+        for (int i = 1; i < files.length; i++) {
+            int colon = files[i].indexOf(':');
+            Files.write(dir.resolve(files[i].substring(0, colon)), bytes(files[i].substring(colon + 1)));
+        }
         QuorumPeerConfig config = new QuorumPeerConfig();
         QuorumPeerConfig.setStandaloneEnabled(true);
+        QuorumPeerConfig.setReconfigEnabled(false);
         try {
             config.parse(file.toString());
         } catch (QuorumPeerConfig.ConfigException | RuntimeException refused) {
             return "REFUSED";
         }
         if (config.isDistributed()) {
-            return "ENSEMBLE";
+            return ensemble(config, file);
         }
         var address = config.getClientPortAddress();
         return (address == null ? "none" : address.getPort())
@@ -48,6 +55,29 @@ public class Conf {
             + " " + config.getPurgeInterval()
             + " " + config.getDataDir().toString().replace(dir.toString(), "@")
             + " " + config.getDataLogDir().toString().replace(dir.toString(), "@");
+    }
+
+    static String ensemble(QuorumPeerConfig config, Path file) {
+        var address = config.getClientPortAddress();
+        return "ENSEMBLE"
+            + " " + (address == null ? "none" : address.getPort())
+            + " " + config.getServerId()
+            + " " + config.getInitLimit()
+            + " " + config.getSyncLimit()
+            + " " + config.getConnectToLearnerMasterLimit()
+            + " " + config.getObserverMasterPort()
+            + " " + config.getQuorumListenOnAllIPs()
+            + " " + config.getPeerType()
+            + " " + config.getSyncEnabled()
+            + " " + config.areLocalSessionsEnabled()
+            + " " + config.isLocalSessionsUpgradingEnabled()
+            + " " + config.isMultiAddressEnabled()
+            + " " + config.isMultiAddressReachabilityCheckEnabled()
+            + " " + config.getMultiAddressReachabilityCheckTimeoutMs()
+            + " " + config.getQuorumVerifier().getOraclePath()
+            + " " + (Files.exists(Path.of(file + ".bak")) ? "backed-up" : "-")
+            + " " + config.getQuorumVerifier().toString().replace("\n", "%0a")
+            + " " + (config.getLastSeenQuorumVerifier() == null ? "-" : config.getLastSeenQuorumVerifier().toString().replace("\n", "%0a"));
     }
 
     static byte[] bytes(String line) {

@@ -116,7 +116,7 @@ fn split_address(text: &str) -> Result<Vec<&str>, &'static str> {
 }
 
 /// A host as Java prints it: an address in full, a name as it was written.
-fn plain_host(host: &str) -> String {
+pub fn plain_host(host: &str) -> String {
     if host.is_empty() {
         return "localhost".to_owned();
     }

@@ -1,0 +1,278 @@
+//! The configuration of a member of an ensemble.
+
+use super::check::Checker;
+use super::members::Found;
+use super::system::SystemProperties;
+use super::tuning::Reader;
+use crate::model::{Role, ServerId, View};
+use std::path::PathBuf;
+
+const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+
+/// The settings that only a member reads, and that [`Ensemble`] holds.
+pub(super) const USED: &[&str] = &[
+    "initLimit",
+    "syncLimit",
+    "connectToLearnerMasterLimit",
+    "observerMasterPort",
+    "quorumListenOnAllIPs",
+    "peerType",
+    "syncEnabled",
+    "localSessionsEnabled",
+    "localSessionsUpgradingEnabled",
+    "multiAddress.reachabilityCheckTimeoutMs",
+    "multiAddress.reachabilityCheckEnabled",
+    "enableEagerACLCheck",
+    "forceSnapshotSync",
+    "leaderServes",
+    "cnxTimeout",
+    "quorumCnxnTimeoutMs",
+    "electionPortBindRetry",
+    "tcpKeepAlive",
+    "fastleader.minNotificationInterval",
+    "fastleader.maxNotificationInterval",
+    "leader.maxConcurrentSnapSyncs",
+    "leader.maxConcurrentDiffSyncs",
+    "leader.maxTimeToWaitForEpoch",
+    "leader.closeSocketAsync",
+    "learner.closeSocketAsync",
+    "learner.asyncSending",
+    "leaderConnectDelayDuringRetryMs",
+    "observer.reconnectDelayMs",
+    "observer.election.DelayMs",
+    "observer.syncEnabled",
+    "observerMaster.sizeLimit",
+];
+
+/// What a member of an ensemble needs to know beside what every server does.
+///
+/// Field by field the keys of ZooKeeper 3.9.5, corrections and defaults applied as in [`super::Config`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ensemble {
+    /// First line of the file `myid`; one of the view's members.
+    pub my_id: ServerId,
+    /// `server.N`, `group.N`, `weight.N`, and the version from the dynamic file's name.
+    pub view: View,
+    /// What `zoo.cfg.dynamic.next` holds: a view that was proposed before the last stop.
+    pub last_seen: Option<View>,
+    /// The static file, as it was named.
+    pub config_file: PathBuf,
+    /// `dynamicConfigFile`; `None` while the members stand in the static file.
+    pub dynamic_file: Option<PathBuf>,
+    /// `standaloneEnabled`: whether one voter alone, after a reconfig, would be no ensemble any more.
+    pub standalone_enabled: bool,
+    /// `initLimit`: ticks for finding the leader and taking its state; never 0.
+    pub init_limit_ticks: u32,
+    /// `syncLimit`: ticks that a member may be silent; never 0.
+    pub sync_limit_ticks: u32,
+    /// `connectToLearnerMasterLimit`: ticks of dialing the leader; `initLimit` unless set.
+    pub connect_limit_ticks: u32,
+    /// `leaderConnectDelayDuringRetryMs`: pause between two such calls.
+    pub connect_retry_delay_ms: u32,
+    /// `quorumListenOnAllIPs`: whether both ports of this server are at every address of the machine.
+    pub listen_on_all_addresses: bool,
+    /// `leaderServes`: whether a leader has clients.
+    pub leader_serves: bool,
+    /// `syncEnabled`, `observer.syncEnabled`: whether an observer keeps log and snapshots.
+    pub sync_enabled: bool,
+    /// `observerMasterPort`: where followers take observers; `None` is nowhere.
+    pub observer_master_port: Option<u16>,
+    /// `observerMaster.sizeLimit`: committed transactions that a follower keeps for them.
+    pub observer_master_limit_bytes: u32,
+    /// `observer.reconnectDelayMs`: longest pause before an observer looks for another master.
+    pub observer_reconnect_delay_ms: u64,
+    /// `observer.election.DelayMs`: pause before an observer asks who leads.
+    pub observer_election_delay_ms: u64,
+    /// `localSessionsEnabled`: sessions that only their server knows.
+    pub local_sessions_enabled: bool,
+    /// `localSessionsUpgradingEnabled`: whether such a session becomes a global one for its first ephemeral.
+    pub local_sessions_upgrading_enabled: bool,
+    /// `enableEagerACLCheck`: whether a learner refuses by itself what its tree forbids.
+    pub eager_acl_check: bool,
+    /// `multiAddress.enabled`
+    pub many_addresses: bool,
+    /// `multiAddress.reachabilityCheckEnabled`: whether addresses are tried before one of several is taken.
+    pub reachability_check: bool,
+    /// `multiAddress.reachabilityCheckTimeoutMs`
+    pub reachability_timeout_ms: u32,
+    /// `oraclePath`: a file that begins with `1` while this one of two voters may go on alone.
+    pub oracle_path: Option<PathBuf>,
+    /// `cnxTimeout`: longest time to connect to an election port.
+    pub election_connect_timeout_ms: u32,
+    /// `quorumCnxnTimeoutMs`: longest silence on an election connection; `syncLimit` ticks unless set.
+    pub election_read_timeout_ms: u32,
+    /// `electionPortBindRetry`: how often binding that port is tried; `None` is for ever.
+    pub election_bind_tries: Option<u32>,
+    /// `tcpKeepAlive`: whether election sockets get `SO_KEEPALIVE`.
+    pub election_keep_alive: bool,
+    /// `fastleader.minNotificationInterval`: first pause before notifications are repeated.
+    pub notification_interval_min_ms: u32,
+    /// `fastleader.maxNotificationInterval`: the pause doubles up to this.
+    pub notification_interval_max_ms: u32,
+    /// `leader.maxTimeToWaitForEpoch`: `None` is as long as `initLimit` allows.
+    pub epoch_wait_max_ms: Option<u32>,
+    /// `leader.maxConcurrentSnapSyncs`: snapshots sent to observers at once.
+    pub concurrent_snaps_max: u32,
+    /// `leader.maxConcurrentDiffSyncs`: differences sent to observers at once.
+    pub concurrent_diffs_max: u32,
+    /// `forceSnapshotSync`: whether every learner gets a whole snapshot.
+    pub force_snapshot_sync: bool,
+    /// `leader.closeSocketAsync`, `learner.closeSocketAsync`: whether closing waits for nobody.
+    pub leader_closes_async: bool,
+    pub learner_closes_async: bool,
+    /// `learner.asyncSending`: whether a learner's packets to its leader are queued.
+    pub learner_sends_async: bool,
+}
+
+impl Ensemble {
+    /// What this server is in the view.
+    pub fn role(&self) -> Role {
+        self.view.members.get(&self.my_id).map_or(Role::Participant, |member| member.role)
+    }
+}
+
+/// The part of [`Ensemble`] that Java reads from the file alone.
+pub(super) struct Keys {
+    found: Found,
+    init_limit_ticks: u32,
+    sync_limit_ticks: u32,
+    connect_limit_ticks: u32,
+    observer_master_port: Option<u16>,
+    listen_on_all_addresses: bool,
+    sync_enabled: bool,
+    local_sessions_enabled: bool,
+    local_sessions_upgrading_enabled: bool,
+    reachability_timeout_ms: Option<u32>,
+    reachability_check: Option<bool>,
+}
+
+/// `None` when something was wrong; a problem says what.
+///
+/// Source: `QuorumPeerConfig.parseProperties`, `setupPeerType`, `checkValidity`, ZooKeeper 3.9.5.
+pub(super) fn take_keys(checker: &mut Checker, found: Found) -> Option<Keys> {
+    const ANY: (i32, i32) = (i32::MIN, i32::MAX);
+    const PORT_MAX: i32 = u16::MAX as i32;
+    let init_limit_ticks = take_limit(checker, &found, "initLimit", 10);
+    let sync_limit_ticks = take_limit(checker, &found, "syncLimit", 5);
+    let connect = checker.number("connectToLearnerMasterLimit", ANY).map_or(0, |(n, _)| n);
+    let port = checker.number("observerMasterPort", (i32::MIN, PORT_MAX)).map_or(0, |(n, _)| n);
+    let mut flag = |key, default| checker.boolean(key).map_or(default, |(on, _)| on);
+    let listen_on_all_addresses = flag("quorumListenOnAllIPs", false);
+    let sync_enabled = flag("syncEnabled", true);
+    let local_sessions_enabled = flag("localSessionsEnabled", false);
+    let local_sessions_upgrading_enabled = flag("localSessionsUpgradingEnabled", false);
+    let reachability_check =
+        checker.boolean("multiAddress.reachabilityCheckEnabled").map(|(on, _)| on);
+    let timeout = checker.number("multiAddress.reachabilityCheckTimeoutMs", (0, i32::MAX));
+    take_role(checker, &found);
+    Some(Keys {
+        init_limit_ticks: init_limit_ticks?,
+        sync_limit_ticks: sync_limit_ticks?,
+        connect_limit_ticks: match u32::try_from(connect) {
+            Ok(ticks) if ticks > 0 => ticks,
+            _ => init_limit_ticks?,
+        },
+        observer_master_port: u16::try_from(port).ok().filter(|&port| port > 0),
+        listen_on_all_addresses,
+        sync_enabled,
+        local_sessions_enabled,
+        local_sessions_upgrading_enabled,
+        reachability_timeout_ms: timeout.map(|(ms, _)| ms as u32),
+        reachability_check,
+        found,
+    })
+}
+
+fn take_limit(checker: &mut Checker, found: &Found, key: &str, usual: u32) -> Option<u32> {
+    let problems = checker.problems.len();
+    let limit = checker.number(key, (1, i32::MAX));
+    if limit.is_none() && checker.problems.len() == problems {
+        let text = format!("{key} is not set, which an ensemble needs; add {key}={usual}");
+        checker.problem(&found.place, text);
+    }
+    limit.map(|(ticks, _)| ticks as u32)
+}
+
+/// `peerType` only repeats what the server's own line says.
+fn take_role(checker: &mut Checker, found: &Found) {
+    let Some(said) = checker.one_of("peerType", &["participant", "observer"]) else { return };
+    let role = found.view.members.get(&found.my_id).map(|member| member.role);
+    let listed = if role == Some(Role::Observer) { "observer" } else { "participant" };
+    if !said.value.eq_ignore_ascii_case(listed) {
+        let text =
+            format!("peerType={}: server.{} is a {listed}, which counts", said.value, found.my_id);
+        checker.warn(&said.place, text);
+    }
+}
+
+/// Reads the system properties, and joins them with the keys.
+///
+/// * `tick_time_ms`: for what is counted in ticks unless it is set.
+pub(super) fn take(
+    checker: &mut Checker,
+    system: &mut SystemProperties,
+    keys: Keys,
+    files: Files,
+    tick_time_ms: u32,
+) -> Ensemble {
+    let mut from = Reader::new(system, &mut checker.warnings);
+    from.flag("zookeeper.multiAddress.enabled", false); // Read with the addresses.
+    let by_flag = from.optional_flag("zookeeper.multiAddress.reachabilityCheckEnabled");
+    let timeout =
+        from.number("zookeeper.multiAddress.reachabilityCheckTimeoutMs", (0, INT.1), 1000);
+    let tries = from.number("zookeeper.electionPortBindRetry", INT, 3);
+    let tries = u32::try_from(tries).unwrap_or(3);
+    let epoch_wait = from.number("zookeeper.leader.maxTimeToWaitForEpoch", INT, -1);
+    let epoch_wait = u32::try_from(epoch_wait).ok();
+    let silence = from.positive("zookeeper.quorumCnxnTimeoutMs");
+    let sync_by_flag = from.optional_flag("zookeeper.observer.syncEnabled");
+    Ensemble {
+        my_id: keys.found.my_id,
+        view: keys.found.view,
+        last_seen: files.last_seen,
+        config_file: files.config_file,
+        dynamic_file: files.dynamic_file,
+        standalone_enabled: keys.found.standalone_enabled,
+        init_limit_ticks: keys.init_limit_ticks,
+        sync_limit_ticks: keys.sync_limit_ticks,
+        connect_limit_ticks: keys.connect_limit_ticks,
+        connect_retry_delay_ms: from.int("zookeeper.leaderConnectDelayDuringRetryMs", 100),
+        listen_on_all_addresses: keys.listen_on_all_addresses,
+        leader_serves: from.text("zookeeper.leaderServes").is_none_or(|serves| serves != "no"),
+        sync_enabled: sync_by_flag.unwrap_or(keys.sync_enabled),
+        observer_master_port: keys.observer_master_port,
+        observer_master_limit_bytes: from.int("zookeeper.observerMaster.sizeLimit", 32 << 20),
+        observer_reconnect_delay_ms: from.long("zookeeper.observer.reconnectDelayMs", 0),
+        observer_election_delay_ms: from.long("zookeeper.observer.election.DelayMs", 200),
+        local_sessions_enabled: keys.local_sessions_enabled,
+        local_sessions_upgrading_enabled: keys.local_sessions_upgrading_enabled,
+        eager_acl_check: from.flag("zookeeper.enableEagerACLCheck", false),
+        many_addresses: keys.found.many_addresses,
+        reachability_check: keys.reachability_check.or(by_flag).unwrap_or(true),
+        reachability_timeout_ms: keys.reachability_timeout_ms.unwrap_or(timeout as u32),
+        oracle_path: keys.found.oracle_path,
+        election_connect_timeout_ms: from.int("zookeeper.cnxTimeout", 5000),
+        election_read_timeout_ms: silence
+            .unwrap_or_else(|| tick_time_ms.saturating_mul(keys.sync_limit_ticks)),
+        election_bind_tries: Some(tries).filter(|&tries| tries > 0),
+        election_keep_alive: from.flag("zookeeper.tcpKeepAlive", false),
+        notification_interval_min_ms: from.int("zookeeper.fastleader.minNotificationInterval", 200),
+        notification_interval_max_ms: from
+            .int("zookeeper.fastleader.maxNotificationInterval", 60_000),
+        epoch_wait_max_ms: epoch_wait,
+        concurrent_snaps_max: from.int("zookeeper.leader.maxConcurrentSnapSyncs", 10),
+        concurrent_diffs_max: from.int("zookeeper.leader.maxConcurrentDiffSyncs", 100),
+        force_snapshot_sync: from.flag("zookeeper.forceSnapshotSync", false),
+        leader_closes_async: from.either_flag("leader.closeSocketAsync"),
+        learner_closes_async: from.either_flag("learner.closeSocketAsync"),
+        learner_sends_async: from.either_flag("learner.asyncSending"),
+    }
+}
+
+/// The files that the settings came from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    pub config_file: PathBuf,
+    pub dynamic_file: Option<PathBuf>,
+    pub last_seen: Option<View>,
+}

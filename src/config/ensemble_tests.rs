@@ -1,0 +1,189 @@
+//! Whole configurations of members, beside what Java makes of them.
+
+use crate::config::server::{Dynamic, parse_all};
+use crate::config::{Config, ConfigError, Environment, Source, parse};
+use crate::model::golden::bytes_of;
+use crate::model::{Role, View};
+
+/// A case of `Conf.java`: `myid!static file&&name:another file`.
+fn parsed(case: &str) -> Result<Config, ConfigError> {
+    let (my_id, files) = match case.split_once('!') {
+        Some((id, files)) => (Some(id), files),
+        None => (None, case),
+    };
+    let mut files = files.split("&&");
+    let text = bytes_of(files.next().unwrap_or_default());
+    let files: Vec<(String, Vec<u8>)> = files
+        .filter_map(|file| file.split_once(':'))
+        .map(|(name, text)| (format!("@/{name}"), bytes_of(text)))
+        .collect();
+    let (next, dynamic): (Vec<_>, Vec<_>) =
+        files.iter().partition(|(name, _)| name.ends_with(".next"));
+    let dynamic = dynamic.first().map(|(name, text)| Dynamic {
+        name,
+        text: Ok(text),
+        next: next.first().map(|(name, text)| (name.as_str(), text.as_slice())),
+    });
+    let source = Source { name: "@/zoo.cfg", text: &text, my_id };
+    let (config, problems, _) = parse_all(source, dynamic, &Environment::new(), &[]);
+    config.ok_or(ConfigError { problems })
+}
+
+/// A line of what `Conf.java` prints of an ensemble.
+fn outcome(config: &Config) -> String {
+    let Some(ensemble) = &config.ensemble else { return config.client_port.to_string() };
+    let shown = |view: &View| view.to_string().replace('\n', "%0a");
+    let connect = ensemble.connect_limit_ticks;
+    let needs_backup = config.reconfig_enabled && ensemble.dynamic_file.is_none();
+    [
+        "ENSEMBLE".to_owned(),
+        config.client_port.to_string(),
+        ensemble.my_id.to_string(),
+        ensemble.init_limit_ticks.to_string(),
+        ensemble.sync_limit_ticks.to_string(),
+        if connect == ensemble.init_limit_ticks { 0 } else { connect }.to_string(),
+        ensemble.observer_master_port.unwrap_or(0).to_string(),
+        ensemble.listen_on_all_addresses.to_string(),
+        if ensemble.role() == Role::Observer { "OBSERVER" } else { "PARTICIPANT" }.to_owned(),
+        ensemble.sync_enabled.to_string(),
+        ensemble.local_sessions_enabled.to_string(),
+        ensemble.local_sessions_upgrading_enabled.to_string(),
+        ensemble.many_addresses.to_string(),
+        ensemble.reachability_check.to_string(),
+        ensemble.reachability_timeout_ms.to_string(),
+        ensemble.oracle_path.as_ref().map_or("null".to_owned(), |p| p.display().to_string()),
+        if needs_backup { "backed-up" } else { "-" }.to_owned(),
+        shown(&ensemble.view),
+        ensemble.last_seen.as_ref().map_or("-".to_owned(), shown),
+    ]
+    .join(" ")
+}
+
+/// Why this server refuses what Java's parser takes.
+const STRICTER: [(&str, &str); 4] = [
+    ("4!", "myid 4 is none of the servers"),
+    ("-7!", "myid -7 is none of the servers"),
+    ("server.01=", "server.1 names number 1 once more"),
+    ("sslQuorum=true", "asks for TLS"),
+];
+
+// rows: C-06 C-08 C-10 D-09 Q-101
+#[test]
+fn every_ensemble_has_the_outcome_it_has_in_java() {
+    let cases = include_str!("../../compat-tests/golden/config/cases.txt");
+    let expected = include_str!("../../compat-tests/golden/config/expected.txt");
+    let mut ensembles = 0;
+    for (case, expected) in cases.lines().zip(expected.lines()) {
+        if !expected.starts_with("ENSEMBLE") && !case.contains("&&") {
+            continue;
+        }
+        ensembles += 1;
+        let config = parsed(case).map_err(|error| error.to_string());
+        let stricter = STRICTER.iter().find(|(part, _)| case.contains(part));
+        match (config, stricter) {
+            (Err(error), Some((_, why))) => assert!(error.contains(why), "{error}"),
+            (Err(error), None) => assert_eq!(expected, "REFUSED", "case {case}: {error}"),
+            // One server alone, by a dynamic file that is empty.
+            (Ok(config), None) if config.ensemble.is_none() => {
+                assert!(expected.starts_with("2181 *"), "case {case}");
+            }
+            (Ok(config), _) => assert_eq!(outcome(&config), expected, "case {case}"),
+        }
+    }
+    assert!(ensembles > 35, "{ensembles}");
+}
+
+const THREE: &str = "dataDir=/d\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+
+fn with(lines: &str, my_id: Option<&str>) -> Result<Config, String> {
+    let text = format!("{THREE}{lines}\n");
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id };
+    parse(source, &Environment::new(), &[]).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_missing_is_told_with_its_line() {
+    assert_eq!(
+        with("", Some("1")).unwrap_err(),
+        "zoo.cfg:3: initLimit is not set, which an ensemble needs; add initLimit=10\n\
+         zoo.cfg:3: syncLimit is not set, which an ensemble needs; add syncLimit=5"
+    );
+    let limits = "initLimit=5\nsyncLimit=2";
+    assert_eq!(
+        with(limits, None).unwrap_err(),
+        "zoo.cfg:3: the file myid in dataDir is missing; \
+         write into it which of 1, 2, 3 this server is"
+    );
+    assert_eq!(
+        with(limits, Some("4")).unwrap_err(),
+        "zoo.cfg:3: myid 4 is none of the servers 1, 2, 3; add server.4 or correct myid"
+    );
+    assert_eq!(
+        with(&format!("{limits}\nserver.4=d:1:1\nserver.5=e"), Some("1")).unwrap_err(),
+        "zoo.cfg:8: server.4=d:1:1 has one port twice; quorum and election need one each; correct it\n\
+         zoo.cfg:9: server.5=e is not host:port:port; correct it"
+    );
+    assert_eq!(
+        with(&format!("{limits}\ngroup.1=1:2"), Some("1")).unwrap_err(),
+        "zoo.cfg:5: server.3 votes and is in no group; correct it"
+    );
+    let error = with("initLimit=0\nsyncLimit=2", Some("1")).unwrap_err();
+    assert!(error.starts_with("zoo.cfg:6: initLimit=0 is not within 1 and"), "{error}");
+    for wrong in [
+        "initLimit=-1\nsyncLimit=2",
+        "initLimit=5\nsyncLimit=-2",
+        "initLimit=5\nsyncLimit=2\nobserverMasterPort=65536",
+    ] {
+        assert!(with(wrong, Some("1")).unwrap_err().contains("is not within"), "{wrong}");
+    }
+}
+
+// rows: C-08
+#[test]
+fn what_will_be_regretted_is_warned_of() {
+    let warned = |lines: &str| {
+        let config = with(&format!("initLimit=5\nsyncLimit=2\n{lines}"), Some("1")).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(""), [""; 0]);
+    assert_eq!(
+        warned("server.4=0.0.0.0:1:2"),
+        [
+            "zoo.cfg:3: 4 voters: no more of them may fail than of 3",
+            "zoo.cfg:8: server.4 is at every address, where no other server finds it; \
+             name one, and set quorumListenOnAllIPs=true",
+        ]
+    );
+    assert_eq!(
+        warned("server.3=c:1:2:observer\npeerType=observer"),
+        [
+            "zoo.cfg:3: 2 voters: none may fail; three are the least that may",
+            "zoo.cfg:5: server.3 is set again in line 8, which counts",
+            "zoo.cfg:9: peerType=observer: server.1 is a participant, which counts",
+        ]
+    );
+    assert_eq!(
+        warned("group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=0"),
+        ["zoo.cfg:3: even all voters together are no quorum; correct the weights"]
+    );
+}
+
+#[test]
+fn numbers_that_follow_others() {
+    let of = |lines: &str| {
+        let lines = format!("initLimit=5\nsyncLimit=2\ntickTime=2000\n{lines}");
+        with(&lines, Some("1")).unwrap().ensemble.unwrap()
+    };
+    let plain = of("");
+    assert_eq!((plain.connect_limit_ticks, plain.election_read_timeout_ms), (5, 4000));
+    assert_eq!((plain.election_bind_tries, plain.epoch_wait_max_ms), (Some(3), None));
+    assert_eq!((plain.oracle_path.as_ref(), plain.dynamic_file.as_ref()), (None, None));
+    assert_eq!(of("quorumCnxnTimeoutMs=7").election_read_timeout_ms, 7);
+    assert_eq!(of("electionPortBindRetry=0").election_bind_tries, None);
+    assert_eq!(of("electionPortBindRetry=-1").election_bind_tries, Some(3));
+    assert_eq!(of("leader.maxTimeToWaitForEpoch=0").epoch_wait_max_ms, Some(0));
+    assert!(!of("syncEnabled=true\nobserver.syncEnabled=false").sync_enabled);
+    let oracle = of("oraclePath=/o\ngroup.1=1");
+    assert_eq!(oracle.oracle_path.unwrap(), std::path::Path::new("/o"));
+    assert_eq!(oracle.view.rule, crate::model::Rule::Majority, "no groups beside an oracle");
+}

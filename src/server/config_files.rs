@@ -1,0 +1,150 @@
+//! Writes what a reconfiguration makes of the configuration's files; which texts, `config::dynamic` says.
+
+use crate::config::dynamic::{self, BACKUP, NEXT};
+use crate::model::View;
+use crate::store::Disk;
+use crate::store::disk::{Reading, remove_if_there, replace_file};
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The files of a member whose ensemble may change while it runs.
+#[derive(Clone, Debug)]
+pub struct ConfigFiles<D> {
+    disk: D,
+    /// The static file, as it was named at start.
+    config_file: PathBuf,
+}
+
+impl<D: Disk> ConfigFiles<D> {
+    /// * `disk`: not one that stops at its first error: a folder of settings that nobody may write to must not end a
+    ///   server whose data is safe.
+    pub fn new(disk: D, config_file: PathBuf) -> Self {
+        Self { disk, config_file }
+    }
+
+    /// Copies the static file, once members still stand in it and may be moved out of it (D-10).
+    ///
+    /// # Errors
+    /// What the disk says; nothing has changed then.
+    pub fn back_up(&self) -> io::Result<()> {
+        let text = self.read(&self.config_file)?;
+        self.write(&dynamic::beside(&self.config_file, BACKUP), &text)
+    }
+
+    /// Keeps a view that is proposed and not yet decided (D-09).
+    ///
+    /// # Errors
+    /// As [`ConfigFiles::back_up`].
+    pub fn propose(&self, view: &View) -> io::Result<()> {
+        let text = dynamic::proposed(view);
+        self.write(&dynamic::beside(&self.config_file, NEXT), text.as_bytes())
+    }
+
+    /// Makes a decided view the one of the next start (D-08, D-11).
+    ///
+    /// * `has_client`: whether this server's own line has a client address.
+    /// * `proposal_goes`: whether the proposed view is this one, so that its file is of no more use.
+    ///
+    /// # Errors
+    /// As the disk says. The older view stays the one of the next start until the last but one step.
+    pub fn decide(&self, view: &View, has_client: bool, proposal_goes: bool) -> io::Result<()> {
+        let dynamic_file = dynamic::path_of(&self.config_file, view.version);
+        self.write(&dynamic_file, dynamic::decided(view).as_bytes())?;
+        let text = self.read(&self.config_file)?;
+        let name = std::path::absolute(&dynamic_file)?;
+        let text = dynamic::static_naming(&text, &name.to_string_lossy(), has_client)
+            .map_err(io::Error::other)?;
+        self.write(&self.config_file, &text)?;
+        if proposal_goes {
+            remove_if_there(&self.disk, &dynamic::beside(&self.config_file, NEXT))?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        Reading::open(&self.disk, path)?.read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
+        let dir = match path.parent() {
+            Some(dir) if dir != Path::new("") => dir,
+            _ => Path::new("."),
+        };
+        let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
+        replace_file(&self.disk, dir, &name, &format!("{name}.tmp"), text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse_properties;
+    use crate::store::RealDisk;
+    use crate::store::sim_disk::SimDisk;
+    use std::fs;
+
+    const STATIC: &str = "# ours\ndataDir=/d\nclientPort=2181\nserver.1=a:1:2;2181\n";
+
+    fn view(version: i64) -> View {
+        let text = "server.1=a:1:2;2181\nserver.2=b:1:2";
+        View::parse(&format!("{text}\nversion={version:x}")).unwrap()
+    }
+
+    // rows: D-08 D-09 D-10 D-11
+    #[test]
+    fn a_reconfiguration_leaves_the_files_of_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let text = |name: &str| fs::read_to_string(path(name)).unwrap();
+        fs::write(path("zoo.cfg"), STATIC).unwrap();
+        let files = ConfigFiles::new(RealDisk, path("zoo.cfg"));
+        files.back_up().unwrap();
+        assert_eq!(text("zoo.cfg.bak"), STATIC);
+        files.propose(&view(0x1f)).unwrap();
+        let members = "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant";
+        assert_eq!(text("zoo.cfg.dynamic.next"), format!("{members}\nversion=1f"));
+        files.decide(&view(0x1f), true, true).unwrap();
+        assert_eq!(text("zoo.cfg.dynamic.1f"), members);
+        let here = dir.path().display();
+        let head = "# ours\ndataDir=/d\n";
+        let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.1f\n");
+        assert_eq!(text("zoo.cfg"), expected);
+        assert!(!path("zoo.cfg.dynamic.next").exists());
+        files.propose(&view(0x21)).unwrap();
+        files.decide(&view(0x20), true, false).unwrap();
+        let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.20\n");
+        assert_eq!(text("zoo.cfg"), expected);
+        assert!(path("zoo.cfg.dynamic.next").exists() && path("zoo.cfg.dynamic.1f").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5, "nothing temporary stays");
+    }
+
+    #[test]
+    fn a_power_cut_leaves_one_view_or_the_other() {
+        let disk = SimDisk::new();
+        let config_file = Path::new("/c/zoo.cfg");
+        disk.create_dir(Path::new("/c")).unwrap();
+        let files = ConfigFiles::new(disk.clone(), config_file.to_owned());
+        files.write(config_file, STATIC.as_bytes()).unwrap();
+        files.decide(&view(1), true, true).unwrap();
+        disk.keep_images();
+        files.propose(&view(2)).unwrap();
+        files.decide(&view(2), true, true).unwrap();
+        let images = disk.take_images();
+        assert!(images.len() > 6);
+        let mut versions = Vec::new();
+        for (image, seed) in images.iter().flat_map(|image| (0..8).map(move |seed| (image, seed))) {
+            let files = ConfigFiles::new(image.crash(seed), config_file.to_owned());
+            let entries = parse_properties(&files.read(config_file).unwrap()).unwrap();
+            assert_eq!(entries["dataDir"].value, "/d");
+            let name = &entries["dynamicConfigFile"].value;
+            let members = files.read(Path::new(name)).unwrap();
+            let version = dynamic::version_in(name).unwrap();
+            assert_eq!(String::from_utf8(members).unwrap(), dynamic::decided(&view(version)));
+            versions.push(version);
+        }
+        assert!(versions.contains(&1) && versions.contains(&2));
+    }
+}

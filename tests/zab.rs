@@ -1,15 +1,25 @@
 //! Peers alone: whole ensembles of [`oxkeeper::zab::Peer`] on virtual disks and connections, one seed decides everything.
 
+#[path = "zab/checks/mod.rs"]
+mod checks;
+#[path = "zab/climate.rs"]
+mod climate;
+#[path = "zab/disk.rs"]
+mod disk;
+#[path = "zab/wires.rs"]
+mod wires;
 #[path = "zab/world.rs"]
 mod world;
 
+use climate::Climate;
 use oxkeeper::model::Epoch;
 use std::time::{Duration, Instant};
-use world::{Fault, World};
+use world::World;
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(600);
+const STEPS: usize = 3000;
 
 fn budget() -> Duration {
     if std::env::var_os("OXKEEPER_LONG").is_some() { LONG } else { QUICK }
@@ -17,52 +27,61 @@ fn budget() -> Duration {
 
 #[test]
 fn three_agree_and_a_fourth_comes_late() {
-    let mut world = World::new(3, 1);
-    world.calm();
-    let first = world.leader().expect("they agree on one");
-    for _ in 0..10 {
-        world.propose(first);
+    for elects in [false, true] {
+        let mut world = World::new(Climate { elects, ..Climate::mild(3, 1) });
+        world.calm();
+        let first = world.leader().expect("they agree on one");
+        for _ in 0..10 {
+            world.propose(first);
+        }
+        world.calm();
+        assert_eq!(world.assert_all_alike(), 10);
+        let follower = (0..3).find(|&node| node != first).unwrap();
+        world.crash(follower);
+        for _ in 0..5 {
+            world.propose(first);
+        }
+        world.calm();
+        world.restart(follower);
+        world.calm();
+        assert_eq!(world.assert_all_alike(), 15);
+        world.crash(first);
+        world.calm();
+        let second = world.leader().expect("two are a quorum");
+        world.propose(second);
+        world.calm();
+        world.restart(first);
+        world.calm();
+        assert_eq!(world.assert_all_alike(), 16);
+        assert_eq!(world.epoch(second), Epoch(2));
     }
-    world.calm();
-    world.assert_alike(10);
-    let follower = (0..3).find(|&node| node != first).unwrap();
-    world.crash(follower);
-    for _ in 0..5 {
-        world.propose(first);
-    }
-    world.calm();
-    world.restart(follower);
-    world.calm();
-    world.assert_alike(15);
-    world.crash(first);
-    world.calm();
-    let second = world.leader().expect("two are a quorum");
-    world.propose(second);
-    world.calm();
-    world.restart(first);
-    world.calm();
-    world.assert_alike(16);
-    assert_eq!(world.epoch(second), Epoch(2));
 }
 
 // What is committed stays, in one order, whatever fails; and once nothing fails any more all are alike.
 #[test]
 fn random_worlds() {
     let began = Instant::now();
-    let mut seed =
-        std::env::var("SEED").ok().map_or(1, |seed| seed.parse().expect("SEED is a number"));
-    let once = std::env::var_os("SEED").is_some();
-    let mut committed = 0;
+    let only: Option<u64> =
+        std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
+    let (mut seed, mut committed) = (only.unwrap_or(1), 0);
     while began.elapsed() < budget() {
-        let mut world = World::new(if seed % 3 == 0 { 5 } else { 3 }, seed);
-        let steps = 3000;
-        for _ in 0..steps {
-            world.random_step(Fault::ALL);
+        let mut world = World::new(Climate::of(seed));
+        world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
+        let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for _ in 0..STEPS {
+                world.random_step();
+            }
+            world.heal();
+            world.calm();
+            committed += world.assert_all_alike();
+        }));
+        if let Err(panic) = lived {
+            for line in world.trace.iter().flatten() {
+                println!("{line}");
+            }
+            std::panic::resume_unwind(panic);
         }
-        world.heal();
-        world.calm();
-        committed += world.assert_all_alike();
-        if once {
+        if only.is_some() {
             break;
         }
         seed += 1;

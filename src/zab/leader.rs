@@ -118,6 +118,7 @@ impl Leader {
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
             | Input::Truncated { .. }
+            | Input::Uncuttable { .. }
             | Input::Installed { .. }
             | Input::Leader { .. }
             | Input::LeaderGone => {}
@@ -192,6 +193,12 @@ impl Leader {
         };
         self.links.insert(id, link);
         if self.phase != Phase::Discovering {
+            if self.epoch < accepted && core.view.is_voter(info.id) {
+                // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
+                let (theirs, ours) = (accepted.0, self.epoch.0);
+                let who = info.id.0;
+                core.look(format!("server {who} is promised to epoch {theirs}, ours is {ours}"));
+            }
             return self.tell_epochs(out);
         }
         self.accepted = self.accepted.max(accepted);

@@ -87,6 +87,19 @@ impl Learner {
         self.is_observer
     }
 
+    /// What was promised to this leader.
+    const fn epoch(&self) -> Option<Epoch> {
+        match self.phase {
+            Phase::Asking | Phase::Promising { .. } => None,
+            Phase::Waiting { epoch }
+            | Phase::Synchronising { epoch }
+            | Phase::Settling { epoch }
+            | Phase::Adopting { epoch }
+            | Phase::Adopted { epoch }
+            | Phase::Serving { epoch } => Some(epoch),
+        }
+    }
+
     pub const fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving { .. })
     }
@@ -110,6 +123,12 @@ impl Learner {
                 }
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
+            Input::Uncuttable { last } => {
+                if let Some(epoch) = self.epoch() {
+                    core.want_tree(epoch);
+                }
+                core.look(format!("our log can't be cut, it ends with a tree at {last}"));
+            }
             Input::Leader { packet } => {
                 self.silent_ticks = 0;
                 if let Err(why) = self.on_packet(core, packet, out) {
@@ -185,6 +204,11 @@ impl Learner {
         epoch: Epoch,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
+        if epoch < core.accepted && self.is_observer {
+            // Nobody counts on an observer's promise.
+            self.say_ack_epoch(core, epoch, None, out);
+            return Ok(());
+        }
         if epoch < core.accepted {
             let accepted = core.accepted.0;
             return Err(format!("leader's epoch {} is before {accepted}, promised to", epoch.0));
@@ -207,7 +231,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) {
         self.phase = Phase::Waiting { epoch };
-        let last = if core.is_unsure { None } else { Some(core.history.last()) };
+        let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
 
@@ -283,8 +307,7 @@ impl Learner {
             }
             tracing::warn!("{text}"); // As Java's followers do.
         }
-        core.history.append(zxid, entry.clone());
-        out.push(Action::Append { zxid, payload: entry });
+        core.append(zxid, entry, out);
         Ok(())
     }
 

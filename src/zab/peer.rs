@@ -3,6 +3,7 @@
 use super::election::{
     self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
 };
+use super::history::Logged;
 use super::{Action, History, Input, Leader, Learner, LinkId, Packet, Promise};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
@@ -63,6 +64,10 @@ pub struct Core {
     promising: u32,
     truncating: u32,
     installing: u32,
+    /// Not to be appended before the log is cut or the tree installed: a crash would leave a log with a hole.
+    held: Vec<Logged>,
+    /// The history of this epoch's leader can be had as a whole tree only.
+    wants_tree: Option<Epoch>,
     /// The role is over, for this reason.
     over: Option<String>,
     /// The epoch of a leader was adopted.
@@ -98,6 +103,41 @@ impl Core {
         out.push(Action::Promise { promise, epoch });
     }
 
+    pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
+        self.history.append(zxid, payload.clone());
+        if self.truncating + self.installing == 0 {
+            out.push(Action::Append { zxid, payload });
+        } else {
+            self.held.push((zxid, payload));
+        }
+    }
+
+    fn append_held(&mut self, out: &mut Vec<Action>) {
+        if self.truncating + self.installing == 0 {
+            let held = std::mem::take(&mut self.held);
+            out.extend(held.into_iter().map(|(zxid, payload)| Action::Append { zxid, payload }));
+        }
+    }
+
+    fn on_uncuttable(&mut self, last: Zxid) {
+        self.truncating = self.truncating.saturating_sub(1);
+        self.held.clear();
+        self.history = History::new(last);
+        self.flushed = last;
+    }
+
+    /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
+    /// next time is no vote.
+    pub(super) fn want_tree(&mut self, epoch: Epoch) {
+        self.wants_tree = Some(epoch);
+    }
+
+    /// What is said of our log to the leader of `epoch`.
+    pub(super) fn last_for(&self, epoch: Epoch, is_vote: bool) -> Option<Zxid> {
+        let wants_tree = !is_vote && self.wants_tree == Some(epoch);
+        (!self.is_unsure && !wants_tree).then_some(self.history.last())
+    }
+
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
         self.truncating += 1;
@@ -106,7 +146,7 @@ impl Core {
 
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
-        self.is_unsure = false;
+        (self.is_unsure, self.wants_tree) = (false, None);
         self.installing += 1;
         out.push(Action::Install { zxid });
     }
@@ -244,7 +284,9 @@ impl Peer {
             Input::Truncated { to } => {
                 core.truncating = core.truncating.saturating_sub(1);
                 core.flushed = core.flushed.min(*to);
+                core.append_held(out);
             }
+            Input::Uncuttable { last } => core.on_uncuttable(*last),
             Input::Promised { promise, epoch } => {
                 core.promising = core.promising.saturating_sub(1);
                 match promise {
@@ -255,6 +297,7 @@ impl Peer {
             Input::Installed { zxid } => {
                 core.installing = core.installing.saturating_sub(1);
                 core.flushed = core.flushed.max(*zxid);
+                core.append_held(out);
             }
             _ => {}
         }
@@ -450,6 +493,8 @@ impl Core {
             promising: 0,
             truncating: 0,
             installing: 0,
+            held: Vec::new(),
+            wants_tree: None,
             over: None,
             settled_on: None,
         }

@@ -6,6 +6,8 @@ mod checks;
 mod climate;
 #[path = "zab/disk.rs"]
 mod disk;
+#[path = "zab/script.rs"]
+mod script;
 #[path = "zab/wires.rs"]
 mod wires;
 #[path = "zab/world.rs"]
@@ -13,6 +15,8 @@ mod world;
 
 use climate::Climate;
 use oxkeeper::model::Epoch;
+use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use world::World;
 
@@ -23,6 +27,32 @@ const STEPS: usize = 3000;
 
 fn budget() -> Duration {
     if std::env::var_os("OXKEEPER_LONG").is_some() { LONG } else { QUICK }
+}
+
+// What one server does, told as text: the protocol's rules and the museum of ZooKeeper's bugs (docs/museum.md).
+#[test]
+fn scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zab");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    files.sort();
+    let mut complaints = String::new();
+    for path in &files {
+        let text = std::fs::read_to_string(path).unwrap();
+        let played = script::outcome(&text, &|_| {});
+        if played == text {
+            continue;
+        }
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(path, played).unwrap();
+            continue;
+        }
+        let lines = text.lines().zip(played.lines()).find(|(wanted, got)| wanted != got);
+        let (wanted, got) = lines.unwrap_or(("another end", "an end"));
+        writeln!(complaints, "{}:\n  wanted: {wanted}\n  got:    {got}", path.display()).unwrap();
+    }
+    assert!(complaints.is_empty(), "{complaints}UPDATE_EXPECT=1 rewrites them");
+    assert!(files.len() > 30, "the scripts were not found");
 }
 
 #[test]

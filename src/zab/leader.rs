@@ -6,7 +6,7 @@ use super::history::Logged;
 use super::link::{Link, Stage};
 use super::packet::{LearnerInfo, Packet};
 use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, Input, LinkId, Promise};
+use super::{Action, Core, Input, LinkId, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,7 +193,8 @@ impl Leader {
         };
         self.links.insert(id, link);
         if self.phase != Phase::Discovering {
-            if self.epoch < accepted && core.view.is_voter(info.id) {
+            let can_come = !core.has(Sabotage::PromisedStaysOut);
+            if self.epoch < accepted && core.view.is_voter(info.id) && can_come {
                 // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
                 let (theirs, ours) = (accepted.0, self.epoch.0);
                 let who = info.id.0;
@@ -210,7 +211,8 @@ impl Leader {
 
     /// With a quorum's word for it, no other leader can have a higher epoch than the next.
     fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if self.phase == Phase::Discovering && core.is_quorum(&self.known) {
+        let knows = core.is_quorum(&self.known) || core.has(Sabotage::EpochUnasked);
+        if self.phase == Phase::Discovering && knows {
             self.phase = Phase::Promising;
             self.ticks = 0;
             self.epoch = Epoch(self.accepted.0 + 1);
@@ -254,6 +256,7 @@ impl Leader {
             let ours = (core.current, Some(core.history.last()));
             if let Some(theirs) = current.map(|current| (current, last))
                 && ours < theirs
+                && !core.has(Sabotage::AheadIsAccepted)
             {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
                 return self.close(id, why, out);
@@ -299,10 +302,12 @@ impl Leader {
     fn synchronise(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         // It may have to give up what it had acknowledged.
-        self.acked.remove(&link.id);
+        if !core.has(Sabotage::AckedIsKept) {
+            self.acked.remove(&link.id);
+        }
         let plan = match link.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
-            last => sync::plan(&core.history, last),
+            last => spoilt(core, sync::plan(&core.history, last), last),
         };
         if plan == Plan::ReadLog {
             link.stage = Stage::Reading;
@@ -395,6 +400,9 @@ impl Leader {
     /// What is proposed and not committed: observers hear of it once it is.
     fn forward_tail(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_observer) else { return };
+        if core.has(Sabotage::TailForgotten) {
+            return;
+        }
         for (zxid, entry) in core.history.tail() {
             link.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
         }
@@ -430,7 +438,9 @@ impl Leader {
     }
 
     fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if self.phase != Phase::Synchronising || !core.is_quorum(&self.synchronised) {
+        let has_quorum =
+            core.is_quorum(&self.synchronised) || core.has(Sabotage::ServesTooSoon);
+        if self.phase != Phase::Synchronising || !has_quorum {
             return;
         }
         self.phase = Phase::Broadcasting;
@@ -585,6 +595,18 @@ impl Leader {
     fn assert_invariants(&self, core: &Core) {
         let (committed, last) = (core.history.committed(), core.history.last());
         assert!(committed <= last, "committed {committed} past {last}");
+    }
+}
+
+/// The plan, or a bad one if that is wanted.
+fn spoilt(core: &Core, plan: Plan, last: Option<Zxid>) -> Plan {
+    let Some(last) = last else { return plan };
+    match plan {
+        Plan::ReadLog if core.has(Sabotage::DiffWithHole) => Plan::Diff { after: last },
+        Plan::Snap if core.has(Sabotage::TruncAcrossEpochs) => {
+            Plan::Trunc { to: core.history.committed().min(last) }
+        }
+        plan => plan,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, Input, Promise};
+use super::{Action, Core, Input, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -124,10 +124,12 @@ impl Learner {
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
             Input::Uncuttable { last } => {
+                tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
                 if let Some(epoch) = self.epoch() {
                     core.want_tree(epoch);
                 }
-                core.look(format!("our log can't be cut, it ends with a tree at {last}"));
+                out.push(Action::HangUp);
+                *self = Self::new(core, self.leader, out);
             }
             Input::Leader { packet } => {
                 self.silent_ticks = 0;
@@ -175,6 +177,9 @@ impl Learner {
                 }
                 core.heard_view(&view);
                 self.phase = Phase::Settling { epoch };
+                if core.has(Sabotage::AckBeforeFlush) {
+                    self.on_adopted(core, epoch, out);
+                }
                 self.try_adopt(core, out);
                 Ok(())
             }
@@ -215,10 +220,14 @@ impl Learner {
         }
         if epoch == core.accepted {
             // Promised before: to this leader or to another, so it does not count again.
-            self.say_ack_epoch(core, epoch, None, out);
+            let current = core.has(Sabotage::PromiseTwice).then_some(core.current);
+            self.say_ack_epoch(core, epoch, current, out);
         } else {
             self.phase = Phase::Promising { epoch };
             core.promise(Promise::Accepted, epoch, out);
+            if core.has(Sabotage::PromiseUnsaved) {
+                self.say_ack_epoch(core, epoch, Some(core.current), out);
+            }
         }
         Ok(())
     }
@@ -321,7 +330,7 @@ impl Learner {
             return Err(format!("{zxid} is committed, but was never proposed to us"));
         }
         self.commit_to = zxid.max(self.commit_to);
-        if self.is_serving() {
+        if self.is_serving() || core.has(Sabotage::CommitBeforeUpToDate) {
             self.commit(core, out);
         }
         Ok(())
@@ -337,7 +346,7 @@ impl Learner {
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
     fn try_adopt(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let Phase::Settling { epoch } = self.phase else { return };
-        if core.has_history() {
+        if core.has_history() || core.has(Sabotage::EpochBeforeHistory) {
             self.phase = Phase::Adopting { epoch };
             core.promise(Promise::Current, epoch, out);
         }

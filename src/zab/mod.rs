@@ -22,6 +22,7 @@ mod learner;
 mod link;
 mod packet;
 mod peer;
+mod sabotage;
 mod sync;
 
 pub use election::{Notification, PeerState, Views, Vote};
@@ -30,6 +31,7 @@ pub use leader::Leader;
 pub use learner::Learner;
 pub use packet::{LearnerInfo, Packet, PacketError, Request, SIGNATURE};
 pub use peer::{Core, Peer, Role, Settings};
+pub use sabotage::Sabotage;
 pub use sync::LogRead;
 
 use crate::model::{Epoch, ServerId, Zxid};

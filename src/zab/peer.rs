@@ -4,7 +4,7 @@ use super::election::{
     self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
 };
 use super::history::Logged;
-use super::{Action, History, Input, Leader, Learner, LinkId, Packet, Promise};
+use super::{Action, History, Input, Leader, Learner, LinkId, Packet, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +70,8 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over, for this reason.
     over: Option<String>,
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<super::Sabotage>,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
 }
@@ -90,7 +92,8 @@ impl Core {
     }
 
     fn is_settled(&self) -> bool {
-        self.is_durable() && self.promising + self.truncating + self.installing == 0
+        self.has(Sabotage::LooksTooSoon)
+            || self.is_durable() && self.promising + self.truncating + self.installing == 0
     }
 
     /// Ends the role once the input under way is dealt with.
@@ -105,7 +108,8 @@ impl Core {
 
     pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
         self.history.append(zxid, payload.clone());
-        if self.truncating + self.installing == 0 {
+        let is_free = self.truncating + self.installing == 0;
+        if is_free || self.has(Sabotage::AppendBehindTree) {
             out.push(Action::Append { zxid, payload });
         } else {
             self.held.push((zxid, payload));
@@ -140,6 +144,9 @@ impl Core {
 
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
+        if self.has(Sabotage::TruncationIgnored) {
+            return;
+        }
         self.truncating += 1;
         out.push(Action::Truncate { to });
     }
@@ -147,7 +154,9 @@ impl Core {
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
         (self.is_unsure, self.wants_tree) = (false, None);
-        self.installing += 1;
+        if !self.has(Sabotage::TreeNotAwaited) {
+            self.installing += 1;
+        }
         out.push(Action::Install { zxid });
     }
 
@@ -496,6 +505,8 @@ impl Core {
             held: Vec::new(),
             wants_tree: None,
             over: None,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
             settled_on: None,
         }
     }

@@ -63,7 +63,7 @@ fn reading(dir: &Path) {
     }
     let begun = Instant::now();
     let scanned =
-        scan(&RealDisk, dir.path(), None, |_, _| Ok::<_, Infallible>(ControlFlow::Continue(())));
+        scan(&RealDisk, dir.path(), None, |_, _, _| Ok::<_, Infallible>(ControlFlow::Continue(())));
     let scanned = scanned.expect("the log reads back");
     println!("scan: {} ns per record", begun.elapsed().as_nanos() as u64 / scanned.records);
 

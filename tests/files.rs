@@ -6,8 +6,12 @@ mod process;
 #[allow(dead_code, reason = "shared between tests that use different parts")]
 mod world;
 
+use jute::Encode;
 use oxkeeper::client::op;
+use oxkeeper::model::OPEN_ACL;
 use oxkeeper::replica::Settings;
+use oxkeeper::store::record;
+use oxkeeper::tree::txn::{CreateKind, write};
 use process::{Process, eventually, names, zxid_of, zxids};
 use world::{SETTINGS, World};
 
@@ -229,4 +233,40 @@ fn nothing_there_and_no_leave_to_begin() {
         server.stop();
     }
     assert_eq!(zxids(&home.path().join("data/version-2"), "log"), [1, 3]);
+}
+
+/// TTLs of -1, of 0 and of too much: Java dies of the first one when it is asked for, and at each start from then on.
+// rows: P-39 G-01
+#[test]
+fn a_log_that_java_dies_of() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data/version-2");
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut log = record::header().to_vec();
+    for (zxid, ttl_ms) in [(1, -1), (2, -1), (3, 0), (4, 5000), (5, 1 << 40)] {
+        let (kind, client_id, time) = (op::CREATE_TTL, 7, 1_700_000_000_000);
+        let mut entry = Vec::new();
+        jute::txn::TxnHeader { client_id, cxid: zxid, zxid: zxid.into(), time, kind }
+            .encode(&mut entry);
+        let path = format!("/ttl{zxid}");
+        write::create(&mut entry, &path, Some(b"x"), OPEN_ACL, CreateKind::Ttl(ttl_ms), zxid);
+        record::put_record(&entry, &mut log);
+    }
+    std::fs::write(dir.join("log.1"), log).unwrap();
+
+    // From the log, then from the snapshot that was made of it.
+    for children in [2, 3] {
+        let server = Process::start(home.path(), "extendedTypesEnabled=true");
+        let mut client = server.client();
+        let there = (1..6).filter(|zxid| client.exists(&format!("/ttl{zxid}")));
+        assert_eq!(there.collect::<Vec<_>>(), [4]);
+        let root = client.stat("/").unwrap();
+        assert_eq!(root.num_children, children);
+        if children == 2 {
+            // Twice the cversion that the good one brought, less the children.
+            assert_eq!((root.cversion, root.pzxid), (2 * 4 - 2, 4));
+        }
+        assert_eq!(client.create("/after", b"").unwrap(), if children == 2 { 0 } else { -110 });
+        server.stop();
+    }
 }

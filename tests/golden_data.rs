@@ -215,7 +215,7 @@ fn put_snapshot(dir: &Path, tree: &mut Tree, name: i64) {
 
 fn java_entries() -> Vec<(i64, Vec<u8>)> {
     let mut entries = Vec::new();
-    scan(&RealDisk, &golden().join("java-data/version-2"), None, |zxid, entry| {
+    scan(&RealDisk, &golden().join("java-data/version-2"), None, |zxid, entry, _| {
         entries.push((zxid, entry.to_vec()));
         Ok::<_, Infallible>(ControlFlow::Continue(()))
     })

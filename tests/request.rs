@@ -13,6 +13,8 @@ mod harness;
 mod limits;
 #[path = "request/order.rs"]
 mod order;
+#[path = "request/parts.rs"]
+mod parts;
 #[path = "request/sessions.rs"]
 mod sessions;
 #[path = "request/watches.rs"]

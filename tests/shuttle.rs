@@ -7,6 +7,9 @@
 //!
 //! Runs with `cargo test --features shuttle --test shuttle`; without the feature there is nothing to build.
 
+#[path = "request/parts.rs"]
+#[allow(dead_code, reason = "the suite beside this one uses the rest")]
+mod parts;
 #[path = "shuttle/properties.rs"]
 mod properties;
 #[path = "request/wire.rs"]

@@ -30,7 +30,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["model", "jute"]),
     ("request", &["model", "auth", "tree", "jute"]),
     ("replica", &["model", "zab", "request", "tree", "jute"]),
-    ("net", &["model", "jute", "auth", "config", "metrics", "request"]),
+    ("net", &["model", "jute", "auth", "config", "metrics", "request", "zab"]),
     ("admin", &["model", "config", "metrics", "auth"]),
     ("client", &["model", "jute"]),
     ("tools", &["client", "config", "store", "tree", "model", "jute", "metrics"]),

@@ -81,12 +81,14 @@ def compare(script, server, rewrite):
     off = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     main = tools.java(off, "-cp", tools.jars(), "org.apache.zookeeper.ZooKeeperMain", "-server", server.address)
     lines = script.read_text().splitlines()
-    out = [line for line in lines if line.startswith("#")]
+    out = []
     # One process first and alone: then its zxids are the same on every run, and on every server.
     shell = ZkCli(main, server)
     try:
         for line in lines:
-            if line.startswith("> ") and line != "> quit":
+            if line.startswith("#"):
+                out.append(line)
+            elif line.startswith("> ") and line != "> quit":
                 out += [line, *shell.ask(line[2:])]
             elif line.startswith("% "):
                 wait("the end of a connection", lambda: shell.ask(line[2:]) == ["Not connected"])

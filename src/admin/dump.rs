@@ -1,7 +1,7 @@
 //! `dump`, `wchc`, `wchp` and `hash`: lists of what there is.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use super::Status;
 use super::connections::java_address;
@@ -57,32 +57,29 @@ fn sets<'t>(text: &mut String, all: impl Iterator<Item = (&'t str, String)>) {
 ///
 /// Source: `WatchManager.dumpWatches`, ZooKeeper 3.9.5.
 pub(super) fn watches_by_session(watches: &[(String, i64)]) -> String {
-    let mut by_session: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
-    for (path, session) in watches {
-        by_session.entry(*session).or_default().push(path);
-    }
-    let mut text = String::new();
-    for (session, paths) in by_session {
-        _ = writeln!(text, "0x{session:x}");
-        for path in paths {
-            _ = writeln!(text, "\t{path}");
-        }
-    }
-    text.push('\n');
-    text
+    listed(watches.iter().map(|(path, session)| (*session, path)), |session| {
+        format!("0x{session:x}")
+    })
 }
 
 /// `wchp`: sessions by path.
 pub(super) fn watches_by_path(watches: &[(String, i64)]) -> String {
-    let mut by_path: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    for (path, session) in watches {
-        by_path.entry(path).or_default().push(*session);
-    }
+    let pairs = watches.iter().map(|(path, session)| (path, format!("0x{session:x}")));
+    listed(pairs, |path| (*path).clone())
+}
+
+/// What belongs together below its head, in the order of the heads.
+fn listed<K: Ord, V: Display>(
+    pairs: impl Iterator<Item = (K, V)>,
+    head: impl Fn(&K) -> String,
+) -> String {
+    let mut lists: BTreeMap<K, Vec<V>> = BTreeMap::new();
+    pairs.for_each(|(key, value)| lists.entry(key).or_default().push(value));
     let mut text = String::new();
-    for (path, sessions) in by_path {
-        _ = writeln!(text, "{path}");
-        for session in sessions {
-            _ = writeln!(text, "\t0x{session:x}");
+    for (key, values) in lists {
+        _ = writeln!(text, "{}", head(&key));
+        for value in values {
+            _ = writeln!(text, "\t{value}");
         }
     }
     text.push('\n');

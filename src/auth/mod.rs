@@ -29,6 +29,18 @@ pub struct Schemes {
     pub ensemble_names: Option<Vec<String>>,
     /// `KeyAuthenticationProvider` is among the providers.
     pub key: bool,
+    /// `enforce.auth.schemes`: who has shown none of these may only go on showing; empty: everybody is let in.
+    pub required: Vec<String>,
+}
+
+impl Schemes {
+    /// Whether one of `who` is of a scheme that must have been shown.
+    ///
+    /// Source: `AuthenticationHelper.isCnxnAuthenticated`.
+    pub fn let_in(&self, who: &[Identity]) -> bool {
+        let is_shown = |scheme: &String| who.iter().any(|id| *id.scheme == **scheme);
+        self.required.is_empty() || self.required.iter().any(is_shown)
+    }
 }
 
 /// Java's defaults.
@@ -41,6 +53,7 @@ impl Default for Schemes {
             ensemble: false,
             ensemble_names: None,
             key: false,
+            required: Vec::new(),
         }
     }
 }

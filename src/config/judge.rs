@@ -247,7 +247,6 @@ mod tests {
             "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
             "authProvider.sasl=x",
             "requireClientAuthScheme=sasl",
-            "enforce.auth.enabled=true",
             "sessionRequireClientSASLAuth=true",
             "quorum.auth.enableSasl=true",
             "DigestAuthenticationProvider.digestAlg=MD2",
@@ -259,7 +258,6 @@ mod tests {
         }
         for off in [
             "sslQuorum=false",
-            "enforce.auth.enabled=false",
             "sessionRequireClientSASLAuth=False",
             "quorum.auth.enableSasl=FALSE",
             "client.portUnification=false",

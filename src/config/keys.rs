@@ -189,8 +189,11 @@ mod tests {
         ["C-01", "C-02", "C-03", "C-05", "C-06", "C-07", "C-08", "C-09", "C-10", "C-11", "C-270"];
     /// Rows whose first word is no key.
     const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
-    /// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log.
-    const CHECKS: [&str; 6] = [
+    /// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log, or need
+    /// another beside them.
+    const CHECKS: [&str; 8] = [
+        "enforce.auth.enabled",
+        "enforce.auth.schemes",
         "oxkeeper.log.level",
         "oxkeeper.log.format",
         "dynamicConfigFile",
@@ -271,6 +274,7 @@ mod tests {
             ("metricsProvider.className", _) => {
                 "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
             }
+            ("pathStats.sampleRate", _) => "0.7",
             (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
             (_, Form::Int | Form::Long) => "700",
             (_, Form::Bool) if key.default == "true" => "false",

@@ -1,14 +1,19 @@
 //! `authProvider.N`: Java's classes by their names, as far as their schemes are here (U-01, U-12).
 
+use super::check::Checker;
 use super::system::SystemProperties;
 
+const DIGEST_ENABLED: &str = "zookeeper.DigestAuthenticationProvider.enabled";
+
 /// Schemes that only a setting brings.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Providers {
     /// Named although it may be switched off otherwise.
     pub digest: bool,
     pub ensemble: bool,
     pub key: bool,
+    /// `enforce.auth.schemes`, where `enforce.auth.enabled`: what clients must have shown one of; empty: nothing.
+    pub required: Vec<String>,
 }
 
 /// Finds those that are known; of the others `judge` complains.
@@ -28,8 +33,60 @@ pub(super) fn find(system: &SystemProperties) -> Providers {
     providers
 }
 
+/// The schemes of which every client must show one, with a problem for each that nobody could show.
+///
+/// Source: `AuthenticationHelper`, ZooKeeper 3.9.5.
+pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<String> {
+    let enabled = system.get("zookeeper.enforce.auth.enabled");
+    let enabled = enabled.filter(|property| property.value.eq_ignore_ascii_case("true"));
+    let schemes = system.get("zookeeper.enforce.auth.schemes");
+    let (enabled, schemes) = match (enabled, schemes) {
+        (Some(enabled), Some(schemes)) => (enabled, schemes),
+        (Some(enabled), None) => {
+            let text = "enforce.auth.enabled=true without enforce.auth.schemes lets nobody in; \
+                        name schemes, such as digest";
+            checker.problem(&enabled.place, text);
+            return Vec::new();
+        }
+        (None, Some(schemes)) => {
+            let text = format!(
+                "enforce.auth.schemes={} has no effect; enforce.auth.enabled is not true",
+                schemes.value
+            );
+            checker.warn(&schemes.place, text);
+            return Vec::new();
+        }
+        (None, None) => return Vec::new(),
+    };
+    let providers = find(system);
+    let names = names(&schemes.value);
+    for name in &names {
+        let text = match name.as_str() {
+            "ip" => continue,
+            "digest" if providers.digest || system.is_true(DIGEST_ENABLED, true) => continue,
+            "ensemble" if providers.ensemble => continue,
+            "key" if providers.key => continue,
+            "sasl" => "SASL, which this server does not have yet".to_owned(),
+            "x509" => "TLS, which this server does not have yet".to_owned(),
+            "digest" => {
+                "a scheme that DigestAuthenticationProvider.enabled switches off".to_owned()
+            }
+            "ensemble" | "key" => format!("scheme {name}, whose authProvider is not set"),
+            _ => format!("scheme {name:?}, by which nobody can show who they are"),
+        };
+        let line = format!("enforce.auth.schemes={} asks for {text}; name another", schemes.value);
+        checker.problem(&schemes.place, line);
+    }
+    // An id of scheme ensemble is never given out, so that alone is a closed door, and Java's as well.
+    if names.iter().all(|name| name == "ensemble") {
+        let text = "enforce.auth.enabled=true lets nobody in by scheme ensemble alone";
+        checker.warn(&enabled.place, text);
+    }
+    names
+}
+
 /// Names between commas; Java's split forgets empty ones at the end.
-pub(super) fn ensemble_names(text: &str) -> Vec<String> {
+pub(super) fn names(text: &str) -> Vec<String> {
     let kept = text.trim_end_matches(',');
     kept.split(',').map(|name| super::system::trim(name).to_owned()).collect()
 }
@@ -43,6 +100,48 @@ mod tests {
         let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
         let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
         parse(source, &Environment::new(), &[])
+    }
+
+    // rows: C-77 C-78
+    #[test]
+    fn required_schemes_can_be_shown() {
+        let on = |lines: &str| with(&format!("enforce.auth.enabled=TRUE\n{lines}"));
+        let config = on("enforce.auth.schemes= digest , ip,,").unwrap();
+        assert_eq!(config.providers.required, ["digest", "ip"]);
+        assert_eq!(config.warnings, vec![]);
+        let class = "org.apache.zookeeper.server.auth";
+        let key =
+            format!("authProvider.1={class}.KeyAuthenticationProvider\nenforce.auth.schemes=key");
+        assert_eq!(on(&key).unwrap().providers.required, ["key"]);
+        let again = format!(
+            "authProvider.1={class}.DigestAuthenticationProvider\nenforce.auth.schemes=digest\n\
+             DigestAuthenticationProvider.enabled=false"
+        );
+        assert_eq!(on(&again).unwrap().providers.required, ["digest"]);
+        let ensemble = format!(
+            "authProvider.1={class}.EnsembleAuthenticationProvider\nenforce.auth.schemes=ensemble"
+        );
+        assert_eq!(on(&ensemble).unwrap().warnings.len(), 1);
+        for (lines, why) in [
+            ("", "zoo.cfg:3: enforce.auth.enabled=true without enforce.auth.schemes"),
+            ("enforce.auth.schemes=", "zoo.cfg:4: enforce.auth.schemes= asks for scheme \"\""),
+            ("enforce.auth.schemes=digest,sasl", "asks for SASL"),
+            ("enforce.auth.schemes=x509", "asks for TLS"),
+            ("enforce.auth.schemes=world", "asks for scheme \"world\""),
+            ("enforce.auth.schemes=key", "scheme key, whose authProvider is not set"),
+            (
+                "enforce.auth.schemes=digest\nDigestAuthenticationProvider.enabled=no",
+                "switches off",
+            ),
+        ] {
+            let error = on(lines).expect_err(lines).to_string();
+            assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
+        let idle = with("enforce.auth.enabled=yes\nenforce.auth.schemes=sasl").unwrap();
+        assert_eq!(idle.providers.required, [""; 0]);
+        let warned =
+            "zoo.cfg:4: enforce.auth.schemes=sasl has no effect; enforce.auth.enabled is not true";
+        assert_eq!(idle.warnings[0].to_string(), warned);
     }
 
     // rows: C-210 C-213 C-217 U-12

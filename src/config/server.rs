@@ -7,7 +7,7 @@ use super::ensemble::{self, Files};
 use super::system::SystemProperties;
 use super::{
     Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, dynamic,
-    explicit, judge, members, parse_properties, tuning,
+    explicit, judge, members, parse_properties, providers, throttle, tuning,
 };
 use crate::model::{View, ViewError};
 
@@ -173,7 +173,7 @@ fn assemble(
     my_id: Option<&str>,
     files: Files,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    let many_addresses = system.is_true("zookeeper.multiAddress.enabled");
+    let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
     let mut idle = judge::Idle::of(members.ensemble.is_some());
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
@@ -185,8 +185,14 @@ fn assemble(
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
     judge::properties(&mut checker, &system, &mut idle);
     tuning::refuse_unknown_names(&mut checker, &mut system);
+    throttle::refuse(&mut checker, &system);
+    let required = providers::required(&mut checker, &system);
     // Without an explicit part nothing will run; what is left untaken only misses its warning.
     let config = explicit.map(|explicit| tuning::take(&mut checker, &mut system, explicit));
+    let config = config.map(|mut config| {
+        config.providers.required = required;
+        config
+    });
     checker.warnings.extend(idle.warnings());
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));
     checker.warnings.sort_by(|a, b| a.place.cmp(&b.place));

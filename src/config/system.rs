@@ -62,12 +62,17 @@ impl SystemProperties {
         self.table.insert(key.to_owned(), Property { value: value.to_owned(), place });
     }
 
-    pub fn is_true(&self, key: &str) -> bool {
-        self.table.get(key).is_some_and(|property| property.value.eq_ignore_ascii_case("true"))
+    pub fn get(&self, key: &str) -> Option<&Property> {
+        self.table.get(key)
     }
 
     pub fn take(&mut self, key: &str) -> Option<Property> {
         self.table.remove(key)
+    }
+
+    /// [`SystemProperties::take_bool`] of one that others look at too.
+    pub fn is_true(&self, key: &str, default: bool) -> bool {
+        self.get(key).map_or(default, |p| p.value.eq_ignore_ascii_case("true"))
     }
 
     /// All of them, in the order of their names.
@@ -79,7 +84,9 @@ impl SystemProperties {
     ///
     /// Anything but `true` in any case is false, whatever the default.
     pub fn take_bool(&mut self, key: &str, default: bool) -> bool {
-        self.take(key).map_or(default, |p| p.value.eq_ignore_ascii_case("true"))
+        let is_true = self.is_true(key, default);
+        self.take(key);
+        is_true
     }
 
     /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `min..=max`.
@@ -91,8 +98,28 @@ impl SystemProperties {
         (min, max): (i64, i64),
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
+        self.take_parsed(key, decode, (min, max), warnings)
+    }
+
+    /// The same where Java calls `parseInt` or `parseLong` and goes on with the default.
+    pub fn take_decimal(
+        &mut self,
+        key: &str,
+        range: (i64, i64),
+        warnings: &mut Vec<Warning>,
+    ) -> Option<i64> {
+        self.take_parsed(key, decimal, range, warnings)
+    }
+
+    fn take_parsed(
+        &mut self,
+        key: &str,
+        parse: impl Fn(&str) -> Option<i64>,
+        (min, max): (i64, i64),
+        warnings: &mut Vec<Warning>,
+    ) -> Option<i64> {
         let Property { value, place } = self.take(key)?;
-        let number = decode(&value).filter(|number| (min..=max).contains(number));
+        let number = parse(&value).filter(|number| (min..=max).contains(number));
         if number.is_none() {
             let text = format!("{key}={value} is not a number it can have; the default is used");
             warnings.push(Warning { place, text });
@@ -104,7 +131,7 @@ impl SystemProperties {
 /// Java's `Long.decode`: decimal, `0x`/`0X`/`#` hexadecimal, or octal after a leading zero.
 ///
 /// Source: the documentation of `java.lang.Long.decode`, JDK 17.
-fn decode(text: &str) -> Option<i64> {
+pub(super) fn decode(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -124,9 +151,58 @@ fn decode(text: &str) -> Option<i64> {
     i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
+/// Java's `Long.parseLong`: decimal alone.
+fn decimal(text: &str) -> Option<i64> {
+    text.parse().ok() // Rust's own grammar is the same: digits behind at most one sign.
+}
+
+/// Java's `Double.parseDouble`, without hexadecimal.
+///
+/// Source: the documentation of `java.lang.Double.valueOf`, JDK 17.
+pub(super) fn double(text: &str) -> Option<f64> {
+    let text = trim(text);
+    match text.trim_start_matches(['+', '-']) {
+        "NaN" | "Infinity" if text.len() - text.trim_start_matches(['+', '-']).len() < 2 => {}
+        // What else begins with a letter Rust reads and Java does not.
+        rest if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => return None,
+        _ => {}
+    }
+    // A letter at the end says which type it was meant for.
+    let number = text.strip_suffix(['f', 'F', 'd', 'D']).filter(|number| !number.is_empty());
+    number.unwrap_or(text).parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fractions_are_read_as_java_does() {
+        for (text, expected) in [
+            ("0.02", Some(0.02)),
+            (" 1e-1 ", Some(0.1)),
+            ("1.", Some(1.0)),
+            (".5", Some(0.5)),
+            ("+2f", Some(2.0)),
+            ("3D", Some(3.0)),
+            ("-Infinity", Some(f64::NEG_INFINITY)),
+            ("inf", None),
+            ("nan", None),
+            ("infinity", None),
+            ("--Infinity", None),
+            ("f", None),
+            ("", None),
+            ("0,5", None),
+            ("1 2", None),
+        ] {
+            assert_eq!(double(text), expected, "{text:?}");
+        }
+        assert!(double("NaN").is_some_and(f64::is_nan));
+        assert_eq!(
+            ["010", "0x10", "+7", " 7", ""].map(decimal),
+            [Some(10), None, Some(7), None, None]
+        );
+    }
 
     #[test]
     fn numbers_are_decoded_as_java_does() {

@@ -1,5 +1,7 @@
 //! Settings that keep clients from asking for too much at once (C-91..C-97, C-123..C-133).
 
+use super::check::Checker;
+use super::system::{SystemProperties, decode, double};
 use super::tuning::Reader;
 
 /// `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
@@ -32,6 +34,34 @@ pub struct Throttle {
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
+/// Java reads these without a default for what is no number, and does not start.
+const FRACTIONS: [&str; 4] = [
+    "connection_throttle_drop_increase",
+    "connection_throttle_drop_decrease",
+    "connection_throttle_decrease_ratio",
+    "pathStats.sampleRate",
+];
+
+/// Refuses what Java does not start with, whether it is used or not, and a bucket that would never let anybody in.
+pub(super) fn refuse(checker: &mut Checker, system: &SystemProperties) {
+    for key in FRACTIONS {
+        let property = system.get(&format!("zookeeper.{key}"));
+        if let Some(property) = property.filter(|property| double(&property.value).is_none()) {
+            let text = format!("{key}={} is not a number; write one such as 0.02", property.value);
+            checker.problem(&property.place, text);
+        }
+    }
+    let tokens = system.get("zookeeper.connection_throttle_tokens");
+    let is_closed = |value: &str| decode(value).is_some_and(|n| (INT.0..0).contains(&n));
+    if let Some(property) = tokens.filter(|property| is_closed(&property.value)) {
+        let text = format!(
+            "connection_throttle_tokens={} lets nobody in; write 0 for no limit",
+            property.value
+        );
+        checker.problem(&property.place, text);
+    }
+}
+
 pub(super) fn take(from: &mut Reader<'_>) -> Throttle {
     let mut number = |key: &str, default| from.number(&format!("zookeeper.{key}"), INT, default);
     let requests_max = number("request_throttle_max_requests", 0);
@@ -51,7 +81,7 @@ pub(super) fn take(from: &mut Reader<'_>) -> Throttle {
     let late_is_stale = from.flag("zookeeper.request_stale_latency_check", false);
     let mut factor = |key: &str, default: f64| {
         let text = from.text(&format!("zookeeper.connection_throttle_{key}"));
-        text.and_then(|text| text.trim().parse().ok()).unwrap_or(default)
+        text.and_then(|text| double(&text)).unwrap_or(default)
     };
     let (drop_increase, drop_decrease) =
         (factor("drop_increase", 0.02), factor("drop_decrease", 0.002));
@@ -99,8 +129,31 @@ mod tests {
         assert_eq!((heavy.new_weight, heavy.renew_weight, heavy.weighed), (5, 7, true));
         assert_eq!(heavy.freeze_time_ms, Some(0));
         let wrong = of("connection_throttle_global_session_weight=0\n\
-            connection_throttle_renew_session_weight=-1\nconnection_throttle_tokens=-5");
-        assert_eq!((wrong.new_weight, wrong.renew_weight, wrong.tokens), (3, 2, 0));
+            connection_throttle_renew_session_weight=-1");
+        assert_eq!((wrong.new_weight, wrong.renew_weight), (3, 2));
+        let text = b"dataDir=/d\nclientPort=2181\nconnection_throttle_tokens=-5";
+        let source = Source { name: "zoo.cfg", text, my_id: None };
+        let error = parse(source, &Environment::new(), &[]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("zoo.cfg:3: connection_throttle_tokens=-5 lets nobody in"),
+            "{error}"
+        );
+    }
+
+    // rows: C-127 C-128 C-129
+    #[test]
+    fn chances_are_numbers() {
+        let set =
+            of("connection_throttle_drop_increase=1e-1\nconnection_throttle_drop_decrease=.5d\n\
+            connection_throttle_decrease_ratio= 0.25 ");
+        assert_eq!((set.drop_increase, set.drop_decrease, set.decrease_ratio), (0.1, 0.5, 0.25));
+        for key in super::FRACTIONS {
+            let text = format!("dataDir=/d\nclientPort=2181\n{key}=0,5\ntickTime=x\n");
+            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+            let error = parse(source, &Environment::new(), &[]).unwrap_err().to_string();
+            let expected = format!("zoo.cfg:3: {key}=0,5 is not a number");
+            assert!(error.starts_with(&expected) && error.contains("\nzoo.cfg:4: "), "{error}");
+        }
     }
 
     // rows: C-91 C-92 C-94 C-97

@@ -2,7 +2,7 @@
 
 use super::check::Checker;
 use super::explicit::Explicit;
-use super::system::{SystemProperties, trim};
+use super::system::{SystemProperties, double};
 use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
 use crate::model::DigestAlgorithm;
 
@@ -98,9 +98,8 @@ pub(super) fn take(
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
         digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
         providers: providers::find(from.system),
-        ensemble_names: from.named("zookeeper.ensembleAuthName", |names| {
-            Some(Some(providers::ensemble_names(names)))
-        }),
+        ensemble_names: from
+            .named("zookeeper.ensembleAuthName", |names| Some(Some(providers::names(names)))),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
@@ -110,10 +109,11 @@ pub(super) fn take(
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),
-        pre_alloc_bytes: from.kilobytes("zookeeper.preAllocSize", 65_536).unwrap_or(0),
+        pre_alloc_bytes: kilobytes(from.decimal("zookeeper.preAllocSize", LONG, 65_536))
+            .unwrap_or(0),
         force_sync,
         fsync_warning_threshold_ms: from.fsync_warning_ms(),
-        commit_log_count: from.number("zookeeper.commitLogCount", INT, 500).max(500) as u32,
+        commit_log_count: from.decimal("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
         snapshot_compression: from.named(COMPRESSION, |name| Some(compression_named(name))),
@@ -177,6 +177,11 @@ impl<'a> Reader<'a> {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
     }
 
+    /// A number that Java reads without its other bases.
+    fn decimal(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+        self.system.take_decimal(key, range, self.warnings).unwrap_or(default)
+    }
+
     /// Off unless above 0, without a word.
     pub fn positive(&mut self, key: &str) -> Option<u32> {
         u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
@@ -194,9 +199,12 @@ impl<'a> Reader<'a> {
 
     /// Kilobytes as bytes; `None` for what Java takes as "off".
     fn kilobytes(&mut self, key: &str, default: i64) -> Option<u64> {
-        let kilobytes = self.number(key, LONG, default);
-        u64::try_from(kilobytes).ok().filter(|&n| n > 0).map(|n| n.saturating_mul(1024))
+        kilobytes(self.number(key, LONG, default))
     }
+}
+
+fn kilobytes(number: i64) -> Option<u64> {
+    u64::try_from(number).ok().filter(|&n| n > 0).map(|n| n.saturating_mul(1024))
 }
 
 /// Whether `zookeeper.<key>` is exactly `word`, which gives up a promise and is worth a warning.
@@ -228,8 +236,8 @@ fn take_size_factor(checker: &mut Checker, system: &mut SystemProperties) -> Opt
     let Some(property) = system.take("zookeeper.snapshotSizeFactor") else {
         return Some(SNAPSHOT_SIZE_FACTOR);
     };
-    match trim(&property.value).parse::<f64>() {
-        Ok(factor) if factor <= 1.0 => Some(factor).filter(|&factor| 0.0 <= factor),
+    match double(&property.value) {
+        Some(factor) if factor <= 1.0 => Some(factor).filter(|&factor| 0.0 <= factor),
         _ => {
             let text = format!(
                 "snapshotSizeFactor={} is no factor; {SNAPSHOT_SIZE_FACTOR} is used",
@@ -319,6 +327,8 @@ mod tests {
         let warned = config.warnings[0].to_string();
         assert_eq!(warned, "zoo.cfg:7: forceSync=no: acknowledged writes can be lost");
 
+        assert_eq!(of("preAllocSize=010").pre_alloc_bytes, 10 << 10, "never octal");
+        assert_eq!(of("preAllocSize=0x10").pre_alloc_bytes, 64 << 20);
         assert!(of("forceSync=NO").force_sync, "only the lower-case word switches it off");
         assert_eq!(of("snapshotSizeFactor=1.5").snapshot_size_factor, Some(0.33));
         let bare = with("", "-Dfsync.warningthresholdms=30").unwrap();

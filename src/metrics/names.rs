@@ -58,6 +58,11 @@ pub(super) const COUNTERS: &[&str] = &[
     "revalidate_count",
 ];
 
+/// Counters that every request raises in Java: reads, pings and syncs as well, which take no such queue here. They are
+/// counted as answers already, so that nobody counts a read twice.
+pub(super) const OF_ALL_REQUESTS: &[&str] =
+    &["prep_processor_request_queued", "sync_processor_request_queued"];
+
 /// Summaries without percentiles, in Java's order.
 pub(super) const SUMMARIES: &[&str] = &[
     "socket_closing_time",

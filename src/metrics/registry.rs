@@ -119,7 +119,7 @@ registry! {
         connection_drop_count,
         /// Bytes of frames from clients, and of four-letter words.
         bytes_received_count,
-        /// Requests handed to the judge of writes.
+        /// Transactions judged. The dump adds every request answered without one, as they all take this queue in Java.
         prep_processor_request_queued,
         /// Bytes of answers, those to pings, connect requests and identifications left out.
         response_bytes,
@@ -143,7 +143,7 @@ registry! {
         connection_request_count,
         /// Sessions ended because their client went silent.
         stale_sessions_expired,
-        /// Requests handed to the log.
+        /// Transactions handed to the log; likewise.
         sync_processor_request_queued,
     }
     summaries {
@@ -161,7 +161,7 @@ registry! {
         sync_processor_queue_size,
         /// Requests that wait for their judgement when the judge comes to them.
         prep_processor_queue_size,
-        /// Time of one flush of the log.
+        /// Time of one flush of the log that is forced to the disk.
         fsynctime,
         /// Time to write a snapshot.
         snapshottime,
@@ -177,7 +177,7 @@ registry! {
         node_children_watch_count,
         /// Watchers told of one change of data.
         node_changed_watch_count,
-        /// A request's share of the time that the log takes over its batch.
+        /// A request's share of the time that the log takes over its batch before the flush.
         sync_process_time,
         /// Time to load the snapshot at the start.
         startup_snap_load_time,
@@ -220,8 +220,11 @@ impl Registry {
     ///
     /// Source: `DefaultMetricsContext.dump`, ZooKeeper 3.9.5.
     pub fn dump(&self, sink: &mut dyn FnMut(&str, Value)) {
+        let without_txn = self.readlatency.values().count;
         for name in names::COUNTERS {
-            sink(name, integer(self.counter(name).map_or(0, Counter::get)));
+            let counted = self.counter(name).map_or(0, Counter::get);
+            let takes_all = names::OF_ALL_REQUESTS.contains(name);
+            sink(name, integer(if takes_all { counted + without_txn } else { counted }));
         }
         for (name, set) in self.counter_sets() {
             for (key, values) in set.values() {
@@ -301,6 +304,18 @@ mod tests {
             assert_eq!(all[name], Value::Integer(5), "{name}");
         }
         assert!(!all.contains_key("packets_received"), "a gauge, shown by admin");
+    }
+
+    // rows: M-14
+    #[test]
+    fn requests_without_a_transaction_are_queued_in_name() {
+        let registry = Registry::default();
+        registry.prep_processor_request_queued.add(3);
+        registry.sync_processor_request_queued.add(2);
+        registry.readlatency.record_many(0, 5);
+        let all = dumped(&registry);
+        assert_eq!(all["prep_processor_request_queued"], Value::Integer(8));
+        assert_eq!(all["sync_processor_request_queued"], Value::Integer(7));
     }
 
     // rows: M-33

@@ -24,6 +24,8 @@ impl Code {
     pub const SESSION_MOVED: Self = Self(-118);
     pub const NO_WATCHER: Self = Self(-121);
     pub const RECONFIG_DISABLED: Self = Self(-123);
+    /// Of SASL by its name; told to everybody who has not shown a scheme that is required.
+    pub const SESSION_CLOSED_REQUIRE_AUTH: Self = Self(-124);
     pub const QUOTA_EXCEEDED: Self = Self(-125);
     pub const THROTTLED_OP: Self = Self(-127);
 
@@ -118,6 +120,7 @@ mod tests {
             (Code::SESSION_MOVED, -118),
             (Code::NO_WATCHER, -121),
             (Code::RECONFIG_DISABLED, -123),
+            (Code::SESSION_CLOSED_REQUIRE_AUTH, -124),
             (Code::QUOTA_EXCEEDED, -125),
             (Code::THROTTLED_OP, -127),
         ];

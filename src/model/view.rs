@@ -55,6 +55,12 @@ pub struct View {
 }
 
 impl View {
+    /// Of a server that is alone.
+    pub fn of_one(id: ServerId) -> Self {
+        let member = Member { id, addresses: Vec::new(), role: Role::Participant, client: None };
+        Self { version: 0, members: BTreeMap::from([(id, member)]), rule: Rule::Majority }
+    }
+
     pub fn is_voter(&self, id: ServerId) -> bool {
         self.members.get(&id).is_some_and(|member| member.role == Role::Participant)
     }

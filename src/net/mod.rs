@@ -6,7 +6,9 @@
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 
 mod client;
+pub mod election;
 mod listener;
+pub mod quorum;
 
 pub use client::{Asked, Link, Words};
 pub use listener::{ListenError, Listener};

@@ -6,6 +6,7 @@ use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
 use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
+use crate::zab;
 use jute::proto::SyncRequest;
 use jute::{Encode, Reader};
 use std::task::Waker;
@@ -35,6 +36,13 @@ impl Replica {
             // The tasks have the lock to themselves between two holds.
             out.extend(self.wakers.drain(..).map(Action::Wake));
         }
+        if self.unreadable {
+            out.push(Action::Stop("a committed transaction can't be read"));
+        }
+        for link in self.synced.drain(..) {
+            let bytes = zab::Packet::Sync.to_bytes();
+            out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
+        }
         if done.requests > 0 {
             shared.throttle.end(done, &mut self.wakers);
         }
@@ -51,14 +59,23 @@ impl Replica {
         if inflight.zxid.is_none() {
             let op = if inflight.code.is_ok() { inflight.op } else { 0 };
             self.note(inflight, op, tree.last_zxid().to_wire(), now_us);
+            self.synced.extend(inflight.link);
             self.answer_plain(tree.last_zxid(), inflight);
         } else {
-            // It is our own proposal: bytes that can't be read here would be a bug of ours.
-            let entry = Entry::decode(&inflight.entry)
-                .expect("a transaction of our own making is well formed");
+            let entry = match Entry::decode(&inflight.entry) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    // Of a leader that speaks of what we do not know: going on without it would be another history.
+                    tracing::error!(zxid = ?inflight.zxid, %error, "committed transaction can't be read");
+                    self.unreadable = true;
+                    return;
+                }
+            };
             let mut effects = Effects::new();
             let applied = tree.apply(&entry.header, &entry.txn, &mut effects);
-            born_ms = Some(entry.header.time);
+            // As Java, which tells no age of an end that nobody asked for and that ends a connection too.
+            let is_told = !self.expires_connected(shared, inflight);
+            born_ms = Some(entry.header.time).filter(|_| is_told);
             let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
             self.note(inflight, op, entry.header.zxid, now_us);
             if let Some(digest) = entry.digest
@@ -79,6 +96,15 @@ impl Replica {
         }
         let took_us = inflight.conn.as_ref().map(|_| now_us.saturating_sub(inflight.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    /// Whether it ends a session that fell silent although its client is there.
+    fn expires_connected(&self, shared: &Shared, inflight: &Inflight) -> bool {
+        let owner = || self.sessions.owner(inflight.session);
+        let is_there = |owner: &Arc<Conn>| {
+            shared.conns.get(owner.id).is_some_and(|now| Arc::ptr_eq(&now, owner))
+        };
+        inflight.op == op::CLOSE_SESSION && inflight.conn.is_none() && owner().is_some_and(is_there)
     }
 
     /// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.
@@ -186,7 +212,7 @@ impl Replica {
     }
 
     /// What takes no zxid: a sync, or a body that could not be read.
-    fn answer_plain(&mut self, last: Zxid, inflight: &Inflight) {
+    pub(super) fn answer_plain(&mut self, last: Zxid, inflight: &Inflight) {
         let Some(conn) = &inflight.conn else { return };
         let decoded = Reader::new(&inflight.entry).read::<SyncRequest<'_>>();
         let code = match (inflight.code, &decoded) {

@@ -31,6 +31,12 @@ impl Sweep {
             next_delete_us: 0,
         }
     }
+
+    /// Drops what was found: another server deletes it.
+    pub fn forget(&mut self) {
+        self.unseen.clear();
+        self.found.clear();
+    }
 }
 
 impl Replica {
@@ -81,7 +87,7 @@ impl Replica {
             let mut body = Vec::new();
             jute::put_string(&mut body, &path);
             if !self.propose(SessionId(0), op::DELETE_CONTAINER, &body, None, wall_ms) {
-                return out.push(Action::Stop("the epoch has no zxids left"));
+                return self.out_of_zxids(out);
             }
         }
         self.on_zab(0, out);

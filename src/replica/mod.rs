@@ -10,16 +10,21 @@
 
 mod apply;
 mod containers;
+mod leading;
+mod learning;
+mod roles;
 mod rolls;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, EventKind, SessionId, Zxid, op};
+use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared, Rules};
-use crate::request::{Batch, Command, Conn, Done, Namespaces, Sessions, Shared, reply};
-use crate::tree::AHEAD_MAX;
+use crate::request::{
+    Asked, Batch, Command, Conn, Done, Namespaces, Owner, Sessions, Shared, reply,
+};
 use crate::tree::freeze::Frozen;
-use crate::zab;
+use crate::tree::{AHEAD_MAX, Tree};
+use crate::zab::{self, LinkId};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -44,7 +49,18 @@ pub enum Input {
         now_us: u64,
     },
     /// The snapshot under way has ended, well or badly.
-    SnapshotEnded,
+    SnapshotEnded(Frozen),
+    /// From the other servers, or from the disk about what was asked for them.
+    Peer(zab::Input),
+    /// SNAP came from the leader, and this is its tree.
+    LeaderTree {
+        zxid: Zxid,
+        tree: Box<Tree>,
+    },
+    /// The tree as the log on disk has it, after [`Action::Rebuild`].
+    Rebuilt {
+        tree: Box<Tree>,
+    },
 }
 
 /// All the replica can ask for, in this order.
@@ -58,6 +74,17 @@ pub enum Action {
     Roll,
     /// Write the frozen tree; report [`Input::SnapshotEnded`].
     Snapshot(Frozen),
+    /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
+    Install(Frozen),
+    /// Send the frozen tree to a learner, in order with what else it is sent; report [`Input::SnapshotEnded`].
+    SendTree {
+        link: LinkId,
+        frozen: Frozen,
+    },
+    /// Load the tree anew from the disk, whose log was cut; report [`Input::Rebuilt`].
+    Rebuild,
+    /// What the other servers or the disk get to do for them. Never `Append` or `Commit`.
+    Peer(zab::Action),
     Wake(Waker),
     /// This server can go no further; the process ends with this reason.
     Stop(&'static str),
@@ -133,6 +160,17 @@ pub struct WriteSample {
     pub born_ms: Option<i64>,
 }
 
+/// What this server is to its clients.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// Nobody is served.
+    Resting,
+    Standalone,
+    Leading,
+    Following,
+    Observing,
+}
+
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
 struct Inflight {
     /// `None`: takes no zxid and is answered once all before it is.
@@ -148,14 +186,28 @@ struct Inflight {
     received_us: u64,
     /// What it counts for in [`crate::request::Throttle`].
     weight: Done,
+    /// For a sync: the learner whose client waits for it.
+    link: Option<LinkId>,
 }
 
 /// The machine.
 pub struct Replica {
     shared: Arc<Shared>,
-    zab: zab::Leader,
+    zab: zab::Peer,
+    mode: Mode,
     prep: Prep,
+    /// All of them where they are judged; where they are not, those of this server's clients.
     sessions: Sessions,
+    learning: learning::Learning,
+    /// The tree that came with SNAP, until it is installed.
+    arrived: Option<Box<Tree>>,
+    /// The log was cut here, and the tree is being loaded anew.
+    rebuilding: Option<Zxid>,
+    /// Learners whose syncs have been reached, and are to be told.
+    synced: Vec<LinkId>,
+    /// A committed transaction could not be read.
+    unreadable: bool,
+    wall_ms: i64,
     inflight: VecDeque<Inflight>,
     settings: Settings,
     next_session: i64,
@@ -171,29 +223,44 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// A leader of one server, whose tree is what its disk held.
+    /// A server that is alone, whose tree is what its disk held.
     ///
     /// * `now_ms`: monotonic milliseconds; sessions found on disk get their whole timeout from here.
-    pub fn standalone(
+    pub fn standalone(shared: Arc<Shared>, settings: Settings, now_ms: u64) -> Self {
+        let last = shared.state.tree.read().last_zxid();
+        let zab = zab::Peer::alone(ServerId(1), last);
+        let mut replica = Self::new(shared, zab, Mode::Standalone, settings, now_ms);
+        replica.adopt_sessions();
+        replica
+    }
+
+    /// A member of an ensemble, whose tree is what its disk held. It rests until its first election is over.
+    pub fn member(shared: Arc<Shared>, zab: zab::Peer, settings: Settings, now_ms: u64) -> Self {
+        shared.at_rest.store(true, Ordering::Relaxed);
+        Self::new(shared, zab, Mode::Resting, settings, now_ms)
+    }
+
+    fn new(
         shared: Arc<Shared>,
-        zab: zab::Leader,
+        zab: zab::Peer,
+        mode: Mode,
         settings: Settings,
         now_ms: u64,
     ) -> Self {
-        let mut sessions = Sessions::new(settings.tick_time_ms);
-        let prep = {
-            let tree = shared.state.tree.read();
-            for (&id, &timeout_ms) in tree.sessions() {
-                sessions.track(SessionId(id), timeout_ms, None, now_ms);
-            }
-            Prep::new(&tree, settings.seed, settings.rules)
-        };
+        let prep = Prep::new(&shared.state.tree.read(), settings.seed, settings.rules);
         shared.clock_ms.store(now_ms, Ordering::Relaxed);
         Self {
             shared,
             zab,
+            mode,
             prep,
-            sessions,
+            sessions: Sessions::new(settings.tick_time_ms),
+            learning: learning::Learning::default(),
+            arrived: None,
+            rebuilding: None,
+            synced: Vec::new(),
+            unreadable: false,
+            wall_ms: 0,
             inflight: VecDeque::new(),
             next_session: settings.first_session,
             sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
@@ -206,6 +273,19 @@ impl Replica {
             zab_out: Vec::new(),
             wakers: Vec::new(),
         }
+    }
+
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub const fn peer(&self) -> &zab::Peer {
+        &self.zab
+    }
+
+    /// Whether sessions and writes are judged here.
+    fn judges(&self) -> bool {
+        matches!(self.mode, Mode::Standalone | Mode::Leading)
     }
 
     /// Number of sessions kept.
@@ -230,28 +310,53 @@ impl Replica {
 
     /// Requests on their way.
     pub fn outstanding(&self) -> usize {
-        self.inflight.len()
+        if self.mode == Mode::Standalone {
+            return self.inflight.len();
+        }
+        let asked = self.inflight.iter().filter(|inflight| inflight.conn.is_some()).count();
+        asked + self.learning.len()
     }
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
+        if let Input::Tick { wall_ms } | Input::Command { wall_ms, .. } = &input {
+            self.wall_ms = *wall_ms;
+        }
         match input {
             Input::Tick { wall_ms } => self.on_tick(wall_ms, out),
             Input::Command { command, wall_ms } => match command {
-                Command::Open { conn, timeout_ms, received_us } => {
+                // What was asked before the leader was lost: the connection is closed, and knows that nothing is sure.
+                Command::Open { .. } | Command::Reopen { .. } if self.mode == Mode::Resting => {}
+                Command::Writes(batch) if self.mode == Mode::Resting => self.drop_batch(&batch),
+                Command::Open { conn, timeout_ms, received_us } if self.judges() => {
                     self.open((conn, received_us), timeout_ms, wall_ms, out);
                 }
-                Command::Reopen { conn, session, timeout_ms } => {
+                Command::Open { conn, timeout_ms, received_us } => {
+                    self.ask_to_open(conn, timeout_ms, received_us, out);
+                }
+                Command::Reopen { conn, session, timeout_ms } if self.judges() => {
                     self.reopen(&conn, session, timeout_ms)
                 }
-                Command::Writes(batch) => self.on_writes(&batch, wall_ms, out),
+                Command::Reopen { conn, session, timeout_ms } => {
+                    self.ask_to_reopen(conn, session, timeout_ms, out);
+                }
+                Command::Writes(batch) if self.judges() => self.on_writes(&batch, wall_ms, out),
+                Command::Writes(batch) => self.ask_writes(&batch, out),
                 Command::Gone { conn } => self.gone(&conn),
             },
+            Input::Peer(input) => self.on_peer(input, out),
+            Input::LeaderTree { zxid, tree } => self.on_leader_tree(zxid, tree, out),
+            Input::Rebuilt { tree } => self.on_rebuilt(tree, out),
             Input::Flushed { through, now_us } => {
                 self.zab.step(zab::Input::Flushed { through }, &mut self.zab_out);
                 self.on_zab(now_us, out);
             }
-            Input::SnapshotEnded => self.shared.state.tree.write().thaw(),
+            Input::SnapshotEnded(frozen) => {
+                let mut tree = self.shared.state.tree.write();
+                if tree.holds(frozen) {
+                    tree.thaw();
+                }
+            }
         }
         out.extend(self.wakers.drain(..).map(Action::Wake));
     }
@@ -268,7 +373,8 @@ impl Replica {
     }
 
     fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
-        let standing = self.sessions.check(batch.session, &batch.conn);
+        let owner = Owner::Conn(batch.conn.clone());
+        let standing = self.sessions.check(batch.session, &owner);
         self.stats.stale_requests += stale_requests(batch);
         let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
         let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
@@ -283,17 +389,7 @@ impl Replica {
                 }
                 let body = &batch.bytes[start..asked.end];
                 start = asked.end;
-                let mut inflight = Inflight {
-                    zxid: None,
-                    entry: Bytes::new(),
-                    code: Code::OK,
-                    conn: Some(batch.conn.clone()),
-                    session: batch.session,
-                    xid: asked.xid,
-                    op: asked.op,
-                    received_us: batch.received_us,
-                    weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
-                };
+                let mut inflight = Inflight::asked(batch, asked);
                 if asked.op == op::SYNC {
                     // No transaction: answered once all before it is, with the path it came with.
                     inflight.code = standing.err().unwrap_or(Code::OK);
@@ -315,7 +411,10 @@ impl Replica {
                             proposals.push((zxid, from..entries.len()));
                         }
                         Some(Prepared::Refused(code)) => inflight.code = code,
-                        None => return out.push(Action::Stop("there are no zxids left")),
+                        None => {
+                            self.inflight.push_back(inflight);
+                            break;
+                        }
                     }
                     if asked.op == op::CLOSE_SESSION {
                         self.sessions.set_closing(batch.session);
@@ -335,6 +434,9 @@ impl Replica {
             self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         }
         self.on_zab(batch.received_us, out);
+        if self.prep.is_used_up() {
+            self.out_of_zxids(out);
+        }
     }
 
     /// Proposes what the server itself wants, or a connection wants before it has a session.
@@ -376,30 +478,60 @@ impl Replica {
             op: kind,
             received_us,
             weight: Done::default(),
+            link: None,
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true
     }
 
     fn on_zab(&mut self, now_us: u64, out: &mut Vec<Action>) {
-        let mut actions = std::mem::take(&mut self.zab_out);
-        for action in actions.drain(..) {
-            match action {
-                zab::Action::Append { zxid, payload } => {
-                    let due = self.rolls.logged(payload.len() as u64);
-                    out.push(Action::Append { zxid, entry: payload });
-                    if due {
-                        // The log rolls even when the snapshot has to be skipped, as Java's does.
-                        out.push(Action::Roll);
-                        self.snapshot_due = true;
-                    }
+        // What an action leads to comes behind those that were there before it.
+        while !self.zab_out.is_empty() {
+            let mut actions = std::mem::take(&mut self.zab_out);
+            for action in actions.drain(..) {
+                match action {
+                    zab::Action::Append { zxid, payload } => self.append(zxid, payload, out),
+                    zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
+                    action => self.on_role_action(action, out),
                 }
-                zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
+            }
+            if self.zab_out.is_empty() {
+                self.zab_out = actions; // Its memory.
             }
         }
-        self.zab_out = actions;
         if self.inflight.front().is_some_and(|inflight| inflight.zxid.is_none()) {
             self.commit(None, now_us, out);
+        }
+    }
+
+    fn append(&mut self, zxid: Zxid, entry: Bytes, out: &mut Vec<Action>) {
+        if !self.judges() {
+            self.expect(zxid, &entry);
+        }
+        let due = self.rolls.logged(entry.len() as u64);
+        out.push(Action::Append { zxid, entry });
+        if due {
+            // The log rolls even when the snapshot has to be skipped, as Java's does.
+            out.push(Action::Roll);
+            self.snapshot_due = true;
+        }
+    }
+}
+
+impl Inflight {
+    /// What a client of this server asked, before it is judged.
+    fn asked(batch: &Batch, asked: &Asked) -> Self {
+        Self {
+            zxid: None,
+            entry: Bytes::new(),
+            code: Code::OK,
+            conn: Some(batch.conn.clone()),
+            session: batch.session,
+            xid: asked.xid,
+            op: asked.op,
+            received_us: batch.received_us,
+            weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
+            link: None,
         }
     }
 }

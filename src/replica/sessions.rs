@@ -1,9 +1,10 @@
 //! Sessions begin, move between connections, and expire.
 
-use super::{Action, Replica, TICK_MS, refuse_session};
+use super::{Action, Mode, Replica, TICK_MS, refuse_session};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{SessionId, op};
-use crate::request::{Conn, reply};
+use crate::request::{Conn, Owner, reply};
+use crate::zab;
 
 /// Sessionless connections are looked for this often.
 const SWEEP_MS: u64 = 1000;
@@ -12,13 +13,21 @@ impl Replica {
     pub(super) fn on_tick(&mut self, wall_ms: i64, out: &mut Vec<Action>) {
         self.now_ms += TICK_MS;
         self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
+        self.zab.step(zab::Input::Tick, &mut self.zab_out);
+        self.on_zab(0, out);
+        if self.mode == Mode::Resting {
+            return;
+        }
+        if self.now_ms % SWEEP_MS < TICK_MS {
+            self.close_sessionless();
+        }
+        if !self.judges() {
+            return;
+        }
         for session in self.sessions.expired(self.now_ms) {
             tracing::info!(%session, "session expired");
             self.stats.sessions_expired += 1;
             self.close(session, wall_ms, out);
-        }
-        if self.now_ms % SWEEP_MS < TICK_MS {
-            self.close_sessionless();
         }
         self.sweep_containers(wall_ms, out);
     }
@@ -26,7 +35,7 @@ impl Replica {
     /// Proposes the end of a session that nobody asked to close.
     pub fn close(&mut self, session: SessionId, wall_ms: i64, out: &mut Vec<Action>) {
         if !self.propose(session, op::CLOSE_SESSION, &[], None, wall_ms) {
-            return out.push(Action::Stop("there are no zxids left"));
+            return self.out_of_zxids(out);
         }
         self.on_zab(0, out);
     }
@@ -40,7 +49,7 @@ impl Replica {
     ) {
         let session = self.new_session();
         // From now, not from its commit: a slow disk must not make it immortal.
-        self.sessions.track(session, timeout_ms, Some(asked.0.clone()), self.now_ms);
+        self.sessions.track(session, timeout_ms, Owner::Conn(asked.0.clone()), self.now_ms);
         if !self.propose(
             session,
             op::CREATE_SESSION,
@@ -48,13 +57,13 @@ impl Replica {
             Some(asked),
             wall_ms,
         ) {
-            return out.push(Action::Stop("there are no zxids left"));
+            return self.out_of_zxids(out);
         }
         self.on_zab(0, out);
     }
 
     /// Ids count up; one that is still in the database, from before a reboot, is passed over (P-15).
-    fn new_session(&mut self) -> SessionId {
+    pub(super) fn new_session(&mut self) -> SessionId {
         loop {
             let id = SessionId(self.next_session);
             self.next_session = self.next_session.wrapping_add(1);
@@ -65,27 +74,43 @@ impl Replica {
     }
 
     pub(super) fn reopen(&mut self, conn: &Arc<Conn>, session: SessionId, timeout_ms: i32) {
-        match self.sessions.take_over(session, timeout_ms, conn, self.now_ms) {
-            Ok(old) => {
-                // Exclusively: a read of the old connection is either before this, or finds itself closed.
-                let _tree = self.shared.state.tree.write();
-                if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
-                    old.close(&mut self.wakers);
-                    // One that ended long ago has no watches left, and its number may be somebody else's.
-                    if self.shared.conns.get(old.id).is_some_and(|now| Arc::ptr_eq(&now, &old)) {
-                        self.shared.state.watches.remove_watcher(old.id);
-                    }
-                }
-                conn.push_welcome(session, &mut self.wakers, |out| {
-                    reply::welcome(out, session, timeout_ms, conn.wants_read_only());
-                });
-            }
+        let owner = Owner::Conn(conn.clone());
+        match self.sessions.take_over(session, timeout_ms, owner, self.now_ms) {
+            Ok(old) => self.welcome_back(conn, session, timeout_ms, old),
             Err(_) => refuse_session(conn, &mut self.wakers),
         }
     }
 
+    /// * `old`: the connection that spoke for the session until now.
+    pub(super) fn welcome_back(
+        &mut self,
+        conn: &Arc<Conn>,
+        session: SessionId,
+        timeout_ms: i32,
+        old: Option<Arc<Conn>>,
+    ) {
+        // Exclusively: a read of the old connection is either before this, or finds itself closed.
+        let _tree = self.shared.state.tree.write();
+        if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
+            old.close(&mut self.wakers);
+            // One that ended long ago has no watches left, and its number may be somebody else's.
+            if self.shared.conns.get(old.id).is_some_and(|now| Arc::ptr_eq(&now, &old)) {
+                self.shared.state.watches.remove_watcher(old.id);
+            }
+        }
+        conn.push_welcome(session, &mut self.wakers, |out| {
+            reply::welcome(out, session, timeout_ms, conn.wants_read_only());
+        });
+    }
+
     pub(super) fn gone(&mut self, conn: &Arc<Conn>) {
-        // The session goes on without it until it expires; what it was last heard of stays known through it.
+        // The session goes on without it until it expires; what it was last heard of stays known through it. Where the
+        // leader keeps the sessions, it was told of that by the last ping's answer.
+        if !self.judges()
+            && let Some(session) = conn.session()
+        {
+            self.sessions.leave(session, conn);
+        }
         tracing::debug!(peer = %conn.peer, "connection ended");
     }
 

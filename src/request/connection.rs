@@ -110,6 +110,8 @@ pub struct Connection {
     pub(super) shared: Arc<Shared>,
     /// What `conn` says too, without its lock: nobody but this machine changes it.
     pub(super) who: std::sync::Arc<[Identity]>,
+    /// It has yet to show a scheme that is required, and may do nothing else.
+    pub(super) barred: bool,
     /// The count that the request at the front of the input has begun.
     counting: Option<Count>,
     phase: Phase,
@@ -134,8 +136,10 @@ pub struct Connection {
 
 impl Connection {
     pub fn new(conn: Arc<Conn>, shared: Arc<Shared>) -> Self {
+        let who = conn.who();
         Self {
-            who: conn.who(),
+            barred: !shared.limits.schemes.let_in(&who),
+            who,
             counting: None,
             conn,
             shared,
@@ -254,6 +258,19 @@ impl Connection {
         bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
+    /// The whole request at the front of `bytes`: its header, and its frame.
+    #[inline]
+    fn request<'b>(&mut self, bytes: &'b [u8]) -> Result<(RequestHeader, &'b [u8]), Need> {
+        let frame = self.frame(bytes)?;
+        match Reader::new(frame).read() {
+            Ok(header) => Ok((header, frame)),
+            Err(_) => {
+                self.counts.received(frame.len());
+                Err(Need::Close("undecodable request header".into()))
+            }
+        }
+    }
+
     /// A word or the connect request (P-02, P-13).
     fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
         if let Some(word) = bytes.first_chunk::<4>()
@@ -285,6 +302,9 @@ impl Connection {
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
+        if self.shared.at_rest.load(Ordering::Relaxed) {
+            return Err(Need::Close("no leader is known: clients are not served".into()));
+        }
         let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
             self.counts.refused += 1;
@@ -330,15 +350,14 @@ impl Connection {
     ) -> (usize, Option<Need>) {
         let mut taken = 0;
         loop {
-            let frame = match self.frame(&bytes[taken..]) {
-                Ok(frame) => frame,
+            let (header, frame) = match self.request(&bytes[taken..]) {
+                Ok(request) => request,
                 Err(need) => return (taken, Some(need)),
             };
-            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
-                self.counts.received(frame.len());
-                return (taken, Some(Need::Close("undecodable request header".into())));
-            };
             match header.kind {
+                kind if self.barred && !matches!(kind, op::AUTH | op::SASL) => {
+                    return (taken, Some(self.bar(header, frame.len())));
+                }
                 _ if is_write(header.kind) => {
                     match self.admit((header, frame.len()), batch, now_us) {
                         Admission::Now => {}
@@ -359,7 +378,7 @@ impl Connection {
                     if self.outstanding() > 0 {
                         return (taken, Some(Need::Answer));
                     }
-                    let (bytes, need) = self.reads(&bytes[taken..]);
+                    let (bytes, need) = self.reads(&bytes[taken..], (header, frame));
                     return (taken + bytes, need);
                 }
                 op::AUTH | op::SASL => {
@@ -470,7 +489,13 @@ impl Connection {
     }
 
     /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
-    fn reads(&mut self, bytes: &[u8]) -> (usize, Option<Need>) {
+    ///
+    /// * `first`: the request at the front of `bytes`, which is a read.
+    fn reads<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        first: (RequestHeader, &'b [u8]),
+    ) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
         // What apply has put there until now stands before what is read now. It can add nothing while we hold the lock.
@@ -480,6 +505,7 @@ impl Connection {
         }
         self.heard();
         let (mut taken, mut served, mut ahead) = (0, 0, Ahead::new());
+        let mut first = Some(first);
         let before = self.unsent.len();
         let last_zxid = tree.last_zxid().to_wire();
         let spaces = RefCell::new(std::mem::take(&mut self.spaces));
@@ -487,13 +513,10 @@ impl Connection {
             if served == HOLD_REQUESTS_MAX || self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX {
                 break Some(Need::Turn);
             }
-            let frame = match self.frame(&bytes[taken..]) {
-                Ok(frame) => frame,
+            let next = first.take().map_or_else(|| self.request(&bytes[taken..]), Ok);
+            let (header, frame) = match next {
+                Ok(request) => request,
                 Err(need) => break Some(need),
-            };
-            let Ok(header) = Reader::new(frame).read::<RequestHeader>() else {
-                self.counts.received(frame.len());
-                break Some(Need::Close("undecodable request header".into()));
             };
             if !read::is_read(header.kind) {
                 break None;
@@ -577,6 +600,7 @@ mod tests {
             throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())

@@ -5,11 +5,38 @@ use crate::model::sync::Arc;
 use crate::model::{Code, SessionId};
 use std::collections::BTreeMap;
 
+/// Who speaks for a session.
+#[derive(Clone, Default)]
+pub enum Owner {
+    /// Whoever asks first.
+    #[default]
+    Nobody,
+    /// The last connection even after it went.
+    Conn(Arc<Conn>),
+    /// A client of another server; that server's link to this one.
+    Elsewhere(u64),
+}
+
+impl Owner {
+    /// The connection, if it is one of this server.
+    pub fn conn(self) -> Option<Arc<Conn>> {
+        if let Self::Conn(conn) = self { Some(conn) } else { None }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Conn(one), Self::Conn(other)) => Arc::ptr_eq(one, other),
+            (Self::Elsewhere(one), Self::Elsewhere(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
 /// A session this server keeps.
 pub struct Session {
     pub timeout_ms: i32,
-    /// Whose requests count; the last connection even after it went.
-    conn: Option<Arc<Conn>>,
+    /// Whose requests count.
+    owner: Owner,
     /// Monotonic milliseconds; what `conn` heard later counts too.
     touched_ms: u64,
     due_ms: u64,
@@ -60,40 +87,73 @@ impl Sessions {
     }
 
     /// Starts to keep a session; one that is kept already goes on with the new timeout.
-    pub fn track(&mut self, id: SessionId, timeout_ms: i32, conn: Option<Arc<Conn>>, now_ms: u64) {
+    pub fn track(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: u64) {
         let due_ms = self.bucket(now_ms, timeout_ms);
-        let session = Session { timeout_ms, conn, touched_ms: now_ms, due_ms, closing: false };
+        let session = Session { timeout_ms, owner, touched_ms: now_ms, due_ms, closing: false };
         self.sessions.insert(id, session);
         self.due.entry(due_ms).or_default().push(id);
     }
 
-    pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
-        self.sessions.remove(&id).and_then(|session| session.conn)
+    /// Whoever spoke for it last.
+    pub fn owner(&self, id: SessionId) -> Option<&Arc<Conn>> {
+        match &self.sessions.get(&id)?.owner {
+            Owner::Conn(conn) => Some(conn),
+            Owner::Nobody | Owner::Elsewhere(_) => None,
+        }
     }
 
-    /// Whether `conn` may act for the session.
+    pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
+        self.sessions.remove(&id).and_then(|session| session.owner.conn())
+    }
+
+    /// Notes that another server heard of the session. `false`: there is none, or it is closing.
+    pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: u64) -> bool {
+        let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.closing) else {
+            return false;
+        };
+        (session.timeout_ms, session.touched_ms) = (timeout_ms, now_ms);
+        self.settle(id);
+        true
+    }
+
+    /// Sessions whose connection here was heard of since `since_ms`, with their timeouts in milliseconds.
+    pub fn heard_since(&self, since_ms: u64) -> Vec<(SessionId, i32)> {
+        let heard = |session: &Session| matches!(&session.owner, Owner::Conn(conn) if since_ms <= conn.heard_ms());
+        let all = self.sessions.iter().filter(|(_, session)| heard(session));
+        all.map(|(&id, session)| (id, session.timeout_ms)).collect()
+    }
+
+    /// Forgets a session if `conn` speaks for it.
+    pub fn leave(&mut self, id: SessionId, conn: &Arc<Conn>) {
+        let leaves = |session: &Session| matches!(&session.owner, Owner::Conn(owner) if Arc::ptr_eq(owner, conn));
+        if self.sessions.get(&id).is_some_and(leaves) {
+            self.sessions.remove(&id);
+        }
+    }
+
+    /// Whether `asker` may act for the session.
     ///
     /// # Errors
     /// -112 when there is no such session or it is closing, -118 when another connection has taken it over.
     ///
     /// Source: `SessionTrackerImpl.checkSession`.
-    pub fn check(&mut self, id: SessionId, conn: &Arc<Conn>) -> Result<(), Code> {
+    pub fn check(&mut self, id: SessionId, asker: &Owner) -> Result<(), Code> {
         let session = self
             .sessions
             .get_mut(&id)
             .filter(|session| !session.closing)
             .ok_or(Code::SESSION_EXPIRED)?;
-        match &session.conn {
-            Some(owner) if !Arc::ptr_eq(owner, conn) => Err(Code::SESSION_MOVED),
-            Some(_) => Ok(()),
-            None => {
-                session.conn = Some(conn.clone());
+        match &session.owner {
+            Owner::Nobody => {
+                session.owner = asker.clone();
                 Ok(())
             }
+            owner if owner.is(asker) => Ok(()),
+            _ => Err(Code::SESSION_MOVED),
         }
     }
 
-    /// Gives the session to another connection. Returns the old one.
+    /// Gives the session to another owner. Returns the old one if it was a connection of this server.
     ///
     /// # Errors
     /// -112 when there is no such session or it is closing.
@@ -101,7 +161,7 @@ impl Sessions {
         &mut self,
         id: SessionId,
         timeout_ms: i32,
-        conn: &Arc<Conn>,
+        owner: Owner,
         now_ms: u64,
     ) -> Result<Option<Arc<Conn>>, Code> {
         let session = self
@@ -111,9 +171,9 @@ impl Sessions {
             .ok_or(Code::SESSION_EXPIRED)?;
         session.timeout_ms = timeout_ms;
         session.touched_ms = now_ms;
-        let old = session.conn.replace(conn.clone());
+        let old = std::mem::replace(&mut session.owner, owner);
         self.settle(id);
-        Ok(old)
+        Ok(old.conn())
     }
 
     /// Marks a session whose closeSession has been proposed.
@@ -168,7 +228,7 @@ impl Sessions {
 
     fn due_ms(&self, id: SessionId) -> u64 {
         let Some(session) = self.sessions.get(&id) else { return 0 };
-        let heard_ms = session.conn.as_ref().map_or(0, |conn| conn.heard_ms());
+        let heard_ms = if let Owner::Conn(conn) = &session.owner { conn.heard_ms() } else { 0 };
         self.bucket(session.touched_ms.max(heard_ms), session.timeout_ms)
     }
 
@@ -192,13 +252,17 @@ mod tests {
     fn silence_expires_in_buckets() {
         let mut sessions = Sessions::new(2000);
         let (a, b) = (conn(100), conn(100));
-        sessions.track(SessionId(1), 4000, Some(a.clone()), 100);
-        sessions.track(SessionId(2), 4000, Some(b.clone()), 100);
+        sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 100);
+        sessions.track(SessionId(2), 4000, Owner::Conn(b.clone()), 100);
         assert_eq!(sessions.expired(5999), []);
         b.heard(5000);
         assert_eq!(sessions.dues(), [(6000, SessionId(1)), (10_000, SessionId(2))]);
         assert_eq!(sessions.expired(6000), [SessionId(1)]);
-        assert_eq!(sessions.check(SessionId(1), &a), Err(Code::SESSION_EXPIRED), "it is closing");
+        assert_eq!(
+            sessions.check(SessionId(1), &Owner::Conn(a.clone())),
+            Err(Code::SESSION_EXPIRED),
+            "it is closing"
+        );
         assert_eq!(sessions.expired(9999), []);
         assert_eq!(sessions.expired(10_000), [SessionId(2)]);
     }
@@ -207,13 +271,13 @@ mod tests {
     fn a_session_belongs_to_its_last_connection() {
         let mut sessions = Sessions::new(2000);
         let (a, b) = (conn(0), conn(0));
-        sessions.track(SessionId(1), 4000, None, 0);
-        assert_eq!(sessions.check(SessionId(1), &a), Ok(()));
-        let old = sessions.take_over(SessionId(1), 10_000, &b, 1000).unwrap();
+        sessions.track(SessionId(1), 4000, Owner::Nobody, 0);
+        assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Ok(()));
+        let old = sessions.take_over(SessionId(1), 10_000, Owner::Conn(b.clone()), 1000).unwrap();
         assert!(Arc::ptr_eq(&old.unwrap(), &a));
-        assert_eq!(sessions.check(SessionId(1), &a), Err(Code::SESSION_MOVED));
+        assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Err(Code::SESSION_MOVED));
         assert_eq!(sessions.expired(11_999), []);
         assert_eq!(sessions.expired(12_000), [SessionId(1)]);
-        assert!(sessions.take_over(SessionId(9), 1, &b, 0).is_err());
+        assert!(sessions.take_over(SessionId(9), 1, Owner::Conn(b.clone()), 0).is_err());
     }
 }

@@ -25,6 +25,17 @@ impl Connection {
         }
     }
 
+    /// Answers whatever else is asked before a required scheme was shown, pings too; the session stays until it expires.
+    ///
+    /// Source: `AuthenticationHelper.enforceAuthentication`.
+    pub(super) fn bar(&mut self, header: RequestHeader, frame_len: usize) -> Need {
+        self.counts.received(frame_len);
+        let answer = reply::header(header.xid, 0, Code::SESSION_CLOSED_REQUIRE_AUTH);
+        reply::aside(&mut self.unsent, answer, |_| {});
+        let required = self.shared.limits.schemes.required.join(", ");
+        Need::Close(format!("it has shown none of these schemes: {required}"))
+    }
+
     fn auth(&mut self, answer: ReplyHeader, body: &[u8]) -> Result<(), Need> {
         let packet: AuthPacket<'_> = decode(body)?;
         let scheme = packet.scheme.as_deref().unwrap_or_default();
@@ -71,6 +82,7 @@ impl Connection {
         if !fresh.is_empty() {
             self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
             self.conn.set_who(self.who.clone());
+            self.barred = !self.shared.limits.schemes.let_in(&self.who);
         }
         true
     }

@@ -1,6 +1,7 @@
 //! A connection machine from its handshake on: who it is, and when that counts.
 
 use super::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use crate::auth::Schemes;
 use crate::model::sync::{Arc, AtomicU64};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::{Options, State, Tree};
@@ -11,7 +12,12 @@ const BOB: &str = "bob:WGAwC+XYxdw8bJ5K6KcPh8oL58U=";
 
 /// A machine whose session is open.
 fn open() -> Connection {
+    open_under(Schemes::default())
+}
+
+fn open_under(schemes: Schemes) -> Connection {
     let limits = Limits {
+        schemes,
         frame_max: 1 << 20,
         min_session_timeout_ms: 1,
         max_session_timeout_ms: 10_000,
@@ -24,6 +30,7 @@ fn open() -> Connection {
         conns: Conns::default(),
         throttle: Default::default(),
         limits,
+        at_rest: Default::default(),
         clock_ms: AtomicU64::new(0),
     });
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
@@ -117,6 +124,37 @@ fn what_does_not_convince_is_told_so_and_closed() {
     frame(&mut input, op::SASL, |to| jute::put_buffer(to, b""));
     assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
     assert_eq!(replies(&mut machine), [(op::SASL, 0, 0, 4)]);
+}
+
+// rows: C-77 C-78
+#[test]
+fn nothing_is_answered_until_a_required_scheme_is_shown() {
+    let under = |schemes: &[&str]| {
+        let required = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();
+        open_under(Schemes { required, ..Schemes::default() })
+    };
+    for kind in [op::PING, op::EXISTS, op::CREATE, op::SYNC, op::CLOSE_SESSION, 4242] {
+        let (mut machine, mut input) = (under(&["digest", "key"]), Vec::new());
+        auth(&mut input, "ip", b"");
+        frame(&mut input, op::SASL, |to| jute::put_buffer(to, b""));
+        let shown = input.len();
+        frame(&mut input, kind, |to| jute::put_string(to, "/"));
+        auth(&mut input, "digest", b"too:late");
+        let (taken, need) = machine.advance(&input, 0);
+        assert_eq!(taken, shown);
+        let why = "it has shown none of these schemes: digest, key".to_owned();
+        assert_eq!(need, Need::Close(why));
+        assert_eq!(replies(&mut machine).last(), Some(&(kind, 0, -124, 0)));
+        assert!(machine.commands.is_empty());
+    }
+    let (mut machine, mut input) = (under(&["digest"]), Vec::new());
+    auth(&mut input, "digest", b"in:time");
+    frame(&mut input, op::PING, |_| {});
+    assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
+    // Whoever connects has an address.
+    let (mut machine, mut input) = (under(&["digest", "ip"]), Vec::new());
+    frame(&mut input, op::PING, |_| {});
+    assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
 }
 
 #[test]

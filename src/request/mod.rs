@@ -39,14 +39,14 @@ pub use blue::Connects;
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use conns::Conns;
-pub use expiry::{Session, Sessions};
+pub use expiry::{Owner, Session, Sessions};
 pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use password::password;
 pub use tally::{FrameSizes, Tally};
 pub use throttle::{Done, Throttle};
 
-use crate::model::sync::{Arc, AtomicU64};
+use crate::model::sync::{Arc, AtomicBool, AtomicU64};
 use crate::model::{Identity, SessionId};
 use crate::tree::State;
 
@@ -116,6 +116,8 @@ pub struct Shared {
     pub limits: Limits,
     /// Monotonic milliseconds, moved on by `replica`'s tick.
     pub clock_ms: AtomicU64,
+    /// No leader is known: clients are turned away. Set by `replica`.
+    pub at_rest: AtomicBool,
 }
 
 impl Shared {

@@ -7,7 +7,7 @@ use super::pending::{AclOf, Pending, View};
 use super::quota::{QuotaLog, data_len};
 use super::writes::Write;
 use crate::auth;
-use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
+use crate::model::{Acl, Code, Epoch, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
 use crate::tree::digest::{self, DIGEST_VERSION};
 use crate::tree::txn::write;
 use crate::tree::{AclId, Tree};
@@ -69,6 +69,8 @@ pub enum Prepared {
 pub struct Prep {
     pub(super) pending: Pending,
     last: Zxid,
+    /// Zxids end with their epoch; a server that is alone has none.
+    keeps_epoch: bool,
     /// Of the tree once everything proposed is applied.
     pub(super) digest: u64,
     wanted: bool,
@@ -82,11 +84,31 @@ impl Prep {
         Self {
             pending: Pending::new(seed),
             last: tree.last_zxid(),
+            keeps_epoch: false,
             digest: tree.digest(),
             wanted: tree.options().digest,
             rules,
             quota_log: QuotaLog::default(),
         }
+    }
+
+    /// Of a leader whose epoch begins.
+    ///
+    /// * `tree`: with all of the history this epoch goes on from.
+    pub fn leading(tree: &Tree, epoch: Epoch, seed: u64, rules: Rules) -> Self {
+        let last = Zxid::new(epoch, 0);
+        Self { last, keeps_epoch: true, ..Self::new(tree, seed, rules) }
+    }
+
+    fn next_zxid(&mut self) -> Option<Zxid> {
+        self.last = if self.keeps_epoch { self.last.next() } else { self.last.plus_one() }?;
+        Some(self.last)
+    }
+
+    /// Whether there are no zxids left.
+    pub const fn is_used_up(&self) -> bool {
+        let next = if self.keeps_epoch { self.last.next() } else { self.last.plus_one() };
+        next.is_none()
     }
 
     /// The last zxid given out.
@@ -102,6 +124,16 @@ impl Prep {
     /// Changes to znodes that were judged so far, and those of them that are in the tree.
     pub const fn changes(&self) -> (u64, u64) {
         self.pending.counts()
+    }
+
+    /// A refusal with a place in history, for one who waits for it on another server.
+    ///
+    /// `None` when there are no zxids left.
+    pub fn refuse(&mut self, asker: &Asker<'_>, code: Code, to: &mut Vec<u8>) -> Option<Zxid> {
+        let zxid = self.next_zxid()?;
+        let (session, xid) = (asker.session.0, asker.xid);
+        write_refusal(to, (session, xid, zxid, asker.wall_ms), code);
+        Some(zxid)
     }
 
     /// Everything through `through` is in the tree now.
@@ -126,8 +158,7 @@ impl Prep {
         if self.pending.is_empty() {
             self.digest = tree.digest();
         }
-        let zxid = self.last.plus_one()?;
-        self.last = zxid;
+        let zxid = self.next_zxid()?;
         let start = to.len();
         let header = TxnHeader {
             client_id: asker.session.0,
@@ -148,12 +179,25 @@ impl Prep {
             Err(code) => {
                 // Refused, but it happened: it has its place in history, and no digest.
                 to.truncate(start);
-                TxnHeader { kind: op::ERROR, ..header }.encode(to);
-                put_i32(to, code.0);
+                write_refusal(to, (header.client_id, header.cxid, zxid, header.time), code);
             }
         }
         Some(Prepared::Proposal(zxid))
     }
+}
+
+/// Whether the body of a write can be read, so that some leader may judge it.
+pub fn is_readable(kind: i32, body: &[u8]) -> bool {
+    Write::decode(kind, body).is_some()
+}
+
+fn write_refusal(
+    to: &mut Vec<u8>,
+    (client_id, cxid, zxid, time): (i64, i32, Zxid, i64),
+    code: Code,
+) {
+    TxnHeader { client_id, cxid, zxid: zxid.to_wire(), time, kind: op::ERROR }.encode(to);
+    put_i32(to, code.0);
 }
 
 /// One write being judged.

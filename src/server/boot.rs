@@ -2,11 +2,11 @@
 
 use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
-use super::driver::{Driver, Ended, Event, chain};
+use super::driver::{Driver, Ended, Event, Loader, chain};
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
-use super::{snapshots, stop};
+use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
@@ -18,13 +18,14 @@ use crate::request::prep::Rules;
 use crate::request::{Command, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::disk::is_echo;
+use crate::store::epoch::EpochFile;
 use crate::store::recover::{self, RecoverError};
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
     worker,
 };
 use crate::tree::{Options, State, Tree};
-use crate::zab::{Leader, Majority};
+use crate::zab;
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
@@ -153,18 +154,32 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         throttle: Default::default(),
         limits: limits(&config, seed),
         clock_ms: Default::default(),
+        at_rest: Default::default(),
     });
-    let leader = Leader::new(STANDALONE, Majority::new([STANDALONE]), last);
-    let mut replica =
-        Replica::standalone(shared.clone(), leader, settings(&config, seed), clock.now_ms());
+
+    let now_ms = clock.now_ms();
+    let mut replica = match &config.ensemble {
+        None => Replica::standalone(shared.clone(), settings(&config, seed), now_ms),
+        Some(ensemble) => {
+            let place = (&disk, folders.snapshots.as_path());
+            let peer = member::peer(ensemble, &config, place, recovered.last)?;
+            Replica::member(shared.clone(), peer, settings(&config, seed), now_ms)
+        }
+    };
     let mut actions = Vec::new();
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
 
+    let loader = loader(&disk, &folders, &config, seed);
     let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
+    let options = tree_options(&config, seed);
+    let peers = config
+        .ensemble
+        .as_ref()
+        .map(|ensemble| member::connect(ensemble, &config, &shared, options, sender.clone()));
     let driver = Driver {
         replica,
         shared: shared.clone(),
@@ -177,6 +192,8 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
+        peers,
+        loader,
     };
     let port = listener.address.port();
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port);
@@ -228,17 +245,11 @@ fn restore(
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let claim = Claim::of(&folders.snapshots, &folders.logs)?;
-    let options = Options {
-        seed,
-        digest: config.digest_enabled,
-        extended_types: config.extended_types_enabled,
-        emulate_353: config.emulate_353_ttl_nodes,
-    };
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
     };
-    let mut restorer = Restorer::new(options);
+    let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
     let recovered = recover::recover(disk, folders, wanted, &mut restorer, move || began.elapsed())
         .map_err(|error| ServerError::Recover(Box::new(error)))?;
@@ -263,6 +274,34 @@ fn restore(
         "data restored"
     );
     Ok((claim, tree, recovered))
+}
+
+fn restorer(config: &Config, seed: u64) -> Restorer {
+    let restorer = Restorer::new(tree_options(config, seed));
+    if config.ensemble.is_some() { restorer.keep_orphans() } else { restorer }
+}
+
+fn tree_options(config: &Config, seed: u64) -> Options {
+    Options {
+        seed,
+        digest: config.digest_enabled,
+        extended_types: config.extended_types_enabled,
+        emulate_353: config.emulate_353_ttl_nodes,
+    }
+}
+
+/// Loads the tree once more, when the log was cut behind what the tree holds.
+fn loader(disk: &Disk, folders: &Folders, config: &Config, seed: u64) -> Arc<Loader> {
+    let (disk, folders) = (disk.clone(), folders.clone());
+    let options = tree_options(config, seed);
+    let wanted = RecoverOptions { trust_empty: config.trust_empty_snapshot, autocreate: true };
+    Arc::new(move || {
+        let mut restorer = Restorer::new(options).keep_orphans();
+        let began = std::time::Instant::now();
+        recover::recover(&disk, &folders, wanted, &mut restorer, move || began.elapsed())
+            .map_err(|error| format!("load the tree again: {}", chain(&error)))?;
+        Ok(restorer.finish().tree)
+    })
 }
 
 struct FirstSnapshot<'a> {
@@ -296,7 +335,9 @@ impl FirstSnapshot<'_> {
         recover::consume_initialize(self.disk, self.folders)
             .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
         let last = shared.state.tree.read().last_zxid();
-        if !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
+        // A member's history may yet be cut.
+        let is_alone = self.config.ensemble.is_none();
+        if is_alone && !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
             replica.snapshot(actions);
         }
         Ok(())
@@ -325,6 +366,7 @@ pub(super) fn limits(config: &Config, seed: u64) -> Limits {
             ensemble: config.providers.ensemble,
             ensemble_names: config.ensemble_names.clone(),
             key: config.providers.key,
+            required: config.providers.required.clone(),
         },
         // What telnet sends when its user closes it is no word, but no frame either (W-08).
         words: words.chain([[0xff, 0xf4, 0xff, 0xfd]]).collect(),
@@ -360,7 +402,7 @@ fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
 pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
-        first_session: clock::first_session(STANDALONE.0),
+        first_session: clock::first_session(my_id(config).0),
         snap_count: u64::from(config.snap_count),
         snap_size_bytes: config.snap_size_limit_bytes.unwrap_or(0),
         sessionless_timeout_ms: u64::from(config.sessionless_cnxn_timeout_ms),
@@ -376,6 +418,10 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         },
         seed,
     }
+}
+
+fn my_id(config: &Config) -> ServerId {
+    config.ensemble.as_ref().map_or(STANDALONE, |ensemble| ensemble.my_id)
 }
 
 fn start_log(
@@ -395,8 +441,14 @@ fn start_log(
                 reason: format!("the log's disk failed: {}", chain(&error)),
                 exit: 1,
             },
-            // Only members of an ensemble truncate and keep epochs.
-            worker::Event::Truncated { .. } | worker::Event::EpochSaved { .. } => return,
+            worker::Event::Truncated { to } => Event::Peer(zab::Input::Truncated { to }),
+            worker::Event::EpochSaved { file, epoch } => {
+                let promise = match file {
+                    EpochFile::Accepted => zab::Promise::Accepted,
+                    EpochFile::Current => zab::Promise::Current,
+                };
+                Event::Peer(zab::Input::Promised { promise, epoch })
+            }
         };
         let _stopped = sender.send(event);
     };
@@ -427,6 +479,54 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Environment, Source, parse};
+    use crate::model::Zxid;
+    use crate::store::disk::Disk as _;
+    use crate::store::sim_disk::SimDisk;
+    use std::path::Path;
+
+    /// * `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
+    fn configured(lines: &str, flags: &str) -> Config {
+        let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        let environment = Environment::from([("SERVER_JVMFLAGS".to_owned(), flags.to_owned())]);
+        parse(source, &environment, &[]).unwrap()
+    }
+
+    // rows: C-143 C-144
+    #[test]
+    fn the_log_is_kept_as_file_and_flags_say() {
+        for (lines, flags, grown_kib, syncs) in [
+            ("", "", 65536, true),
+            ("preAllocSize=16", "", 16, true),
+            ("", "-Dzookeeper.preAllocSize=32", 32, true),
+            ("forceSync=no", "", 65536, false),
+            ("", "-Dzookeeper.forceSync=no -Dzookeeper.preAllocSize=8", 8, false),
+            // What the file says is set last.
+            ("preAllocSize=16\nforceSync=yes", "-Dzookeeper.forceSync=no", 16, true),
+        ] {
+            let disk = SimDisk::new();
+            let options = log_options(&configured(lines, flags));
+            let mut log = Log::new(disk.clone(), Path::new("/log"), options, None);
+            let mut entry = [0; 40];
+            entry[19] = 1;
+            log.append(Zxid::from_wire(1).unwrap(), &entry);
+            log.flush().unwrap();
+            let file = disk.open(Path::new("/log/log.1")).unwrap();
+            let len = disk.len(&file).unwrap();
+            assert_eq!(len, 16 + grown_kib * 1024, "{lines} {flags}");
+            assert_eq!(disk.counts().syncs > 0, syncs, "{lines} {flags}");
+        }
+    }
+
+    // rows: C-117
+    #[test]
+    fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
+        let limit_ms = |lines, flags| settings(&configured(lines, flags), 0).sessionless_timeout_ms;
+        assert_eq!(limit_ms("", ""), 10_000);
+        assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
+        assert_eq!(limit_ms("", "-Dzookeeper.nio.sessionlessCnxnTimeout=800"), 800);
+    }
 
     // rows: P-87
     #[test]

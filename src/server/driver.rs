@@ -1,17 +1,21 @@
 //! Feeds inputs to the replica and does what it asks.
 
 use super::clock::Clock;
+use super::peers::{Incoming, Peers};
 use super::pipeline::{self, Pipeline};
 use super::report::Report;
-use super::snapshots;
+use super::{log_read, snapshots};
 use crate::metrics::{Registry, Samples};
 use crate::model::{EventKind, SessionId, Zxid};
 use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
 use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
+use crate::store::epoch::EpochFile;
 use crate::store::worker::{FlushReport, WorkerHandle};
 use crate::store::{self, Disk, Folders};
+use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
+use crate::zab::{self, LinkId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -24,10 +28,19 @@ const BATCH_MAX: usize = 1024;
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
     Flushed(FlushReport),
+    /// `took` is `None` unless it was written whole.
     SnapshotEnded {
-        took: Duration,
-        ok: bool,
+        frozen: Frozen,
+        took: Option<Duration>,
+        /// It was the leader's tree, which is on disk now.
+        installed: bool,
     },
+    /// A tree was sent to a learner, or will not be.
+    TreeSent(Frozen),
+    /// The tree as the log on disk has it.
+    Rebuilt(Box<Tree>),
+    /// The disk did what the other servers wait for.
+    Peer(zab::Input),
     /// Somebody wants to know how things stand.
     Report(oneshot::Sender<Report>),
     /// Somebody wants to know when which session expires, in monotonic milliseconds.
@@ -50,6 +63,9 @@ pub enum Ended {
     Failed { reason: String, exit: u8 },
 }
 
+/// Loads the tree from the files; in words, why it can't.
+pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
+
 /// What the driver moves values between.
 pub struct Driver<D> {
     pub replica: Replica,
@@ -64,6 +80,10 @@ pub struct Driver<D> {
     pub snapshot_style: snapshots::Style,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
+    /// The other servers of an ensemble.
+    pub peers: Option<Peers>,
+    /// Loads the tree from the files.
+    pub loader: Arc<Loader>,
 }
 
 impl<D: Disk + Clone + 'static> Driver<D> {
@@ -89,34 +109,19 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             tokio::select! {
                 biased;
                 _ = self.events.recv_many(&mut events, BATCH_MAX) => {}
+                event = Peers::next(&mut self.peers) => self.on_peer_event(event, &mut actions),
                 count = self.commands.recv_many(&mut commands, BATCH_MAX), if !stopping => stopping |= count == 0,
                 _ = timer.tick() => {}
             }
             for event in events.drain(..) {
                 match event {
-                    Event::Flushed(report) => {
-                        let now_us = self.clock.now_us();
-                        pipeline.flushed(&report, now_us);
-                        self.replica
-                            .step(Input::Flushed { through: report.through, now_us }, &mut actions);
-                    }
-                    Event::SnapshotEnded { took, ok } => {
-                        self.note_snapshot(took, ok);
-                        self.replica.step(Input::SnapshotEnded, &mut actions);
-                    }
-                    Event::Report(to) => {
-                        // The asker may have gone.
-                        let _gone = to.send(Report::of(&self.replica));
-                    }
-                    Event::Sessions(to) => {
-                        let _gone = to.send(self.replica.session_dues());
-                    }
                     Event::Stop => {
                         stopping = true;
                         // What has come this far is still done.
                         commands.extend(std::iter::from_fn(|| self.commands.try_recv().ok()));
                     }
                     Event::Failed { reason, exit } => return Ended::Failed { reason, exit },
+                    event => self.on_event(event, &mut pipeline, &mut actions),
                 }
             }
             let (wall_ms, now_us) = (self.clock.wall_ms(), self.clock.now_us());
@@ -132,24 +137,67 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             let due = if stopping { ticks } else { now_us / 1000 / TICK_MS };
             while ticks < due {
                 ticks += 1;
-                self.tick(wall_ms, &pipeline, &mut actions);
+                self.tick(wall_ms, &mut pipeline, &mut actions);
             }
             self.publish(&mut published, wall_ms);
         }
     }
 
-    fn tick(&mut self, wall_ms: i64, pipeline: &Pipeline, actions: &mut Vec<Action>) {
-        let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
-        self.replica.step(Input::Tick { wall_ms }, actions);
-        let expired = self.replica.stats.sessions_expired - before;
-        pipeline.closed(expired, self.clock.now_us() - began_us);
+    fn on_event(&mut self, event: Event, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
+        match event {
+            Event::Flushed(report) => {
+                let now_us = self.clock.now_us();
+                pipeline.flushed(&report, now_us);
+                self.replica.step(Input::Flushed { through: report.through, now_us }, actions);
+            }
+            Event::SnapshotEnded { frozen, took, installed } => {
+                self.note_snapshot(took);
+                self.replica.step(Input::SnapshotEnded(frozen), actions);
+                if installed && took.is_some() {
+                    let input = zab::Input::Installed { zxid: frozen.zxid };
+                    self.replica.step(Input::Peer(input), actions);
+                }
+            }
+            Event::TreeSent(frozen) => {
+                self.replica.step(Input::SnapshotEnded(frozen), actions);
+            }
+            Event::Rebuilt(tree) => self.replica.step(Input::Rebuilt { tree }, actions),
+            Event::Peer(input) => self.replica.step(Input::Peer(input), actions),
+            Event::Report(to) => {
+                // The asker may have gone.
+                let _gone = to.send(Report::of(&self.replica));
+            }
+            Event::Sessions(to) => {
+                let _gone = to.send(self.replica.session_dues());
+            }
+            Event::Stop | Event::Failed { .. } => {} // The loop's own.
+        }
     }
 
-    fn note_snapshot(&self, took: Duration, ok: bool) {
-        if ok {
-            self.metrics.snapshottime.record(took.as_millis() as i64);
-        } else {
-            self.metrics.snapshot_error_count.increment();
+    fn on_peer_event(&mut self, event: Incoming, actions: &mut Vec<Action>) {
+        let Some(peers) = &mut self.peers else { return };
+        let mut inputs = Vec::new();
+        peers.take(event, &mut inputs);
+        for input in inputs {
+            self.replica.step(input, actions);
+        }
+    }
+
+    fn tick(&mut self, wall_ms: i64, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
+        let (before, began_us) = (self.replica.stats.sessions_expired, self.clock.now_us());
+        let first = actions.len();
+        self.replica.step(Input::Tick { wall_ms }, actions);
+        let took_us = self.clock.now_us() - began_us;
+        // Ends of sessions and of containers.
+        let own = actions[first..].iter().filter(|action| matches!(action, Action::Append { .. }));
+        pipeline.judged_own(own.count() as u64, took_us);
+        pipeline.closed(self.replica.stats.sessions_expired - before, took_us);
+    }
+
+    fn note_snapshot(&self, took: Option<Duration>) {
+        match took {
+            Some(took) => self.metrics.snapshottime.record(took.as_millis() as i64),
+            None => self.metrics.snapshot_error_count.increment(),
         }
     }
 
@@ -188,7 +236,37 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 }
                 Action::Roll => commands.push(store::Command::Roll),
                 Action::Wake(waker) => wakers.push(waker),
-                Action::Snapshot(frozen) => self.snapshot(frozen),
+                Action::Snapshot(frozen) => self.snapshot(frozen, false),
+                Action::Install(frozen) => {
+                    commands.push(store::Command::Roll);
+                    self.snapshot(frozen, true);
+                }
+                Action::SendTree { link, frozen } => {
+                    if let Some(peers) = &mut self.peers {
+                        peers.send_tree(link, frozen);
+                    }
+                }
+                Action::Rebuild => self.rebuild(),
+                Action::Peer(zab::Action::Promise { promise, epoch }) => {
+                    let file = match promise {
+                        zab::Promise::Accepted => EpochFile::Accepted,
+                        zab::Promise::Current => EpochFile::Current,
+                    };
+                    commands.push(store::Command::SaveEpoch { file, epoch });
+                }
+                Action::Peer(zab::Action::Truncate { to }) => {
+                    commands.push(store::Command::Truncate { to });
+                }
+                Action::Peer(zab::Action::ReadLog { link, from, through }) => {
+                    self.read_log(link, from, through);
+                }
+                Action::Peer(action) => {
+                    // What was appended before is on its way to the disk before anybody is told of it.
+                    self.log.send_all(&mut commands);
+                    if let Some(peers) = &mut self.peers {
+                        peers.perform(action, self.replica.peer());
+                    }
+                }
                 Action::Stop(reason) => {
                     return Some(Ended::Failed { reason: reason.to_owned(), exit: 1 });
                 }
@@ -204,16 +282,18 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         None
     }
 
-    fn snapshot(&self, frozen: Frozen) {
+    /// * `installed`: it is the leader's tree, and much depends on it.
+    fn snapshot(&self, frozen: Frozen, installed: bool) {
         let (disk, dir, shared) =
             (self.disk.clone(), self.folders.snapshots.clone(), self.shared.clone());
         let (sender, style) = (self.sender.clone(), self.snapshot_style);
         let begun = std::thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
             let began = Instant::now();
-            let written = snapshots::write(&disk, &dir, &shared, frozen, style, true);
+            let written = snapshots::write(&disk, &dir, &shared, frozen, style, !installed);
             let took = began.elapsed();
             match &written {
-                Ok(bytes) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
+                Ok(None) => {}
+                Ok(Some(bytes)) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
                 Err(error) if is_echo(error) => {} // The log's error, which is told already.
                 Err(error) => {
                     // As Java: a server that can't write snapshots must not go on (D-34).
@@ -221,13 +301,37 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     let _stopped = sender.send(Event::Failed { reason, exit: 10 });
                 }
             }
-            let _stopped = sender.send(Event::SnapshotEnded { took, ok: written.is_ok() });
+            let took = matches!(written, Ok(Some(_))).then_some(took);
+            let _stopped = sender.send(Event::SnapshotEnded { frozen, took, installed });
         });
         if let Err(error) = begun {
             tracing::error!(%error, "start snapshot thread");
-            let _stopped =
-                self.sender.send(Event::SnapshotEnded { took: Duration::ZERO, ok: false });
+            let ended = Event::SnapshotEnded { frozen, took: None, installed };
+            let _stopped = self.sender.send(ended);
         }
+    }
+
+    /// Loads the tree anew, on a thread of its own. The log was cut, so no log thread writes to it meanwhile.
+    fn rebuild(&self) {
+        let (loader, sender) = (self.loader.clone(), self.sender.clone());
+        tokio::task::spawn_blocking(move || {
+            let event = match loader() {
+                Ok(tree) => Event::Rebuilt(Box::new(tree)),
+                Err(reason) => Event::Failed { reason, exit: 1 },
+            };
+            let _stopped = sender.send(event);
+        });
+    }
+
+    /// Reads the end of the log for a learner, beside the log thread: only what is committed is asked for.
+    fn read_log(&self, link: LinkId, from: Zxid, through: Zxid) {
+        let (disk, dir, sender) =
+            (self.disk.clone(), self.folders.logs.clone(), self.sender.clone());
+        let limit_bytes = self.peers.as_ref().map_or(0, |peers| peers.log_read_max_bytes());
+        tokio::task::spawn_blocking(move || {
+            let read = log_read::read(&disk, &dir, (from, through), limit_bytes);
+            let _stopped = sender.send(Event::Peer(zab::Input::LogRead { link, read }));
+        });
     }
 
     /// Moves the replica's plain counters and measurements into the registry.
@@ -303,91 +407,4 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Environment, Source, parse};
-    use crate::model::{ServerId, op};
-    use crate::server::boot;
-    use crate::store::sim_disk::SimDisk;
-    use crate::store::{Log, LogOptions, worker};
-    use crate::tree::txn::Txn;
-    use crate::tree::{Options, State, Tree};
-    use crate::zab::{Leader, Majority};
-    use jute::txn::TxnHeader;
-    use std::path::Path;
-
-    const SESSIONS: i64 = 400;
-
-    /// Sessions that expire one after the other, every 20 ms.
-    fn sessions() -> Tree {
-        let mut tree = Tree::new(Options::default());
-        for number in 1..=SESSIONS {
-            let kind = op::CREATE_SESSION;
-            let header = TxnHeader { client_id: number, cxid: 0, zxid: number, time: 0, kind };
-            let timeout_ms = number as i32 * 20;
-            tree.apply(&header, &Txn::CreateSession { timeout_ms }, &mut Vec::new());
-        }
-        tree
-    }
-
-    /// Each flush takes 60 ms, in which three sessions fall due: whoever waited for them all would wait eight seconds.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_server_that_stops_waits_for_no_new_work() {
-        let text = b"dataDir=/d\nclientPort=0\ntickTime=20\n";
-        let source = Source { name: "zoo.cfg", text, my_id: None };
-        let config = parse(source, &Environment::new(), &[]).unwrap();
-        let (disk, clock) = (SimDisk::new(), Clock::start());
-        let folders = Folders::new(Path::new("/d"), Path::new("/d"));
-        disk.create_dir(&folders.logs).unwrap();
-        let tree = sessions();
-        let last = tree.last_zxid();
-        let shared = Arc::new(Shared {
-            state: State::new(tree, 0),
-            conns: Default::default(),
-            throttle: Default::default(),
-            limits: boot::limits(&config, 0),
-            clock_ms: Default::default(),
-        });
-        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
-        let settings = boot::settings(&config, 0);
-        let replica = Replica::standalone(shared.clone(), leader, settings, clock.now_ms());
-        let (sender, events) = tokio::sync::mpsc::unbounded_channel();
-        let (_commands, commands) = tokio::sync::mpsc::unbounded_channel();
-        let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
-        let flushed = sender.clone();
-        let report = move |event| {
-            std::thread::sleep(Duration::from_millis(60));
-            if let worker::Event::Flushed(report) = event {
-                let _stopped = flushed.send(Event::Flushed(report));
-            }
-        };
-        let log = worker::spawn(disk.clone(), log, &folders.logs, Duration::MAX, report).unwrap();
-        let stop = sender.clone();
-        let driver = Driver {
-            replica,
-            shared: shared.clone(),
-            commands,
-            events,
-            sender,
-            log,
-            disk,
-            folders,
-            snapshot_style: snapshots::Style::of(&config),
-            metrics: Arc::new(Registry::default()),
-            clock,
-        };
-        let driving = tokio::spawn(driver.run(Vec::new()));
-        while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert!(stop.send(Event::Stop).is_ok());
-        assert_eq!(driving.await.unwrap(), Ended::Stopped);
-        assert!(
-            !shared.state.tree.read().sessions().is_empty(),
-            "they live on, for the next start"
-        );
-    }
 }

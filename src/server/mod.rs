@@ -6,9 +6,14 @@ mod claim;
 mod clock;
 mod config_files;
 mod driver;
+#[cfg(test)]
+mod driver_tests;
 mod environment;
 mod limits;
+mod log_read;
 pub mod logging;
+mod member;
+mod peers;
 mod pipeline;
 mod ready;
 mod report;

@@ -3,7 +3,7 @@
 //! Java has a thread with a queue for each. Here the driver judges what has arrived together and hands it to the log
 //! thread together, so a batch is measured and its requests share the figures: no clock is read for a single request.
 
-use crate::metrics::Registry;
+use crate::metrics::{Registry, Summary};
 use crate::model::{Zxid, op};
 use crate::request::Command;
 use crate::store::worker::FlushReport;
@@ -16,6 +16,30 @@ pub struct Pipeline {
     handed: VecDeque<Handed>,
     /// Records in `handed`.
     waiting: u64,
+    judging: Shares,
+    logging: Shares,
+}
+
+/// Shares a time out among requests in whole milliseconds. What is left over goes to the next ones: the sums are true,
+/// although most shares are zero.
+#[derive(Default)]
+struct Shares {
+    left_us: u64,
+}
+
+impl Shares {
+    fn record(&mut self, to: &Summary, took_us: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let all_us = self.left_us + took_us;
+        self.left_us = all_us % 1000;
+        let (each_ms, longer) = (all_us / 1000 / count, all_us / 1000 % count);
+        to.record_many(each_ms as i64, count - longer);
+        if longer > 0 {
+            to.record_many(each_ms as i64 + 1, longer);
+        }
+    }
 }
 
 struct Handed {
@@ -25,8 +49,9 @@ struct Handed {
 }
 
 impl Pipeline {
-    pub const fn new(metrics: Arc<Registry>) -> Self {
-        Self { metrics, handed: VecDeque::new(), waiting: 0 }
+    pub fn new(metrics: Arc<Registry>) -> Self {
+        let (judging, logging) = Default::default();
+        Self { metrics, handed: VecDeque::new(), waiting: 0, judging, logging }
     }
 
     /// The judge comes to what has arrived. Returns how many requests that are.
@@ -43,17 +68,22 @@ impl Pipeline {
             self.metrics.prep_processor_queue_time_ms.record_many(waited_ms, count);
         }
         if requests > 0 {
-            self.metrics.prep_processor_request_queued.add(requests);
             self.metrics.prep_processor_queue_size.record(requests as i64);
         }
         requests
     }
 
     /// So many requests were judged in all this time.
-    pub fn judged(&self, requests: u64, took_us: u64) {
+    pub fn judged(&mut self, requests: u64, took_us: u64) {
+        self.judging.record(&self.metrics.prep_process_time, took_us, requests);
+    }
+
+    /// So many requests of the server's own were judged in all this time, the moment they came up.
+    pub fn judged_own(&mut self, requests: u64, took_us: u64) {
         if requests > 0 {
-            let each_ms = took_us as i64 / requests as i64 / 1000;
-            self.metrics.prep_process_time.record_many(each_ms, requests);
+            self.metrics.prep_processor_queue_time_ms.record_many(0, requests);
+            self.metrics.prep_processor_queue_size.record(requests as i64);
+            self.judged(requests, took_us);
         }
     }
 
@@ -71,6 +101,8 @@ impl Pipeline {
     pub fn handed(&mut self, through: Zxid, records: u64, judged_us: u64, now_us: u64) {
         let took_ms = now_us.saturating_sub(judged_us) as i64 / 1000;
         self.metrics.proposal_process_time.record_many(took_ms, records);
+        // Of both: what takes no transaction is added where they are printed.
+        self.metrics.prep_processor_request_queued.add(records);
         self.metrics.sync_processor_request_queued.add(records);
         self.metrics.sync_processor_queue_size.record(self.waiting as i64);
         self.waiting += records;
@@ -79,13 +111,20 @@ impl Pipeline {
 
     /// The log has flushed.
     pub fn flushed(&mut self, report: &FlushReport, now_us: u64) {
-        let (metrics, sync_us) = (&self.metrics, report.sync_took.as_micros() as u64);
+        let metrics = &self.metrics;
+        let sync_us = report.sync_took.unwrap_or_default().as_micros() as u64;
         let sync_ms = sync_us as i64 / 1000;
-        metrics.fsynctime.record(sync_ms);
+        if report.sync_took.is_some() {
+            metrics.fsynctime.record(sync_ms);
+        }
         metrics.sync_processor_batch_size.record(i64::from(report.records));
         metrics.sync_processor_queue_flush_time_ms.record(sync_ms);
-        let records = u64::from(report.records.max(1));
-        metrics.sync_process_time.record_many(sync_ms / records as i64, records);
+        // As Java: the flush is no part of it, unless nothing more fitted in: then the last record bears it.
+        let (records, last) = (u64::from(report.records.max(1)), u64::from(report.full));
+        let write_us = report.write_took.as_micros() as u64;
+        let each_us = write_us / records;
+        self.logging.record(&metrics.sync_process_time, write_us - each_us * last, records - last);
+        self.logging.record(&metrics.sync_process_time, each_us + sync_us, last);
         // A flush may end in the middle of what was handed over together.
         while let Some(handed) = self.handed.front()
             && handed.through <= report.through
@@ -113,13 +152,15 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn report(through: i64, records: u32, sync_ms: u64) -> FlushReport {
+    fn report(through: i64, records: u32, write_us: u64, sync_ms: u64) -> FlushReport {
         FlushReport {
             through: Zxid::from_wire(through).unwrap(),
             records,
             bytes: 0,
             file_len: 0,
-            sync_took: Duration::from_millis(sync_ms),
+            write_took: Duration::from_micros(write_us),
+            sync_took: Some(Duration::from_millis(sync_ms)),
+            full: false,
             slow: false,
         }
     }
@@ -133,16 +174,19 @@ mod tests {
         pipeline.judged(4, 8_000);
         pipeline.handed(zxid(4), 4, 1_000, 3_000);
         pipeline.handed(zxid(6), 2, 5_000, 5_000);
-        pipeline.flushed(&report(4, 4, 8), 13_000);
-        pipeline.flushed(&report(6, 2, 1), 15_000);
+        pipeline.flushed(&report(4, 4, 1_700, 8), 13_000);
+        pipeline.flushed(&report(6, 2, 2_300, 1), 15_000);
         let count = |summary: crate::metrics::SummaryValues| (summary.count, summary.sum);
         assert_eq!(count(metrics.prep_process_time.values()), (4, 8));
         assert_eq!(count(metrics.proposal_process_time.values()), (6, 8));
+        assert_eq!(metrics.prep_processor_request_queued.get(), 6);
         assert_eq!(metrics.sync_processor_request_queued.get(), 6);
         assert_eq!(count(metrics.sync_processor_queue_size.values()), (2, 4));
         assert_eq!(count(metrics.fsynctime.values()), (2, 9));
         assert_eq!(count(metrics.sync_processor_batch_size.values()), (2, 6));
-        assert_eq!(count(metrics.sync_process_time.values()), (6, 8));
+        // The flushes are no part of it. The parts of a millisecond are not lost.
+        assert_eq!(count(metrics.sync_process_time.values()), (6, 4));
+        assert_eq!(metrics.sync_process_time.values().max, 2);
         // 10 ms with the log, 8 of them in the flush, for four; 10 and 1 for two.
         let queue = metrics.sync_processor_queue_time_ms.values();
         assert_eq!(count(queue), (6, 4 * 2 + 2 * 9));
@@ -151,5 +195,36 @@ mod tests {
         assert_eq!(count(metrics.sync_processor_queue_flush_time_ms.values()), (2, 9));
         pipeline.handed(zxid(7), 1, 0, 0);
         assert_eq!(metrics.sync_processor_queue_size.values().sum, 4, "nothing waits any more");
+    }
+
+    #[test]
+    fn the_last_record_of_a_full_batch_bears_the_flush() {
+        let metrics = Arc::new(Registry::default());
+        let mut pipeline = Pipeline::new(metrics.clone());
+        pipeline.flushed(&FlushReport { full: true, ..report(4, 4, 4_000, 50) }, 60_000);
+        let values = metrics.sync_process_time.values();
+        assert_eq!((values.count, values.sum, values.min, values.max), (4, 54, 1, 51));
+    }
+
+    #[test]
+    fn a_flush_that_is_not_forced_is_no_fsync() {
+        let metrics = Arc::new(Registry::default());
+        let mut pipeline = Pipeline::new(metrics.clone());
+        pipeline.flushed(&FlushReport { sync_took: None, ..report(4, 4, 0, 0) }, 0);
+        assert_eq!(metrics.fsynctime.values().count, 0);
+        assert_eq!(metrics.sync_processor_queue_flush_time_ms.values().count, 1);
+    }
+
+    // rows: M-04 M-06 M-14
+    #[test]
+    fn what_the_server_itself_wants_is_judged_like_the_rest() {
+        let metrics = Arc::new(Registry::default());
+        let mut pipeline = Pipeline::new(metrics.clone());
+        pipeline.judged_own(0, 900);
+        pipeline.judged_own(3, 6_000);
+        let time = metrics.prep_process_time.values();
+        assert_eq!((time.count, time.sum), (3, 6));
+        assert_eq!(metrics.prep_processor_queue_time_ms.values().count, 3);
+        assert_eq!(metrics.prep_processor_queue_size.values().max, 3);
     }
 }

@@ -58,8 +58,12 @@ pub struct Restorer {
     entries: Vec<u8>,
     /// Bytes taken since the last reset.
     taken: u64,
+    /// Of sessions that no longer exist: what a server that is alone takes away, an ensemble agrees on.
+    keeps_orphans: bool,
     /// Transactions of the log.
     replayed: u64,
+    /// Bytes of the log that were read, and all there are to be.
+    log_bytes: (u64, u64),
     stage: Stage,
     told: Instant,
 }
@@ -87,10 +91,18 @@ impl Restorer {
             nodes: 0,
             entries: Vec::new(),
             taken: 0,
+            keeps_orphans: false,
             replayed: 0,
+            log_bytes: (0, 0),
             stage: Stage::Here(Box::new(Building::new(options))),
             told: Instant::now(),
         }
+    }
+
+    /// Leaves the ephemerals of sessions that no longer exist where they are.
+    pub const fn keep_orphans(mut self) -> Self {
+        self.keeps_orphans = true;
+        self
     }
 
     /// The restored tree.
@@ -104,7 +116,7 @@ impl Restorer {
             Stage::There(there) => there.end(),
             Stage::Nowhere => unreachable!("moving ends before anything else is asked"),
         };
-        let orphans = building.remove_orphans();
+        let orphans = if self.keeps_orphans { 0 } else { building.remove_orphans() };
         let (paths, count) = building.tree.znodes_without_acl(LOST_SHOWN);
         if 0 < count {
             tracing::error!(
@@ -152,12 +164,13 @@ impl Restore for Restorer {
         if let Stage::There(there) = stage {
             there.end();
         }
-        *self = Self::with_alone_max(self.options, self.alone_max);
+        let keeps_orphans = self.keeps_orphans;
+        *self = Self { keeps_orphans, ..Self::with_alone_max(self.options, self.alone_max) };
     }
 
     fn snapshot_read(&mut self, done_bytes: u64, all_bytes: u64) {
         if self.is_time_to_tell() {
-            let percent = done_bytes * 100 / all_bytes.max(1);
+            let percent = percent(done_bytes, all_bytes);
             tracing::info!(
                 znodes = self.nodes,
                 bytes = done_bytes,
@@ -166,6 +179,10 @@ impl Restore for Restorer {
                 "restoring: snapshot"
             );
         }
+    }
+
+    fn log_read(&mut self, done_bytes: u64, all_bytes: u64) {
+        self.log_bytes = (done_bytes, all_bytes);
     }
 
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
@@ -215,11 +232,16 @@ impl Restore for Restorer {
         self.count(entry.len());
         self.replayed += 1;
         if self.replayed.is_multiple_of(TXNS_UNTOLD) && self.is_time_to_tell() {
-            let zxid = format!("{zxid:#x}");
-            tracing::info!(txns = self.replayed, zxid, "restoring: log");
+            let (zxid, (bytes, of)) = (format!("{zxid:#x}"), self.log_bytes);
+            let percent = percent(bytes, of);
+            tracing::info!(txns = self.replayed, zxid, bytes, of, percent, "restoring: log");
         }
         Ok(())
     }
+}
+
+const fn percent(done: u64, of: u64) -> u64 {
+    done.saturating_mul(100) / if of == 0 { 1 } else { of }
 }
 
 /// The tree and what is compared with it.

@@ -38,6 +38,8 @@ impl Style {
 ///
 /// * `gently`: rest between pieces, because clients are being served.
 ///
+/// `None`: the tree was replaced meanwhile, and nobody needs the snapshot.
+///
 /// # Errors
 /// Those of the disk; nothing is left behind that a reader would take for a snapshot.
 pub fn write<D: Disk>(
@@ -47,13 +49,21 @@ pub fn write<D: Disk>(
     frozen: Frozen,
     style: Style,
     gently: bool,
-) -> Result<u64, SnapshotError> {
+) -> Result<Option<u64>, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;
     let mut piece = Vec::new();
     loop {
         let began = Instant::now();
         piece.clear();
-        let ended = shared.state.tree.read().freeze_piece(&mut piece);
+        let ended = {
+            let tree = shared.state.tree.read();
+            if !tree.holds(frozen) {
+                drop(tree);
+                writer.abandon();
+                return Ok(None);
+            }
+            tree.freeze_piece(&mut piece)
+        };
         if let Err(error) = writer.body(&piece) {
             writer.abandon();
             return Err(error);
@@ -72,5 +82,5 @@ pub fn write<D: Disk>(
         digest: digest as i64,
     });
     let written = writer.finish(Trailers { digest, zxid: style.with_zxid.then_some(zxid) })?;
-    Ok(written.bytes)
+    Ok(Some(written.bytes))
 }

@@ -216,6 +216,11 @@ impl<D: Disk> Log<D> {
         Ok(Some(flushed))
     }
 
+    /// Whether flushes are forced to the disk: `forceSync`.
+    pub const fn forces(&self) -> bool {
+        self.options.force_sync
+    }
+
     /// Ends the file being written; the next record opens a new one (D-51). Flushes first: invariant 2.
     ///
     /// # Errors
@@ -382,7 +387,7 @@ mod tests {
     fn zxids(disk: &SimDisk) -> Vec<i64> {
         let mut seen = Vec::new();
         let result: Result<_, ScanError<Infallible>> =
-            scan(disk, Path::new(DIR), None, |zxid, _| {
+            scan(disk, Path::new(DIR), None, |zxid, _, _| {
                 seen.push(zxid);
                 Ok(ControlFlow::Continue(()))
             });
@@ -410,7 +415,7 @@ mod tests {
         assert_eq!(zxids(&disk.image().crash(0)), (1..100).collect::<Vec<_>>());
     }
 
-    // rows: C-143 D-04 D-44 D-51
+    // rows: D-04 D-44 D-51
     #[test]
     fn names_padding_and_rolling() {
         let disk = SimDisk::new();

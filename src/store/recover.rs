@@ -30,6 +30,8 @@ pub trait Restore {
     fn reset(&mut self);
     /// Bytes of the snapshot's file that were read so far, and its length: for those who wait.
     fn snapshot_read(&mut self, _done_bytes: u64, _all_bytes: u64) {}
+    /// Bytes of the log's files that were read so far, and the length of those to be read: likewise.
+    fn log_read(&mut self, _done_bytes: u64, _all_bytes: u64) {}
     /// Takes whole items off the front of a snapshot's body: see [`Progress`].
     fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Self::Error>;
     /// The body is complete and its seal right. `zxid`: from the file's name, where replay goes on from (D-31).
@@ -212,7 +214,8 @@ pub fn recover<D: Disk, R: Restore>(
         }
     }
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
-    let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry| {
+    let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry, so_far| {
+        state.log_read(so_far.done, so_far.of);
         state.replay(zxid, entry).map(ControlFlow::Continue)
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
@@ -371,7 +374,7 @@ impl<R: Read> Read for Counting<'_, R> {
 
 /// Reads the log through to tell whether it holds everything from the beginning on.
 fn log_fact<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<LogFact, RecoverError<E>> {
-    let scanned = scan::scan(disk, dir, None, |_, _| Ok(ControlFlow::Continue(())))?;
+    let scanned = scan::scan(disk, dir, None, |_, _, _| Ok(ControlFlow::Continue(())))?;
     Ok(match scanned.highest {
         _ if scanned.records == 0 => LogFact::Empty,
         Some(last) if scanned.gap.is_none() && last.epoch() == Epoch(0) => LogFact::Whole,

@@ -25,6 +25,13 @@ impl fmt::Display for RecordAt {
     }
 }
 
+/// How much of the log's files was read, in bytes; padding counts.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ReadSoFar {
+    pub done: u64,
+    pub of: u64,
+}
+
 /// Why a log could not be read. `E` is what the receiver of the records says.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError<E> {
@@ -67,7 +74,7 @@ pub struct Scanned {
 ///
 /// * `after`: records are passed over until the first with a greater zxid; from there on all are given, those that
 ///   repeat or go back too (D-48). `None`: all.
-/// * `take`: given the zxid as it stands in the entry, and the entry (D-42).
+/// * `take`: given the zxid as it stands in the entry, the entry (D-42), and how far this is.
 ///
 /// Changes nothing on disk; see [`repair`]. May run beside the log's writer when the caller stops at what is flushed.
 ///
@@ -79,17 +86,19 @@ pub fn scan<D: Disk, E>(
     disk: &D,
     dir: &Path,
     after: Option<Zxid>,
-    mut take: impl FnMut(i64, &[u8]) -> Result<ControlFlow<()>, E>,
+    mut take: impl FnMut(i64, &[u8], ReadSoFar) -> Result<ControlFlow<()>, E>,
 ) -> Result<Scanned, ScanError<E>> {
     let list = |source| ScanError::List { path: dir.to_owned(), source };
     let files = names::logs(disk, dir).map_err(list)?;
     let mut scanned = Scanned::default();
     let files = written(disk, dir, names::logs_after(&files, after), &mut scanned)?;
     let mut reached = false;
+    let mut so_far = ReadSoFar { done: 0, of: bytes_of(disk, dir, files)? };
     for (index, file) in files.iter().enumerate() {
         let path = dir.join(&file.name);
         let read = |source| ScanError::Read { path: path.clone(), source };
         let mut records = open(disk, &path)?;
+        let (before_it, len_bytes) = (so_far.done, records.source().len());
         let stop = loop {
             let (at, entry) = match records.step().map_err(read)? {
                 Step::Record { at, entry } => (RecordAt { path: path.clone(), at }, entry),
@@ -109,14 +118,19 @@ pub fn scan<D: Disk, E>(
             }
             scanned.highest = scanned.highest.max(Zxid::from_wire(zxid));
             scanned.records += 1;
-            let taken =
-                take(zxid, entry).map_err(|source| ScanError::Taken { at, zxid, source })?;
+            so_far.done = before_it + at.at + record::record_len(len);
+            let taken = take(zxid, entry, so_far).map_err(|source| ScanError::Taken {
+                at,
+                zxid,
+                source,
+            })?;
             if taken.is_break() {
                 scanned.stopped = true;
                 return Ok(scanned);
             }
         };
         scanned.bytes += stop.at;
+        so_far.done = before_it + len_bytes;
         judge(records, stop, index + 1 == files.len(), path, &mut scanned)?;
     }
     Ok(scanned)
@@ -138,6 +152,16 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
         disk.remove(path)?;
     }
     if scanned.unwritten.is_empty() { Ok(()) } else { disk.sync_dir(dir) }
+}
+
+fn bytes_of<D: Disk, E>(disk: &D, dir: &Path, files: &[Named]) -> Result<u64, ScanError<E>> {
+    let mut bytes = 0;
+    for file in files {
+        let path = dir.join(&file.name);
+        let source = FileSource::open(disk, &path);
+        bytes += source.map_err(|source| ScanError::Read { path, source })?.len;
+    }
+    Ok(bytes)
 }
 
 /// Those of `files` that have a header. Newest ones without go to `scanned.unwritten`; an older one is an error.
@@ -263,8 +287,12 @@ mod tests {
 
     fn zxids(disk: &SimDisk, after: i64) -> Result<(Vec<i64>, Scanned), ScanError<Infallible>> {
         let mut seen = Vec::new();
-        let scanned = scan(disk, Path::new("/logs"), Zxid::from_wire(after), |zxid, _| {
+        let mut told = ReadSoFar::default();
+        let scanned = scan(disk, Path::new("/logs"), Zxid::from_wire(after), |zxid, _, so_far| {
             seen.push(zxid);
+            assert!(told.done < so_far.done && so_far.done <= so_far.of);
+            assert!(told.of == 0 || told.of == so_far.of);
+            told = so_far;
             Ok(ControlFlow::Continue(()))
         })?;
         Ok((seen, scanned))
@@ -279,6 +307,11 @@ mod tests {
         put(&disk, "log.7.old", &[7], b"");
         assert_eq!(zxids(&disk, -1).unwrap().0, [1, 2, 3, 4, 6, 5, 6, 7]);
         assert_eq!(zxids(&disk, 2).unwrap().0, [3, 4, 6, 5, 6, 7]);
+        let last = scan(&disk, Path::new("/logs"), None, |zxid, _, so_far| {
+            let there = so_far.done == so_far.of;
+            if there { Err(zxid) } else { Ok(ControlFlow::Continue(())) }
+        });
+        assert!(matches!(last, Err(ScanError::Taken { zxid: 7, source: 7, .. })), "{last:?}");
         assert_eq!(zxids(&disk, 2).unwrap().1.gap, Some((Zxid::from_wire(4), 6)));
         assert_eq!(zxids(&disk, 5).unwrap().1.gap, None);
         assert_eq!(zxids(&disk, 5).unwrap().0, [6, 5, 6, 7]);

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::disk::Disk;
 
@@ -68,6 +69,8 @@ struct State {
     cut_at: Option<u64>,
     /// The one change that fails.
     fail_at: Option<u64>,
+    /// How long each sync takes.
+    sync_takes: Duration,
     /// Files that can't be read.
     spoiled: BTreeSet<u64>,
     keep_images: bool,
@@ -112,6 +115,11 @@ impl SimDisk {
     /// True while that change has not come yet.
     pub fn is_to_fail(&self) -> bool {
         self.state().fail_at.is_some()
+    }
+
+    /// From now on, a file's sync takes this long; what it carries is safe at its end and not before.
+    pub fn slow_down(&self, sync_takes: Duration) {
+        self.state().sync_takes = sync_takes;
     }
 
     /// Makes a file unreadable, as a bad sector does.
@@ -377,6 +385,10 @@ impl Disk for SimDisk {
     }
 
     fn sync_data(&self, file: &SimFile) -> io::Result<()> {
+        let takes = self.state().sync_takes;
+        if !takes.is_zero() {
+            std::thread::sleep(takes);
+        }
         self.change(|state| {
             state.counts.syncs += 1;
             if state.take_fault(|fault| fault == Fault::Sync).is_some() {

@@ -59,8 +59,12 @@ pub struct FlushReport {
     pub bytes: u64,
     /// Bytes in the file written to.
     pub file_len: u64,
-    /// How long the sync took.
-    pub sync_took: Duration,
+    /// How long the log thread was busy with the records before the sync.
+    pub write_took: Duration,
+    /// How long the sync took; `None` when it was left out, as `forceSync=no` wants.
+    pub sync_took: Option<Duration>,
+    /// What came next had to wait for it: no more fitted into one flush.
+    pub full: bool,
     /// It took longer than the threshold, and was warned about.
     pub slow: bool,
 }
@@ -80,6 +84,8 @@ pub struct Worker<D: Disk, C> {
     epoch_dir: PathBuf,
     slow_after: Duration,
     clock: C,
+    /// When the first record was appended that is not flushed.
+    began: Option<Duration>,
     failed: bool,
 }
 
@@ -88,7 +94,8 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     /// * `slow_after`: `fsync.warningthresholdms`, default 1,000 ms.
     /// * `clock`: any monotonic time.
     pub fn new(disk: D, log: Log<D>, epoch_dir: &Path, slow_after: Duration, clock: C) -> Self {
-        Self { log, disk, epoch_dir: epoch_dir.to_owned(), slow_after, clock, failed: false }
+        let epoch_dir = epoch_dir.to_owned();
+        Self { log, disk, epoch_dir, slow_after, clock, began: None, failed: false }
     }
 
     /// Does a batch of commands and reports; leaves `batch` empty.
@@ -103,7 +110,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
             }
         }
         if !self.failed {
-            let done = self.flush(report);
+            let done = self.flush(false, report);
             self.settle(done, report);
         }
     }
@@ -129,21 +136,24 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         match command {
             Command::Append { zxid, entry } => {
                 if self.log.is_full_for(entry.len()) {
-                    self.flush(report)?;
+                    self.flush(true, report)?;
+                }
+                if self.began.is_none() {
+                    self.began = Some((self.clock)());
                 }
                 self.log.append(zxid, &entry);
             }
             Command::Roll => {
-                self.flush(report)?;
+                self.flush(false, report)?;
                 self.log.roll()?;
             }
             Command::Truncate { to } => {
-                self.flush(report)?;
+                self.flush(false, report)?;
                 self.log.truncate(to)?;
                 report(Event::Truncated { to });
             }
             Command::SaveEpoch { file, epoch } => {
-                self.flush(report)?;
+                self.flush(false, report)?;
                 epoch::save(&self.disk, &self.epoch_dir, file, epoch)?;
                 report(Event::EpochSaved { file, epoch });
             }
@@ -151,23 +161,33 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         Ok(())
     }
 
-    fn flush(&mut self, report: &mut impl FnMut(Event)) -> Result<(), WorkerError> {
+    /// * `full`: another record waits, and no more fit into this flush.
+    fn flush(&mut self, full: bool, report: &mut impl FnMut(Event)) -> Result<(), WorkerError> {
         self.log.write()?;
-        let begun = (self.clock)();
+        let written = (self.clock)();
         let file_len = self.log.file_len();
         let Some(flushed) = self.log.sync()? else { return Ok(()) };
-        let sync_took = (self.clock)().saturating_sub(begun);
-        let slow = self.slow_after < sync_took;
+        let write_took = written.saturating_sub(self.began.take().unwrap_or(written));
+        let sync_took = self.log.forces().then(|| (self.clock)().saturating_sub(written));
+        let slow = sync_took.is_some_and(|took| self.slow_after < took);
         if slow {
-            let took_ms = sync_took.as_millis() as u64;
+            let took_ms = sync_took.unwrap_or_default().as_millis() as u64;
             tracing::warn!(
                 took_ms,
                 file_len,
                 "fsync of the log is slow, and every write waits for it"
             );
         }
-        let (through, records, bytes) = (flushed.through, flushed.records, flushed.bytes);
-        report(Event::Flushed(FlushReport { through, records, bytes, file_len, sync_took, slow }));
+        report(Event::Flushed(FlushReport {
+            through: flushed.through,
+            records: flushed.records,
+            bytes: flushed.bytes,
+            file_len,
+            write_took,
+            sync_took,
+            full,
+            slow,
+        }));
         Ok(())
     }
 
@@ -378,7 +398,7 @@ mod tests {
         assert_eq!(disk.counts().changes, changes);
     }
 
-    // rows: D-49 C-144
+    // rows: D-49
     #[test]
     fn force_sync_off_never_syncs() {
         let disk = SimDisk::new();
@@ -397,10 +417,29 @@ mod tests {
             worker.slow_after = Duration::from_millis(slow_after);
             worker.run(&mut vec![append(raw, 40)], &mut |event| {
                 let Event::Flushed(report) = event else { panic!("{event:?}") };
-                slow.push((report.slow, report.sync_took.as_millis()));
+                slow.push((report.slow, report.sync_took.map(|took| took.as_millis())));
             });
         }
-        assert_eq!(slow, [(true, 15), (false, 15)]);
+        assert_eq!(slow, [(true, Some(15)), (false, Some(15))]);
+    }
+
+    #[test]
+    fn writing_is_timed_apart_from_syncing() {
+        for force_sync in [true, false] {
+            let disk = SimDisk::new();
+            let mut worker = worker(&disk, force_sync);
+            let mut costs = Vec::new();
+            let large = vec![append(1, 3 << 20), append(2, 3 << 20), append(3, 40)];
+            for mut batch in [large, vec![append(4, 40), append(5, 40)]] {
+                worker.run(&mut batch, &mut |event| {
+                    let Event::Flushed(report) = event else { panic!("{event:?}") };
+                    assert_eq!(report.sync_took.is_some(), force_sync);
+                    costs.push((report.records, report.write_took.as_millis(), report.full));
+                });
+            }
+            // The clock goes on by 15 ms whenever it is read: at the first record, after the write, after the sync.
+            assert_eq!(costs, [(1, 15, true), (2, 15, false), (2, 15, false)]);
+        }
     }
 
     #[test]

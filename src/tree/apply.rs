@@ -5,9 +5,9 @@
 
 use super::digest::StatPart;
 use super::node::NO_NODE;
-use super::txn::{Create, Txn};
+use super::txn::{Create, CreateKind, Txn};
 use super::{AclId, NodeId, Tree};
-use crate::model::{Code, Zxid, op, path};
+use crate::model::{Code, TTL_MAX_MS, Zxid, op, path};
 use jute::Reader;
 use jute::data::Stat;
 use jute::txn::TxnHeader;
@@ -180,6 +180,10 @@ impl Tree {
         create: &Create<'a>,
         effects: &mut Effects<'a>,
     ) -> Result<Stat, Code> {
+        // Java logs such a one and dies of it, there and at each start after; here its log loads (P-39).
+        if matches!(create.kind, CreateKind::Ttl(ttl_ms) if !(1..=TTL_MAX_MS).contains(&ttl_ms)) {
+            return Err(Code::BAD_ARGUMENTS);
+        }
         let parent =
             path::parent(&create.path).and_then(|path| self.find(path)).ok_or(Code::NO_NODE)?;
         let hash = self.hash_path(&create.path);

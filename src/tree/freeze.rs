@@ -22,6 +22,7 @@ pub(super) struct Freeze {
     progress: Mutex<Progress>,
     /// Places in use when it began: those above are younger.
     places: u32,
+    number: u64,
 }
 
 #[derive(Default)]
@@ -40,6 +41,8 @@ pub struct Frozen {
     pub zxid: Zxid,
     /// Of the tree at `zxid`; `None` when digests are off.
     pub digest: Option<u64>,
+    /// Which freeze of this server's trees.
+    pub number: u64,
 }
 
 impl Tree {
@@ -59,13 +62,26 @@ impl Tree {
             put_i64(&mut saved, i64::from(id.0));
             saved.extend_from_slice(bytes);
         }
-        let places = self.nodes.places();
+        self.freezes += 1;
+        let (places, number) = (self.nodes.places(), self.freezes);
         let done = vec![0; (places as usize).div_ceil(64)];
         self.freeze = Some(Freeze {
             progress: Mutex::new(Progress { done, saved, ..Progress::default() }),
             places,
+            number,
         });
-        Some(Frozen { zxid: self.last_zxid, digest: self.options.digest.then_some(self.digest) })
+        let digest = self.options.digest.then_some(self.digest);
+        Some(Frozen { zxid: self.last_zxid, digest, number })
+    }
+
+    /// Whether this freeze is the one under way: its tree may have been replaced.
+    pub fn holds(&self, frozen: Frozen) -> bool {
+        self.freeze.as_ref().is_some_and(|freeze| freeze.number == frozen.number)
+    }
+
+    /// Takes the place of `old`: what is frozen here is never taken for what was frozen there.
+    pub fn succeed(&mut self, old: &Self) {
+        self.freezes = self.freezes.max(old.freezes);
     }
 
     /// Appends the next piece of the stream; `true` once the last one has been given.

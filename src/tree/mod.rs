@@ -118,6 +118,8 @@ pub struct Tree {
     last_zxid: Zxid,
     digests: Digests,
     freeze: Option<freeze::Freeze>,
+    /// Freezes so far.
+    freezes: u64,
     hash: FixedState,
     options: Options,
 }
@@ -153,6 +155,7 @@ impl Tree {
             last_zxid: Zxid::ZERO,
             digests: Digests::default(),
             freeze: None,
+            freezes: 0,
             hash: FixedState::with_seed(options.seed),
             options,
         }

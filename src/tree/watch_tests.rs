@@ -38,6 +38,21 @@ fn watches_fire_once_and_go_with_their_watcher() {
     assert_eq!((watches.count(), watches.path_count()), (0, 0));
 }
 
+/// Java leaves an empty set behind, which counts as a connection until it ends.
+// rows: W-22 W-23
+#[test]
+fn who_has_no_watch_left_is_not_counted() {
+    let watches = Watches::new(1);
+    watches.add("/a", WatcherId(1), WatchKind::DATA);
+    watches.add("/b", WatcherId(2), WatchKind::PERSISTENT);
+    watches.add("/c", WatcherId(3), WatchKind::CHILD);
+    assert_eq!(watches.data_totals(), (2, 2, 2));
+    fire(&watches, "/a", Trigger::Data);
+    fire(&watches, "/b", Trigger::Data);
+    assert_eq!(watches.data_totals(), (1, 1, 1));
+    assert_eq!(watches.data_watches(), [("/b".to_owned(), WatcherId(2))]);
+}
+
 // rows: P-34
 #[test]
 fn both_kinds_hear_of_a_deletion_once() {

@@ -1,92 +1,588 @@
-//! The one that proposes, counts acknowledgements and commits.
+//! The one that opens an epoch, brings its learners up to date, proposes, counts acknowledgements and commits.
+//!
+//! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
-use super::{Action, Input, Majority};
-use crate::model::{ServerId, Zxid};
+use super::history::Logged;
+use super::link::{Link, Stage};
+use super::packet::{LearnerInfo, Packet};
+use super::sync::{self, LogRead, Plan};
+use super::{Action, Core, Input, LinkId, Promise};
+use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A leader whose term has begun.
+/// How far the leader itself has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// Waiting for a quorum's accepted epochs.
+    Discovering,
+    /// The new epoch is being promised to, here and by a quorum.
+    Promising,
+    /// A quorum promised; our own current epoch is being saved.
+    Opening,
+    /// Waiting for a quorum to have our history.
+    Synchronising,
+    Broadcasting,
+}
+
+/// A leader, from its election to its end.
 #[derive(Debug)]
 pub struct Leader {
-    id: ServerId,
-    quorum: Majority,
-    /// How far each server's log is durable.
+    phase: Phase,
+    epoch: Epoch,
+    links: BTreeMap<LinkId, Link>,
+    /// Highest epoch anybody of them accepted.
+    accepted: Epoch,
+    /// Who said which epoch it accepted, who promised itself to ours, who has our history.
+    known: BTreeSet<ServerId>,
+    promised: BTreeSet<ServerId>,
+    synchronised: BTreeSet<ServerId>,
+    /// Our own promise is on disk.
+    has_promised: bool,
+    /// How far each voter's log is durable.
     acked: BTreeMap<ServerId, Zxid>,
     proposed: Zxid,
-    committed: Zxid,
+    /// Peer ticks in this phase.
+    ticks: u64,
 }
 
 impl Leader {
-    /// * `last`: the last zxid of the history this term goes on from; all of it counts as committed.
-    pub fn new(id: ServerId, quorum: Majority, last: Zxid) -> Self {
-        Self { id, quorum, acked: BTreeMap::from([(id, last)]), proposed: last, committed: last }
+    /// A leader that knows of nobody yet.
+    pub fn new(core: &mut Core, out: &mut Vec<Action>) -> Self {
+        let mut leader = Self::fresh(core);
+        leader.try_propose_epoch(core, out);
+        leader
+    }
+
+    /// A server that is alone: it opens no epoch, and its zxids go on from its last one.
+    pub fn alone(core: &Core) -> Self {
+        Self { phase: Phase::Broadcasting, ..Self::fresh(core) }
+    }
+
+    fn fresh(core: &Core) -> Self {
+        Self {
+            phase: Phase::Discovering,
+            epoch: Epoch(0),
+            links: BTreeMap::new(),
+            accepted: core.accepted,
+            known: BTreeSet::from([core.me]),
+            promised: BTreeSet::new(),
+            synchronised: BTreeSet::new(),
+            has_promised: false,
+            acked: BTreeMap::from([(core.me, core.history.last())]),
+            proposed: core.history.last(),
+            ticks: 0,
+        }
+    }
+
+    pub(super) fn link_ids(&self) -> impl Iterator<Item = LinkId> {
+        self.links.keys().copied()
+    }
+
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether enough have come to open the epoch.
+    pub fn has_followers(&self) -> bool {
+        self.phase != Phase::Discovering
+    }
+
+    pub fn is_broadcasting(&self) -> bool {
+        self.phase == Phase::Broadcasting
+    }
+
+    /// Those who follow, in sync or on their way: their number, and how many of them are.
+    pub fn learners(&self) -> impl Iterator<Item = (ServerId, bool, bool)> {
+        self.links
+            .values()
+            .map(|link| (link.id, link.is_observer, Stage::Synchronised <= link.stage))
     }
 
     /// Applies one input and pushes what must happen next.
-    pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
+    pub fn step(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
         match input {
-            Input::Propose { zxid, payload } => self.propose(zxid, payload, out),
-            Input::Flushed { through } => self.on_ack(self.id, through, out),
+            Input::Tick => self.on_tick(core, out),
+            Input::Propose { zxid, payload } => self.propose(core, zxid, payload, out),
+            Input::Flushed { through } => self.on_ack(core, core.me, through, out),
+            Input::Promised { promise: Promise::Accepted, .. } => self.on_own_promise(core, out),
+            Input::Promised { promise: Promise::Current, .. } => self.open(core, out),
+            Input::Learner { link, packet } => self.on_packet(core, link, packet, out),
+            Input::LearnerGone { link } => self.on_gone(link),
+            Input::Progress { link } => self.heard(link),
+            Input::SnapshotBegun { link, zxid } => self.on_snapshot(core, link, zxid, out),
+            Input::LogRead { link, read } => self.on_log_read(core, link, read, out),
+            // A truncation or installation of an earlier role; an own election is the peer's.
+            Input::Elected { .. }
+            | Input::Heard { .. }
+            | Input::LinkUp { .. }
+            | Input::LinkDown { .. }
+            | Input::Truncated { .. }
+            | Input::Installed { .. }
+            | Input::Leader { .. }
+            | Input::LeaderGone => {}
         }
-        self.assert_invariants();
+        self.assert_invariants(core);
     }
 
-    fn propose(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
+    fn on_packet(&mut self, core: &mut Core, id: LinkId, packet: Packet, out: &mut Vec<Action>) {
+        self.heard(Some(id));
+        let stage = self.links.get(&id).map(|link| link.stage);
+        match (stage, packet) {
+            (None, Packet::FollowerInfo { accepted, info }) => {
+                self.on_info(core, id, (accepted, info, false), out);
+            }
+            (None, Packet::ObserverInfo { accepted, info }) => {
+                self.on_info(core, id, (accepted, info, true), out);
+            }
+            (Some(Stage::Told), Packet::AckEpoch { current, last }) => {
+                self.on_ack_epoch(core, id, (current, last), out);
+            }
+            (Some(Stage::Synchronising), Packet::Ack { zxid }) => {
+                self.on_ack_new_leader(core, id, zxid, out);
+            }
+            (Some(Stage::Synchronised | Stage::Active), Packet::Ack { zxid }) => {
+                // A counter of 0 acknowledges UPTODATE.
+                let server = self.links[&id].id;
+                if zxid.counter() != 0 && core.view.is_voter(server) {
+                    self.on_ack(core, server, zxid, out);
+                }
+            }
+            (
+                Some(Stage::Synchronised | Stage::Active),
+                packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
+            ) => {
+                if self.is_broadcasting() {
+                    out.push(Action::FromLearner { link: id, packet });
+                }
+            }
+            (stage, packet) => {
+                let why = format!("unexpected {} in stage {stage:?}", packet.name());
+                self.close(id, why, out);
+            }
+        }
+    }
+
+    fn on_info(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
+        out: &mut Vec<Action>,
+    ) {
+        let theirs = info.view_version;
+        if core.view.version < theirs {
+            let ours = core.view.version;
+            let why = format!("its configuration {theirs:#x} is newer than ours, {ours:#x}");
+            return out.push(Action::CloseLink { link: id, why });
+        }
+        let older: Vec<LinkId> =
+            self.links.iter().filter(|(_, link)| link.id == info.id).map(|(&id, _)| id).collect();
+        for older in older {
+            self.close(older, format!("server {} has connected again", info.id.0), out);
+        }
+        let link = Link {
+            id: info.id,
+            is_observer,
+            stage: Stage::Known,
+            last: None,
+            start: Zxid::ZERO,
+            held: Vec::new(),
+            silent_ticks: 0,
+        };
+        self.links.insert(id, link);
+        if self.phase != Phase::Discovering {
+            return self.tell_epochs(out);
+        }
+        self.accepted = self.accepted.max(accepted);
+        if core.view.is_voter(info.id) {
+            self.known.insert(info.id);
+        }
+        self.try_propose_epoch(core, out);
+    }
+
+    /// With a quorum's word for it, no other leader can have a higher epoch than the next.
+    fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.phase == Phase::Discovering && core.is_quorum(&self.known) {
+            self.phase = Phase::Promising;
+            self.ticks = 0;
+            self.epoch = Epoch(self.accepted.0 + 1);
+            core.promise(Promise::Accepted, self.epoch, out);
+        }
+    }
+
+    fn on_own_promise(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.phase != Phase::Promising {
+            return;
+        }
+        self.has_promised = true;
+        self.promised.insert(core.me);
+        self.tell_epochs(out);
+        self.try_open(core, out);
+    }
+
+    fn tell_epochs(&mut self, out: &mut Vec<Action>) {
+        if !self.has_promised {
+            return;
+        }
+        let epoch = self.epoch;
+        for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.stage == Stage::Known) {
+            link.stage = Stage::Told;
+            link.say(id, &Packet::LeaderInfo { epoch }, out);
+        }
+    }
+
+    fn on_ack_epoch(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        (current, last): (Option<Epoch>, Option<Zxid>),
+        out: &mut Vec<Action>,
+    ) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.stage = Stage::Promised;
+        link.last = last;
+        let server = link.id;
+        if self.phase == Phase::Promising {
+            let ours = (core.current, Some(core.history.last()));
+            if let Some(theirs) = current.map(|current| (current, last))
+                && ours < theirs
+            {
+                let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
+                return self.close(id, why, out);
+            }
+            if current.is_some() && last.is_some() && core.view.is_voter(server) {
+                self.promised.insert(server);
+            }
+            return self.try_open(core, out);
+        }
+        if matches!(self.phase, Phase::Synchronising | Phase::Broadcasting) {
+            self.synchronise(core, id, out);
+        }
+    }
+
+    fn try_open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.phase == Phase::Promising && core.is_quorum(&self.promised) {
+            self.phase = Phase::Opening;
+            self.ticks = 0;
+            core.promise(Promise::Current, self.epoch, out);
+        }
+    }
+
+    /// Our own history is the epoch's now: nobody with a newer one was among the quorum.
+    fn open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.phase != Phase::Opening {
+            return;
+        }
+        self.phase = Phase::Synchronising;
+        core.settled_on = Some(self.epoch);
+        self.proposed = Zxid::new(self.epoch, 0);
+        let last = core.history.last();
+        core.history.commit(last, |_| {});
+        // Applied, so that a tree can be sent; nobody reads it before a quorum has it too.
+        out.push(Action::Commit { through: last });
+        self.synchronised.insert(core.me);
+        let waiting = self.links.iter().filter(|(_, link)| link.stage == Stage::Promised);
+        for id in waiting.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.synchronise(core, id, out);
+        }
+        self.try_establish(core, out);
+    }
+
+    fn synchronise(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        // It may have to give up what it had acknowledged.
+        self.acked.remove(&link.id);
+        let plan = match link.last {
+            _ if core.settings.always_sends_tree => Plan::Snap,
+            last => sync::plan(&core.history, last),
+        };
+        if plan == Plan::ReadLog {
+            link.stage = Stage::Reading;
+            link.start = core.history.committed();
+            let from = link.last.unwrap_or(Zxid::ZERO);
+            self.forward_tail(core, id, out);
+            return out.push(Action::ReadLog { link: id, from, through: core.history.committed() });
+        }
+        self.carry_out(core, id, &plan, None, out);
+    }
+
+    fn on_log_read(&mut self, core: &Core, id: LinkId, read: LogRead, out: &mut Vec<Action>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if link.stage != Stage::Reading {
+            return;
+        }
+        let through = link.start;
+        let last = link.last.unwrap_or(Zxid::ZERO);
+        let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
+        let plan = sync::around(read.before.filter(|_| is_whole), last);
+        self.carry_out(core, id, &plan, Some(read), out);
+    }
+
+    /// Sends what a learner gets first, what follows, and NEWLEADER.
+    ///
+    /// * `read`: the transactions that follow; `None`: those of the window.
+    fn carry_out(
+        &mut self,
+        core: &Core,
+        id: LinkId,
+        plan: &Plan,
+        read: Option<LogRead>,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let committed = core.history.committed();
+        let held = std::mem::take(&mut link.held);
+        let was_read = read.is_some();
+        let through = if was_read { link.start } else { committed };
+        let (first, after) = match *plan {
+            Plan::Nothing => (Packet::Diff { zxid: committed }, committed),
+            Plan::Diff { after } => (Packet::Diff { zxid: through }, after),
+            Plan::Trunc { to } => (Packet::Trunc { zxid: to }, to),
+            Plan::Snap | Plan::ReadLog => {
+                link.stage = Stage::WantsSnapshot;
+                return out.push(Action::SendSnapshot { link: id });
+            }
+        };
+        link.stage = Stage::Synchronising;
+        link.start = committed;
+        let mut bytes = Vec::new();
+        first.encode(&mut bytes);
+        let mut put = |logged: &Logged| {
+            if after < logged.0 {
+                put_committed(logged, &mut bytes);
+            }
+        };
+        match &read {
+            Some(read) => read.entries.iter().for_each(&mut put),
+            None => core.history.window().iter().for_each(&mut put),
+        }
+        out.push(Action::ToLearner { link: id, bytes: bytes.into() });
+        if was_read {
+            // What was proposed and committed since, in order.
+            out.extend(held.into_iter().map(|bytes| Action::ToLearner { link: id, bytes }));
+        } else {
+            self.forward_tail(core, id, out);
+        }
+        self.say_new_leader(core, id, out);
+    }
+
+    /// The tree at `zxid` is on its way to a learner: what follows it goes behind it.
+    fn on_snapshot(&mut self, core: &Core, id: LinkId, zxid: Zxid, out: &mut Vec<Action>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if link.stage != Stage::WantsSnapshot {
+            return;
+        }
+        link.stage = Stage::Synchronising;
+        link.start = core.history.committed();
+        let mut bytes = Vec::new();
+        let missing = core.history.window().iter().filter(|logged| zxid < logged.0);
+        missing.for_each(|logged| put_committed(logged, &mut bytes));
+        if !bytes.is_empty() {
+            out.push(Action::ToLearner { link: id, bytes: bytes.into() });
+        }
+        self.forward_tail(core, id, out);
+        self.say_new_leader(core, id, out);
+    }
+
+    /// What is proposed and not committed: observers hear of it once it is.
+    fn forward_tail(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_observer) else { return };
+        for (zxid, entry) in core.history.tail() {
+            link.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
+        }
+    }
+
+    fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let view = Bytes::from(core.next_view(self.epoch).to_string());
+        link.say(id, &Packet::NewLeader { epoch: self.epoch, view }, out);
+    }
+
+    fn on_ack_new_leader(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) {
+        if zxid != Zxid::new(self.epoch, 0) {
+            return self.close(id, format!("NEWLEADER acknowledged with {zxid}"), out);
+        }
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.stage = Stage::Synchronised;
+        let (server, start) = (link.id, link.start);
+        if core.view.is_voter(server) && !link.is_observer {
+            self.synchronised.insert(server);
+            self.acked.insert(server, start);
+        }
+        if self.is_broadcasting() {
+            return self.activate(id, out);
+        }
+        self.try_establish(core, out);
+    }
+
+    fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.phase != Phase::Synchronising || !core.is_quorum(&self.synchronised) {
+            return;
+        }
+        self.phase = Phase::Broadcasting;
+        self.ticks = 0;
+        core.adopt_next_view(self.epoch);
+        out.push(Action::Lead { epoch: self.epoch });
+        let ready = self.links.iter().filter(|(_, link)| link.stage == Stage::Synchronised);
+        for id in ready.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.activate(id, out);
+        }
+    }
+
+    fn activate(&mut self, id: LinkId, out: &mut Vec<Action>) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.stage = Stage::Active;
+            link.say(id, &Packet::UpToDate, out);
+        }
+    }
+
+    fn propose(&mut self, core: &mut Core, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
         assert!(self.proposed < zxid, "propose {zxid} after {}", self.proposed);
         self.proposed = zxid;
+        core.history.append(zxid, payload.clone());
+        let mut followers =
+            self.links.iter_mut().filter(|(_, link)| link.is_forwarded() && !link.is_observer);
+        if let Some((&first, link)) = followers.next() {
+            let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
+            link.send(first, bytes.clone(), out);
+            for (&id, link) in followers {
+                link.send(id, bytes.clone(), out);
+            }
+        }
         out.push(Action::Append { zxid, payload });
     }
 
-    fn on_ack(&mut self, from: ServerId, zxid: Zxid, out: &mut Vec<Action>) {
-        let Some(acked) = self.acked.get_mut(&from) else { return };
+    fn on_ack(&mut self, core: &mut Core, from: ServerId, zxid: Zxid, out: &mut Vec<Action>) {
         assert!(
-            zxid <= self.proposed,
+            from != core.me || zxid <= self.proposed.max(core.history.last()),
             "flushed {zxid}, which was never proposed (last is {})",
             self.proposed
         );
-        *acked = zxid.max(*acked);
-        let Some(agreed) = self.quorum.highest_agreed(&self.acked) else { return };
-        if self.committed < agreed {
-            self.committed = agreed;
-            out.push(Action::Commit { through: agreed });
+        // A learner whose word is not bound to our history yet has no voice.
+        let Some(acked) = self.acked.get_mut(&from) else { return };
+        // One that acknowledges what was never proposed is lying, or ahead of itself.
+        *acked = zxid.min(self.proposed.max(core.history.last())).max(*acked);
+        if self.phase != Phase::Broadcasting {
+            return;
+        }
+        let Some(agreed) = core.highest_agreed(&self.acked) else { return };
+        if core.history.committed() < agreed {
+            self.commit(core, agreed, out);
         }
     }
 
-    fn assert_invariants(&self) {
-        assert!(
-            self.committed <= self.proposed,
-            "committed {} past proposed {}",
-            self.committed,
-            self.proposed
-        );
-        // A single server: nothing is committed before its own log has it.
-        assert!(
-            self.acked.values().any(|&acked| self.committed <= acked),
-            "committed {} unlogged",
-            self.committed
-        );
+    fn commit(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
+        let has_followers =
+            self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
+        let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
+        let (mut commits, mut informs) = (Vec::new(), Vec::new());
+        core.history.commit(agreed, |(zxid, entry)| {
+            if has_followers {
+                Packet::Commit { zxid: *zxid }.encode(&mut commits);
+            }
+            if has_observers {
+                Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
+            }
+        });
+        let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
+        for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.is_forwarded()) {
+            let bytes = if link.is_observer { &informs } else { &commits };
+            link.send(id, bytes.clone(), out);
+        }
+        out.push(Action::Commit { through: agreed });
+    }
+
+    fn heard(&mut self, id: Option<LinkId>) {
+        if let Some(link) = id.and_then(|id| self.links.get_mut(&id)) {
+            link.silent_ticks = 0;
+        }
+    }
+
+    fn on_gone(&mut self, id: LinkId) {
+        let Some(link) = self.links.remove(&id) else { return };
+        // What it acknowledged is on its disk; what it promised before the epoch was open is not yet a quorum's.
+        if self.phase == Phase::Discovering {
+            self.known.remove(&link.id);
+        }
+        if self.phase == Phase::Synchronising {
+            self.synchronised.remove(&link.id);
+        }
+    }
+
+    fn close(&mut self, id: LinkId, why: String, out: &mut Vec<Action>) {
+        self.on_gone(id);
+        out.push(Action::CloseLink { link: id, why });
+    }
+
+    fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        self.ticks += 1;
+        let waiting = self.links.iter().filter(|(_, link)| link.stage == Stage::WantsSnapshot);
+        // Asked again, for another snapshot may have been under way.
+        out.extend(waiting.map(|(&link, _)| Action::SendSnapshot { link }));
+        self.links.values_mut().for_each(|link| link.silent_ticks += 1);
+        let settings = core.settings;
+        let is_silent = |link: &Link| {
+            let limit = if link.stage < Stage::Synchronised {
+                settings.init_ticks()
+            } else {
+                settings.sync_ticks()
+            };
+            limit < link.silent_ticks
+        };
+        let silent = self.links.iter().filter(|(_, link)| is_silent(link));
+        for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.close(id, "nothing was heard of it for too long".to_owned(), out);
+        }
+        if self.is_broadcasting() {
+            if self.ticks.is_multiple_of(settings.ping_ticks()) {
+                self.ping(out);
+            }
+            if self.ticks.is_multiple_of(2 * settings.ping_ticks()) {
+                self.look_after_quorum(core);
+            }
+        } else if settings.init_ticks() < self.ticks {
+            let why = format!("no quorum within initLimit, while {:?}", self.phase);
+            core.look(why);
+        }
+    }
+
+    fn ping(&mut self, out: &mut Vec<Action>) {
+        let bytes =
+            Packet::Ping { zxid: self.proposed.to_wire(), touched: Bytes::new() }.to_bytes();
+        let greeted = |link: &Link| Stage::Synchronising <= link.stage;
+        for (&id, link) in self.links.iter_mut().filter(|(_, link)| greeted(link)) {
+            link.send(id, bytes.clone(), out);
+        }
+    }
+
+    fn look_after_quorum(&self, core: &mut Core) {
+        let mut there: BTreeSet<ServerId> = self
+            .links
+            .values()
+            .filter(|link| Stage::Synchronised <= link.stage && !link.is_observer)
+            .map(|link| link.id)
+            .collect();
+        there.insert(core.me);
+        if !core.is_quorum(&there) {
+            core.look(format!("only {there:?} follow, which is no quorum"));
+        }
+    }
+
+    fn assert_invariants(&self, core: &Core) {
+        let (committed, last) = (core.history.committed(), core.history.last());
+        assert!(committed <= last, "committed {committed} past {last}");
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::Epoch;
-
-    #[test]
-    fn a_single_server_commits_what_its_log_holds() {
-        let zxid = |n| Zxid::new(Epoch(0), n);
-        let mut leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), zxid(5));
-        let mut out = Vec::new();
-        for n in [6, 7] {
-            leader.step(Input::Propose { zxid: zxid(n), payload: Bytes::new() }, &mut out);
-        }
-        assert!(out.iter().all(|action| matches!(action, Action::Append { .. })), "{out:?}");
-        out.clear();
-        leader.step(Input::Flushed { through: zxid(6) }, &mut out);
-        assert_eq!(out, [Action::Commit { through: zxid(6) }]);
-        out.clear();
-        leader.step(Input::Flushed { through: zxid(6) }, &mut out);
-        assert_eq!(out, [], "a repeated flush commits nothing");
-    }
+/// A proposal and its commit, as every kind of learner gets them while it is brought up to date.
+fn put_committed((zxid, entry): &Logged, to: &mut Vec<u8>) {
+    Packet::Proposal { zxid: *zxid, entry: entry.clone() }.encode(to);
+    Packet::Commit { zxid: *zxid }.encode(to);
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use jute::data::{Acl, Id};
+use jute::data::{Acl, Id, Stat};
 use jute::proto::{CreateRequest, ExistsRequest};
-use jute::{Encode, Vector};
+use jute::{Encode, Reader, Vector};
 use oxkeeper::client::{self, ClientError, Hello, Incoming, Wire, op, put_request};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -195,8 +195,13 @@ impl Client {
     }
 
     pub fn exists(&mut self, path: &str) -> bool {
+        self.stat(path).is_some()
+    }
+
+    pub fn stat(&mut self, path: &str) -> Option<Stat> {
         let request = ExistsRequest { path: Some(path.into()), watch: false };
-        self.ask(op::EXISTS, &request).unwrap().0 == 0
+        let (code, body) = self.ask(op::EXISTS, &request).unwrap();
+        (code == 0).then(|| Reader::new(&body).read().unwrap())
     }
 }
 

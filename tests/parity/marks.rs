@@ -1,8 +1,9 @@
 //! Finds the marker comments and the test that each stands above.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-/// More ids than this on one line say that nobody looked at what the test proves.
+/// More ids than this above one test say that nobody looked at what the test proves.
 const IDS_MAX: usize = 8;
 const FOLDERS: &[&str] = &["src", "jute", "tests", "compat-tests", "benches"];
 const ENDINGS: &[&str] = &["rs", "py", "java", "txt", "sh", "go", "js", "c"];
@@ -14,6 +15,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/interchange/", "stage interchange "),
     ("compat-tests/clients/", "stage clients "),
     ("compat-tests/words/", "stage words "),
+    ("compat-tests/settings/", "stage settings "),
     ("compat-tests/kill/", "stage kill "),
     ("tests/shuttle", "stage shuttle "),
 ];
@@ -89,20 +91,17 @@ fn ending<'a>(path: &'a str, text: &str) -> &'a str {
 /// The marks of one file.
 ///
 /// # Errors
-/// A marker line without ids or with too many; one above an ignored test, or in Rust above none.
+/// A marker line without ids; more ids above one test than may be; a mark above an ignored test, or in Rust above
+/// none.
 pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
     let mut marks = Vec::new();
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        let list = line.strip_prefix("// rows:").or_else(|| line.strip_prefix("# rows:"));
-        let Some(list) = list else { continue };
+        let Some(list) = listed(line) else { continue };
         let at = format!("{path}:{}", number + 1);
         let ids: Vec<&str> = list.split([' ', ',']).filter(|id| !id.is_empty()).collect();
-        if ids.is_empty() || ids.len() > IDS_MAX {
-            return Err(format!(
-                "{at}: {} rows on one line, from 1 to {IDS_MAX} may be",
-                ids.len()
-            ));
+        if ids.is_empty() {
+            return Err(format!("{at}: a mark without rows"));
         }
         let below: Vec<&str> = text.lines().skip(number + 1).collect();
         let ending = ending(path, text);
@@ -119,10 +118,25 @@ pub fn in_file(path: &str, text: &str) -> Result<Vec<Mark>, String> {
         if ending == "rs" && found.is_none() {
             return Err(format!("{at}: no test below"));
         }
+        // Several lines above one test count together, and so do those above one section of a script without names.
+        let section =
+            || below.iter().position(|line| listed(line).is_none()).unwrap_or(below.len());
+        let stands_above = number + 1 + found.as_ref().map_or_else(section, |(at, _)| *at);
+        let count = counts.entry(stands_above).or_default();
+        *count += ids.len();
+        if *count > IDS_MAX {
+            return Err(format!("{at}: {count} rows above one test, at most {IDS_MAX} may be"));
+        }
         let test = found.map_or(path.to_owned(), |(_, name)| format!("{path}::{name}"));
         marks.extend(ids.into_iter().map(|id| Mark { row: id.to_owned(), test: test.clone() }));
     }
     Ok(marks)
+}
+
+/// What a marker line lists.
+fn listed(line: &str) -> Option<&str> {
+    let line = line.trim();
+    line.strip_prefix("// rows:").or_else(|| line.strip_prefix("# rows:"))
 }
 
 /// The function that a line declares.
@@ -188,8 +202,14 @@ fn bad_marks_fail() {
         let error = in_file(path, text).unwrap_err();
         assert!(error.contains(about), "{error}");
     };
-    wrong("tests/a.rs", "// rows:\nfn f() {}", "0 rows on one line");
-    wrong("tests/a.rs", "// rows: A B C D E F G H I\nfn f() {}", "9 rows on one line");
+    wrong("tests/a.rs", "// rows:\nfn f() {}", "a mark without rows");
+    wrong("tests/a.rs", "// rows: A B C D E F G H I\nfn f() {}", "9 rows above one test");
+    let two = "// rows: A B C D E\n/// Told in between.\n// rows: F G H I\nfn f() {}\n";
+    wrong("tests/a.rs", two, "a.rs:3: 9 rows above one test");
+    wrong("tests/a.py", "# rows: A B C D E\n# rows: F G H I\ndef f():", "9 rows above");
+    wrong("tests/a.txt", "# rows: A B C D E\n# rows: F G H I\n> ls", "9 rows above");
+    let apart = "# rows: A B C D E\n> ls\n# rows: F G H I\n> get\n";
+    assert_eq!(in_file("tests/a.txt", apart).unwrap().len(), 9, "sections count apart");
     wrong("tests/a.rs", "// rows: P-40\n#[test]\n#[ignore]\nfn f() {}", "ignored");
     wrong("tests/a.rs", "// rows: P-40\n", "no test below");
     wrong("src/tree/a.rs", "// rows: P-40\npub fn delete() {}", "stands above a test");

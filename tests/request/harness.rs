@@ -8,60 +8,19 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use oxkeeper::client::Hello;
+use oxkeeper::model::Zxid;
 use oxkeeper::model::sync::{Arc, Ordering};
-use oxkeeper::model::{ServerId, Zxid};
-use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
-use oxkeeper::request::{Command, Conn, Connection, Conns, Counts, Limits, Need, Shared};
-use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{Leader, Majority};
+use oxkeeper::replica::{Action, Input, Replica, TICK_MS};
+use oxkeeper::request::{Command, Conn, Connection, Counts, Limits, Need, Shared};
+use oxkeeper::tree::{Options, Tree};
 
+use super::parts;
+pub use super::parts::{FIRST_SESSION, FRAME_MAX, TICK_TIME_MS, replica};
 use super::wire::{Ear, drain, hello, hello_again, hello_bytes};
 
-/// The first session; later ones count up.
-pub const FIRST_SESSION: i64 = 0x10;
-pub const FRAME_MAX: usize = 64 * 1024;
-pub const TICK_TIME_MS: u64 = 2000;
-
+/// Those of [`parts::limits`], and two words.
 pub fn limits() -> Limits {
-    Limits {
-        frame_max: FRAME_MAX,
-        min_session_timeout_ms: 4000,
-        max_session_timeout_ms: 40_000,
-        outstanding_max: 1000,
-        words: vec![*b"ruok", *b"mntr"],
-        ..Limits::default()
-    }
-}
-
-pub fn settings() -> Settings {
-    Settings {
-        tick_time_ms: TICK_TIME_MS,
-        first_session: FIRST_SESSION,
-        snap_count: 1_000_000,
-        snap_size_bytes: 0,
-        sessionless_timeout_ms: 30_000,
-        container_check_interval_ms: 60_000,
-        container_max_per_minute: 10_000,
-        container_max_never_used_ms: 0,
-        seed: 7,
-        ..Settings::DEFAULT
-    }
-}
-
-fn limited(tree: Tree, limits: Limits) -> Arc<Shared> {
-    Arc::new(Shared {
-        state: State::new(tree, 7),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits,
-        clock_ms: Default::default(),
-    })
-}
-
-pub fn replica(shared: &Arc<Shared>) -> Replica {
-    let last = shared.state.tree.read().last_zxid();
-    let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
-    Replica::standalone(shared.clone(), leader, settings(), 0)
+    Limits { words: vec![*b"ruok", *b"mntr"], ..parts::limits() }
 }
 
 /// A connection of the world, by the order of arrival.
@@ -100,7 +59,7 @@ impl World {
     }
 
     pub fn limited(limits: Limits) -> Self {
-        let shared = limited(Tree::new(Options::default()), limits);
+        let shared = parts::shared(Tree::new(Options::default()), limits);
         let replica = replica(&shared);
         Self {
             shared,
@@ -300,6 +259,12 @@ impl World {
                 Action::Wake(waker) => waker.wake(),
                 Action::Roll | Action::Snapshot(_) => {}
                 Action::Stop(reason) => panic!("the replica stopped: {reason}"),
+                Action::Install(_)
+                | Action::SendTree { .. }
+                | Action::Rebuild
+                | Action::Peer(_) => {
+                    panic!("a server that is alone has no peers")
+                }
             }
         }
     }

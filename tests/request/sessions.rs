@@ -109,6 +109,22 @@ fn a_silent_session_expires_with_its_ephemerals() {
     assert_eq!(world.heard(again), ["refused flag", "closed"]);
 }
 
+// rows: M-06
+#[test]
+fn the_age_of_an_end_is_told_when_nobody_was_connected() {
+    for leaves in [false, true] {
+        let mut world = World::new();
+        let a = world.client();
+        if leaves {
+            world.leave(a);
+        }
+        world.pass(10_000 + TICK_TIME_MS);
+        let told: Vec<bool> =
+            world.replica.samples.writes.iter().map(|write| write.born_ms.is_some()).collect();
+        assert_eq!(told, [true, leaves], "the session's beginning and its end");
+    }
+}
+
 // rows: P-21
 #[test]
 fn any_request_keeps_a_session_alive_and_so_does_a_takeover() {
@@ -127,7 +143,6 @@ fn any_request_keeps_a_session_alive_and_so_does_a_takeover() {
     assert_eq!(world.heard(b), ["closed"]);
 }
 
-// rows: C-117
 #[test]
 fn a_connection_that_never_gets_a_session_is_closed() {
     let mut world = World::new();

@@ -10,7 +10,7 @@ use jute::proto::{
     SetDataRequest, SyncRequest,
 };
 use jute::{Encode, Reader, Ustring, Vector, put_frame};
-use oxkeeper::model::{Acl, Code, Identity, ServerId, SessionId, Zxid, op};
+use oxkeeper::model::{Acl, Code, Identity, SessionId, Zxid, op};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{
     Command, Conn, Connection, Conns, Limits, Need, Outgoing, Shared, password,
@@ -18,9 +18,9 @@ use oxkeeper::request::{
 use oxkeeper::store;
 use oxkeeper::store::Recovered;
 use oxkeeper::store::decide::Start;
+use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{State, Tree};
-use oxkeeper::zab::{Leader, Majority};
 
 use super::Script;
 use super::half::{Half, Place};
@@ -32,6 +32,8 @@ const NO_BODY: &str = "no body";
 
 pub struct Whole<'d> {
     pub half: Half<'d>,
+    /// The snapshot under way.
+    frozen: Option<Frozen>,
     shared: Arc<Shared>,
     replica: Replica,
     clients: Vec<Client>,
@@ -77,8 +79,8 @@ impl<'d> Whole<'d> {
                 ..Limits::default()
             },
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
-        let id = ServerId(1);
         let settings = Settings {
             tick_time_ms: 2000,
             // Further on after each start, as a server's clock makes it.
@@ -92,10 +94,11 @@ impl<'d> Whole<'d> {
             seed: 7,
             ..Settings::DEFAULT
         };
-        let leader = Leader::new(id, Majority::new([id]), last);
-        let replica = Replica::standalone(shared.clone(), leader, settings, 0);
+
+        let replica = Replica::standalone(shared.clone(), settings, 0);
         let mut server = Self {
             half: Half::new(place, script.log, recovered),
+            frozen: None,
             shared,
             replica,
             clients: Vec::new(),
@@ -195,7 +198,8 @@ impl<'d> Whole<'d> {
         let ended = self.half.snapshot_piece(&tree);
         drop(tree);
         if ended {
-            self.replica.step(Input::SnapshotEnded, &mut self.actions);
+            let frozen = self.frozen.take().expect("a snapshot is under way");
+            self.replica.step(Input::SnapshotEnded(frozen), &mut self.actions);
         }
     }
 
@@ -274,9 +278,18 @@ impl<'d> Whole<'d> {
                     batch.push(store::Command::Append { zxid, entry });
                 }
                 Action::Roll => batch.push(store::Command::Roll),
-                Action::Snapshot(frozen) => self.half.begin_snapshot(frozen),
+                Action::Snapshot(frozen) => {
+                    self.frozen = Some(frozen);
+                    self.half.begin_snapshot(frozen);
+                }
                 Action::Wake(_) => {} // Everybody is looked at anyway.
                 Action::Stop(reason) => panic!("{reason}"),
+                Action::Install(_)
+                | Action::SendTree { .. }
+                | Action::Rebuild
+                | Action::Peer(_) => {
+                    panic!("a server that is alone has no peers")
+                }
             }
         }
         if batch.is_empty() {

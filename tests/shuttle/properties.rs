@@ -381,7 +381,7 @@ fn snapshot(frozen_pieces: bool) {
             walked.append(&mut dump(&world.shared.state.tree.read(), range));
         }
     }
-    world.events.send(Event::SnapshotEnded).expect("the driver lives");
+    world.events.send(Event::SnapshotEnded(frozen)).expect("the driver lives");
     writing.join().expect("the writer is served");
     let mut expected = load(base(), start);
     for (_, entry) in world.stop().iter().filter(|(zxid, _)| *zxid <= frozen.zxid) {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use bytes::Bytes;
-use oxkeeper::model::{ServerId, Zxid};
-use oxkeeper::replica::{Action, Input, Replica, Settings};
-use oxkeeper::request::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use oxkeeper::model::Zxid;
+use oxkeeper::replica::{Action, Input, Replica};
+use oxkeeper::request::{Command, Conn, Connection, Need, Shared};
+use oxkeeper::tree::Tree;
 use oxkeeper::tree::freeze::Frozen;
-use oxkeeper::tree::{State, Tree};
-use oxkeeper::zab::{Leader, Majority};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread::{JoinHandle, spawn};
 
+use crate::parts;
 use crate::wire::{Ear, Said, drain, hello_bytes};
 
 /// What reaches the driver.
@@ -23,7 +23,7 @@ pub enum Event {
     Command(Command),
     Flushed(Zxid),
     Snapshot,
-    SnapshotEnded,
+    SnapshotEnded(Frozen),
     Stop,
 }
 
@@ -47,34 +47,8 @@ impl World {
 
     /// * `meddler`: sees each command before the replica does.
     pub fn meddled(tree: Tree, meddler: Meddler) -> Self {
-        let last = tree.last_zxid();
-        let shared = Arc::new(Shared {
-            state: State::new(tree, 7),
-            conns: Conns::default(),
-            throttle: Default::default(),
-            limits: Limits {
-                frame_max: 64 * 1024,
-                min_session_timeout_ms: 4000,
-                max_session_timeout_ms: 40_000,
-                outstanding_max: 1000,
-                ..Limits::default()
-            },
-            clock_ms: Default::default(),
-        });
-        let settings = Settings {
-            tick_time_ms: 2000,
-            first_session: 0x10,
-            snap_count: 1_000_000,
-            snap_size_bytes: 0,
-            sessionless_timeout_ms: 30_000,
-            container_check_interval_ms: 60_000,
-            container_max_per_minute: 10_000,
-            container_max_never_used_ms: 0,
-            seed: 7,
-            ..Settings::DEFAULT
-        };
-        let leader = Leader::new(ServerId(1), Majority::new([ServerId(1)]), last);
-        let replica = Replica::standalone(shared.clone(), leader, settings, 0);
+        let shared = parts::shared(tree, parts::limits());
+        let replica = parts::replica(&shared);
         let (events, inbox) = channel();
         let (appends, appended) = channel();
         let (began, frozen) = channel();
@@ -138,7 +112,9 @@ fn drive(
                 replica.step(Input::Flushed { through, now_us: 1 }, &mut actions)
             }
             Event::Snapshot => replica.snapshot(&mut actions),
-            Event::SnapshotEnded => replica.step(Input::SnapshotEnded, &mut actions),
+            Event::SnapshotEnded(frozen) => {
+                replica.step(Input::SnapshotEnded(frozen), &mut actions);
+            }
             Event::Stop => stopping = true,
         }
         for action in actions.drain(..) {
@@ -151,6 +127,12 @@ fn drive(
                 Action::Snapshot(frozen) => began.send(frozen).expect("the test lives"),
                 Action::Roll => {}
                 Action::Stop(reason) => panic!("{reason}"),
+                Action::Install(_)
+                | Action::SendTree { .. }
+                | Action::Rebuild
+                | Action::Peer(_) => {
+                    panic!("a server that is alone has no peers")
+                }
             }
         }
     }

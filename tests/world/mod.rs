@@ -4,11 +4,11 @@ use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::admin::Word;
 use oxkeeper::client::{Hello, Welcome};
-use oxkeeper::model::{ServerId, SessionId, Zxid};
+use oxkeeper::model::{SessionId, Zxid};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{Conn, Connection, Conns, Limits, Need, Shared};
+use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{Leader, Majority};
 use std::sync::Arc;
 
 pub const WALL_MS: i64 = 1_700_000_000_000;
@@ -35,6 +35,8 @@ pub struct World {
     /// After how many entries the log was told to roll.
     pub rolls: Vec<usize>,
     /// Zxids of the snapshots that were begun.
+    /// The one under way.
+    frozen: Option<Frozen>,
     pub snapshots: Vec<Zxid>,
     /// While set, the log's disk takes its time.
     pub disk_hangs: bool,
@@ -67,10 +69,9 @@ impl World {
             throttle: Default::default(),
             limits,
             clock_ms: Default::default(),
+            at_rest: Default::default(),
         });
-        let server = ServerId(1);
-        let leader = Leader::new(server, Majority::new([server]), Zxid::ZERO);
-        let replica = Replica::standalone(shared.clone(), leader, settings, 0);
+        let replica = Replica::standalone(shared.clone(), settings, 0);
         let client = open(&shared);
         let mut world = Self {
             shared,
@@ -78,6 +79,7 @@ impl World {
             client,
             wall_ms: WALL_MS,
             log: Vec::new(),
+            frozen: None,
             rolls: Vec::new(),
             snapshots: Vec::new(),
             disk_hangs: false,
@@ -177,9 +179,18 @@ impl World {
             match action {
                 Action::Append { zxid, entry } => self.log.push((zxid, entry.to_vec())),
                 Action::Roll => self.rolls.push(self.log.len()),
-                Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
+                Action::Snapshot(frozen) => {
+                    self.snapshots.push(frozen.zxid);
+                    self.frozen = Some(frozen);
+                }
                 Action::Wake(_) => {} // Who waits is looked at anyway.
                 Action::Stop(reason) => panic!("the replica stopped: {reason}"),
+                Action::Install(_)
+                | Action::SendTree { .. }
+                | Action::Rebuild
+                | Action::Peer(_) => {
+                    panic!("a server that is alone has no peers")
+                }
             }
         }
     }
@@ -194,7 +205,8 @@ impl World {
 
     /// The snapshot under way is in place.
     pub fn end_snapshot(&mut self) {
-        self.step(Input::SnapshotEnded);
+        let frozen = self.frozen.take().expect("a snapshot is under way");
+        self.step(Input::SnapshotEnded(frozen));
     }
 
     /// Lets time pass.

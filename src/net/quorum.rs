@@ -1,0 +1,413 @@
+//! The quorum port: packets between a leader and its learners.
+//!
+//! The same two tasks serve both ends of a connection: one reads packets and reports them, one writes what it is given.
+//! SNAP is followed by bytes that are no packets: who expects them gives a [`TreeSink`].
+
+use crate::zab::{LinkId, Packet, SIGNATURE};
+use bytes::{Bytes, BytesMut};
+use std::future::Future;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio_util::sync::CancellationToken;
+
+const READ_BYTES: usize = 64 * 1024;
+/// Bytes written in one go.
+const WRITE_BYTES: usize = 256 * 1024;
+/// One who takes nothing while so much is waiting is given up: it costs the leader this, and no more.
+const QUEUED_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a tree read in one go.
+const TREE_READ_BYTES: usize = 1 << 20;
+const BACKLOG: u32 = 128;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A leader may not listen yet when its learners come.
+const DIAL_PAUSE_MIN: Duration = Duration::from_millis(10);
+const DIAL_PAUSE_MAX: Duration = Duration::from_millis(100);
+/// After a failed bind or accept the next is tried this much later.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Whose connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Source {
+    Learner(LinkId),
+    /// The leader; connections to it are counted, so that what an older one said is known as such.
+    Leader(u64),
+}
+
+/// What comes from a peer.
+pub enum PeerEvent {
+    Accepted {
+        link: LinkId,
+        handle: PeerHandle,
+        peer: SocketAddr,
+    },
+    /// In order, at least one.
+    Packets {
+        source: Source,
+        packets: Vec<Packet>,
+    },
+    /// SNAP and all of its tree.
+    Tree {
+        source: Source,
+        packet: Packet,
+        tree: Box<dyn std::any::Any + Send>,
+    },
+    /// A tree is on its way and gets on.
+    Progress {
+        source: Source,
+    },
+    Gone {
+        source: Source,
+        why: String,
+    },
+}
+
+/// Takes the raw bytes behind SNAP.
+pub trait TreeSink: Send {
+    /// Takes whole items off the front; how many bytes, and whether that was the end.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the tree.
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), String>;
+    /// What became of it.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the tree.
+    fn finish(self: Box<Self>, packet: &Packet) -> Result<Box<dyn std::any::Any + Send>, String>;
+}
+
+/// Makes the one for the next SNAP.
+pub type TreeSinks = dyn Fn() -> Box<dyn TreeSink> + Send + Sync;
+
+/// Gives the next piece of a tree; `true`: that was the last; `None`: it can't be had any more.
+pub type Pieces = Box<dyn FnMut(&mut Vec<u8>) -> Option<bool> + Send>;
+
+enum Item {
+    Bytes(Bytes),
+    /// SNAP, and what gives the tree.
+    Tree(Bytes, Pieces),
+}
+
+/// A connection to a peer, as long as it is kept.
+pub struct PeerHandle {
+    items: UnboundedSender<Item>,
+    queued: Arc<AtomicUsize>,
+    stop: CancellationToken,
+}
+
+impl PeerHandle {
+    /// Sends behind all that was sent before. `false`: so much is waiting that the connection was given up.
+    pub fn send(&self, bytes: Bytes) -> bool {
+        let queued = self.queued.fetch_add(bytes.len(), Ordering::Relaxed);
+        if QUEUED_BYTES_MAX < queued {
+            self.stop.cancel();
+            return false;
+        }
+        let _gone = self.items.send(Item::Bytes(bytes));
+        true
+    }
+
+    /// Sends a tree behind all that was sent before.
+    pub fn send_tree(&self, snap: Bytes, pieces: Pieces) {
+        let _gone = self.items.send(Item::Tree(snap, pieces));
+    }
+}
+
+impl Drop for PeerHandle {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Where to listen for learners.
+#[derive(Clone, Debug)]
+pub struct Bind {
+    /// `None`: every address.
+    pub host: Option<String>,
+    pub port: u16,
+}
+
+/// Listens for learners; never gives up.
+pub async fn listen(bind: Bind, events: UnboundedSender<PeerEvent>) {
+    let mut next_link = 0;
+    let mut told = false;
+    loop {
+        let listener = match open(&bind).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                if !std::mem::replace(&mut told, true) {
+                    let Bind { host, port } = &bind;
+                    tracing::error!(?host, port, %error, "listen for learners; trying on");
+                }
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    next_link += 1;
+                    let link = LinkId(next_link);
+                    let ready = std::future::ready(Ok(stream));
+                    let handle = start(ready, Source::Learner(link), events.clone(), None);
+                    if events.send(PeerEvent::Accepted { link, handle, peer }).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accept learner");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+async fn open(bind: &Bind) -> io::Result<TcpListener> {
+    let address = match &bind.host {
+        None => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), bind.port),
+        Some(host) => tokio::net::lookup_host((host.as_str(), bind.port))
+            .await?
+            .next()
+            .ok_or_else(|| io::Error::other(format!("{host} has no address")))?,
+    };
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Connects to one of `addresses`, trying again for as long as `patience` lasts.
+///
+/// # Errors
+/// The last error met.
+pub async fn dial(addresses: Vec<(String, u16)>, patience: Duration) -> io::Result<TcpStream> {
+    let until = tokio::time::Instant::now() + patience;
+    let mut pause = DIAL_PAUSE_MIN;
+    loop {
+        let mut last = io::Error::other("it has no address");
+        for (host, port) in &addresses {
+            // Resolved each time: an address may have changed meanwhile.
+            let connecting = TcpStream::connect((host.as_str(), *port));
+            match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => {
+                    last = io::Error::new(error.kind(), format!("{host}:{port}: {error}"))
+                }
+                Err(_) => last = io::Error::other(format!("{host}:{port}: no answer")),
+            }
+        }
+        if until < tokio::time::Instant::now() + pause {
+            return Err(last);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(DIAL_PAUSE_MAX);
+    }
+}
+
+/// Serves a connection until its handle is dropped or it ends, which is reported.
+///
+/// * `connecting`: gives the connection; what is sent meanwhile waits.
+/// * `trees`: where the trees of SNAP go; `None`: no SNAP is expected.
+pub fn start(
+    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
+    source: Source,
+    events: UnboundedSender<PeerEvent>,
+    trees: Option<Arc<TreeSinks>>,
+) -> PeerHandle {
+    let (items, from) = mpsc::unbounded_channel();
+    let queued = Arc::new(AtomicUsize::new(0));
+    let stop = CancellationToken::new();
+    let handle = PeerHandle { items, queued: queued.clone(), stop: stop.clone() };
+    tokio::spawn(async move {
+        let serve = async {
+            let stream = connecting.await.map_err(|error| error.to_string())?;
+            let _best_effort = stream.set_nodelay(true);
+            let (reading, writing) = stream.into_split();
+            tokio::select! {
+                ended = read(reading, source, &events, trees) => ended,
+                ended = write(writing, source, from, &queued, &events) => ended,
+            }
+        };
+        let ended = tokio::select! {
+            ended = serve => ended,
+            () = stop.cancelled() => Err("closed here".to_owned()),
+        };
+        let why = ended.err().unwrap_or_else(|| "closed by the other side".to_owned());
+        let _nobody_waits = events.send(PeerEvent::Gone { source, why });
+    });
+    handle
+}
+
+async fn read(
+    mut stream: OwnedReadHalf,
+    source: Source,
+    events: &UnboundedSender<PeerEvent>,
+    trees: Option<Arc<TreeSinks>>,
+) -> Result<(), String> {
+    let mut buffer = BytesMut::with_capacity(READ_BYTES);
+    loop {
+        let mut packets: Vec<Packet> = Vec::new();
+        while let Some(packet) = Packet::decode(&mut buffer).map_err(|error| error.to_string())? {
+            if matches!(packet, Packet::Snap { .. }) {
+                let sink = trees.as_ref().ok_or("SNAP, which nobody expects")?();
+                let tree =
+                    read_tree(&mut stream, &mut buffer, sink, (source, events), &packet).await?;
+                let _stopped = events.send(PeerEvent::Tree { source, packet, tree });
+                continue;
+            }
+            push(&mut packets, packet);
+        }
+        if !packets.is_empty() && events.send(PeerEvent::Packets { source, packets }).is_err() {
+            return Ok(());
+        }
+        buffer.reserve(READ_BYTES);
+        if stream.read_buf(&mut buffer).await.map_err(|error| error.to_string())? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Of several acknowledgements or commits in a row the last says it all.
+fn push(packets: &mut Vec<Packet>, packet: Packet) {
+    match (packets.last_mut(), &packet) {
+        (Some(Packet::Ack { zxid: last }), Packet::Ack { zxid }) if last.counter() != 0 => {
+            *last = *zxid;
+        }
+        (Some(Packet::Commit { zxid: last }), Packet::Commit { zxid }) => *last = *zxid,
+        _ => packets.push(packet),
+    }
+}
+
+/// Reads the bytes behind SNAP. They are taken on a thread of their own: there may be gigabytes of them.
+async fn read_tree(
+    stream: &mut OwnedReadHalf,
+    buffer: &mut BytesMut,
+    mut sink: Box<dyn TreeSink>,
+    (source, events): (Source, &UnboundedSender<PeerEvent>),
+    snap: &Packet,
+) -> Result<Box<dyn std::any::Any + Send>, String> {
+    let mut told = tokio::time::Instant::now();
+    loop {
+        let bytes = std::mem::take(buffer);
+        let taken = tokio::task::spawn_blocking(move || {
+            let mut bytes = bytes;
+            loop {
+                match sink.take(&bytes) {
+                    Ok((0, false)) => break Ok((sink, bytes, false)),
+                    Ok((taken, ended)) => {
+                        let _taken = bytes.split_to(taken);
+                        if ended {
+                            break Ok((sink, bytes, true));
+                        }
+                    }
+                    Err(error) => break Err(error),
+                }
+            }
+        });
+        let (back, rest, ended) = taken.await.map_err(|error| error.to_string())??;
+        (sink, *buffer) = (back, rest);
+        if ended {
+            break;
+        }
+        if told.elapsed() > Duration::from_secs(1) {
+            told = tokio::time::Instant::now();
+            let _stopped = events.send(PeerEvent::Progress { source });
+        }
+        // Much at a time, for each turn changes threads.
+        let wanted = buffer.len() + TREE_READ_BYTES;
+        buffer.reserve(TREE_READ_BYTES);
+        loop {
+            if stream.read_buf(buffer).await.map_err(|error| error.to_string())? == 0 {
+                return Err("the connection ended inside of a tree".to_owned());
+            }
+            let more = tokio::time::timeout(Duration::ZERO, stream.readable()).await;
+            if wanted <= buffer.len() || more.is_err() {
+                break;
+            }
+        }
+    }
+    let wanted = 4 + SIGNATURE.len();
+    while buffer.len() < wanted {
+        if stream.read_buf(buffer).await.map_err(|error| error.to_string())? == 0 {
+            return Err("the connection ended before the signature of a tree".to_owned());
+        }
+    }
+    let signature = buffer.split_to(wanted);
+    if &signature[4..] != SIGNATURE {
+        return Err("no signature behind the tree".to_owned());
+    }
+    let snap = snap.clone();
+    let done = tokio::task::spawn_blocking(move || sink.finish(&snap));
+    done.await.map_err(|error| error.to_string())?
+}
+
+async fn write(
+    mut stream: OwnedWriteHalf,
+    source: Source,
+    mut items: UnboundedReceiver<Item>,
+    queued: &AtomicUsize,
+    events: &UnboundedSender<PeerEvent>,
+) -> Result<(), String> {
+    let mut buffer = Vec::with_capacity(WRITE_BYTES);
+    let mut next = items.recv().await;
+    while let Some(item) = next.take() {
+        match item {
+            Item::Bytes(bytes) => {
+                queued.fetch_sub(bytes.len(), Ordering::Relaxed);
+                buffer.extend_from_slice(&bytes);
+            }
+            Item::Tree(snap, pieces) => {
+                buffer.extend_from_slice(&snap);
+                write_tree(&mut stream, &mut buffer, pieces, (source, events)).await?;
+            }
+        }
+        next = items.try_recv().ok();
+        if next.is_none() || WRITE_BYTES <= buffer.len() {
+            stream.write_all(&buffer).await.map_err(|error| error.to_string())?;
+            buffer.clear();
+            if buffer.capacity() > 4 * WRITE_BYTES {
+                buffer = Vec::with_capacity(WRITE_BYTES);
+            }
+        }
+        if next.is_none() {
+            next = items.recv().await;
+        }
+    }
+    // The handle is gone: everything sent before it was dropped is written.
+    let _closed = stream.shutdown().await;
+    Ok(())
+}
+
+async fn write_tree(
+    stream: &mut OwnedWriteHalf,
+    buffer: &mut Vec<u8>,
+    mut pieces: Pieces,
+    (source, events): (Source, &UnboundedSender<PeerEvent>),
+) -> Result<(), String> {
+    let mut told = tokio::time::Instant::now();
+    loop {
+        let ended = pieces(buffer).ok_or("the tree was replaced while it was sent")?;
+        if ended {
+            buffer.extend_from_slice(&(SIGNATURE.len() as u32).to_be_bytes());
+            buffer.extend_from_slice(SIGNATURE);
+        }
+        stream.write_all(buffer).await.map_err(|error| error.to_string())?;
+        buffer.clear();
+        if ended {
+            return Ok(());
+        }
+        if told.elapsed() > Duration::from_secs(1) {
+            told = tokio::time::Instant::now();
+            let _stopped = events.send(PeerEvent::Progress { source });
+        }
+        // Clients are served beside it.
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,102 @@
+//! What the clients of learners ask of their leader.
+
+use super::{Action, Inflight, Replica};
+use crate::model::{Code, SessionId, op};
+use crate::request::prep::{Asker, Prepared};
+use crate::request::{Done, Owner};
+use crate::zab::{self, LinkId, Packet, Request};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+impl Replica {
+    pub(super) fn on_learner(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
+        match packet {
+            Packet::Ping { touched, .. } => self.touch(touched),
+            Packet::Revalidate { data } => self.revalidate(link, data, out),
+            Packet::Request(request) => self.on_request(link, &request, out),
+            // `zab` lets nothing else through.
+            _ => {}
+        }
+    }
+
+    /// Sessions their servers heard of, each {long session, int timeout}.
+    fn touch(&mut self, mut touched: Bytes) {
+        while touched.remaining() >= 12 {
+            let (session, timeout_ms) = (SessionId(touched.get_i64()), touched.get_i32());
+            self.sessions.touch(session, timeout_ms, self.now_ms);
+        }
+    }
+
+    /// A client has come to another server with a session it has.
+    fn revalidate(&mut self, link: LinkId, mut data: Bytes, out: &mut Vec<Action>) {
+        if data.remaining() < 12 {
+            return;
+        }
+        let (session, timeout_ms) = (SessionId(data.get_i64()), data.get_i32());
+        let owner = Owner::Elsewhere(link.0);
+        let taken = self.sessions.take_over(session, timeout_ms, owner, self.now_ms);
+        if let Ok(Some(old)) = &taken {
+            old.close(&mut self.wakers);
+        }
+        let mut data = BytesMut::with_capacity(9);
+        data.put_i64(session.0);
+        data.put_u8(u8::from(taken.is_ok()));
+        let bytes = Packet::Revalidate { data: data.freeze() }.to_bytes();
+        out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
+    }
+
+    fn on_request(&mut self, link: LinkId, request: &Request, out: &mut Vec<Action>) {
+        let owner = Owner::Elsewhere(link.0);
+        let mut inflight = Inflight {
+            zxid: None,
+            entry: Bytes::new(),
+            code: Code::OK,
+            conn: None,
+            session: request.session,
+            xid: request.xid,
+            op: request.op,
+            received_us: 0,
+            weight: Done::default(),
+            link: Some(link),
+        };
+        if request.op == op::SYNC {
+            self.inflight.push_back(inflight);
+            return self.on_zab(0, out);
+        }
+        if request.op == op::CREATE_SESSION
+            && let Some(timeout_ms) = request.body.first_chunk::<4>()
+        {
+            let timeout_ms = i32::from_be_bytes(*timeout_ms);
+            self.sessions.track(request.session, timeout_ms, owner.clone(), self.now_ms);
+        }
+        let shared = self.shared.clone();
+        let asker = Asker {
+            session: request.session,
+            xid: request.xid,
+            who: &request.who,
+            standing: self.sessions.check(request.session, &owner),
+            wall_ms: self.wall_ms,
+            skip_acl: shared.limits.skip_acl,
+            schemes: &shared.limits.schemes,
+        };
+        let mut entry = Vec::new();
+        let prepared = {
+            let tree = shared.state.tree.read();
+            self.prep.prepare(&tree, &asker, request.op, &request.body, &mut entry)
+        };
+        let zxid = match prepared {
+            Some(Prepared::Proposal(zxid)) => Some(zxid),
+            // Its server waits for an answer in the history, and has no other way to get one.
+            Some(Prepared::Refused(code)) => self.prep.refuse(&asker, code, &mut entry),
+            None => None,
+        };
+        let Some(zxid) = zxid else { return self.out_of_zxids(out) };
+        if request.op == op::CLOSE_SESSION {
+            self.sessions.set_closing(request.session);
+        }
+        let entry = Bytes::from(entry);
+        (inflight.zxid, inflight.entry) = (Some(zxid), entry.clone());
+        self.inflight.push_back(inflight);
+        self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
+        self.on_zab(0, out);
+    }
+}

@@ -1,0 +1,239 @@
+//! What this server asks of its leader for its clients, and what becomes of it.
+
+use super::{Action, Inflight, Replica, refuse_session};
+use crate::model::sync::Arc;
+use crate::model::{Code, SessionId, Zxid, op};
+use crate::request::{Batch, Conn, Done, Owner, prep};
+use crate::zab::{self, Packet, Request};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One request of a client of this server, on its way to the leader.
+struct Ask {
+    inflight: Inflight,
+    /// Answered by the leader's SYNC instead of by a transaction.
+    by_sync: bool,
+}
+
+/// What was asked and is not answered.
+#[derive(Default)]
+pub(super) struct Learning {
+    /// By session, in the order it was asked.
+    asks: BTreeMap<SessionId, VecDeque<Ask>>,
+    /// Sessions of what is answered by SYNC: the leader answers that in order.
+    syncs: VecDeque<SessionId>,
+    /// Clients that came with a session, until the leader says whether it lives.
+    returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
+    /// When the leader was last told whose clients were heard of, in monotonic milliseconds.
+    told_ms: u64,
+}
+
+impl Learning {
+    /// Forgets all of it; what it counted for.
+    pub fn clear(&mut self) -> Done {
+        let all = std::mem::take(self);
+        let mut done = Done::default();
+        for ask in all.asks.values().flatten() {
+            done.requests += ask.inflight.weight.requests;
+            done.large_bytes += ask.inflight.weight.large_bytes;
+        }
+        done
+    }
+
+    pub fn len(&self) -> usize {
+        self.asks.values().map(VecDeque::len).sum()
+    }
+
+    fn push(&mut self, inflight: Inflight, by_sync: bool) {
+        let session = inflight.session;
+        if by_sync {
+            self.syncs.push_back(session);
+        }
+        self.asks.entry(session).or_default().push_back(Ask { inflight, by_sync });
+    }
+
+    /// The first of a session's requests that is, or is not, answered by SYNC.
+    fn first(
+        &mut self,
+        session: SessionId,
+        by_sync: bool,
+        fits: impl Fn(&Inflight) -> bool,
+    ) -> Option<Inflight> {
+        let asks = self.asks.get_mut(&session)?;
+        let at = asks.iter().position(|ask| ask.by_sync == by_sync)?;
+        if !fits(&asks[at].inflight) {
+            return None;
+        }
+        let ask = asks.remove(at)?;
+        if asks.is_empty() {
+            self.asks.remove(&session);
+        }
+        Some(ask.inflight)
+    }
+
+    /// What the transaction of `session` and `xid` answers, if it is a client of this server that asked for it.
+    fn take(&mut self, session: SessionId, xid: i32) -> Option<Inflight> {
+        self.first(session, false, |inflight| inflight.xid == xid)
+    }
+
+    /// What the next SYNC of the leader answers.
+    fn take_synced(&mut self) -> Option<Inflight> {
+        let session = self.syncs.pop_front()?;
+        self.first(session, true, |_| true)
+    }
+}
+
+impl Replica {
+    pub(super) fn ask_to_open(
+        &mut self,
+        conn: Arc<Conn>,
+        timeout_ms: i32,
+        received_us: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let session = self.new_session();
+        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
+        let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
+        let ask = Inflight {
+            zxid: None,
+            entry: Bytes::new(),
+            code: Code::OK,
+            conn: Some(conn),
+            session,
+            xid: 0,
+            op: op::CREATE_SESSION,
+            received_us,
+            weight: Done::default(),
+            link: None,
+        };
+        self.learning.push(ask, false);
+        let request = Request { session, xid: 0, op: op::CREATE_SESSION, body, who: Vec::new() };
+        self.tell_leader(&Packet::Request(request), out);
+    }
+
+    pub(super) fn ask_to_reopen(
+        &mut self,
+        conn: Arc<Conn>,
+        session: SessionId,
+        timeout_ms: i32,
+        out: &mut Vec<Action>,
+    ) {
+        let mut data = BytesMut::with_capacity(12);
+        data.put_i64(session.0);
+        data.put_i32(timeout_ms);
+        if let Some((old, _)) = self.learning.returning.insert(session, (conn, timeout_ms)) {
+            old.close(&mut self.wakers);
+        }
+        self.tell_leader(&Packet::Revalidate { data: data.freeze() }, out);
+    }
+
+    pub(super) fn ask_writes(&mut self, batch: &Batch, out: &mut Vec<Action>) {
+        let mut bytes = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 64);
+        let mut start = 0;
+        for asked in &batch.requests {
+            let body = &batch.bytes[start..asked.end];
+            start = asked.end;
+            let mut ask = Inflight::asked(batch, asked);
+            // Its form is checked here: no client can use this server to harm a leader (G-01). The refusal takes its
+            // place in the order as a sync does.
+            let is_sound = asked.op == op::SYNC || prep::is_readable(asked.op, body);
+            let by_sync = asked.op == op::SYNC || !is_sound;
+            if !is_sound {
+                ask.code = Code::MARSHALLING_ERROR;
+            }
+            if by_sync {
+                ask.entry = Bytes::copy_from_slice(body);
+            }
+            Packet::Request(Request {
+                session: batch.session,
+                xid: asked.xid,
+                op: if is_sound { asked.op } else { op::SYNC },
+                body: Bytes::copy_from_slice(body),
+                who: batch.who.to_vec(),
+            })
+            .encode(&mut bytes);
+            self.learning.push(ask, by_sync);
+        }
+        out.push(Action::Peer(zab::Action::ToLeader { bytes: bytes.into() }));
+    }
+
+    /// Takes a proposal of the leader into the order, with the client of this server that waits for it.
+    pub(super) fn expect(&mut self, zxid: Zxid, entry: &Bytes) {
+        let mut header = entry.clone();
+        let asked = if header.remaining() >= 12 {
+            let (session, xid) = (SessionId(header.get_i64()), header.get_i32());
+            self.learning.take(session, xid)
+        } else {
+            None
+        };
+        let mut inflight = asked.unwrap_or_else(Inflight::of_others);
+        (inflight.zxid, inflight.entry) = (Some(zxid), entry.clone());
+        self.inflight.push_back(inflight);
+    }
+
+    pub(super) fn on_leader(&mut self, packet: Packet, out: &mut Vec<Action>) {
+        match packet {
+            Packet::Ping { zxid, .. } => {
+                let mut touched = BytesMut::new();
+                for (session, timeout_ms) in self.sessions.heard_since(self.learning.told_ms) {
+                    touched.put_i64(session.0);
+                    touched.put_i32(timeout_ms);
+                }
+                self.learning.told_ms = self.now_ms;
+                self.tell_leader(&Packet::Ping { zxid, touched: touched.freeze() }, out);
+            }
+            Packet::Revalidate { mut data } if data.remaining() >= 9 => {
+                let (session, lives) = (SessionId(data.get_i64()), data.get_u8() != 0);
+                self.on_revalidated(session, lives);
+            }
+            Packet::Sync => self.on_synced(),
+            _ => {}
+        }
+    }
+
+    fn on_revalidated(&mut self, session: SessionId, lives: bool) {
+        let Some((conn, timeout_ms)) = self.learning.returning.remove(&session) else { return };
+        if !lives {
+            return refuse_session(&conn, &mut self.wakers);
+        }
+        let owner = Owner::Conn(conn.clone());
+        let old = match self.sessions.take_over(session, timeout_ms, owner.clone(), self.now_ms) {
+            Ok(old) => old,
+            Err(_) => {
+                self.sessions.track(session, timeout_ms, owner, self.now_ms);
+                None
+            }
+        };
+        self.welcome_back(&conn, session, timeout_ms, old);
+    }
+
+    /// All that was committed before is applied: the leader says this behind it.
+    fn on_synced(&mut self) {
+        let Some(ask) = self.learning.take_synced() else { return };
+        let last = self.shared.state.tree.read().last_zxid();
+        self.answer_plain(last, &ask);
+        self.shared.throttle.end(ask.weight, &mut self.wakers);
+    }
+
+    fn tell_leader(&self, packet: &Packet, out: &mut Vec<Action>) {
+        out.push(Action::Peer(zab::Action::ToLeader { bytes: packet.to_bytes() }));
+    }
+}
+
+impl Inflight {
+    /// Somebody else's transaction.
+    fn of_others() -> Self {
+        Self {
+            zxid: None,
+            entry: Bytes::new(),
+            code: Code::OK,
+            conn: None,
+            session: SessionId(0),
+            xid: 0,
+            op: 0,
+            received_us: 0,
+            weight: Done::default(),
+            link: None,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Elections come and go: what that means to the clients and to the tree.
+
+use super::{Action, Input, Mode, Replica};
+use crate::model::sync::Ordering;
+use crate::model::{Epoch, SessionId, Zxid};
+use crate::request::prep::Prep;
+use crate::request::{Batch, Done, Owner, Sessions};
+use crate::tree::Tree;
+use crate::zab;
+
+impl Replica {
+    pub(super) fn on_peer(&mut self, input: zab::Input, out: &mut Vec<Action>) {
+        if let zab::Input::Truncated { to } = input
+            && to < self.shared.state.tree.read().last_zxid()
+        {
+            // The tree holds what is no longer in the log.
+            self.rebuilding = Some(to);
+            return out.push(Action::Rebuild);
+        }
+        self.zab.step(input, &mut self.zab_out);
+        self.on_zab(0, out);
+    }
+
+    pub(super) fn on_rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) {
+        let Some(to) = self.rebuilding.take() else { return };
+        self.replace_tree(tree);
+        self.on_peer(zab::Input::Truncated { to }, out);
+    }
+
+    pub(super) fn on_leader_tree(&mut self, zxid: Zxid, tree: Box<Tree>, out: &mut Vec<Action>) {
+        self.arrived = Some(tree);
+        let packet = zab::Packet::Snap { zxid };
+        self.on_peer(zab::Input::Leader { packet }, out);
+        self.arrived = None; // Unless it was taken, nobody waited for it.
+    }
+
+    /// Nobody reads it: there are no clients, and snapshots of the old one end early.
+    fn replace_tree(&mut self, tree: Box<Tree>) {
+        let mut place = self.shared.state.tree.write();
+        let mut tree = *tree;
+        tree.succeed(&place);
+        let old = std::mem::replace(&mut *place, tree);
+        drop(place);
+        drop(old); // It may be large: not under the lock.
+    }
+
+    pub(super) fn on_role_action(&mut self, action: zab::Action, out: &mut Vec<Action>) {
+        match action {
+            zab::Action::Truncate { to } => {
+                self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| zxid <= to));
+                out.push(Action::Peer(zab::Action::Truncate { to }));
+            }
+            zab::Action::Install { zxid } => self.install(zxid, out),
+            zab::Action::SendSnapshot { link } => {
+                let frozen = self.shared.state.tree.write().freeze();
+                if let Some(frozen) = frozen {
+                    out.push(Action::SendTree { link, frozen });
+                    let begun = zab::Input::SnapshotBegun { link, zxid: frozen.zxid };
+                    self.zab.step(begun, &mut self.zab_out);
+                }
+            }
+            zab::Action::Lead { epoch } => self.lead(epoch),
+            zab::Action::Follow { .. } => self.follow(),
+            zab::Action::Rest => self.rest(),
+            zab::Action::FromLearner { link, packet } => self.on_learner(link, packet, out),
+            zab::Action::FromLeader { packet } => self.on_leader(packet, out),
+            action => out.push(Action::Peer(action)),
+        }
+    }
+
+    fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+        let Some(tree) = self.arrived.take() else { return };
+        self.replace_tree(tree);
+        self.inflight.retain(|inflight| inflight.zxid.is_some_and(|at| zxid < at));
+        let frozen = self.shared.state.tree.write().freeze();
+        let frozen = frozen.expect("a new tree has no snapshot under way");
+        out.push(Action::Install(frozen));
+    }
+
+    fn lead(&mut self, epoch: Epoch) {
+        self.mode = Mode::Leading;
+        let shared = self.shared.clone();
+        let tree = shared.state.tree.read();
+        self.prep = Prep::leading(&tree, epoch, self.settings.seed, self.settings.rules);
+        drop(tree);
+        self.adopt_sessions();
+        self.shared.at_rest.store(false, Ordering::Relaxed);
+    }
+
+    /// Every session of the tree gets its whole timeout from here.
+    pub(super) fn adopt_sessions(&mut self) {
+        self.sessions = Sessions::new(self.settings.tick_time_ms);
+        let tree = self.shared.state.tree.read();
+        for (&id, &timeout_ms) in tree.sessions() {
+            self.sessions.track(SessionId(id), timeout_ms, Owner::Nobody, self.now_ms);
+        }
+    }
+
+    fn follow(&mut self) {
+        let observes = matches!(
+            self.zab.role(),
+            zab::Role::Learning(learner) if learner.is_observer()
+        );
+        self.mode = if observes { Mode::Observing } else { Mode::Following };
+        self.sessions = Sessions::new(self.settings.tick_time_ms);
+        self.shared.at_rest.store(false, Ordering::Relaxed);
+    }
+
+    /// Clients go elsewhere or come again; what they asked and nobody committed may yet be.
+    fn rest(&mut self) {
+        if self.mode == Mode::Resting {
+            return;
+        }
+        self.mode = Mode::Resting;
+        self.shared.at_rest.store(true, Ordering::Relaxed);
+        for conn in self.shared.conns.all() {
+            conn.close(&mut self.wakers);
+        }
+        let mut done = self.learning.clear();
+        for inflight in &mut self.inflight {
+            inflight.conn = None;
+            let weight = std::mem::take(&mut inflight.weight);
+            done.requests += weight.requests;
+            done.large_bytes += weight.large_bytes;
+        }
+        self.inflight.retain(|inflight| inflight.zxid.is_some());
+        self.shared.throttle.end(done, &mut self.wakers);
+        self.sessions = Sessions::new(self.settings.tick_time_ms);
+        self.sweep.forget();
+    }
+
+    /// Asked before the leader was lost, read after it.
+    pub(super) fn drop_batch(&mut self, batch: &Batch) {
+        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
+        let done = Done { requests: batch.requests.len() as u64, large_bytes };
+        self.shared.throttle.end(done, &mut self.wakers);
+    }
+
+    pub(super) fn out_of_zxids(&mut self, out: &mut Vec<Action>) {
+        if self.mode == Mode::Standalone {
+            return out.push(Action::Stop("there are no zxids left"));
+        }
+        let why = "the zxids of this epoch are used up".to_owned();
+        self.zab.stand_down(why, &mut self.zab_out);
+        // Its next input finds out whether the disk has everything.
+        self.on_zab(0, out);
+    }
+}
+
+impl Input {
+    /// The election is over.
+    pub fn elected(leader: crate::model::ServerId) -> Self {
+        Self::Peer(zab::Input::Elected { leader })
+    }
+}

@@ -1,0 +1,206 @@
+//! The driver at the end of its days, over a disk that takes its time.
+
+use super::boot;
+use super::clock::Clock;
+use super::driver::{Driver, Ended, Event};
+use super::restore::Restorer;
+use super::snapshots;
+use crate::client::{Hello, put_request};
+use crate::config::{Environment, Source, parse};
+use crate::metrics::Registry;
+use crate::model::{Acl, op};
+use crate::replica::Replica;
+use crate::request::{Command, Conn, Connection, Shared};
+use crate::store::sim_disk::SimDisk;
+use crate::store::{Disk, Folders, Log, LogOptions, RecoverOptions, recover, worker};
+use crate::tree::txn::Txn;
+use crate::tree::{Options, State, Tree};
+use jute::Vector;
+use jute::proto::CreateRequest;
+use jute::txn::TxnHeader;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+const SESSIONS: i64 = 400;
+
+/// Sessions that expire one after the other, every 20 ms.
+fn sessions() -> Tree {
+    let mut tree = Tree::new(Options::default());
+    for number in 1..=SESSIONS {
+        let kind = op::CREATE_SESSION;
+        let header = TxnHeader { client_id: number, cxid: 0, zxid: number, time: 0, kind };
+        let timeout_ms = number as i32 * 20;
+        tree.apply(&header, &Txn::CreateSession { timeout_ms }, &mut Vec::new());
+    }
+    tree
+}
+
+/// A driver at work, on a disk of which each sync takes 60 ms.
+struct Driven {
+    shared: Arc<Shared>,
+    disk: SimDisk,
+    commands: UnboundedSender<Command>,
+    events: UnboundedSender<Event>,
+    driving: JoinHandle<Ended>,
+}
+
+fn folders() -> Folders {
+    Folders::new(Path::new("/d"), Path::new("/d"))
+}
+
+fn drive(tree: Tree) -> Driven {
+    let text = b"dataDir=/d\nclientPort=0\ntickTime=20\n";
+    let source = Source { name: "zoo.cfg", text, my_id: None };
+    let config = parse(source, &Environment::new(), &[]).unwrap();
+    let (disk, clock, folders) = (SimDisk::new(), Clock::start(), folders());
+    disk.create_dir(&folders.logs).unwrap();
+    disk.slow_down(Duration::from_millis(60));
+    let last = tree.last_zxid();
+    let shared = Arc::new(Shared {
+        state: State::new(tree, 0),
+        conns: Default::default(),
+        throttle: Default::default(),
+        limits: boot::limits(&config, 0),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+    });
+    let settings = boot::settings(&config, 0);
+    let replica = Replica::standalone(shared.clone(), settings, clock.now_ms());
+    let (sender, events) = unbounded_channel();
+    let (commands, asked) = unbounded_channel();
+    let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
+    let flushed = sender.clone();
+    let report = move |event| {
+        if let worker::Event::Flushed(report) = event {
+            let _stopped = flushed.send(Event::Flushed(report));
+        }
+    };
+    let log = worker::spawn(disk.clone(), log, &folders.logs, Duration::MAX, report).unwrap();
+    let driver = Driver {
+        replica,
+        shared: shared.clone(),
+        commands: asked,
+        events,
+        sender: sender.clone(),
+        log,
+        disk: disk.clone(),
+        folders,
+        snapshot_style: snapshots::Style::of(&config),
+        metrics: Arc::new(Registry::default()),
+        clock,
+        peers: None,
+        loader: Arc::new(|| Err(String::new())),
+    };
+    let driving = tokio::spawn(driver.run(Vec::new()));
+    Driven { shared, disk, commands, events: sender, driving }
+}
+
+/// In each flush three sessions fall due: whoever waited for them all would wait eight seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_that_stops_waits_for_no_new_work() {
+    let Driven { shared, events, driving, commands: _commands, .. } = drive(sessions());
+    while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(events.send(Event::Stop).is_ok());
+    assert_eq!(driving.await.unwrap(), Ended::Stopped);
+    assert!(!shared.state.tree.read().sessions().is_empty(), "they live on, for the next start");
+}
+
+/// A client without a socket.
+struct Client {
+    machine: Connection,
+    input: Vec<u8>,
+    /// Creates sent so far.
+    sent: i32,
+    heard: Vec<u8>,
+}
+
+impl Client {
+    fn new(shared: &Arc<Shared>) -> Self {
+        let peer = ([127, 0, 0, 1], 1).into();
+        let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
+        let mut input = Vec::new();
+        Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() }.put(&mut input);
+        let machine = Connection::new(conn, shared.clone());
+        Self { machine, input, sent: 0, heard: Vec::new() }
+    }
+
+    fn create(&mut self) {
+        self.sent += 1;
+        let (path, acl) = (format!("/{}", self.sent), Acl::open());
+        let acl = Vector::Owned(vec![acl.to_record()]);
+        let request = CreateRequest { path: Some(path.into()), data: None, acl, flags: 0 };
+        put_request(&mut self.input, self.sent, op::CREATE, |to| {
+            jute::Encode::encode(&request, to)
+        });
+    }
+
+    fn turn(&mut self, commands: &UnboundedSender<Command>) {
+        let (taken, _) = self.machine.advance(&self.input, 1);
+        self.input.drain(..taken);
+        for command in self.machine.commands.drain(..) {
+            let _stopped = commands.send(command);
+        }
+        self.heard.append(&mut self.machine.unsent.bytes);
+        self.machine.unsent.clear();
+    }
+
+    /// Creates answered so far, each of them well and in its turn; `None`: not even welcomed.
+    fn acknowledged(&self) -> Option<i32> {
+        let (welcome, mut rest) = self.heard.split_at_checked(4 + 36)?;
+        assert_eq!(welcome[..4], 36_i32.to_be_bytes());
+        let mut count = 0;
+        while let Some((head, behind)) = rest.split_first_chunk::<4>() {
+            let (frame, behind) = behind.split_at(i32::from_be_bytes(*head) as usize);
+            count += 1;
+            assert_eq!((&frame[..4], &frame[12..16]), (&i32::to_be_bytes(count)[..], &[0; 4][..]));
+            rest = behind;
+        }
+        Some(count)
+    }
+}
+
+/// The end comes in the midst of writes, and the power goes right behind it.
+// rows: P-87
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
+    let Driven { shared, disk, commands, events, mut driving } =
+        drive(Tree::new(Options::default()));
+    let mut client = Client::new(&shared);
+    while client.acknowledged().is_none_or(|count| count < 20) {
+        if client.acknowledged().is_some() {
+            client.create();
+        }
+        client.turn(&commands);
+        tokio::time::sleep(Duration::from_millis(4)).await;
+    }
+    let (sent, acknowledged) = (client.sent, client.acknowledged().unwrap());
+    assert!(acknowledged < sent, "a flush is under way");
+    assert!(events.send(Event::Stop).is_ok());
+    let ended = loop {
+        tokio::select! {
+            ended = &mut driving => break ended.unwrap(),
+            () = tokio::time::sleep(Duration::from_millis(4)) => {
+                // No longer heard, once the server has taken what there was.
+                client.create();
+                client.turn(&commands);
+            }
+        }
+    };
+    assert_eq!(ended, Ended::Stopped);
+    client.turn(&commands);
+    let answered = client.acknowledged().unwrap();
+    assert!(sent <= answered && answered < client.sent, "{sent} {answered} {}", client.sent);
+    for seed in 0..20 {
+        let found = disk.image().crash(seed);
+        let mut restorer = Restorer::new(Options::default());
+        recover(&found, &folders(), RecoverOptions::default(), &mut restorer, || Duration::ZERO)
+            .unwrap();
+        let tree = restorer.finish().tree;
+        assert!((1..=answered).all(|at| tree.find(&format!("/{at}")).is_some()), "seed {seed}");
+    }
+}

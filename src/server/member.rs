@@ -1,0 +1,112 @@
+//! What a member of an ensemble has beside what every server has: promises, and sockets for the other members.
+
+use super::boot::ServerError;
+use super::driver::Event;
+use super::peers::Peers;
+use crate::config::{Config, Ensemble};
+use crate::model::{Epoch, Zxid};
+use crate::net::election::{self, ElectionNet};
+use crate::net::quorum::{self, Bind};
+use crate::request::Shared;
+use crate::store::Disk;
+use crate::store::epoch::{self, EpochError, EpochFile};
+use crate::tree::Options;
+use crate::zab::{Peer, Settings};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, UnboundedSender};
+
+/// Of bytes of log that are read for one learner at most.
+const LOG_READ_MAX_BYTES: u64 = 256 << 20;
+
+/// The machine of a member, about to look for a leader.
+///
+/// * `last`: of its log; `None`: it has nothing that counts.
+///
+/// # Errors
+/// When an epoch file can't be read.
+pub fn peer<D: Disk>(
+    ensemble: &Ensemble,
+    config: &Config,
+    (disk, dir): (&D, &Path),
+    last: Option<Zxid>,
+) -> Result<Peer, ServerError> {
+    let epochs = epochs(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
+        ServerError::System { what: "read the epochs promised to", source: io::Error::other(error) }
+    })?;
+    let settings = Settings {
+        tick_time_ms: u64::from(config.tick_time_ms),
+        init_limit: u64::from(ensemble.init_limit_ticks),
+        sync_limit: u64::from(ensemble.sync_limit_ticks),
+        always_sends_tree: ensemble.force_snapshot_sync,
+        reconfigs: config.reconfig_enabled,
+        resend_min_ms: ensemble.notification_interval_min_ms,
+        resend_max_ms: ensemble.notification_interval_max_ms,
+    };
+    Ok(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last))
+}
+
+/// The epochs accepted and current.
+///
+/// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says (D-05,
+/// D-06). A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
+/// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
+fn epochs<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), EpochError> {
+    let read = |which| -> Result<Option<Epoch>, EpochError> {
+        Ok(epoch::read(disk, dir, which)?.max(epoch::read_left_over(disk, dir, which)?))
+    };
+    let current = read(EpochFile::Current)?.unwrap_or(last.epoch());
+    if current < last.epoch() {
+        tracing::warn!(
+            current = current.0,
+            %last,
+            "the log is ahead of the current epoch: a synchronisation was cut short; the next leader says what counts"
+        );
+    }
+    let accepted = read(EpochFile::Accepted)?.unwrap_or(last.epoch()).max(current);
+    Ok((accepted, current))
+}
+
+/// Opens the ports for the other members.
+pub fn connect(
+    ensemble: &Ensemble,
+    config: &Config,
+    shared: &Arc<Shared>,
+    options: Options,
+    driver: UnboundedSender<Event>,
+) -> Peers {
+    let (sender, events) = mpsc::unbounded_channel();
+    let own = ensemble.view.members.get(&ensemble.my_id);
+    for address in own.into_iter().flat_map(|member| &member.addresses) {
+        let host = (!ensemble.listen_on_all_addresses).then(|| address.host.clone());
+        let bind = Bind { host, port: address.quorum_port };
+        tokio::spawn(quorum::listen(bind, sender.clone()));
+    }
+    let election_address = |member: &crate::model::Member| -> Vec<election::Address> {
+        let all = member.addresses.iter();
+        all.map(|address| (address.host.clone(), address.election_port)).collect()
+    };
+    let settings = election::Settings {
+        me: ensemble.my_id,
+        addresses: own.map(&election_address).unwrap_or_default(),
+        on_all_addresses: ensemble.listen_on_all_addresses,
+        multi_address: ensemble.many_addresses,
+        timeout: Duration::from_millis(u64::from(ensemble.election_connect_timeout_ms)),
+        keep_alive: ensemble.election_keep_alive,
+        bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
+    };
+    let others = ensemble.view.members.values().filter(|member| member.id != ensemble.my_id);
+    let others = others.map(|member| (member.id, election_address(member))).collect();
+    let elections = ElectionNet::start(settings, others);
+    let patience = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
+    Peers::new(
+        (shared.clone(), options),
+        Duration::from_millis(patience),
+        LOG_READ_MAX_BYTES,
+        (sender, events),
+        elections,
+        driver,
+    )
+}

@@ -1,0 +1,268 @@
+//! The other servers: connections to them, and what passes over these.
+
+use super::driver::Event;
+use crate::model::{ServerId, View};
+use crate::net::election::{self, ElectionNet, Inbox};
+use crate::net::quorum::{self, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
+use crate::replica::Input;
+use crate::request::Shared;
+use crate::tree::freeze::Frozen;
+use crate::tree::load::Loader;
+use crate::tree::{Options, Tree};
+use crate::zab::{self, LinkId, Notification, Packet};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+/// Inputs taken in one go.
+const INPUTS_MAX: usize = 1024;
+
+/// Connections to the other servers.
+pub struct Peers {
+    shared: Arc<Shared>,
+    links: BTreeMap<LinkId, PeerHandle>,
+    /// Its number, and the connection.
+    leader: Option<(u64, PeerHandle)>,
+    dials: u64,
+    /// How long a leader is waited for.
+    patience: Duration,
+    trees: Arc<TreeSinks>,
+    events: UnboundedReceiver<PeerEvent>,
+    sender: UnboundedSender<PeerEvent>,
+    elections: ElectionNet,
+    heard: Inbox,
+    driver: UnboundedSender<Event>,
+    log_read_max_bytes: u64,
+}
+
+/// What comes in from other servers.
+pub enum Incoming {
+    Peer(PeerEvent),
+    Election(election::Event),
+}
+
+impl Peers {
+    /// * `patience`: initLimit.
+    pub fn new(
+        (shared, options): (Arc<Shared>, Options),
+        patience: Duration,
+        log_read_max_bytes: u64,
+        (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
+        (elections, heard): (ElectionNet, Inbox),
+        driver: UnboundedSender<Event>,
+    ) -> Self {
+        let trees: Arc<TreeSinks> =
+            Arc::new(move || -> Box<dyn TreeSink> { Box::new(Sink(Loader::new(options))) });
+        Self {
+            shared,
+            links: BTreeMap::new(),
+            leader: None,
+            dials: 0,
+            patience,
+            trees,
+            events,
+            sender,
+            elections,
+            heard,
+            driver,
+            log_read_max_bytes,
+        }
+    }
+
+    pub const fn log_read_max_bytes(&self) -> u64 {
+        self.log_read_max_bytes
+    }
+
+    /// What happens next; never, where there are no other servers.
+    pub async fn next(peers: &mut Option<Self>) -> Incoming {
+        let Some(peers) = peers else { return std::future::pending().await };
+        tokio::select! {
+            biased;
+            // The channel does not end: a sender of it is kept here.
+            Some(event) = peers.events.recv() => Incoming::Peer(event),
+            event = peers.heard.take() => Incoming::Election(event),
+        }
+    }
+
+    /// What comes in means this to the replica. Takes what else has come in already, up to a limit.
+    pub fn take(&mut self, incoming: Incoming, inputs: &mut Vec<Input>) {
+        match incoming {
+            Incoming::Peer(event) => self.take_peer(event, inputs),
+            Incoming::Election(event) => take_election(event, inputs),
+        }
+        while inputs.len() < INPUTS_MAX
+            && let Ok(event) = self.events.try_recv()
+        {
+            self.take_peer(event, inputs);
+        }
+    }
+
+    fn take_peer(&mut self, event: PeerEvent, inputs: &mut Vec<Input>) {
+        let peer = |input| Input::Peer(input);
+        match event {
+            PeerEvent::Accepted { link, handle, peer } => {
+                tracing::debug!(link = link.0, %peer, "a learner connects");
+                self.links.insert(link, handle);
+            }
+            PeerEvent::Packets { source: Source::Learner(link), packets } => {
+                let packets = packets.into_iter();
+                inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
+            }
+            PeerEvent::Packets { source: Source::Leader(dial), packets } if self.is_on(dial) => {
+                let packets = packets.into_iter();
+                inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
+            }
+            PeerEvent::Tree {
+                source: Source::Leader(dial),
+                packet: Packet::Snap { zxid },
+                tree,
+            } if self.is_on(dial) => {
+                if let Ok(tree) = tree.downcast::<Tree>() {
+                    inputs.push(Input::LeaderTree { zxid, tree });
+                }
+            }
+            PeerEvent::Progress { source: Source::Learner(link) } => {
+                inputs.push(peer(zab::Input::Progress { link: Some(link) }));
+            }
+            PeerEvent::Progress { source: Source::Leader(dial) } if self.is_on(dial) => {
+                inputs.push(peer(zab::Input::Progress { link: None }));
+            }
+            PeerEvent::Gone { source: Source::Learner(link), why } => {
+                if self.links.remove(&link).is_some() {
+                    tracing::info!(link = link.0, why, "a learner is gone");
+                }
+                inputs.push(peer(zab::Input::LearnerGone { link }));
+            }
+            PeerEvent::Gone { source: Source::Leader(dial), why } if self.is_on(dial) => {
+                tracing::warn!(why, "the connection to the leader is gone");
+                self.leader = None;
+                inputs.push(peer(zab::Input::LeaderGone));
+            }
+            // Of a connection to a leader that was given up.
+            PeerEvent::Packets { .. }
+            | PeerEvent::Tree { .. }
+            | PeerEvent::Progress { .. }
+            | PeerEvent::Gone { .. } => {}
+        }
+    }
+
+    fn is_on(&self, dial: u64) -> bool {
+        self.leader.as_ref().is_some_and(|(number, _)| *number == dial)
+    }
+
+    /// Does what `zab` asked for.
+    pub fn perform(&mut self, action: zab::Action, peer: &zab::Peer) {
+        match action {
+            zab::Action::ToLearner { link, bytes } => {
+                if let Some(handle) = self.links.get(&link)
+                    && !handle.send(bytes)
+                {
+                    tracing::warn!(
+                        link = link.0,
+                        "a learner takes nothing: its connection is closed"
+                    );
+                }
+            }
+            zab::Action::CloseLink { link, why } => {
+                if self.links.remove(&link).is_some() {
+                    tracing::warn!(link = link.0, why, "connection to a learner closed");
+                }
+            }
+            zab::Action::Connect { leader } => self.connect(leader, &peer.core.view),
+            zab::Action::ToLeader { bytes } => {
+                if let Some((_, handle)) = &self.leader {
+                    handle.send(bytes);
+                }
+            }
+            zab::Action::HangUp => self.leader = None,
+            zab::Action::Tell { to, notification } => {
+                self.elections.send(to, notification.encode());
+            }
+            zab::Action::DialAll => self.elections.dial_all(),
+            zab::Action::Look { why } => tracing::info!(why, "looking for a leader"),
+            // The rest is the replica's and the driver's.
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, leader: ServerId, view: &View) {
+        self.dials += 1;
+        let addresses: Vec<_> = view
+            .members
+            .get(&leader)
+            .map(|member| &member.addresses)
+            .into_iter()
+            .flatten()
+            .map(|address| (address.host.clone(), address.quorum_port))
+            .collect();
+        let connecting = quorum::dial(addresses, self.patience);
+        let source = Source::Leader(self.dials);
+        let handle =
+            quorum::start(connecting, source, self.sender.clone(), Some(self.trees.clone()));
+        self.leader = Some((self.dials, handle));
+    }
+
+    /// Sends the frozen tree to a learner.
+    pub fn send_tree(&self, link: LinkId, frozen: Frozen) {
+        let sending = Sending { shared: self.shared.clone(), frozen, driver: self.driver.clone() };
+        if let Some(handle) = self.links.get(&link) {
+            let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
+            handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
+        }
+    }
+}
+
+fn take_election(event: election::Event, inputs: &mut Vec<Input>) {
+    let input = match event {
+        election::Event::LinkUp { to } => zab::Input::LinkUp { to },
+        election::Event::LinkDown { to } => zab::Input::LinkDown { to },
+        election::Event::Heard { from, message } => match Notification::decode(&message) {
+            Ok(notification) => zab::Input::Heard { from, notification },
+            Err(error) => {
+                return tracing::warn!(from = from.0, %error, "notification not understood");
+            }
+        },
+        election::Event::Deaf { place } => {
+            return tracing::error!(place, "nobody can call at the election port; trying on");
+        }
+    };
+    inputs.push(Input::Peer(input));
+}
+
+/// A frozen tree on its way; says when it is over, however it ends.
+struct Sending {
+    shared: Arc<Shared>,
+    frozen: Frozen,
+    driver: UnboundedSender<Event>,
+}
+
+impl Sending {
+    fn piece(&self, to: &mut Vec<u8>) -> Option<bool> {
+        let tree = self.shared.state.tree.read();
+        tree.holds(self.frozen).then(|| tree.freeze_piece(to))
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let _stopped = self.driver.send(Event::TreeSent(self.frozen));
+    }
+}
+
+/// Builds the leader's tree.
+struct Sink(Loader);
+
+impl TreeSink for Sink {
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), String> {
+        let taken = self.0.take(bytes).map_err(|error| error.to_string())?;
+        Ok((taken.bytes, taken.ended))
+    }
+
+    fn finish(self: Box<Self>, packet: &Packet) -> Result<Box<dyn Any + Send>, String> {
+        let Packet::Snap { zxid } = packet else { return Err("no SNAP".to_owned()) };
+        let tree = self.0.finish(*zxid).map_err(|error| error.to_string())?;
+        Ok(Box::new(tree))
+    }
+}

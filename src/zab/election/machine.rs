@@ -1,0 +1,332 @@
+//! One server's part in one election.
+
+use super::ballots::{Ballot, Ballots};
+use super::{Notification, PeerState, Views, Vote, notification};
+use crate::model::{ServerId, View};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Milliseconds per [`Input::Tick`].
+pub const TICK_MS: u32 = 5;
+/// How long a better vote is waited for after a quorum agrees.
+const FINALIZE_TICKS: u32 = 200 / TICK_MS;
+const REDIAL_TICKS: u32 = 1000 / TICK_MS;
+/// Servers that don't vote are many, and say themselves who they are: as many are remembered as having been answered.
+const ANSWERED_MAX: usize = 256;
+
+/// All that can happen to a server that looks for a leader.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// [`TICK_MS`] have passed.
+    Tick,
+    /// A notification came in over the link of `from`.
+    Heard { from: ServerId, notification: Notification },
+    /// There is a new link to `to`; what went into the last one may be lost.
+    LinkUp { to: ServerId },
+    /// A link that there was to `to` broke: it is held for dead until it is heard of again. One that never had a link is
+    /// not: it may be starting at this moment, as all do after a power cut, and have the better vote.
+    LinkDown { to: ServerId },
+}
+
+/// All that an election can ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Take the place of whatever is still unsent to `to`; without a link, dial.
+    Tell { to: ServerId, notification: Notification },
+    /// Dial every voter without a link.
+    DialAll,
+    /// The election is over; this machine does nothing more.
+    Elected(Elected),
+    /// A newer configuration than the current one: to be adopted, and a new election begun with it. This machine
+    /// does nothing more.
+    NewerView { from: ServerId, view: View },
+}
+
+/// How an election ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elected {
+    /// `vote.leader` leads, perhaps this server itself.
+    pub vote: Vote,
+    pub round: i64,
+    /// Who agreed, as far as it is known here.
+    pub electors: BTreeSet<ServerId>,
+}
+
+/// What an election begins with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub me: ServerId,
+    pub views: Views,
+    /// Whether a newer configuration may be adopted (`reconfigEnabled`).
+    pub adopts_views: bool,
+    /// For itself; [`Vote::NOTHING`] from one that doesn't vote.
+    pub vote: Vote,
+    /// Round of the last election, 0 before the first.
+    pub last_round: i64,
+    /// First and last pause between two resends (`fastleader.minNotificationInterval`, 200, and `max`, 60 000).
+    pub resend_min_ms: u32,
+    pub resend_max_ms: u32,
+}
+
+/// One server in one election.
+#[derive(Clone, Debug)]
+pub struct Election {
+    setup: Setup,
+    /// Text of the current configuration.
+    config: Bytes,
+    /// Whom it wants; never worse than its own vote within a round.
+    vote: Vote,
+    round: i64,
+    /// Votes of this round.
+    votes: Ballots,
+    /// What those say who are not looking, of whatever round.
+    settled: Ballots,
+    /// Held for dead.
+    down: BTreeSet<ServerId>,
+    /// Ticks since the begin.
+    now: u64,
+    /// Without news, all is told again at that tick; the pause doubles.
+    resend_at: u64,
+    resend_ticks: u64,
+    /// A quorum agrees, and the election is over then.
+    ends_at: Option<u64>,
+    /// When servers that don't vote were last answered.
+    answered: BTreeMap<ServerId, u64>,
+    is_over: bool,
+}
+
+impl Election {
+    /// Begins the next round and tells every voter.
+    pub fn begin(setup: Setup, out: &mut Vec<Action>) -> Self {
+        let resend_ticks = u64::from(setup.resend_min_ms / TICK_MS).max(1);
+        let mut election = Self {
+            config: setup.views.current.to_string().into(),
+            vote: setup.vote,
+            round: setup.last_round.saturating_add(1),
+            votes: Ballots::default(),
+            settled: Ballots::default(),
+            down: BTreeSet::new(),
+            now: 0,
+            resend_at: resend_ticks,
+            resend_ticks,
+            ends_at: None,
+            answered: BTreeMap::new(),
+            is_over: false,
+            setup,
+        };
+        election.tell_all(out);
+        election.judge(out);
+        election
+    }
+
+    /// Applies one input and pushes what must happen next. Does nothing once the election is over.
+    pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
+        if self.is_over {
+            return;
+        }
+        match input {
+            Input::Tick => self.on_tick(out),
+            Input::Heard { from, notification } => self.on_heard(from, &notification, out),
+            Input::LinkUp { to } => self.on_link_up(to, out),
+            Input::LinkDown { to } => {
+                self.down.insert(to);
+            }
+        }
+        self.judge(out);
+        self.assert_invariants();
+    }
+
+    /// The round it is in: the next election has to begin from it.
+    pub fn round(&self) -> i64 {
+        self.round
+    }
+
+    fn on_tick(&mut self, out: &mut Vec<Action>) {
+        self.now += 1;
+        if self.ends_at.is_none() && self.resend_at <= self.now {
+            let max = u64::from(self.setup.resend_max_ms / TICK_MS);
+            self.resend_ticks = (self.resend_ticks * 2).min(max).max(1);
+            self.resend_at = self.now + self.resend_ticks;
+            self.tell_all(out);
+        }
+        if self.now.is_multiple_of(u64::from(REDIAL_TICKS)) {
+            out.push(Action::DialAll);
+        }
+    }
+
+    fn on_link_up(&mut self, to: ServerId, out: &mut Vec<Action>) {
+        self.down.remove(&to);
+        // Someone is back: what it has to say should not wait for a pause that has grown over minutes.
+        self.resend_ticks = u64::from(self.setup.resend_min_ms / TICK_MS).max(1);
+        self.resend_at = self.now + self.resend_ticks;
+        if to != self.setup.me && self.setup.views.is_voter(to) {
+            self.tell(to, out);
+        }
+    }
+
+    fn on_heard(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
+        if from == self.setup.me {
+            return; // One that has our id: what it says of itself is not for us.
+        }
+        self.down.remove(&from);
+        if let Some(view) = self.newer_view(from, heard) {
+            self.is_over = true;
+            out.push(Action::NewerView { from, view });
+            return;
+        }
+        if !self.setup.views.is_voter(from) {
+            self.answer_non_voter(from, heard, out);
+            return;
+        }
+        self.resend_at = self.now + self.resend_ticks;
+        let votes_itself = self.setup.views.is_voter(self.setup.me);
+        if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
+            self.tell(from, out);
+        }
+        if !self.setup.views.is_voter(heard.vote.leader) {
+            return;
+        }
+        match heard.state {
+            PeerState::Looking => self.on_looking(from, heard, out),
+            PeerState::Following | PeerState::Leading => self.on_settled(from, heard, out),
+            PeerState::Observing => {}
+        }
+    }
+
+    /// The sender's configuration, if it is newer and may be adopted.
+    fn newer_view(&self, from: ServerId, heard: &Notification) -> Option<View> {
+        let Setup { views, adopts_views, .. } = &self.setup;
+        if !adopts_views || heard.config_version() <= views.current.version {
+            return None;
+        }
+        let text = String::from_utf8_lossy(heard.config.as_deref()?);
+        let parsed = View::parse(&text);
+        parsed
+            .inspect_err(|error| tracing::warn!(%error, "configuration of server {}", from.0))
+            .ok()
+    }
+
+    fn answer_non_voter(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
+        let recently = |at: &u64| self.now < at + u64::from(FINALIZE_TICKS);
+        if heard.state != PeerState::Looking || self.answered.get(&from).is_some_and(recently) {
+            return;
+        }
+        if ANSWERED_MAX <= self.answered.len() {
+            self.answered.clear();
+        }
+        self.answered.insert(from, self.now);
+        self.tell(from, out);
+    }
+
+    fn on_looking(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
+        // A server without data takes what others have agreed on, and its own vote counts for nobody.
+        if self.setup.vote.zxid == -1 || heard.vote.zxid == -1 || heard.round < self.round {
+            return;
+        }
+        if self.round < heard.round {
+            if self.ends_at.is_some() && heard.vote < self.vote {
+                return;
+            }
+            self.round = heard.round;
+            self.votes.clear();
+            let own = self.setup.vote;
+            self.vote = if self.is_better(heard.vote, own) { heard.vote } else { own };
+            self.tell_all(out);
+        } else if self.is_better(heard.vote, self.vote) {
+            self.vote = heard.vote;
+            self.tell_all(out);
+        }
+        self.votes.put(from, Ballot::of_round(heard));
+    }
+
+    /// One that has ended its election tells who leads.
+    fn on_settled(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
+        let Setup { me, views, .. } = &self.setup;
+        let cast = Ballot::settled(heard);
+        let mut electors = None;
+        if heard.round == self.round {
+            self.votes.put(from, Ballot::of_round(heard));
+            electors = self.votes.settle(&cast, views, *me, self.round);
+        }
+        self.settled.put(from, cast);
+        let electors = electors.or_else(|| self.settled.settle(&cast, views, *me, self.round));
+        if let Some(electors) = electors {
+            self.round = heard.round;
+            self.end(heard.vote, electors, out);
+        }
+    }
+
+    /// Ends the election if a quorum agrees on this server's vote and nobody can have a better one.
+    fn judge(&mut self, out: &mut Vec<Action>) {
+        if self.is_over {
+            return;
+        }
+        let wanted = Ballot {
+            state: PeerState::Looking,
+            vote: self.vote,
+            round: self.round,
+            versioned: false,
+        };
+        let agreeing = self.votes.for_same(&wanted);
+        if !self.setup.views.have_quorums(&agreeing) {
+            self.ends_at = None;
+            return;
+        }
+        let ends_at = *self.ends_at.get_or_insert(self.now + u64::from(FINALIZE_TICKS));
+        let nobody_else = self
+            .setup
+            .views
+            .voters()
+            .iter()
+            .all(|voter| agreeing.contains(voter) || self.down.contains(voter));
+        if nobody_else || ends_at <= self.now {
+            self.end(self.vote, agreeing, out);
+        }
+    }
+
+    fn end(&mut self, vote: Vote, electors: BTreeSet<ServerId>, out: &mut Vec<Action>) {
+        self.is_over = true;
+        out.push(Action::Elected(Elected { vote, round: self.round, electors }));
+    }
+
+    fn is_better(&self, new: Vote, than: Vote) -> bool {
+        !self.setup.views.weighs_nothing(new.leader) && than < new
+    }
+
+    /// Tells every voter, itself as well: its own vote counts like any other.
+    fn tell_all(&mut self, out: &mut Vec<Action>) {
+        // A new vote begins a new wait.
+        self.ends_at = None;
+        for to in self.setup.views.voters() {
+            if to != self.setup.me {
+                self.tell(to, out);
+            } else if self.setup.vote.zxid != -1 {
+                self.votes.put(to, Ballot::of_round(&self.notification()));
+            }
+        }
+    }
+
+    fn tell(&self, to: ServerId, out: &mut Vec<Action>) {
+        out.push(Action::Tell { to, notification: self.notification() });
+    }
+
+    fn notification(&self) -> Notification {
+        Notification {
+            state: PeerState::Looking,
+            vote: self.vote,
+            round: self.round,
+            version: notification::VERSION,
+            config: Some(self.config.clone()),
+            is_ours: true,
+        }
+    }
+
+    fn assert_invariants(&self) {
+        let Setup { vote: own, last_round, .. } = &self.setup;
+        let own_is_light = self.setup.views.weighs_nothing(own.leader);
+        assert!(own_is_light || *own <= self.vote, "votes for {}, worse than {own}", self.vote);
+        let joined = self.is_over; // Who leads may have been elected in an earlier round.
+        // Rounds don't overflow, so that a peer which claims the last one is only tiresome.
+        assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);
+    }
+}

@@ -1,0 +1,566 @@
+//! Elections of several servers over a network that a seed decides: every order of messages, loss, death and return.
+
+use super::tests::{TEXT, setup, view, vote};
+use super::{Action, Elected, Election, Input};
+use super::{Backing, Notification, PeerState, Standing, Views, Vote};
+use crate::model::ServerId;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What a server does in this world.
+#[derive(Clone, Debug)]
+enum Phase {
+    Dead,
+    Looking(Box<Election>),
+    /// * `alone`: ticks without followers, or without a leader.
+    Settled {
+        standing: Standing,
+        backing: Backing,
+        alone: u32,
+    },
+}
+
+/// Link between two servers, the lower id first.
+#[derive(Clone, Debug, Default)]
+struct Link {
+    is_up: bool,
+    is_cut: bool,
+    /// Being made, and done at that tick.
+    ready_at: Option<u64>,
+}
+
+struct World {
+    rng: u64,
+    now: u64,
+    views: Views,
+    own: BTreeMap<i64, Vote>,
+    phases: BTreeMap<i64, Phase>,
+    links: BTreeMap<(i64, i64), Link>,
+    /// What is still unsent, and what was sent last.
+    slots: BTreeMap<(i64, i64), Notification>,
+    last: BTreeMap<(i64, i64), Notification>,
+    flying: BTreeMap<(i64, i64), VecDeque<(u64, Notification)>>,
+    /// Longest time in flight, in ticks.
+    delay_max: u64,
+    /// Who became leader by a quorum of those who look, by round.
+    leaders: BTreeMap<i64, BTreeSet<ServerId>>,
+    /// What anyone ever voted, to know that nobody counts a vote which nobody cast. Votes of several rounds may count
+    /// together.
+    cast: BTreeSet<(i64, Vote)>,
+    /// Who had a link to whom, in this life: without one a server is not known to be dead.
+    met: BTreeSet<(i64, i64)>,
+}
+
+/// A leader or follower without the other gives up after this.
+const PATIENCE: u32 = 100;
+
+impl World {
+    fn new(seed: u64, servers: i64, delay_max: u64) -> Self {
+        let mut world = Self {
+            rng: seed,
+            now: 0,
+            views: Views::of(view(1..=servers, &[])),
+            own: BTreeMap::new(),
+            phases: BTreeMap::new(),
+            links: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            last: BTreeMap::new(),
+            flying: BTreeMap::new(),
+            delay_max,
+            leaders: BTreeMap::new(),
+            cast: BTreeSet::new(),
+            met: BTreeSet::new(),
+        };
+        for id in 1..=servers {
+            let (zxid, epoch) = (world.below(3) as i64, world.below(2) as i64);
+            world.own.insert(id, vote(id, zxid, epoch));
+            world.phases.insert(id, Phase::Dead);
+            for other in 1..id {
+                world.links.insert((other, id), Link::default());
+            }
+        }
+        world
+    }
+
+    /// SplitMix64.
+    fn below(&mut self, n: u64) -> u64 {
+        self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.rng;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn ids(&self) -> Vec<i64> {
+        self.phases.keys().copied().collect()
+    }
+
+    fn link(&mut self, a: i64, b: i64) -> &mut Link {
+        self.links.get_mut(&(a.min(b), a.max(b))).unwrap()
+    }
+
+    fn is_dead(&self, id: i64) -> bool {
+        matches!(self.phases[&id], Phase::Dead)
+    }
+
+    fn look(&mut self, id: i64, last_round: i64) {
+        let mut out = Vec::new();
+        let setup = setup(id, self.views.clone(), self.own[&id], last_round);
+        let mut election = Election::begin(setup, &mut out);
+        // What the transport knows at that time.
+        for other in self.ids() {
+            if self.met.contains(&(id, other)) && !self.link(id, other).is_up {
+                election.step(Input::LinkDown { to: ServerId(other) }, &mut out);
+            }
+        }
+        self.phases.insert(id, Phase::Looking(Box::new(election)));
+        self.perform(id, out);
+    }
+
+    fn step(&mut self, id: i64, input: Input) {
+        let mut out = Vec::new();
+        if let Phase::Looking(election) = self.phases.get_mut(&id).unwrap() {
+            election.step(input, &mut out);
+        }
+        self.perform(id, out);
+    }
+
+    fn perform(&mut self, id: i64, out: Vec<Action>) {
+        for action in out {
+            match action {
+                Action::Tell { to, notification } => self.tell(id, to.0, notification),
+                Action::DialAll => {
+                    let unsent = self.slots.keys().filter(|(from, _)| *from == id);
+                    let unsent: Vec<i64> = unsent.map(|(_, to)| *to).collect();
+                    unsent.into_iter().for_each(|to| self.dial(id, to));
+                }
+                Action::Elected(elected) => self.settle(id, elected),
+                Action::NewerView { .. } => panic!("all have one configuration"),
+            }
+        }
+    }
+
+    fn tell(&mut self, from: i64, to: i64, notification: Notification) {
+        self.cast.insert((from, notification.vote));
+        self.slots.insert((from, to), notification);
+        self.dial(from, to);
+        self.send(from, to);
+    }
+
+    fn dial(&mut self, from: i64, to: i64) {
+        let ready_at = self.now + 1 + self.below(3);
+        let link = self.link(from, to);
+        if !link.is_up && link.ready_at.is_none() {
+            link.ready_at = Some(ready_at);
+        }
+    }
+
+    /// Puts what is unsent on its way, behind what already is.
+    fn send(&mut self, from: i64, to: i64) {
+        if !self.link(from, to).is_up {
+            return;
+        }
+        let Some(notification) = self.slots.remove(&(from, to)) else { return };
+        self.last.insert((from, to), notification.clone());
+        let at = self.now + 1 + self.below(self.delay_max);
+        let queue = self.flying.entry((from, to)).or_default();
+        let at = queue.back().map_or(at, |(before, _)| at.max(*before));
+        queue.push_back((at, notification));
+    }
+
+    fn settle(&mut self, id: i64, Elected { vote, round, electors }: Elected) {
+        assert!(self.views.have_quorums(&electors), "{id} in round {round}: {electors:?}");
+        assert_eq!(self.own[&vote.leader.0], vote, "{id} in round {round}");
+        for elector in &electors {
+            // Own votes are cast without a message.
+            let cast = elector.0 == id || self.cast.contains(&(elector.0, vote));
+            assert!(cast, "{elector:?} never voted for {vote}");
+        }
+        if vote.leader.0 == id {
+            self.leaders.entry(round).or_default().insert(vote.leader);
+        }
+        let state = if vote.leader.0 == id { PeerState::Leading } else { PeerState::Following };
+        let config = Bytes::from_static(TEXT.as_bytes());
+        let standing = Standing { state, vote, vote_round: round, round, config };
+        let backing = Backing::new(vote, round, electors);
+        self.phases.insert(id, Phase::Settled { standing, backing, alone: 0 });
+    }
+
+    fn hear(&mut self, from: i64, to: i64, notification: Notification) {
+        let Phase::Settled { standing, backing, .. } = self.phases.get_mut(&to).unwrap() else {
+            self.step(to, Input::Heard { from: ServerId(from), notification });
+            return;
+        };
+        let answer = standing.answer(&self.views, ServerId(from), &notification);
+        let holds = backing.holds_after(&self.views, ServerId(from), &notification);
+        let (leads, round) = (standing.state == PeerState::Leading, standing.round);
+        if let Some(answer) = answer {
+            self.tell(to, from, answer);
+        }
+        if leads && !holds && !self.has_followers(to) {
+            self.look(to, round);
+        }
+    }
+
+    /// The leader that a server has, if it is in reach and leads.
+    fn is_led(&mut self, id: i64, leader: i64) -> bool {
+        let reached = !self.link(id, leader).is_cut;
+        let leads = |standing: &Standing| standing.state == PeerState::Leading;
+        reached
+            && matches!(&self.phases[&leader], Phase::Settled { standing, .. } if leads(standing))
+    }
+
+    fn has_followers(&mut self, leader: i64) -> bool {
+        let follows = |phase: &Phase| matches!(phase, Phase::Settled { standing, .. } if standing.vote.leader.0 == leader);
+        let mut following = BTreeSet::from([ServerId(leader)]);
+        for id in self.ids() {
+            if id != leader && !self.link(id, leader).is_cut && follows(&self.phases[&id]) {
+                following.insert(ServerId(id));
+            }
+        }
+        self.views.have_quorums(&following)
+    }
+
+    fn tick(&mut self) {
+        self.now += 1;
+        for pair in self.links.keys().copied().collect::<Vec<_>>() {
+            self.tick_link(pair);
+        }
+        for (pair, queue) in self.flying.clone() {
+            let now = self.now;
+            for (_, notification) in queue.into_iter().take_while(|(at, _)| *at <= now) {
+                self.flying.get_mut(&pair).unwrap().pop_front();
+                self.hear(pair.0, pair.1, notification);
+            }
+        }
+        for id in self.ids() {
+            match &self.phases[&id] {
+                Phase::Dead => {}
+                Phase::Looking(_) => self.step(id, Input::Tick),
+                Phase::Settled { standing, .. } => {
+                    let (leader, round) = (standing.vote.leader.0, standing.round);
+                    let fine =
+                        if leader == id { self.has_followers(id) } else { self.is_led(id, leader) };
+                    let Phase::Settled { alone, .. } = self.phases.get_mut(&id).unwrap() else {
+                        unreachable!()
+                    };
+                    *alone = if fine { 0 } else { *alone + 1 };
+                    if PATIENCE < *alone {
+                        self.look(id, round);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tick_link(&mut self, (a, b): (i64, i64)) {
+        let dead = self.is_dead(a) || self.is_dead(b);
+        let now = self.now;
+        let link = self.link(a, b);
+        if link.is_up || link.ready_at.is_none_or(|at| now < at) {
+            return;
+        }
+        link.ready_at = None;
+        link.is_up = !dead && !link.is_cut;
+        let is_up = link.is_up;
+        for (from, to) in [(a, b), (b, a)] {
+            let to = ServerId(to);
+            if is_up {
+                self.met.insert((from, to.0));
+                self.step(from, Input::LinkUp { to });
+                if let Some(last) = self.last.get(&(from, to.0)).cloned() {
+                    self.slots.entry((from, to.0)).or_insert(last);
+                }
+                self.send(from, to.0);
+            }
+        }
+    }
+
+    /// A link breaks, with all that is on its way.
+    fn unlink(&mut self, a: i64, b: i64) {
+        self.flying.remove(&(a, b));
+        self.flying.remove(&(b, a));
+        if std::mem::take(&mut self.link(a, b).is_up) {
+            self.step(a, Input::LinkDown { to: ServerId(b) });
+            self.step(b, Input::LinkDown { to: ServerId(a) });
+        }
+    }
+
+    fn kill(&mut self, id: i64) {
+        self.phases.insert(id, Phase::Dead);
+        self.met.retain(|(from, _)| *from != id);
+        for other in self.ids().into_iter().filter(|other| *other != id) {
+            self.unlink(id, other);
+            self.slots.remove(&(id, other));
+            self.last.remove(&(id, other));
+        }
+    }
+
+    fn fault(&mut self) {
+        let servers = self.phases.len() as u64;
+        let a = 1 + self.below(servers) as i64;
+        let b = 1 + ((a as u64 - 1 + 1 + self.below(servers - 1)) % servers) as i64;
+        match self.below(6) {
+            0 if !self.is_dead(a) => self.kill(a),
+            0 | 1 if self.is_dead(a) => self.look(a, 0),
+            1 | 2 => self.unlink(a, b),
+            3 => {
+                self.unlink(a, b);
+                self.link(a, b).is_cut = true;
+            }
+            _ => self.link(a, b).is_cut = false,
+        }
+    }
+
+    /// Whether one leads and all others follow it.
+    fn has_converged(&self) -> bool {
+        let mut leaders = BTreeSet::new();
+        let settled = self.phases.iter().all(|(id, phase)| match phase {
+            Phase::Settled { standing, .. } => {
+                leaders.insert(standing.vote.leader.0);
+                (standing.state == PeerState::Leading) == (standing.vote.leader.0 == *id)
+            }
+            _ => false,
+        });
+        settled && leaders.len() == 1
+    }
+}
+
+/// Everyone starts within 20 ticks and nothing goes wrong.
+fn start_all(world: &mut World) {
+    let mut starts: BTreeMap<i64, u64> = BTreeMap::new();
+    for id in world.ids() {
+        starts.insert(id, world.below(20));
+    }
+    for tick in 0..20 {
+        for id in world.ids() {
+            if starts[&id] == tick {
+                let last_round = world.below(3) as i64;
+                world.look(id, last_round);
+            }
+        }
+        world.tick();
+    }
+}
+
+#[test]
+fn undisturbed_all_follow_the_best_and_no_round_has_two_leaders() {
+    for seed in 0..300 {
+        let servers = if seed % 2 == 0 { 3 } else { 5 };
+        // Far below the wait for better votes, as on any network that is not in trouble.
+        let mut world = World::new(seed, servers, 6);
+        start_all(&mut world);
+        let mut ticks = 0;
+        while !world.has_converged() {
+            world.tick();
+            ticks += 1;
+            assert!(ticks < 400, "seed {seed}: {:#?}", world.phases);
+        }
+        for (round, leaders) in &world.leaders {
+            assert!(leaders.len() == 1, "seed {seed}, round {round}: {leaders:?}");
+        }
+    }
+}
+
+#[test]
+fn zk_3398_once_faults_stop_everyone_converges() {
+    for seed in 0..400 {
+        let servers = if seed % 2 == 0 { 3 } else { 5 };
+        let mut world = World::new(seed, servers, 1 + seed % 60);
+        start_all(&mut world);
+        for _ in 0..600 {
+            if world.below(8) == 0 {
+                world.fault();
+            }
+            world.tick();
+        }
+        for id in world.ids() {
+            if world.is_dead(id) {
+                world.look(id, 0);
+            }
+        }
+        world.links.values_mut().for_each(|link| link.is_cut = false);
+        let mut ticks = 0;
+        while !world.has_converged() {
+            world.tick();
+            ticks += 1;
+            assert!(ticks < 3000, "seed {seed}: {:#?}", world.phases);
+        }
+        // And it stays so.
+        for _ in 0..300 {
+            world.tick();
+        }
+        assert!(world.has_converged(), "seed {seed}: {:#?}", world.phases);
+    }
+}
+
+#[test]
+fn a_dead_leader_is_replaced_without_a_wait() {
+    for seed in 0..100 {
+        let mut world = World::new(seed, if seed % 2 == 0 { 3 } else { 5 }, 1);
+        start_all(&mut world);
+        while !world.has_converged() {
+            world.tick();
+        }
+        for _ in 0..50 {
+            world.tick();
+        }
+        let leader = |world: &World| {
+            world.phases.values().find_map(|phase| match phase {
+                Phase::Settled { standing, .. } => Some((standing.vote.leader.0, standing.round)),
+                _ => None,
+            })
+        };
+        let (dead, round) = leader(&world).unwrap();
+        world.kill(dead);
+        let left: Vec<i64> = world.ids().into_iter().filter(|id| *id != dead).collect();
+        left.iter().for_each(|id| world.look(*id, round));
+        let mut ticks = 0;
+        let settled = |world: &World, id: &i64| matches!(world.phases[id], Phase::Settled { .. });
+        while !left.iter().all(|id| settled(&world, id)) {
+            world.tick();
+            ticks += 1;
+        }
+        // Two ways over the network, and none of the 40 ticks that Java waits.
+        assert!(ticks <= 6, "seed {seed}: {ticks} ticks");
+    }
+}
+
+/// Every order in which the messages of three servers can arrive, while nobody's clock ticks.
+mod orders {
+    use super::*;
+
+    #[derive(Clone)]
+    enum Server {
+        Looking(Box<Election>),
+        Settled(Standing),
+    }
+
+    /// Three servers and what is unread between each two: the newest only, as the slots keep it.
+    #[derive(Clone)]
+    struct Moment {
+        servers: Vec<Server>,
+        slots: BTreeMap<(i64, i64), Notification>,
+    }
+
+    impl Moment {
+        fn key(&self) -> String {
+            let servers = self.servers.iter().map(|server| match server {
+                Server::Looking(election) => format!("{election:?}"),
+                Server::Settled(standing) => format!("{standing:?}"),
+            });
+            format!("{:?} {:?}", servers.collect::<Vec<_>>(), self.slots)
+        }
+
+        fn perform(&mut self, id: i64, out: Vec<Action>) {
+            for action in out {
+                match action {
+                    Action::Tell { to, notification } => {
+                        self.slots.insert((id, to.0), notification);
+                    }
+                    Action::Elected(Elected { vote, round, electors }) => {
+                        assert!(2 <= electors.len());
+                        let state = if vote.leader.0 == id {
+                            PeerState::Leading
+                        } else {
+                            PeerState::Following
+                        };
+                        let config = Bytes::from_static(TEXT.as_bytes());
+                        let standing = Standing { state, vote, vote_round: round, round, config };
+                        self.servers[id as usize - 1] = Server::Settled(standing);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+
+        fn deliver(&mut self, views: &Views, (from, to): (i64, i64)) {
+            let notification = self.slots.remove(&(from, to)).unwrap();
+            let from = ServerId(from);
+            let mut out = Vec::new();
+            match &mut self.servers[to as usize - 1] {
+                Server::Looking(election) => {
+                    election.step(Input::Heard { from, notification }, &mut out);
+                }
+                Server::Settled(standing) => {
+                    let answer = standing.answer(views, from, &notification);
+                    out.extend(answer.map(|notification| Action::Tell { to: from, notification }));
+                }
+            }
+            self.perform(to, out);
+        }
+    }
+
+    impl Moment {
+        /// When nothing is left to be delivered, time passes until someone says something or nobody looks.
+        fn after_a_wait(mut self) -> Self {
+            let looks = |server: &Server| matches!(server, Server::Looking(_));
+            while self.servers.iter().any(looks) && self.slots.is_empty() {
+                for id in 1..=3 {
+                    let mut out = Vec::new();
+                    if let Server::Looking(election) = &mut self.servers[id as usize - 1] {
+                        election.step(Input::Tick, &mut out);
+                    }
+                    out.retain(|action| *action != Action::DialAll);
+                    self.perform(id, out);
+                }
+            }
+            self
+        }
+
+        fn assert_all_follow(&self, best: Vote) {
+            for server in &self.servers {
+                let Server::Settled(standing) = server else { panic!("{}", self.key()) };
+                assert_eq!(standing.vote, best);
+            }
+        }
+    }
+
+    /// Gives the number of moments there are.
+    fn explore(own: [Vote; 3], last_rounds: [i64; 3]) -> usize {
+        let views = Views::of(view(1..=3, &[]));
+        let mut first = Moment { servers: Vec::new(), slots: BTreeMap::new() };
+        for id in 1..=3 {
+            let at = id as usize - 1;
+            let mut out = Vec::new();
+            let setup = setup(id, views.clone(), own[at], last_rounds[at]);
+            let election = Election::begin(setup, &mut out);
+            first.servers.push(Server::Looking(Box::new(election)));
+            first.perform(id, out);
+        }
+        let (mut seen, mut open) = (BTreeSet::new(), vec![first]);
+        while let Some(moment) = open.pop() {
+            for pair in moment.slots.keys().copied().collect::<Vec<_>>() {
+                let mut next = moment.clone();
+                next.deliver(&views, pair);
+                if seen.insert(next.key()) {
+                    open.push(next);
+                }
+            }
+            if moment.slots.is_empty() {
+                let later = moment.after_a_wait();
+                if later.slots.is_empty() {
+                    later.assert_all_follow(*own.iter().max().unwrap());
+                } else if seen.insert(later.key()) {
+                    open.push(later);
+                }
+            }
+        }
+        seen.len()
+    }
+
+    #[test]
+    fn all_orders_end_with_the_best_leader_for_all() {
+        let mut moments = 0;
+        for last_rounds in [[0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 1, 2], [2, 1, 0]] {
+            for own in [
+                [vote(1, 0, 0), vote(2, 0, 0), vote(3, 0, 0)],
+                [vote(1, 9, 0), vote(2, 5, 0), vote(3, 0, 0)],
+                [vote(1, 5, 0), vote(2, 0, 1), vote(3, 5, 0)],
+            ] {
+                moments += explore(own, last_rounds);
+            }
+        }
+        assert!(1000 < moments, "{moments} moments");
+    }
+}

@@ -1,0 +1,410 @@
+//! One server's part in an election, word by word.
+
+use super::{Action, Elected, Election, Input, Setup, TICK_MS};
+use super::{Backing, Notification, PeerState, Standing, Views, Vote};
+use crate::model::{Member, Role, Rule, ServerId, View};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const TEXT: &str = "server.1=a:1:2:participant\nversion=0";
+
+pub fn view(voters: impl IntoIterator<Item = i64>, observers: &[i64]) -> View {
+    let voters = voters.into_iter().map(|id| (id, Role::Participant));
+    let observers = observers.iter().map(|&id| (id, Role::Observer));
+    let member = |(id, role)| {
+        (ServerId(id), Member { id: ServerId(id), addresses: Vec::new(), role, client: None })
+    };
+    View {
+        version: 0,
+        members: voters.chain(observers).map(member).collect(),
+        rule: Rule::Majority,
+    }
+}
+
+pub fn vote(leader: i64, zxid: i64, epoch: i64) -> Vote {
+    Vote { epoch, zxid, leader: ServerId(leader) }
+}
+
+pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
+    Setup {
+        me: ServerId(me),
+        views,
+        adopts_views: true,
+        vote,
+        last_round,
+        resend_min_ms: 200,
+        resend_max_ms: 60_000,
+    }
+}
+
+pub fn heard(state: PeerState, vote: Vote, round: i64) -> Notification {
+    let config = Some(Bytes::from_static(TEXT.as_bytes()));
+    Notification { state, vote, round, version: 2, config, is_ours: false }
+}
+
+fn ids<const N: usize>(ids: [i64; N]) -> BTreeSet<ServerId> {
+    ids.map(ServerId).into()
+}
+
+/// One election and what it asked for since one last looked.
+struct One {
+    election: Election,
+    out: Vec<Action>,
+}
+
+use PeerState::{Following, Leading, Looking, Observing};
+
+impl One {
+    fn begin(setup: Setup) -> Self {
+        let mut out = Vec::new();
+        let election = Election::begin(setup, &mut out);
+        Self { election, out }
+    }
+
+    /// Server 1 of three, at zxid 5 of epoch 1, in round 1.
+    fn of_three() -> Self {
+        Self::begin(setup(1, Views::of(view(1..=3, &[9])), vote(1, 5, 1), 0)).quiet()
+    }
+
+    fn quiet(mut self) -> Self {
+        self.out.clear();
+        self
+    }
+
+    fn hear(&mut self, from: i64, state: PeerState, vote: Vote, round: i64) -> Vec<String> {
+        self.step(Input::Heard { from: ServerId(from), notification: heard(state, vote, round) })
+    }
+
+    fn step(&mut self, input: Input) -> Vec<String> {
+        self.election.step(input, &mut self.out);
+        self.said()
+    }
+
+    fn said(&mut self) -> Vec<String> {
+        self.out.drain(..).map(|action| short(&action)).collect()
+    }
+
+    /// What is pushed until `ms` have passed, each with its time.
+    fn wait(&mut self, ms: u32) -> Vec<String> {
+        let mut said = Vec::new();
+        for tick in 1..=ms / TICK_MS {
+            let at = tick * TICK_MS;
+            said.extend(self.step(Input::Tick).into_iter().map(|what| format!("{at}: {what}")));
+        }
+        said
+    }
+}
+
+/// `2<3@7/1 r4`: server 2 is told to vote for 3 at zxid 7 of epoch 1, in round 4.
+fn short(action: &Action) -> String {
+    let of = |vote: &Vote| format!("{}@{}/{}", vote.leader.0, vote.zxid, vote.epoch);
+    match action {
+        Action::Tell { to, notification } => {
+            let text = notification.config.as_deref().unwrap();
+            assert!(notification.is_ours && text.ends_with(b"version=0"));
+            let Notification { state, vote, round, .. } = notification;
+            let state = if *state == Looking { String::new() } else { format!("{state:?} ") };
+            format!("{}<{state}{} r{round}", to.0, of(vote))
+        }
+        Action::DialAll => "dial".into(),
+        Action::Elected(Elected { vote, round, electors }) => {
+            let electors: Vec<_> = electors.iter().map(|id| id.0).collect();
+            format!("elected {} r{round} by {electors:?}", of(vote))
+        }
+        Action::NewerView { from, view } => {
+            let voters: Vec<_> = view.voters().map(|id| id.0).collect();
+            format!("view {:x} of {} with {voters:?}", view.version, from.0)
+        }
+    }
+}
+
+#[track_caller]
+fn check<const N: usize>(said: Vec<String>, expected: [&str; N]) {
+    assert_eq!(said, expected);
+}
+
+// rows: Q-04
+#[test]
+fn rounds_are_taken_over_left_alone_or_compared() {
+    let mut one = One::begin(setup(1, Views::of(view(1..=5, &[])), vote(1, 5, 1), 3));
+    check(one.said(), ["2<1@5/1 r4", "3<1@5/1 r4", "4<1@5/1 r4", "5<1@5/1 r4"]);
+    // A worse vote of the same round is only counted, one of an earlier round answered.
+    check(one.hear(2, Looking, vote(2, 4, 1), 4), []);
+    check(one.hear(3, Looking, vote(3, 9, 1), 3), ["3<1@5/1 r4"]);
+    check(
+        one.hear(3, Looking, vote(3, 6, 1), 4),
+        ["2<3@6/1 r4", "3<3@6/1 r4", "4<3@6/1 r4", "5<3@6/1 r4"],
+    );
+    // In a later round it proposes the better of the vote it hears and its own, not of what it proposed before.
+    check(
+        one.hear(2, Looking, vote(2, 4, 1), 6),
+        ["2<1@5/1 r6", "3<1@5/1 r6", "4<1@5/1 r6", "5<1@5/1 r6"],
+    );
+    // Votes of the round before count no more.
+    check(one.hear(4, Looking, vote(1, 5, 1), 6), []);
+    check(one.hear(5, Looking, vote(1, 5, 1), 6), []);
+    check(one.wait(200), ["200: elected 1@5/1 r6 by [1, 4, 5]"]);
+}
+
+// rows: Q-03
+#[test]
+fn a_candidate_without_weight_is_never_better() {
+    let mut view = view(1..=3, &[]);
+    let weights = BTreeMap::from([(ServerId(1), 1), (ServerId(2), 1), (ServerId(3), 0)]);
+    let groups = BTreeMap::from([(1, ids([1, 2, 3]))]);
+    view.rule = Rule::Hierarchical { groups, weights };
+    let mut one = One::begin(setup(1, Views::of(view), vote(1, 5, 1), 0)).quiet();
+    check(one.hear(3, Looking, vote(3, 9, 9), 1), []);
+    check(one.hear(2, Looking, vote(1, 5, 1), 1), []);
+    // The one without weight may still come round, and is no reason to wait longer than for others.
+    check(one.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
+}
+
+// rows: Q-05
+#[test]
+fn a_quorum_waits_for_a_better_vote() {
+    let mut one = One::of_three();
+    check(one.hear(2, Looking, vote(1, 5, 1), 1), []);
+    check(one.wait(150), []);
+    check(one.hear(3, Looking, vote(3, 8, 1), 1), ["2<3@8/1 r1", "3<3@8/1 r1"]);
+    check(one.wait(195), []);
+    check(one.hear(2, Looking, vote(3, 8, 1), 1), ["elected 3@8/1 r1 by [1, 2, 3]"]);
+    check(one.hear(2, Looking, vote(2, 9, 9), 7), []);
+}
+
+#[test]
+fn nobody_waits_for_the_dead() {
+    let mut one = One::of_three();
+    check(one.step(Input::LinkDown { to: ServerId(3) }), []);
+    check(one.hear(2, Looking, vote(1, 5, 1), 1), ["elected 1@5/1 r1 by [1, 2]"]);
+
+    let mut told_later = One::of_three();
+    check(told_later.hear(2, Looking, vote(1, 5, 1), 1), []);
+    check(told_later.step(Input::LinkDown { to: ServerId(3) }), ["elected 1@5/1 r1 by [1, 2]"]);
+
+    let mut back = One::of_three();
+    back.step(Input::LinkDown { to: ServerId(3) });
+    check(back.step(Input::LinkUp { to: ServerId(3) }), ["3<1@5/1 r1"]);
+    check(back.hear(2, Looking, vote(1, 5, 1), 1), []);
+    check(back.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
+}
+
+#[test]
+fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
+    let mut one = One::of_three();
+    one.hear(2, Looking, vote(1, 5, 1), 1);
+    check(one.hear(3, Looking, vote(3, 4, 1), 8), []);
+    check(one.wait(100), []);
+    check(one.hear(3, Looking, vote(3, 7, 1), 8), ["2<3@7/1 r8", "3<3@7/1 r8"]);
+    check(one.wait(200), ["200: elected 3@7/1 r8 by [1, 3]"]);
+
+    let mut undisturbed = One::of_three();
+    undisturbed.hear(2, Looking, vote(1, 5, 1), 1);
+    undisturbed.hear(3, Looking, vote(3, 4, 1), 8);
+    check(undisturbed.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
+}
+
+// rows: Q-06
+#[test]
+fn all_is_told_again_in_growing_pauses() {
+    let mut one = One::of_three();
+    let told: Vec<String> =
+        one.wait(130_000).into_iter().filter(|said| said.contains("2<")).collect();
+    let at: Vec<u32> =
+        told.iter().map(|said| said.split(':').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(at, [200, 600, 1400, 3000, 6200, 12_600, 25_400, 51_000, 102_200]);
+    check(one.step(Input::LinkUp { to: ServerId(2) }), ["2<1@5/1 r1"]);
+    check(one.wait(400), ["200: 2<1@5/1 r1", "200: 3<1@5/1 r1"]);
+}
+
+#[test]
+fn zk_2164_who_is_not_there_is_dialed_every_second() {
+    let dials: Vec<String> =
+        One::of_three().wait(3500).into_iter().filter(|said| said.contains("dial")).collect();
+    assert_eq!(dials, ["1000: dial", "2000: dial", "3000: dial"]);
+}
+
+// rows: Q-07
+#[test]
+fn without_data_nobody_elects_or_is_elected() {
+    let mut empty = One::begin(setup(3, Views::of(view(1..=3, &[])), vote(3, -1, 0), 0)).quiet();
+    check(empty.hear(1, Looking, vote(1, 5, 1), 1), []);
+    check(empty.hear(2, Looking, vote(1, 5, 1), 1), []);
+    check(empty.wait(195), []);
+    check(empty.hear(2, Following, vote(1, 5, 1), 1), []);
+    check(empty.hear(1, Leading, vote(1, 5, 1), 1), ["elected 1@5/1 r1 by [1, 2]"]);
+
+    let mut other = One::of_three();
+    check(other.hear(3, Looking, vote(3, -1, 9), 1), []);
+    check(other.hear(2, Looking, vote(2, -1, 9), 7), []);
+    check(other.wait(195), []);
+}
+
+// rows: Q-08
+#[test]
+fn an_ensemble_that_has_a_leader_is_joined() {
+    // Of another round than one's own: what counts is what a quorum and the leader itself say.
+    let mut late = One::of_three();
+    check(late.hear(2, Following, vote(3, 2, 1), 7), []);
+    check(late.hear(3, Leading, vote(3, 2, 1), 7), ["elected 3@2/1 r7 by [2, 3]"]);
+    assert_eq!(late.election.round(), 7);
+
+    // Zxid and round may differ between those who are in.
+    let mut differing = One::of_three();
+    check(differing.hear(3, Leading, vote(3, 2, 4), 7), []);
+    check(differing.hear(2, Following, vote(3, 1, 4), 6), ["elected 3@1/4 r6 by [2, 3]"]);
+
+    // Of one's own round, with those who still look and want the same.
+    let mut same_round = One::of_three();
+    check(same_round.hear(2, Looking, vote(3, 6, 1), 1), ["2<3@6/1 r1", "3<3@6/1 r1"]);
+    check(same_round.hear(3, Leading, vote(3, 6, 1), 1), ["elected 3@6/1 r1 by [1, 2, 3]"]);
+}
+
+#[test]
+fn nobody_is_joined_who_does_not_say_that_he_leads() {
+    let mut one = One::of_three();
+    check(one.hear(2, Following, vote(3, 9, 1), 7), []);
+    check(one.hear(3, Following, vote(3, 9, 1), 7), []);
+    check(one.hear(3, Observing, vote(3, 9, 1), 7), []);
+    // Those who follow this very server elected it before it died, unless it was in this round.
+    let mut mine = One::of_three();
+    check(mine.hear(2, Following, vote(1, 5, 1), 7), []);
+    check(mine.hear(3, Following, vote(1, 5, 1), 7), []);
+    let mut now = One::of_three();
+    check(now.hear(2, Following, vote(1, 5, 1), 1), ["elected 1@5/1 r1 by [1, 2]"]);
+}
+
+// rows: Q-10
+#[test]
+fn zk_1807_who_does_not_vote_tells_voters_only_and_learns_the_leader() {
+    let views = || Views::of(view(1..=3, &[8, 9]));
+    let mut observer = One::begin(setup(9, views(), Vote::NOTHING, 0));
+    let min = i64::MIN;
+    let nothing = |to: i64| format!("{to}<{min}@{min}/{min} r1");
+    assert_eq!(observer.said(), [nothing(1), nothing(2), nothing(3)]);
+    check(observer.hear(1, Following, vote(3, 9, 1), 7), []);
+    check(observer.hear(3, Leading, vote(3, 9, 1), 7), ["elected 3@9/1 r7 by [1, 3]"]);
+
+    // By the votes of those who look as well.
+    let mut counting = One::begin(setup(9, views(), Vote::NOTHING, 0)).quiet();
+    check(counting.hear(1, Looking, vote(3, 9, 1), 2), ["1<3@9/1 r2", "2<3@9/1 r2", "3<3@9/1 r2"]);
+    check(counting.hear(3, Looking, vote(3, 9, 1), 2), []);
+    check(counting.wait(200), ["200: elected 3@9/1 r2 by [1, 3]"]);
+
+    // An observer of a later round leaves a voter's vote alone: it could never be taken over.
+    let mut later = One::begin(setup(9, views(), Vote::NOTHING, 6)).quiet();
+    check(later.hear(1, Looking, vote(3, 9, 1), 2), []);
+}
+
+#[test]
+fn who_does_not_vote_is_answered_while_it_looks_and_not_without_end() {
+    let mut one = One::of_three();
+    check(one.hear(9, Looking, Vote::NOTHING, 4), ["9<1@5/1 r1"]);
+    check(one.hear(9, Looking, Vote::NOTHING, 4), []);
+    check(one.hear(70, Looking, vote(70, 9, 9), 4), ["70<1@5/1 r1"]);
+    check(one.hear(71, Following, vote(3, 9, 9), 4), []);
+    let quiet: Vec<String> =
+        one.wait(200).into_iter().filter(|said| said.contains("elected")).collect();
+    assert!(quiet.is_empty());
+    check(one.hear(9, Looking, Vote::NOTHING, 4), ["9<1@5/1 r1"]);
+    for id in 100..1000 {
+        one.hear(id, Looking, Vote::NOTHING, 4);
+    }
+}
+
+// rows: Q-11
+#[test]
+fn a_newer_configuration_is_handed_out() {
+    let newer = |from, adopts_views, text: &'static str| {
+        let setup =
+            Setup { adopts_views, ..setup(1, Views::of(view(1..=3, &[])), vote(1, 5, 1), 0) };
+        let mut one = One::begin(setup).quiet();
+        let config = Some(Bytes::from_static(text.as_bytes()));
+        let notification = Notification { config, ..heard(Looking, vote(2, 4, 1), 1) };
+        one.step(Input::Heard { from: ServerId(from), notification })
+    };
+    let text = "server.4=zoo4:2888:3888:participant\nversion=2a";
+    check(newer(2, true, text), ["view 2a of 2 with [4]"]);
+    check(newer(70, true, text), ["view 2a of 70 with [4]"]);
+    check(newer(2, false, text), []);
+    // What is no configuration is left alone, and the vote counts.
+    check(newer(70, true, "server.4=zoo4\nversion=2a"), ["70<1@5/1 r1"]);
+    check(One::of_three().hear(2, Looking, vote(2, 4, 1), 1), []);
+}
+
+// rows: Q-12
+#[test]
+fn while_the_ensemble_changes_both_quorums_are_needed() {
+    let next = View { version: 9, ..view(3..=5, &[]) };
+    let views = Views { current: view(1..=3, &[]), next: Some(next) };
+    let mut one = One::begin(setup(3, views.clone(), vote(3, 5, 1), 0));
+    check(one.said(), ["1<3@5/1 r1", "2<3@5/1 r1", "4<3@5/1 r1", "5<3@5/1 r1"]);
+    check(one.hear(1, Looking, vote(3, 5, 1), 1), []);
+    check(one.wait(195), []);
+    check(one.hear(4, Looking, vote(3, 5, 1), 1), []);
+    let end = one.wait(200);
+    check(end, ["200: elected 3@5/1 r1 by [1, 3, 4]"]);
+
+    // One that only the next configuration knows is a candidate like any other.
+    let mut joiner = One::begin(setup(3, views, vote(3, 5, 1), 0)).quiet();
+    assert_eq!(joiner.hear(5, Looking, vote(5, 5, 1), 1).len(), 4);
+    // A vote for someone who votes in neither counts for nothing.
+    check(joiner.hear(1, Looking, vote(7, 9, 9), 4), []);
+}
+
+#[test]
+fn a_voter_alone_elects_itself_at_once() {
+    let mut one = One::begin(setup(1, Views::of(view([1], &[])), vote(1, 0, 0), 0));
+    check(one.said(), ["elected 1@0/0 r1 by [1]"]);
+}
+
+#[test]
+fn hostile_rounds_and_ids_do_no_harm() {
+    let mut one = One::of_three();
+    assert_eq!(one.hear(3, Looking, vote(3, i64::MAX, i64::MAX), i64::MAX).len(), 2);
+    assert_eq!(one.election.round(), i64::MAX);
+    check(one.hear(1, Looking, vote(1, 9, 9), i64::MAX), []);
+    let mut next = One::begin(setup(1, Views::of(view(1..=3, &[])), vote(1, 5, 1), i64::MAX));
+    assert_eq!(next.said().len(), 2);
+    check(next.hear(2, Leading, vote(2, i64::MIN, i64::MIN), i64::MIN), []);
+}
+
+fn standing(state: PeerState) -> Standing {
+    let config = Bytes::from_static(TEXT.as_bytes());
+    Standing { state, vote: vote(3, 7, 4), vote_round: 6, round: 8, config }
+}
+
+// rows: Q-10
+#[test]
+fn whoever_looks_is_told_who_leads() {
+    let views = Views::of(view(1..=3, &[9]));
+    for state in [Following, Leading, Observing] {
+        let answer =
+            |from, heard: &Notification| standing(state).answer(&views, ServerId(from), heard);
+        let told = answer(1, &heard(Looking, vote(1, 9, 9), 99)).unwrap();
+        assert_eq!((told.state, told.vote, told.round), (state, vote(3, 7, 4), 6));
+        assert_eq!((told.version, told.config.as_deref()), (2, Some(TEXT.as_bytes())));
+        let told = answer(9, &heard(Looking, Vote::NOTHING, 1)).unwrap();
+        assert_eq!(
+            (told.state, told.round),
+            (state, 8),
+            "who does not vote is told the round that is"
+        );
+        assert_eq!(answer(1, &heard(Following, vote(1, 9, 9), 99)), None);
+        assert_eq!(answer(9, &heard(Observing, vote(1, 9, 9), 99)), None);
+    }
+}
+
+#[test]
+fn zk_3109_a_leader_learns_that_its_electors_changed_their_mind() {
+    let views = Views::of(view(1..=5, &[]));
+    let mut backing = Backing::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
+    let mut holds = |from, state, vote, round| {
+        backing.holds_after(&views, ServerId(from), &heard(state, vote, round))
+    };
+    assert!(holds(2, Looking, vote(1, 5, 1), 2), "it only waits for better votes");
+    assert!(holds(5, Looking, vote(5, 9, 1), 2), "it never was an elector");
+    assert!(holds(3, Following, vote(4, 9, 1), 3), "it is not looking");
+    assert!(!holds(3, Looking, vote(5, 9, 1), 2));
+    assert!(!holds(3, Looking, vote(1, 5, 1), 2), "a mind changed twice is not counted on");
+}

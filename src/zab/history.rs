@@ -1,0 +1,145 @@
+//! What was logged lately: the last committed transactions, and those that are not committed yet.
+
+use crate::model::Zxid;
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// The window for learners that missed a little: at least this many transactions (`commitLogCount`), ...
+const WINDOW_TXNS: usize = 500;
+/// ...and more while they are no more bytes than this.
+const WINDOW_BYTES: usize = 8 << 20;
+
+/// One logged transaction.
+pub type Logged = (Zxid, Bytes);
+
+/// The end of the log, in memory.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Committed, oldest first.
+    window: VecDeque<Logged>,
+    window_bytes: usize,
+    /// The one before the window's first.
+    floor: Zxid,
+    /// Appended and not committed.
+    tail: VecDeque<Logged>,
+    /// Nobody will ever ask: a server that is alone.
+    forgets: bool,
+    committed: Zxid,
+    last: Zxid,
+}
+
+impl History {
+    /// * `last`: of the log, all of which is in the tree.
+    pub fn new(last: Zxid) -> Self {
+        Self { floor: last, committed: last, last, ..Self::default() }
+    }
+
+    /// Of a server that is alone: remembers zxids only.
+    pub fn forgetful(last: Zxid) -> Self {
+        Self { forgets: true, ..Self::new(last) }
+    }
+
+    /// The last that was appended.
+    pub const fn last(&self) -> Zxid {
+        self.last
+    }
+
+    pub const fn committed(&self) -> Zxid {
+        self.committed
+    }
+
+    /// From where on [`Self::window`] is complete.
+    pub const fn floor(&self) -> Zxid {
+        self.floor
+    }
+
+    pub const fn window(&self) -> &VecDeque<Logged> {
+        &self.window
+    }
+
+    pub const fn tail(&self) -> &VecDeque<Logged> {
+        &self.tail
+    }
+
+    /// What was appended after `after`, as far as it is remembered.
+    pub fn zxids_after(&self, after: Zxid) -> impl Iterator<Item = Zxid> {
+        let all = self.window.iter().chain(&self.tail);
+        all.map(|(zxid, _)| *zxid).skip_while(move |zxid| *zxid <= after)
+    }
+
+    pub fn append(&mut self, zxid: Zxid, entry: Bytes) {
+        self.last = zxid;
+        if !self.forgets {
+            self.tail.push_back((zxid, entry));
+        }
+    }
+
+    /// Everything through `through` is committed; gives each that was not before to `each`.
+    pub fn commit(&mut self, through: Zxid, mut each: impl FnMut(&Logged)) {
+        while let Some(logged) = self.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
+            each(&logged);
+            self.window_bytes += logged.1.len();
+            self.window.push_back(logged);
+        }
+        self.committed = through.max(self.committed);
+        while WINDOW_TXNS < self.window.len() && WINDOW_BYTES < self.window_bytes {
+            let Some((zxid, entry)) = self.window.pop_front() else { break };
+            self.floor = zxid;
+            self.window_bytes -= entry.len();
+        }
+    }
+
+    /// Drops everything greater.
+    pub fn truncate(&mut self, to: Zxid) {
+        while self.tail.pop_back_if(|(zxid, _)| to < *zxid).is_some() {}
+        while let Some((_, entry)) = self.window.pop_back_if(|(zxid, _)| to < *zxid) {
+            self.window_bytes -= entry.len();
+        }
+        self.floor = self.floor.min(to);
+        self.committed = self.committed.min(to);
+        self.last = self.last.min(to);
+    }
+
+    /// Starts anew from a tree at `zxid`; what was logged after it and stays logged is kept.
+    pub fn restart(&mut self, zxid: Zxid) {
+        let kept: VecDeque<_> = self.tail.drain(..).filter(|logged| zxid < logged.0).collect();
+        let last = kept.back().map_or(zxid, |(last, _)| *last);
+        *self = Self { tail: kept, last, forgets: self.forgets, ..Self::new(zxid) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Epoch;
+
+    fn zxid(n: u32) -> Zxid {
+        Zxid::new(Epoch(1), n)
+    }
+
+    #[test]
+    fn the_window_keeps_what_was_committed_lately() {
+        let mut history = History::new(zxid(10));
+        let entry = Bytes::from(vec![0; 1 << 20]);
+        for n in 11..=611 {
+            history.append(zxid(n), if n <= 20 { entry.clone() } else { Bytes::new() });
+        }
+        let mut seen = 0;
+        history.commit(zxid(600), |_| seen += 1);
+        assert_eq!((seen, history.tail().len(), history.committed()), (590, 11, zxid(600)));
+        assert_eq!((history.floor(), history.window()[0].0), (zxid(12), zxid(13)));
+        history.truncate(zxid(605));
+        assert_eq!((history.last(), history.tail().len()), (zxid(605), 5));
+        history.truncate(zxid(15));
+        assert_eq!(
+            (history.last(), history.committed(), history.window().len()),
+            (zxid(15), zxid(15), 3)
+        );
+        history.append(zxid(16), Bytes::new());
+        history.restart(zxid(15));
+        assert_eq!(
+            (history.last(), history.floor(), history.committed()),
+            (zxid(16), zxid(15), zxid(15))
+        );
+    }
+}

@@ -1,0 +1,378 @@
+//! One that is led: as a follower it votes with its disk, as an observer it only listens.
+//!
+//! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
+
+use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
+use super::{Action, Core, Input, Promise};
+use crate::model::{Epoch, ServerId, Zxid};
+use bytes::Bytes;
+
+/// How far the learner has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// The leader is asked for the epoch.
+    Asking,
+    /// The new epoch is being promised to.
+    Promising {
+        epoch: Epoch,
+    },
+    /// The leader knows how far our log goes; it will say what we miss.
+    Waiting {
+        epoch: Epoch,
+    },
+    Synchronising {
+        epoch: Epoch,
+    },
+    /// NEWLEADER was read; the history is on its way to the disk.
+    Settling {
+        epoch: Epoch,
+    },
+    /// The history is on disk; the epoch that stands for it is on its way there.
+    Adopting {
+        epoch: Epoch,
+    },
+    /// NEWLEADER is acknowledged.
+    Adopted {
+        epoch: Epoch,
+    },
+    /// UPTODATE was read.
+    Serving {
+        epoch: Epoch,
+    },
+}
+
+/// A learner, from its connection to its end.
+#[derive(Debug)]
+pub struct Learner {
+    leader: ServerId,
+    is_observer: bool,
+    phase: Phase,
+    /// What the leader said is committed; applied from UPTODATE on.
+    commit_to: Zxid,
+    /// UPTODATE came before NEWLEADER's work was done.
+    is_up_to_date: bool,
+    /// Acknowledged to the leader one by one.
+    acked: Zxid,
+    silent_ticks: u64,
+}
+
+impl Learner {
+    pub fn new(core: &Core, leader: ServerId, out: &mut Vec<Action>) -> Self {
+        out.push(Action::Connect { leader });
+        let is_observer = !core.view.is_voter(core.me);
+        let (accepted, view_version) = (core.accepted, core.view.version);
+        let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
+        let packet = if is_observer {
+            Packet::ObserverInfo { accepted, info }
+        } else {
+            Packet::FollowerInfo { accepted, info }
+        };
+        out.push(Action::ToLeader { bytes: packet.to_bytes() });
+        Self {
+            leader,
+            is_observer,
+            phase: Phase::Asking,
+            commit_to: core.history.committed(),
+            is_up_to_date: false,
+            acked: core.history.last(),
+            silent_ticks: 0,
+        }
+    }
+
+    pub const fn leader(&self) -> ServerId {
+        self.leader
+    }
+
+    pub const fn is_observer(&self) -> bool {
+        self.is_observer
+    }
+
+    pub const fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Serving { .. })
+    }
+
+    /// Applies one input and pushes what must happen next.
+    pub fn step(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
+        match input {
+            Input::Tick => self.on_tick(core),
+            Input::Flushed { .. } => {
+                self.try_adopt(core, out);
+                self.acknowledge(core, out);
+            }
+            Input::Promised { promise: Promise::Accepted, epoch } => {
+                if self.phase == (Phase::Promising { epoch }) {
+                    self.say_ack_epoch(core, epoch, Some(core.current), out);
+                }
+            }
+            Input::Promised { promise: Promise::Current, epoch } => {
+                if self.phase == (Phase::Adopting { epoch }) {
+                    self.on_adopted(core, epoch, out);
+                }
+            }
+            Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
+            Input::Leader { packet } => {
+                self.silent_ticks = 0;
+                if let Err(why) = self.on_packet(core, packet, out) {
+                    core.look(why);
+                }
+            }
+            Input::Progress { .. } => self.silent_ticks = 0,
+            Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
+            // Nobody learns from a learner, and an own election is the peer's.
+            Input::Propose { .. }
+            | Input::Elected { .. }
+            | Input::Heard { .. }
+            | Input::LinkUp { .. }
+            | Input::LinkDown { .. }
+            | Input::Learner { .. }
+            | Input::LearnerGone { .. }
+            | Input::SnapshotBegun { .. }
+            | Input::LogRead { .. } => {}
+        }
+    }
+
+    fn on_packet(
+        &mut self,
+        core: &mut Core,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        match (self.phase, packet) {
+            (Phase::Asking, Packet::LeaderInfo { epoch }) => self.on_epoch(core, epoch, out),
+            (Phase::Waiting { epoch }, packet) => self.on_first(core, epoch, packet, out),
+            (Phase::Serving { .. } | Phase::Adopted { .. }, packet @ Packet::Ping { .. }) => {
+                out.push(Action::FromLeader { packet });
+                Ok(())
+            }
+            // A leader of Java's waits for the acknowledgement of NEWLEADER, and for nothing else.
+            (_, Packet::Ping { .. }) => Ok(()),
+            (Phase::Serving { .. }, packet @ (Packet::Sync | Packet::Revalidate { .. })) => {
+                out.push(Action::FromLeader { packet });
+                Ok(())
+            }
+            (Phase::Synchronising { epoch }, Packet::NewLeader { epoch: new, view }) => {
+                if new != epoch {
+                    return Err(format!("NEWLEADER of epoch {}, promised was {}", new.0, epoch.0));
+                }
+                core.heard_view(&view);
+                self.phase = Phase::Settling { epoch };
+                self.try_adopt(core, out);
+                Ok(())
+            }
+            (
+                Phase::Settling { .. } | Phase::Adopting { .. } | Phase::Adopted { .. },
+                Packet::UpToDate,
+            ) => {
+                self.is_up_to_date = true;
+                self.try_serve(core, out);
+                Ok(())
+            }
+            (
+                Phase::Synchronising { .. }
+                | Phase::Settling { .. }
+                | Phase::Adopting { .. }
+                | Phase::Adopted { .. }
+                | Phase::Serving { .. },
+                packet,
+            ) => self.on_history(core, packet, out),
+            (phase, packet) => Err(format!("unexpected {} while {phase:?}", packet.name())),
+        }
+    }
+
+    fn on_epoch(
+        &mut self,
+        core: &mut Core,
+        epoch: Epoch,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        if epoch < core.accepted {
+            let accepted = core.accepted.0;
+            return Err(format!("leader's epoch {} is before {accepted}, promised to", epoch.0));
+        }
+        if epoch == core.accepted {
+            // Promised before: to this leader or to another, so it does not count again.
+            self.say_ack_epoch(core, epoch, None, out);
+        } else {
+            self.phase = Phase::Promising { epoch };
+            core.promise(Promise::Accepted, epoch, out);
+        }
+        Ok(())
+    }
+
+    fn say_ack_epoch(
+        &mut self,
+        core: &Core,
+        epoch: Epoch,
+        current: Option<Epoch>,
+        out: &mut Vec<Action>,
+    ) {
+        self.phase = Phase::Waiting { epoch };
+        let last = if core.is_unsure { None } else { Some(core.history.last()) };
+        out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
+    }
+
+    /// What the leader makes of our log.
+    fn on_first(
+        &mut self,
+        core: &mut Core,
+        epoch: Epoch,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        match packet {
+            Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
+            Packet::Trunc { zxid } => {
+                if core.history.last() < zxid {
+                    let last = core.history.last();
+                    return Err(format!("told to truncate to {zxid}, but our log ends at {last}"));
+                }
+                core.truncate(zxid, out);
+                self.commit_to = zxid;
+            }
+            Packet::Snap { zxid } => {
+                // Of older epochs and beyond the leader's history: committed nowhere. What this very leader proposed
+                // stays, for it may count on it.
+                let last = core.history.last();
+                if zxid < last && (last.epoch() < epoch || zxid < core.history.committed()) {
+                    core.truncate(zxid, out);
+                }
+                self.commit_to = zxid;
+                core.install(zxid, out);
+            }
+            packet => return Err(format!("{} in place of the history", packet.name())),
+        }
+        self.acked = core.history.last();
+        self.phase = Phase::Synchronising { epoch };
+        Ok(())
+    }
+
+    fn on_history(
+        &mut self,
+        core: &mut Core,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        match packet {
+            Packet::Proposal { zxid, entry } => self.append(core, zxid, entry, out),
+            Packet::Commit { zxid } => self.on_commit(core, zxid, out),
+            Packet::Inform { zxid, entry } => {
+                self.append(core, zxid, entry, out)?;
+                self.on_commit(core, zxid, out)
+            }
+            packet => Err(format!("unexpected {} while {:?}", packet.name(), self.phase)),
+        }
+    }
+
+    fn append(
+        &mut self,
+        core: &mut Core,
+        zxid: Zxid,
+        entry: Bytes,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        let last = core.history.last();
+        if zxid <= last {
+            // A leader may say again what we have: in a synchronisation, or after a connection was lost.
+            tracing::debug!(%zxid, %last, "proposal known already");
+            return Ok(());
+        }
+        if zxid.epoch() == last.epoch() && Some(zxid) != last.next() {
+            let text = format!("proposal {zxid} after {last}: what stands between is missing");
+            if !self.is_serving() {
+                return Err(text);
+            }
+            tracing::warn!("{text}"); // As Java's followers do.
+        }
+        core.history.append(zxid, entry.clone());
+        out.push(Action::Append { zxid, payload: entry });
+        Ok(())
+    }
+
+    fn on_commit(
+        &mut self,
+        core: &mut Core,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        if core.history.last() < zxid {
+            return Err(format!("{zxid} is committed, but was never proposed to us"));
+        }
+        self.commit_to = zxid.max(self.commit_to);
+        if self.is_serving() {
+            self.commit(core, out);
+        }
+        Ok(())
+    }
+
+    fn commit(&self, core: &mut Core, out: &mut Vec<Action>) {
+        if core.history.committed() < self.commit_to {
+            core.history.commit(self.commit_to, |_| {});
+            out.push(Action::Commit { through: self.commit_to });
+        }
+    }
+
+    /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
+    fn try_adopt(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        let Phase::Settling { epoch } = self.phase else { return };
+        if core.has_history() {
+            self.phase = Phase::Adopting { epoch };
+            core.promise(Promise::Current, epoch, out);
+        }
+    }
+
+    fn on_adopted(&mut self, core: &mut Core, epoch: Epoch, out: &mut Vec<Action>) {
+        self.phase = Phase::Adopted { epoch };
+        core.settled_on = Some(epoch);
+        let zxid = Zxid::new(epoch, 0);
+        out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
+        // What of the new epoch came before NEWLEADER waits for our vote; older ones are committed with it.
+        self.acked = self.acked.max(zxid);
+        self.acknowledge(core, out);
+        self.try_serve(core, out);
+    }
+
+    fn try_serve(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        let Phase::Adopted { epoch } = self.phase else { return };
+        if !self.is_up_to_date {
+            return;
+        }
+        self.phase = Phase::Serving { epoch };
+        let zxid = Zxid::new(epoch, 0);
+        out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
+        core.adopt_heard_view();
+        self.commit(core, out);
+        out.push(Action::Follow { leader: self.leader, epoch });
+    }
+
+    /// Tells the leader what of its proposals is durable here: each one, because Java's counts each one.
+    fn acknowledge(&mut self, core: &Core, out: &mut Vec<Action>) {
+        if self.is_observer || !matches!(self.phase, Phase::Adopted { .. } | Phase::Serving { .. })
+        {
+            return;
+        }
+        let flushed = core.flushed.min(core.history.last());
+        if flushed <= self.acked {
+            return;
+        }
+        let mut bytes = Vec::new();
+        let fresh = core.history.zxids_after(self.acked);
+        for zxid in fresh.take_while(|zxid| *zxid <= flushed) {
+            Packet::Ack { zxid }.encode(&mut bytes);
+        }
+        self.acked = flushed;
+        if !bytes.is_empty() {
+            out.push(Action::ToLeader { bytes: bytes.into() });
+        }
+    }
+
+    fn on_tick(&mut self, core: &mut Core) {
+        self.silent_ticks += 1;
+        let limit = match self.phase {
+            Phase::Adopted { .. } | Phase::Serving { .. } => core.settings.sync_ticks(),
+            _ => core.settings.init_ticks(),
+        };
+        if limit < self.silent_ticks {
+            core.look(format!("leader {} has been silent for too long", self.leader.0));
+        }
+    }
+}

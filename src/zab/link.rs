@@ -1,0 +1,62 @@
+//! A learner as its leader sees it.
+
+use super::packet::Packet;
+use super::{Action, LinkId};
+use crate::model::{ServerId, Zxid};
+use bytes::Bytes;
+
+/// How far a learner has come.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Stage {
+    /// It said who it is, and waits for the epoch.
+    Known,
+    /// It was told the epoch.
+    Told,
+    /// It promised itself, and waits for the history.
+    Promised,
+    /// Its place is being looked up in the log on disk; what is proposed meanwhile is held back.
+    Reading,
+    /// It waits for a snapshot to be begun.
+    WantsSnapshot,
+    /// History and NEWLEADER are on their way.
+    Synchronising,
+    /// It acknowledged NEWLEADER.
+    Synchronised,
+    /// It was told UPTODATE.
+    Active,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub id: ServerId,
+    pub is_observer: bool,
+    pub stage: Stage,
+    /// The last of its log, as it says.
+    pub last: Option<Zxid>,
+    /// Commits at or before this one are not for it: it has them, or had them in what it was sent first.
+    pub start: Zxid,
+    /// Kept back until it is known what to send first.
+    pub held: Vec<Bytes>,
+    /// Peer ticks since it was last heard of.
+    pub silent_ticks: u64,
+}
+
+impl Link {
+    /// Whether it gets what is proposed and committed.
+    pub fn is_forwarded(&self) -> bool {
+        Stage::Reading <= self.stage && self.stage != Stage::WantsSnapshot
+    }
+
+    /// Sends a packet, or holds it back.
+    pub fn send(&mut self, link: LinkId, bytes: Bytes, out: &mut Vec<Action>) {
+        if self.stage == Stage::Reading {
+            self.held.push(bytes);
+        } else {
+            out.push(Action::ToLearner { link, bytes });
+        }
+    }
+
+    pub fn say(&mut self, link: LinkId, packet: &Packet, out: &mut Vec<Action>) {
+        self.send(link, packet.to_bytes(), out);
+    }
+}

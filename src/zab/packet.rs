@@ -1,0 +1,498 @@
+//! What peers say to each other on the quorum port (Q-40..Q-58).
+//!
+//! A packet is the jute record `QuorumPacket {int type, long zxid, buffer data, vector<Id> authinfo}`, without a length
+//! in front: where it ends is known once it is read. What stands in `data` depends on the type.
+//!
+//! Source: `Leader`, `LearnerHandler`, `Learner`, ZooKeeper 3.9.5.
+
+use crate::model::{Epoch, Identity, ServerId, SessionId, Zxid};
+use bytes::{Buf, Bytes, BytesMut};
+use jute::{put_buffer, put_i32, put_i64};
+
+/// Spoken since 3.4.
+pub const PROTOCOL_VERSION: i32 = 0x1_0000;
+/// Longer data than any leader sends; what says it has more is no peer.
+const DATA_MAX: usize = 1 << 30;
+/// Identities a client can have shown; bounded so that a length field buys no memory.
+const AUTH_MAX: usize = 4096;
+
+mod kind {
+    pub const REQUEST: i32 = 1;
+    pub const PROPOSAL: i32 = 2;
+    pub const ACK: i32 = 3;
+    pub const COMMIT: i32 = 4;
+    pub const PING: i32 = 5;
+    pub const REVALIDATE: i32 = 6;
+    pub const SYNC: i32 = 7;
+    pub const INFORM: i32 = 8;
+    pub const COMMIT_AND_ACTIVATE: i32 = 9;
+    pub const NEW_LEADER: i32 = 10;
+    pub const FOLLOWER_INFO: i32 = 11;
+    pub const UP_TO_DATE: i32 = 12;
+    pub const DIFF: i32 = 13;
+    pub const TRUNC: i32 = 14;
+    pub const SNAP: i32 = 15;
+    pub const OBSERVER_INFO: i32 = 16;
+    pub const LEADER_INFO: i32 = 17;
+    pub const ACK_EPOCH: i32 = 18;
+    pub const INFORM_AND_ACTIVATE: i32 = 19;
+}
+
+/// Who a learner is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LearnerInfo {
+    pub id: ServerId,
+    pub protocol_version: i32,
+    pub view_version: i64,
+}
+
+/// A write or sync that a client asked of a learner.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Request {
+    pub session: SessionId,
+    pub xid: i32,
+    pub op: i32,
+    /// As the client sent it.
+    pub body: Bytes,
+    /// Who the client had shown to be.
+    pub who: Vec<Identity>,
+}
+
+/// One packet. Epochs travel as zxids whose counter is 0.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Packet {
+    /// A follower's first word, with the epoch it has promised itself to.
+    FollowerInfo {
+        accepted: Epoch,
+        info: LearnerInfo,
+    },
+    ObserverInfo {
+        accepted: Epoch,
+        info: LearnerInfo,
+    },
+    LeaderInfo {
+        epoch: Epoch,
+    },
+    /// `current`: of the last leader it synchronised with; `None` when it had promised itself to the new epoch before,
+    /// so that this promise must not count twice. `last`: of its log; `None` when it has nothing that counts.
+    AckEpoch {
+        current: Option<Epoch>,
+        last: Option<Zxid>,
+    },
+    Diff {
+        zxid: Zxid,
+    },
+    Trunc {
+        zxid: Zxid,
+    },
+    /// The tree follows as raw bytes, then the string [`SIGNATURE`].
+    Snap {
+        zxid: Zxid,
+    },
+    /// `view`: the configuration in Java's text.
+    NewLeader {
+        epoch: Epoch,
+        view: Bytes,
+    },
+    UpToDate,
+    /// `entry`: TxnHeader, txn, digest as they are logged.
+    Proposal {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    Ack {
+        zxid: Zxid,
+    },
+    Commit {
+        zxid: Zxid,
+    },
+    /// A committed proposal, for observers.
+    Inform {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    CommitAndActivate {
+        zxid: Zxid,
+        leader: ServerId,
+    },
+    InformAndActivate {
+        zxid: Zxid,
+        leader: ServerId,
+        entry: Bytes,
+    },
+    /// From the leader: `zxid` is the last it proposed, `touched` is empty. From a learner: the sessions that were heard
+    /// of since, each {long session, int timeout}.
+    Ping {
+        zxid: i64,
+        touched: Bytes,
+    },
+    /// From a learner: {long session, int timeout}. From the leader: {long session, boolean valid}.
+    Revalidate {
+        data: Bytes,
+    },
+    Request(Request),
+    /// The answer to a [`Request`] for a sync.
+    Sync,
+}
+
+/// Behind the tree of a [`Packet::Snap`].
+pub const SIGNATURE: &[u8] = b"BenWasHere";
+
+/// Why bytes are no packet.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum PacketError {
+    #[error("packet of unknown type {0}")]
+    Kind(i32),
+    #[error("packet of type {kind} with {len} bytes of data")]
+    Data { kind: i32, len: i64 },
+    #[error("packet of type {kind} with zxid {zxid:#x}")]
+    Zxid { kind: i32, zxid: i64 },
+    #[error("packet of type {kind} with {count} identities")]
+    Auth { kind: i32, count: i32 },
+    #[error("packet of type {kind} whose identities are not text")]
+    Text { kind: i32 },
+}
+
+impl Packet {
+    /// Appends the packet as it goes over the wire.
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        let epoch = |epoch: Epoch| Zxid::new(epoch, 0).to_wire();
+        match self {
+            Self::FollowerInfo { accepted, info } => {
+                put(to, kind::FOLLOWER_INFO, epoch(*accepted), Some(&info.to_bytes()));
+            }
+            Self::ObserverInfo { accepted, info } => {
+                put(to, kind::OBSERVER_INFO, epoch(*accepted), Some(&info.to_bytes()));
+            }
+            Self::LeaderInfo { epoch: new } => {
+                put(to, kind::LEADER_INFO, epoch(*new), Some(&PROTOCOL_VERSION.to_be_bytes()));
+            }
+            Self::AckEpoch { current, last } => {
+                let current = current.map_or(-1, |epoch| epoch.0 as i32);
+                let last = last.map_or(-1, Zxid::to_wire);
+                put(to, kind::ACK_EPOCH, last, Some(&current.to_be_bytes()));
+            }
+            Self::Diff { zxid } => put(to, kind::DIFF, zxid.to_wire(), None),
+            Self::Trunc { zxid } => put(to, kind::TRUNC, zxid.to_wire(), None),
+            Self::Snap { zxid } => put(to, kind::SNAP, zxid.to_wire(), None),
+            Self::NewLeader { epoch: new, view } => {
+                put(to, kind::NEW_LEADER, epoch(*new), Some(view));
+            }
+            Self::UpToDate => put(to, kind::UP_TO_DATE, -1, None),
+            Self::Proposal { zxid, entry } => {
+                put(to, kind::PROPOSAL, zxid.to_wire(), Some(entry));
+            }
+            Self::Ack { zxid } => put(to, kind::ACK, zxid.to_wire(), None),
+            Self::Commit { zxid } => put(to, kind::COMMIT, zxid.to_wire(), None),
+            Self::Inform { zxid, entry } => put(to, kind::INFORM, zxid.to_wire(), Some(entry)),
+            Self::CommitAndActivate { zxid, leader } => {
+                let leader = leader.0.to_be_bytes();
+                put(to, kind::COMMIT_AND_ACTIVATE, zxid.to_wire(), Some(&leader));
+            }
+            Self::InformAndActivate { zxid, leader, entry } => {
+                let data = [&leader.0.to_be_bytes(), &entry[..]].concat();
+                put(to, kind::INFORM_AND_ACTIVATE, zxid.to_wire(), Some(&data));
+            }
+            Self::Ping { zxid, touched } => put(to, kind::PING, *zxid, Some(touched)),
+            Self::Revalidate { data } => put(to, kind::REVALIDATE, -1, Some(data)),
+            Self::Request(request) => request.encode(to),
+            Self::Sync => put(to, kind::SYNC, 0, None),
+        }
+    }
+
+    /// As ZooKeeper's sources call it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::FollowerInfo { .. } => "FOLLOWERINFO",
+            Self::ObserverInfo { .. } => "OBSERVERINFO",
+            Self::LeaderInfo { .. } => "LEADERINFO",
+            Self::AckEpoch { .. } => "ACKEPOCH",
+            Self::Diff { .. } => "DIFF",
+            Self::Trunc { .. } => "TRUNC",
+            Self::Snap { .. } => "SNAP",
+            Self::NewLeader { .. } => "NEWLEADER",
+            Self::UpToDate => "UPTODATE",
+            Self::Proposal { .. } => "PROPOSAL",
+            Self::Ack { .. } => "ACK",
+            Self::Commit { .. } => "COMMIT",
+            Self::Inform { .. } => "INFORM",
+            Self::CommitAndActivate { .. } => "COMMITANDACTIVATE",
+            Self::InformAndActivate { .. } => "INFORMANDACTIVATE",
+            Self::Ping { .. } => "PING",
+            Self::Revalidate { .. } => "REVALIDATE",
+            Self::Request(_) => "REQUEST",
+            Self::Sync => "SYNC",
+        }
+    }
+
+    pub fn to_bytes(&self) -> Bytes {
+        let mut to = Vec::with_capacity(64);
+        self.encode(&mut to);
+        to.into()
+    }
+
+    /// Takes one packet off the front; `None` while it is not all there.
+    ///
+    /// # Errors
+    /// [`PacketError`]: whoever sent this is no peer, or not in step.
+    pub fn decode(from: &mut BytesMut) -> Result<Option<Self>, PacketError> {
+        let Some(shape) = Shape::of(from)? else { return Ok(None) };
+        let mut bytes = from.split_to(shape.len).freeze();
+        let (kind, zxid) = (bytes.get_i32(), bytes.get_i64());
+        let has_data = bytes.get_i32() >= 0;
+        let data = bytes.split_to(shape.data_len);
+        let who = identities(kind, bytes, shape.identities)?;
+        Self::from_parts(kind, zxid, has_data, data, who).map(Some)
+    }
+
+    fn from_parts(
+        kind: i32,
+        raw: i64,
+        has_data: bool,
+        mut data: Bytes,
+        who: Vec<Identity>,
+    ) -> Result<Self, PacketError> {
+        let zxid = Zxid::from_wire(raw).ok_or(PacketError::Zxid { kind, zxid: raw });
+        let short = PacketError::Data { kind, len: if has_data { data.len() as i64 } else { -1 } };
+        let at_least = |len: usize| if data.len() < len { Err(short.clone()) } else { Ok(()) };
+        Ok(match kind {
+            kind::FOLLOWER_INFO | kind::OBSERVER_INFO => {
+                at_least(20)?;
+                let (accepted, info) = (zxid?.epoch(), LearnerInfo::read(data));
+                if kind == kind::FOLLOWER_INFO {
+                    Self::FollowerInfo { accepted, info }
+                } else {
+                    Self::ObserverInfo { accepted, info }
+                }
+            }
+            kind::LEADER_INFO => {
+                at_least(4)?;
+                Self::LeaderInfo { epoch: zxid?.epoch() }
+            }
+            kind::ACK_EPOCH => {
+                at_least(4)?;
+                let current = u32::try_from(data.get_i32()).ok().map(Epoch);
+                Self::AckEpoch { current, last: Zxid::from_wire(raw) }
+            }
+            kind::DIFF => Self::Diff { zxid: zxid? },
+            kind::TRUNC => Self::Trunc { zxid: zxid? },
+            kind::SNAP => Self::Snap { zxid: zxid? },
+            kind::NEW_LEADER => Self::NewLeader { epoch: zxid?.epoch(), view: data },
+            kind::UP_TO_DATE => Self::UpToDate,
+            kind::PROPOSAL => Self::Proposal { zxid: zxid?, entry: data },
+            kind::ACK => Self::Ack { zxid: zxid? },
+            kind::COMMIT => Self::Commit { zxid: zxid? },
+            kind::INFORM => Self::Inform { zxid: zxid?, entry: data },
+            kind::COMMIT_AND_ACTIVATE => {
+                at_least(8)?;
+                Self::CommitAndActivate { zxid: zxid?, leader: ServerId(data.get_i64()) }
+            }
+            kind::INFORM_AND_ACTIVATE => {
+                at_least(8)?;
+                let leader = ServerId(data.get_i64());
+                Self::InformAndActivate { zxid: zxid?, leader, entry: data }
+            }
+            kind::PING => Self::Ping { zxid: raw, touched: data },
+            kind::REVALIDATE => {
+                at_least(9)?;
+                Self::Revalidate { data }
+            }
+            kind::REQUEST => {
+                at_least(16)?;
+                Self::Request(Request {
+                    session: SessionId(data.get_i64()),
+                    xid: data.get_i32(),
+                    op: data.get_i32(),
+                    body: data,
+                    who,
+                })
+            }
+            kind::SYNC => Self::Sync,
+            other => return Err(PacketError::Kind(other)),
+        })
+    }
+}
+
+impl Request {
+    fn encode(&self, to: &mut Vec<u8>) {
+        put_i32(to, kind::REQUEST);
+        put_i64(to, -1);
+        put_i32(to, 16 + self.body.len() as i32);
+        put_i64(to, self.session.0);
+        put_i32(to, self.xid);
+        put_i32(to, self.op);
+        to.extend_from_slice(&self.body);
+        put_i32(to, self.who.len() as i32);
+        for Identity { scheme, id } in &self.who {
+            put_buffer(to, scheme.as_bytes());
+            put_buffer(to, id.as_bytes());
+        }
+    }
+}
+
+impl LearnerInfo {
+    fn read(mut from: Bytes) -> Self {
+        Self {
+            id: ServerId(from.get_i64()),
+            protocol_version: from.get_i32(),
+            view_version: from.get_i64(),
+        }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let mut to = Vec::with_capacity(20);
+        put_i64(&mut to, self.id.0);
+        put_i32(&mut to, self.protocol_version);
+        put_i64(&mut to, self.view_version);
+        to
+    }
+}
+
+fn put(to: &mut Vec<u8>, kind: i32, zxid: i64, data: Option<&[u8]>) {
+    put_i32(to, kind);
+    put_i64(to, zxid);
+    match data {
+        Some(data) => put_buffer(to, data),
+        None => put_i32(to, -1),
+    }
+    put_i32(to, -1); // No identities.
+}
+
+/// Where the parts of a packet are.
+struct Shape {
+    len: usize,
+    data_len: usize,
+    identities: usize,
+}
+
+impl Shape {
+    /// `None` while the packet is not all there.
+    fn of(bytes: &[u8]) -> Result<Option<Self>, PacketError> {
+        let i32_at = |at: usize| {
+            let four = bytes.get(at..at + 4)?;
+            Some(i32::from_be_bytes(four.try_into().expect("four bytes")))
+        };
+        let Some(kind) = i32_at(0) else { return Ok(None) };
+        if !(kind::REQUEST..=kind::INFORM_AND_ACTIVATE).contains(&kind) {
+            return Err(PacketError::Kind(kind)); // Before anything is waited for.
+        }
+        let Some(data_len) = i32_at(12) else { return Ok(None) };
+        let len_wrong = PacketError::Data { kind, len: i64::from(data_len) };
+        let data_len = match data_len {
+            -1 => 0,
+            len => usize::try_from(len).ok().filter(|len| *len <= DATA_MAX).ok_or(len_wrong)?,
+        };
+        let mut at = 16 + data_len;
+        let Some(count) = i32_at(at) else { return Ok(None) };
+        at += 4;
+        let identities = match count {
+            -1 => 0,
+            _ => usize::try_from(count)
+                .ok()
+                .filter(|count| *count <= AUTH_MAX)
+                .ok_or(PacketError::Auth { kind, count })?,
+        };
+        for _ in 0..2 * identities {
+            let Some(len) = i32_at(at) else { return Ok(None) };
+            let len = len.max(0) as usize;
+            if len > DATA_MAX {
+                return Err(PacketError::Text { kind });
+            }
+            at += 4 + len;
+        }
+        Ok((at <= bytes.len()).then_some(Self { len: at, data_len, identities }))
+    }
+}
+
+/// `from`: what stands behind the data.
+fn identities(kind: i32, mut from: Bytes, count: usize) -> Result<Vec<Identity>, PacketError> {
+    from.advance(4); // Their number.
+    let mut text = || {
+        let len = from.get_i32().max(0) as usize;
+        let bytes = from.split_to(len);
+        std::str::from_utf8(&bytes).map(str::to_owned).map_err(|_| PacketError::Text { kind })
+    };
+    let mut who = Vec::with_capacity(count.min(16));
+    for _ in 0..count {
+        let (scheme, id) = (text()?, text()?);
+        who.push(Identity::new(&scheme, &id));
+    }
+    Ok(who)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Packet> {
+        let zxid = Zxid::new(Epoch(7), 9);
+        let info = LearnerInfo { id: ServerId(3), protocol_version: 0x10000, view_version: 5 };
+        let (entry, leader) = (Bytes::from_static(b"entry"), ServerId(2));
+        let who = vec![Identity::new("ip", "::1"), Identity::new("digest", "u:h")];
+        let request = Request { session: SessionId(1), xid: 2, op: 3, body: entry.clone(), who };
+        vec![
+            Packet::FollowerInfo { accepted: Epoch(4), info },
+            Packet::ObserverInfo { accepted: Epoch(4), info },
+            Packet::LeaderInfo { epoch: Epoch(5) },
+            Packet::AckEpoch { current: None, last: None },
+            Packet::AckEpoch { current: Some(Epoch(4)), last: Some(zxid) },
+            Packet::Diff { zxid },
+            Packet::Trunc { zxid },
+            Packet::Snap { zxid },
+            Packet::NewLeader { epoch: Epoch(5), view: Bytes::from_static(b"version=0") },
+            Packet::UpToDate,
+            Packet::Proposal { zxid, entry: entry.clone() },
+            Packet::Ack { zxid },
+            Packet::Commit { zxid },
+            Packet::Inform { zxid, entry: entry.clone() },
+            Packet::CommitAndActivate { zxid, leader },
+            Packet::InformAndActivate { zxid, leader, entry },
+            Packet::Ping { zxid: -1, touched: Bytes::from_static(b"abcdefghijkl") },
+            Packet::Revalidate { data: Bytes::from_static(b"123456789") },
+            Packet::Request(request),
+            Packet::Sync,
+        ]
+    }
+
+    #[test]
+    fn every_packet_survives_the_wire_in_any_pieces() {
+        let mut wire = Vec::new();
+        all().iter().for_each(|packet| packet.encode(&mut wire));
+        for piece in [1, 3, 7, wire.len()] {
+            let (mut buffer, mut found) = (BytesMut::new(), Vec::new());
+            for bytes in wire.chunks(piece) {
+                buffer.extend_from_slice(bytes);
+                while let Some(packet) = Packet::decode(&mut buffer).unwrap() {
+                    found.push(packet);
+                }
+            }
+            assert_eq!(found, all());
+            assert!(buffer.is_empty());
+        }
+    }
+
+    #[test]
+    fn bytes_of_no_peer_are_refused_before_they_are_waited_for() {
+        let decode = |bytes: &[u8]| Packet::decode(&mut BytesMut::from(bytes));
+        assert_eq!(decode(b"GET / HTTP"), Err(PacketError::Kind(0x4745_5420)));
+        assert_eq!(decode(&[0; 4]), Err(PacketError::Kind(0)));
+        let mut long = Vec::new();
+        put_i32(&mut long, kind::PROPOSAL);
+        put_i64(&mut long, 1);
+        put_i32(&mut long, i32::MAX);
+        assert!(matches!(decode(&long), Err(PacketError::Data { .. })));
+        for short in [kind::FOLLOWER_INFO, kind::REQUEST, kind::REVALIDATE, kind::ACK_EPOCH] {
+            let mut bytes = Vec::new();
+            put(&mut bytes, short, 1, Some(b"abc"));
+            assert_eq!(decode(&bytes), Err(PacketError::Data { kind: short, len: 3 }));
+        }
+        let mut negative = Vec::new();
+        put(&mut negative, kind::COMMIT, -2, None);
+        assert_eq!(decode(&negative), Err(PacketError::Zxid { kind: kind::COMMIT, zxid: -2 }));
+        let mut crowd = Vec::new();
+        put(&mut crowd, kind::SYNC, 0, None);
+        crowd.truncate(crowd.len() - 4);
+        put_i32(&mut crowd, i32::MAX);
+        assert!(matches!(decode(&crowd), Err(PacketError::Auth { .. })));
+    }
+}

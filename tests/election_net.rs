@@ -1,0 +1,285 @@
+//! Election connections over real sockets: who makes them, what is sent over them, and what a bad peer can't do.
+
+use bytes::Bytes;
+use oxkeeper::model::ServerId;
+use oxkeeper::net::election::{ElectionNet, Event, Inbox, Peers, Settings};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+/// A bound against hanging.
+const LONG: Duration = Duration::from_secs(20);
+
+fn settings(me: i64, port: u16) -> Settings {
+    Settings {
+        me: ServerId(me),
+        addresses: vec![("127.0.0.1".into(), port)],
+        on_all_addresses: false,
+        multi_address: false,
+        timeout: Duration::from_millis(500),
+        keep_alive: false,
+        bind_tries_max: 3,
+    }
+}
+
+/// Ports that were free a moment ago.
+fn ports<const N: usize>() -> [u16; N] {
+    let bound = [(); N].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    bound.map(|listener| listener.local_addr().unwrap().port())
+}
+
+fn peers(of: &[(i64, u16)]) -> Peers {
+    of.iter().map(|&(id, port)| (ServerId(id), vec![("127.0.0.1".to_owned(), port)])).collect()
+}
+
+struct Server {
+    net: ElectionNet,
+    inbox: Inbox,
+    port: u16,
+}
+
+/// A server that listens.
+async fn start(me: i64, port: u16, all: &Peers) -> Server {
+    let (net, inbox) = ElectionNet::start(settings(me, port), all.clone());
+    while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    Server { net, inbox, port }
+}
+
+impl Server {
+    async fn next(&self) -> Event {
+        timeout(LONG, self.inbox.take()).await.expect("an event")
+    }
+
+    /// The next message, whatever happens to connections before it.
+    async fn heard(&self) -> (i64, Vec<u8>) {
+        loop {
+            if let Event::Heard { from, message } = self.next().await {
+                return (from.0, message.to_vec());
+            }
+        }
+    }
+
+    fn send(&self, to: i64, message: &'static str) {
+        self.net.send(ServerId(to), Bytes::from_static(message.as_bytes()));
+    }
+}
+
+fn up(to: i64) -> Event {
+    Event::LinkUp { to: ServerId(to) }
+}
+
+fn down(to: i64) -> Event {
+    Event::LinkDown { to: ServerId(to) }
+}
+
+fn hello(id: i64, address: &str) -> Vec<u8> {
+    let len = (address.len() as i32).to_be_bytes();
+    [&(-65536_i64).to_be_bytes()[..], &id.to_be_bytes(), &len, address.as_bytes()].concat()
+}
+
+fn frame(message: &str) -> Vec<u8> {
+    [&(message.len() as i32).to_be_bytes()[..], message.as_bytes()].concat()
+}
+
+async fn read_exactly(stream: &mut TcpStream, len: usize) -> Vec<u8> {
+    let mut read = vec![0; len];
+    timeout(LONG, stream.read_exact(&mut read)).await.expect("in time").expect("so many bytes");
+    read
+}
+
+async fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut rest = Vec::new();
+    timeout(LONG, stream.read_to_end(&mut rest)).await.expect("closed in time").is_ok()
+        && rest.is_empty()
+}
+
+// rows: Q-23 Q-24 Q-26
+#[tokio::test]
+async fn either_side_may_begin_and_the_larger_id_makes_the_connection() {
+    for first in [1, 2] {
+        let [a, b] = ports();
+        let all = peers(&[(1, a), (2, b)]);
+        let (one, two) = (start(1, a, &all).await, start(2, b, &all).await);
+        let (begins, other) = if first == 1 { (&one, &two) } else { (&two, &one) };
+        begins.send(3 - first, "a vote");
+        assert_eq!(other.heard().await, (first, b"a vote".to_vec()));
+        assert_eq!(begins.next().await, up(3 - first));
+        other.send(first, "an answer");
+        assert_eq!(begins.heard().await, (3 - first, b"an answer".to_vec()));
+        // A new process at the other end: it is told again what was sent last.
+        let port = other.port;
+        let all = if first == 1 { peers(&[(1, a)]) } else { peers(&[(2, b)]) };
+        let (id, other) = if first == 1 { (2, two) } else { (1, one) };
+        other.net.close().await;
+        let begins_again = start(id, port, &all).await;
+        begins_again.send(first, "back");
+        assert_eq!(begins_again.heard().await, (first, b"a vote".to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn links_come_and_go() {
+    let [a, b] = ports();
+    let all = peers(&[(1, a), (2, b)]);
+    let (one, two) = (start(1, a, &all).await, start(2, b, &all).await);
+    two.net.dial_all();
+    assert_eq!((one.next().await, two.next().await), (up(2), up(1)));
+    two.net.close().await;
+    assert_eq!(one.next().await, down(2));
+    // Nobody is there: dialing changes nothing, and does not end the one that dials.
+    one.net.dial(ServerId(2));
+    let two = start(2, b, &all).await;
+    one.net.dial(ServerId(2));
+    assert_eq!((one.next().await, two.next().await), (up(2), up(1)));
+    // The connection is not made twice.
+    one.net.dial_all();
+    two.net.dial_all();
+    one.send(2, "vote");
+    assert_eq!(two.next().await, Event::Heard { from: ServerId(1), message: "vote".into() });
+}
+
+#[tokio::test]
+async fn zk_2930_who_does_not_answer_holds_nobody_up() {
+    let [a, b] = ports();
+    // Connections to it are made and nobody takes them; the queue of calls is full.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(0).unwrap();
+    let silent = socket.local_addr().unwrap().as_socket().unwrap();
+    let _first = std::net::TcpStream::connect(silent).unwrap();
+    let all = peers(&[(1, a), (2, b), (-3, silent.port()), (-4, silent.port())]);
+    let (one, two) = (start(1, a, &all).await, start(2, b, &all).await);
+    for round in 0..20 {
+        for other in [-3, -4, 2] {
+            one.send(other, "vote");
+        }
+        let heard = timeout(Duration::from_millis(400), two.heard());
+        assert_eq!(
+            heard.await.expect("long before the silent ones are given up").0,
+            1,
+            "round {round}"
+        );
+    }
+    timeout(LONG, one.net.close()).await.expect("nothing waits for the silent one");
+}
+
+// rows: Q-20 Q-21
+#[tokio::test]
+async fn a_caller_of_another_kind_is_understood() {
+    let [port] = ports();
+    let server = start(3, port, &peers(&[])).await;
+    // Larger id, several addresses, and the first message with the hello.
+    let mut newer = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let text = "[::1]:7|10.1.1.1:8";
+    let len = (text.len() as i32).to_be_bytes();
+    let hello = [&(-65535_i64).to_be_bytes()[..], &9_i64.to_be_bytes(), &len, text.as_bytes()];
+    newer.write_all(&[hello.concat(), frame("vote")].concat()).await.unwrap();
+    assert_eq!(server.next().await, up(9));
+    assert_eq!(server.heard().await, (9, b"vote".to_vec()));
+    server.send(9, "answer");
+    assert_eq!(read_exactly(&mut newer, 10).await, frame("answer"));
+    // Before 3.5: nothing but the id.
+    let mut older = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    older.write_all(&[&8_i64.to_be_bytes()[..], &frame("old")].concat()).await.unwrap();
+    assert_eq!(server.heard().await, (8, b"old".to_vec()));
+    // A second connection of the same server takes the place of the first.
+    let mut again = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    again.write_all(&[&9_i64.to_be_bytes()[..], &frame("again")].concat()).await.unwrap();
+    assert!(is_closed(&mut newer).await);
+    assert_eq!((server.next().await, server.heard().await), (up(9), (9, b"again".to_vec())));
+    assert_eq!(read_exactly(&mut again, 10).await, frame("answer"), "told again");
+}
+
+// rows: Q-23
+#[tokio::test]
+async fn a_smaller_caller_is_dialed_where_it_says_it_is() {
+    let [port] = ports();
+    let server = start(3, port, &peers(&[])).await;
+    let smaller = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = smaller.local_addr().unwrap().to_string();
+    let mut calls = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    calls.write_all(&hello(2, &address)).await.unwrap();
+    assert!(is_closed(&mut calls).await);
+    let (mut called, _) = timeout(LONG, smaller.accept()).await.expect("dialed back").unwrap();
+    let own = format!("127.0.0.1:{port}");
+    assert_eq!(read_exactly(&mut called, 20 + own.len()).await, hello(3, &own));
+    called.write_all(&frame("vote")).await.unwrap();
+    assert_eq!((server.next().await, server.heard().await), (up(2), (2, b"vote".to_vec())));
+}
+
+#[tokio::test]
+async fn bad_callers_are_closed_and_others_served() {
+    let [port] = ports();
+    let server = start(3, port, &peers(&[])).await;
+    let too_long = (512 * 1024 + 1_i32).to_be_bytes();
+    let bad: [Vec<u8>; 7] = [
+        (-7_i64).to_be_bytes().to_vec(),
+        hello(9, "no-port"),
+        hello(9, ":1"),
+        b"GET / HTTP/1.1\r\n\r\n".map(|byte| byte | 0x80).to_vec(),
+        hello(3, "127.0.0.1:1"),
+        [&9_i64.to_be_bytes()[..], &0_i32.to_be_bytes()].concat(),
+        [&9_i64.to_be_bytes()[..], &too_long].concat(),
+    ];
+    for bytes in bad {
+        let mut caller = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        caller.write_all(&bytes).await.unwrap();
+        // With what it sent still unread, the end may also come as a reset.
+        let mut rest = Vec::new();
+        let _ = timeout(LONG, caller.read_to_end(&mut rest)).await.expect("closed in time");
+        assert_eq!(rest, b"", "{bytes:?}");
+    }
+    // One that never says who it is has as long as a call may take.
+    let mut silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    silent.write_all(&[0xff; 3]).await.unwrap();
+    assert!(is_closed(&mut silent).await);
+    let mut good = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    good.write_all(&[&9_i64.to_be_bytes()[..], &frame("vote")].concat()).await.unwrap();
+    assert_eq!(server.heard().await, (9, b"vote".to_vec()));
+}
+
+#[tokio::test]
+async fn strangers_with_ids_of_their_own_are_few() {
+    let [port] = ports();
+    let server = start(3, port, &peers(&[(500, 1)])).await;
+    let mut callers = Vec::new();
+    for id in 100..164_i64 {
+        let mut caller = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        caller.write_all(&id.to_be_bytes()).await.unwrap();
+        assert_eq!(server.next().await, up(id));
+        callers.push(caller);
+    }
+    let mut one_more = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    one_more.write_all(&200_i64.to_be_bytes()).await.unwrap();
+    assert!(is_closed(&mut one_more).await);
+    let mut known = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    known.write_all(&500_i64.to_be_bytes()).await.unwrap();
+    assert_eq!(server.next().await, up(500));
+    drop(callers.pop());
+    assert_eq!(server.next().await, down(163));
+    let mut instead = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    instead.write_all(&201_i64.to_be_bytes()).await.unwrap();
+    assert_eq!(server.next().await, up(201));
+}
+
+// rows: Q-29
+#[tokio::test]
+async fn zk_3320_listening_is_tried_for_ever() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let settings = Settings { bind_tries_max: 2, ..settings(3, port) };
+    let (_net, inbox) = ElectionNet::start(settings, peers(&[]));
+    let event = timeout(LONG, inbox.take()).await.expect("told after two failures");
+    assert_eq!(event, Event::Deaf { place: format!("127.0.0.1:{port}") });
+    drop(taken);
+    let connect = async {
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, connect).await.expect("listens once it can");
+}

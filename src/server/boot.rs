@@ -52,8 +52,6 @@ pub enum ServerError {
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error("write the first snapshot")]
     Snapshot(#[from] SnapshotError),
-    #[error("this server is a member of an ensemble")]
-    Member,
     #[error("{what}")]
     System { what: &'static str, source: io::Error },
     #[error("{reason}")]
@@ -65,8 +63,7 @@ impl ServerError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             // What Java finds while it reads the configuration.
-            Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. })
-            | Self::Member => 2,
+            Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. }) => 2,
             Self::Folders(_) | Self::Claim(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
@@ -87,7 +84,7 @@ impl ServerError {
             Self::Folders(_) | Self::Claim(_) | Self::Recover(_) | Self::Snapshot(_) => {
                 Some("dataDir")
             }
-            Self::Member | Self::System { .. } | Self::Failed { .. } => None,
+            Self::System { .. } | Self::Failed { .. } => None,
         }
     }
 
@@ -101,9 +98,6 @@ impl ServerError {
                 _ => None,
             },
             Self::Listen(_) => Some("name a host or address of this machine"),
-            Self::Member => Some(
-                "running as one is under construction: run it alone or leave this one to ZooKeeper",
-            ),
             Self::Claim(ClaimError::Taken(_)) => {
                 Some("stop the other server or name another directory")
             }
@@ -132,9 +126,6 @@ impl ServerError {
 /// # Errors
 /// [`ServerError`] with the process's exit code.
 pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
-    if config.ensemble.is_some() {
-        return Err(ServerError::Member);
-    }
     let clock = Clock::start();
     super::limits::raise_open_files();
     // Bound before the data is loaded: a port in use must be known at once.

@@ -113,7 +113,12 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
         entries.into_iter().partition(|(key, _)| members::is_dynamic(key.trim()));
     for (key, entry) in strange {
         let place = Place::Line { file: name.to_owned(), line: entry.line };
-        let text = format!("{key} must not stand in a dynamic file; move it to the static one");
+        let text = match key.trim() {
+            "version" => {
+                "version must not stand in a dynamic file; its name ends with it".to_owned()
+            }
+            key => format!("{key} must not stand in a dynamic file; move it to the static one"),
+        };
         checker.problem(&place, text);
     }
     checker.add_file(name, good);

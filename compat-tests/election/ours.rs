@@ -65,15 +65,13 @@ impl Ours {
             views: self.views.clone(),
             adopts_views: false,
             vote,
+            down: self.down.iter().copied().map(ServerId).collect(),
             last_round: self.round,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };
         let mut out = Vec::new();
-        let mut election = Election::begin(setup, &mut out);
-        for id in &self.down {
-            election.step(Input::LinkDown { to: ServerId(*id) }, &mut out);
-        }
+        let election = Election::begin(setup, &mut out);
         (self.standing, self.elected) = (None, None);
         self.election = Some(election);
         self.perform(out);

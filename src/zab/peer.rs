@@ -178,6 +178,8 @@ pub struct Peer {
     /// Whose votes made us leader, until they follow.
     backing: Option<Backing>,
     round: i64,
+    /// Whose election link broke and is not back: an election does not wait for them.
+    down: BTreeSet<ServerId>,
 }
 
 impl Peer {
@@ -226,6 +228,7 @@ impl Peer {
             standing: None,
             backing: None,
             round: 0,
+            down: BTreeSet::new(),
         }
     }
 
@@ -235,29 +238,7 @@ impl Peer {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
-        let core = &mut self.core;
-        match &input {
-            // What was flushed before a cut says nothing of what comes after it.
-            Input::Flushed { through } if core.truncating == 0 => {
-                core.flushed = core.flushed.max(*through);
-            }
-            Input::Truncated { to } => {
-                core.truncating = core.truncating.saturating_sub(1);
-                core.flushed = core.flushed.min(*to);
-            }
-            Input::Promised { promise, epoch } => {
-                core.promising = core.promising.saturating_sub(1);
-                match promise {
-                    Promise::Accepted => core.accepted = *epoch,
-                    Promise::Current => core.current = *epoch,
-                }
-            }
-            Input::Installed { zxid } => {
-                core.installing = core.installing.saturating_sub(1);
-                core.flushed = core.flushed.max(*zxid);
-            }
-            _ => {}
-        }
+        self.note(&input);
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
@@ -308,6 +289,40 @@ impl Peer {
         }
     }
 
+    /// What every role has to know.
+    fn note(&mut self, input: &Input) {
+        let core = &mut self.core;
+        match input {
+            // What was flushed before a cut says nothing of what comes after it.
+            Input::Flushed { through } if core.truncating == 0 => {
+                core.flushed = core.flushed.max(*through);
+            }
+            Input::Truncated { to } => {
+                core.truncating = core.truncating.saturating_sub(1);
+                core.flushed = core.flushed.min(*to);
+            }
+            Input::Promised { promise, epoch } => {
+                core.promising = core.promising.saturating_sub(1);
+                match promise {
+                    Promise::Accepted => core.accepted = *epoch,
+                    Promise::Current => core.current = *epoch,
+                }
+            }
+            Input::Installed { zxid } => {
+                core.installing = core.installing.saturating_sub(1);
+                core.flushed = core.flushed.max(*zxid);
+            }
+            // A leader's link breaks before its learners look for another.
+            Input::LinkDown { to } => {
+                self.down.insert(*to);
+            }
+            Input::LinkUp { to } | Input::Heard { from: to, .. } => {
+                self.down.remove(to);
+            }
+            _ => {}
+        }
+    }
+
     /// Begins an election.
     fn look(&mut self, out: &mut Vec<Action>) {
         let core = &self.core;
@@ -319,6 +334,7 @@ impl Peer {
             views: Views::of(core.view.clone()),
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
+            down: self.down.clone(),
             last_round: self.round,
             resend_min_ms: core.settings.resend_min_ms,
             resend_max_ms: core.settings.resend_max_ms,

@@ -309,14 +309,6 @@ fn a_refused_start_names_the_line_and_what_to_do() {
         3,
         &["zoo.cfg:2: dataDir=", "name a directory"],
     );
-    let alone = "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2";
-    fs::write(bad.path("myid"), "1\n").expect("a number");
-    let member = format!("clientPort=0\ndataDir=@\n{alone}");
-    refused(
-        &bad.run(member.as_bytes()),
-        2,
-        &["is a member of an ensemble; running as one is under"],
-    );
     let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
 }

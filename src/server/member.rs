@@ -3,7 +3,7 @@
 use super::boot::ServerError;
 use super::driver::Event;
 use super::peers::Peers;
-use crate::config::{Config, Ensemble};
+use crate::config::Config;
 use crate::model::{Epoch, Zxid};
 use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::{self, Bind};
@@ -21,18 +21,18 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 /// Of bytes of log that are read for one learner at most.
 const LOG_READ_MAX_BYTES: u64 = 256 << 20;
 
-/// The machine of a member, about to look for a leader.
+/// The machine of a member, about to look for a leader; `None` for a server that is alone.
 ///
 /// * `last`: of its log; `None`: it has nothing that counts.
 ///
 /// # Errors
 /// When an epoch file can't be read.
 pub fn peer<D: Disk>(
-    ensemble: &Ensemble,
     config: &Config,
     (disk, dir): (&D, &Path),
     last: Option<Zxid>,
-) -> Result<Peer, ServerError> {
+) -> Result<Option<Peer>, ServerError> {
+    let Some(ensemble) = &config.ensemble else { return Ok(None) };
     let epochs = epochs(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
         ServerError::System { what: "read the epochs promised to", source: io::Error::other(error) }
     })?;
@@ -45,7 +45,7 @@ pub fn peer<D: Disk>(
         resend_min_ms: ensemble.notification_interval_min_ms,
         resend_max_ms: ensemble.notification_interval_max_ms,
     };
-    Ok(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last))
+    Ok(Some(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last)))
 }
 
 /// The epochs accepted and current.
@@ -69,14 +69,14 @@ fn epochs<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), E
     Ok((accepted, current))
 }
 
-/// Opens the ports for the other members.
+/// Opens the ports for the other members, if there are any.
 pub fn connect(
-    ensemble: &Ensemble,
     config: &Config,
     shared: &Arc<Shared>,
     options: Options,
     driver: UnboundedSender<Event>,
-) -> Peers {
+) -> Option<Peers> {
+    let ensemble = config.ensemble.as_ref()?;
     let (sender, events) = mpsc::unbounded_channel();
     let own = ensemble.view.members.get(&ensemble.my_id);
     for address in own.into_iter().flat_map(|member| &member.addresses) {
@@ -101,12 +101,12 @@ pub fn connect(
     let others = others.map(|member| (member.id, election_address(member))).collect();
     let elections = ElectionNet::start(settings, others);
     let patience = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
-    Peers::new(
+    Some(Peers::new(
         (shared.clone(), options),
         Duration::from_millis(patience),
         LOG_READ_MAX_BYTES,
         (sender, events),
         elections,
         driver,
-    )
+    ))
 }

@@ -165,10 +165,8 @@ impl Peers {
                     );
                 }
             }
-            zab::Action::CloseLink { link, why } => {
-                if self.links.remove(&link).is_some() {
-                    tracing::warn!(link = link.0, why, "connection to a learner closed");
-                }
+            zab::Action::CloseLink { link, why } if self.links.remove(&link).is_some() => {
+                tracing::warn!(link = link.0, why, "connection to a learner closed");
             }
             zab::Action::Connect { leader } => self.connect(leader, &peer.core.view),
             zab::Action::ToLeader { bytes } => {

@@ -88,6 +88,32 @@ impl Core {
         self.is_durable() && self.promising + self.truncating + self.installing == 0
     }
 
+    /// What the disk has done, whatever this server is.
+    fn note(&mut self, input: &Input) {
+        match input {
+            // What was flushed before a cut says nothing of what comes after it.
+            Input::Flushed { through } if self.truncating == 0 => {
+                self.flushed = self.flushed.max(*through);
+            }
+            Input::Truncated { to } => {
+                self.truncating = self.truncating.saturating_sub(1);
+                self.flushed = self.flushed.min(*to);
+            }
+            Input::Promised { promise, epoch } => {
+                self.promising = self.promising.saturating_sub(1);
+                match promise {
+                    Promise::Accepted => self.accepted = *epoch,
+                    Promise::Current => self.current = *epoch,
+                }
+            }
+            Input::Installed { zxid } => {
+                self.installing = self.installing.saturating_sub(1);
+                self.flushed = self.flushed.max(*zxid);
+            }
+            _ => {}
+        }
+    }
+
     /// Ends the role once the input under way is dealt with.
     pub(super) fn look(&mut self, why: String) {
         self.over.get_or_insert(why);
@@ -196,7 +222,7 @@ impl Peer {
         };
         let mut core = Core::new(me, settings, View::of_one(me), History::forgetful(last));
         core.flushed = last;
-        let role = Role::Leading(Leader::alone(&mut core));
+        let role = Role::Leading(Leader::alone(&core));
         Self { role, ..Self::new(core) }
     }
 
@@ -238,7 +264,8 @@ impl Peer {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
-        self.note(&input);
+        self.core.note(&input);
+        self.note_link(&input);
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
@@ -289,30 +316,9 @@ impl Peer {
         }
     }
 
-    /// What every role has to know.
-    fn note(&mut self, input: &Input) {
-        let core = &mut self.core;
+    /// A leader's link breaks before its learners look for another.
+    fn note_link(&mut self, input: &Input) {
         match input {
-            // What was flushed before a cut says nothing of what comes after it.
-            Input::Flushed { through } if core.truncating == 0 => {
-                core.flushed = core.flushed.max(*through);
-            }
-            Input::Truncated { to } => {
-                core.truncating = core.truncating.saturating_sub(1);
-                core.flushed = core.flushed.min(*to);
-            }
-            Input::Promised { promise, epoch } => {
-                core.promising = core.promising.saturating_sub(1);
-                match promise {
-                    Promise::Accepted => core.accepted = *epoch,
-                    Promise::Current => core.current = *epoch,
-                }
-            }
-            Input::Installed { zxid } => {
-                core.installing = core.installing.saturating_sub(1);
-                core.flushed = core.flushed.max(*zxid);
-            }
-            // A leader's link breaks before its learners look for another.
             Input::LinkDown { to } => {
                 self.down.insert(*to);
             }

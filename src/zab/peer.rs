@@ -204,6 +204,8 @@ pub struct Peer {
     /// Whose votes made us leader, until they follow.
     backing: Option<Backing>,
     round: i64,
+    /// Whose election link broke and is not back: an election does not wait for them.
+    down: BTreeSet<ServerId>,
 }
 
 impl Peer {
@@ -252,6 +254,7 @@ impl Peer {
             standing: None,
             backing: None,
             round: 0,
+            down: BTreeSet::new(),
         }
     }
 
@@ -262,6 +265,7 @@ impl Peer {
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input);
+        self.note_link(&input);
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
@@ -312,6 +316,19 @@ impl Peer {
         }
     }
 
+    /// A leader's link breaks before its learners look for another.
+    fn note_link(&mut self, input: &Input) {
+        match input {
+            Input::LinkDown { to } => {
+                self.down.insert(*to);
+            }
+            Input::LinkUp { to } | Input::Heard { from: to, .. } => {
+                self.down.remove(to);
+            }
+            _ => {}
+        }
+    }
+
     /// Begins an election.
     fn look(&mut self, out: &mut Vec<Action>) {
         let core = &self.core;
@@ -323,6 +340,7 @@ impl Peer {
             views: Views::of(core.view.clone()),
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
+            down: self.down.clone(),
             last_round: self.round,
             resend_min_ms: core.settings.resend_min_ms,
             resend_max_ms: core.settings.resend_max_ms,

@@ -110,3 +110,35 @@ pub fn connect(
         driver,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sim_disk::SimDisk;
+
+    // rows: D-05 D-06
+    #[test]
+    fn epochs_are_what_the_files_promise() {
+        let dir = Path::new("/data/version-2");
+        let last = Zxid::new(Epoch(5), 7);
+        let found = |files: &[(&str, &str)]| {
+            let disk = SimDisk::new();
+            disk.create_dir(dir).unwrap();
+            for (name, text) in files {
+                let file = disk.create(&dir.join(name)).unwrap();
+                disk.write_at(&file, 0, text.as_bytes()).unwrap();
+            }
+            epochs(&disk, dir, last).map(|(accepted, current)| (accepted.0, current.0)).ok()
+        };
+        assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
+        assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
+        assert_eq!(
+            found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]),
+            Some((6, 4)),
+            "cut short"
+        );
+        assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
+        assert_eq!(found(&[("acceptedEpoch", "3"), ("currentEpoch", "6")]), Some((6, 6)));
+        assert_eq!(found(&[("currentEpoch", "six")]), None);
+    }
+}

@@ -195,19 +195,28 @@ async fn open(bind: &Bind) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// How long to try to connect.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// With one that does not answer.
+    pub silence: Duration,
+    /// With one that refuses: it may not listen yet, or may be gone.
+    pub refusals: Duration,
+}
+
 /// Connects to one of `addresses`, trying again for as long as `patience` lasts.
 ///
 /// # Errors
 /// The last error met.
-pub async fn dial(addresses: Vec<(String, u16)>, patience: Duration) -> io::Result<TcpStream> {
-    let until = tokio::time::Instant::now() + patience;
+pub async fn dial(addresses: Vec<(String, u16)>, patience: Patience) -> io::Result<TcpStream> {
+    let began = tokio::time::Instant::now();
     let mut pause = DIAL_PAUSE_MIN;
     loop {
         let mut last = io::Error::other("it has no address");
         for (host, port) in &addresses {
             // Resolved each time: an address may have changed meanwhile.
             let connecting = TcpStream::connect((host.as_str(), *port));
-            match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT.min(patience.silence), connecting).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => {
                     last = io::Error::new(error.kind(), format!("{host}:{port}: {error}"))
@@ -215,7 +224,9 @@ pub async fn dial(addresses: Vec<(String, u16)>, patience: Duration) -> io::Resu
                 Err(_) => last = io::Error::other(format!("{host}:{port}: no answer")),
             }
         }
-        if until < tokio::time::Instant::now() + pause {
+        let refuses = last.kind() == io::ErrorKind::ConnectionRefused;
+        let limit = if refuses { patience.refusals } else { patience.silence };
+        if limit < began.elapsed() + pause {
             return Err(last);
         }
         tokio::time::sleep(pause).await;

@@ -6,7 +6,7 @@ use super::peers::Peers;
 use crate::config::Config;
 use crate::model::{Epoch, Zxid};
 use crate::net::election::{self, ElectionNet};
-use crate::net::quorum::{self, Bind};
+use crate::net::quorum::{self, Bind, Patience};
 use crate::request::Shared;
 use crate::store::Disk;
 use crate::store::epoch::{self, EpochError, EpochFile};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
+/// Java calls a leader that refuses so many times.
+const CONNECT_TRIES: u32 = 5;
 /// Of bytes of log that are read for one learner at most.
 const LOG_READ_MAX_BYTES: u64 = 256 << 20;
 
@@ -100,10 +102,14 @@ pub fn connect(
     let others = ensemble.view.members.values().filter(|member| member.id != ensemble.my_id);
     let others = others.map(|member| (member.id, election_address(member))).collect();
     let elections = ElectionNet::start(settings, others);
-    let patience = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
+    let silence_ms = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
+    let patience = Patience {
+        silence: Duration::from_millis(silence_ms),
+        refusals: Duration::from_millis(u64::from(ensemble.connect_retry_delay_ms)) * CONNECT_TRIES,
+    };
     Some(Peers::new(
         (shared.clone(), options),
-        Duration::from_millis(patience),
+        patience,
         LOG_READ_MAX_BYTES,
         (sender, events),
         elections,

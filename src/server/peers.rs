@@ -3,7 +3,7 @@
 use super::driver::Event;
 use crate::model::{ServerId, View};
 use crate::net::election::{self, ElectionNet, Inbox};
-use crate::net::quorum::{self, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
+use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
 use crate::replica::Input;
 use crate::request::Shared;
 use crate::tree::freeze::Frozen;
@@ -13,7 +13,6 @@ use crate::zab::{self, LinkId, Notification, Packet};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Inputs taken in one go.
@@ -29,7 +28,7 @@ pub struct Peers {
     leader: Option<(u64, PeerHandle)>,
     dials: u64,
     /// How long a leader is waited for.
-    patience: Duration,
+    patience: Patience,
     trees: Arc<TreeSinks>,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,
@@ -46,10 +45,10 @@ pub enum Incoming {
 }
 
 impl Peers {
-    /// * `patience`: initLimit.
+    /// * `patience`: with a leader that is dialed.
     pub fn new(
         (shared, options): (Arc<Shared>, Options),
-        patience: Duration,
+        patience: Patience,
         log_read_max_bytes: u64,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),

@@ -279,6 +279,12 @@ impl Peer {
                 };
                 self.elect(input, out);
             }
+            // Its process is gone, or about to elect another.
+            (Role::Learning(learner), Input::LinkDown { to })
+                if learner.leader() == to && learner.is_asking() =>
+            {
+                self.core.look(format!("leader {to} left before it was reached"));
+            }
             (_, Input::LinkUp { .. } | Input::LinkDown { .. }) => {}
             (Role::Looking(_), Input::Elected { leader }) => {
                 if self.due.is_none() {

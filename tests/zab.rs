@@ -1,5 +1,8 @@
 //! Peers alone: whole ensembles of [`oxkeeper::zab::Peer`] on virtual disks and connections, one seed decides everything.
 
+#![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
+#![allow(clippy::print_stdout, reason = "what was done is worth a line")]
+
 #[path = "zab/checks/mod.rs"]
 mod checks;
 #[path = "zab/climate.rs"]

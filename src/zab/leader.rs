@@ -198,7 +198,8 @@ impl Leader {
                 // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
                 let (theirs, ours) = (accepted.0, self.epoch.0);
                 let who = info.id.0;
-                core.look(format!("server {who} is promised to epoch {theirs}, ours is {ours}"));
+                let why = format!("server {who} is promised to epoch {theirs}, ours is {ours}");
+                return core.look(why);
             }
             return self.tell_epochs(out);
         }
@@ -328,6 +329,7 @@ impl Leader {
         let last = link.last.unwrap_or(Zxid::ZERO);
         let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
         let plan = sync::around(read.before.filter(|_| is_whole), last);
+        let plan = spoilt(core, plan, Some(last));
         self.carry_out(core, id, &plan, Some(read), out);
     }
 

@@ -44,6 +44,7 @@ const TABLE: &[(Sabotage, &str, bool)] = &[
     (TruncAcrossEpochs, "zk_3526_nobody_is_cut_across_epochs", true),
     (ServesTooSoon, "zk_1558_a_quorum_has_the_history_before_anybody_is_served", true),
     (TailForgotten, "who_comes_while_something_is_proposed_gets_it", true),
+    (KeptUnacknowledged, "what_is_kept_behind_a_tree_is_acknowledged_again", true),
     (PromisedStaysOut, "who_is_promised_to_a_later_epoch_is_let_in", true),
 ];
 

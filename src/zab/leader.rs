@@ -308,7 +308,7 @@ impl Leader {
         }
         let plan = match link.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
-            last => spoilt(core, sync::plan(&core.history, last), last),
+            last => core.spoilt(sync::plan(&core.history, last), last),
         };
         if plan == Plan::ReadLog {
             link.stage = Stage::Reading;
@@ -329,7 +329,7 @@ impl Leader {
         let last = link.last.unwrap_or(Zxid::ZERO);
         let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
         let plan = sync::around(read.before.filter(|_| is_whole), last);
-        let plan = spoilt(core, plan, Some(last));
+        let plan = core.spoilt(plan, Some(last));
         self.carry_out(core, id, &plan, Some(read), out);
     }
 
@@ -597,18 +597,6 @@ impl Leader {
     fn assert_invariants(&self, core: &Core) {
         let (committed, last) = (core.history.committed(), core.history.last());
         assert!(committed <= last, "committed {committed} past {last}");
-    }
-}
-
-/// The plan, or a bad one if that is wanted.
-fn spoilt(core: &Core, plan: Plan, last: Option<Zxid>) -> Plan {
-    let Some(last) = last else { return plan };
-    match plan {
-        Plan::ReadLog if core.has(Sabotage::DiffWithHole) => Plan::Diff { after: last },
-        Plan::Snap if core.has(Sabotage::TruncAcrossEpochs) => {
-            Plan::Trunc { to: core.history.committed().min(last) }
-        }
-        plan => plan,
     }
 }
 

@@ -257,6 +257,7 @@ impl Learner {
         packet: Packet,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
+        let mut acked = None;
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
             Packet::Trunc { zxid } => {
@@ -276,10 +277,12 @@ impl Learner {
                 }
                 self.commit_to = zxid;
                 core.install(zxid, out);
+                // The leader has forgotten our acknowledgements with the connection.
+                acked = (!core.has(Sabotage::KeptUnacknowledged)).then_some(zxid);
             }
             packet => return Err(format!("{} in place of the history", packet.name())),
         }
-        self.acked = core.history.last();
+        self.acked = acked.unwrap_or(core.history.last());
         self.phase = Phase::Synchronising { epoch };
         Ok(())
     }

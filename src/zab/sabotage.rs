@@ -3,6 +3,8 @@
 //! Without the feature no server can be spoiled, and the compiler drops every trace of this.
 
 use super::Core;
+use super::sync::Plan;
+use crate::model::Zxid;
 
 /// A bug to put back. What it breaks stands in `docs/museum.md`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,12 +41,14 @@ pub enum Sabotage {
     ServesTooSoon,
     /// What is proposed and not committed is not sent to a learner that comes meanwhile.
     TailForgotten,
+    /// What a learner keeps behind a tree it does not acknowledge again.
+    KeptUnacknowledged,
     /// A server that is promised to a later epoch is left outside for ever.
     PromisedStaysOut,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::EpochBeforeHistory,
         Self::AckBeforeFlush,
         Self::TreeNotAwaited,
@@ -61,6 +65,7 @@ impl Sabotage {
         Self::TruncAcrossEpochs,
         Self::ServesTooSoon,
         Self::TailForgotten,
+        Self::KeptUnacknowledged,
         Self::PromisedStaysOut,
     ];
 }
@@ -74,5 +79,17 @@ impl Core {
     #[cfg(not(feature = "sabotage"))]
     pub(super) const fn has(&self, _bug: Sabotage) -> bool {
         false
+    }
+
+    /// The plan, or a bad one if that is wanted.
+    pub(super) fn spoilt(&self, plan: Plan, last: Option<Zxid>) -> Plan {
+        let Some(last) = last else { return plan };
+        match plan {
+            Plan::ReadLog if self.has(Sabotage::DiffWithHole) => Plan::Diff { after: last },
+            Plan::Snap if self.has(Sabotage::TruncAcrossEpochs) => {
+                Plan::Trunc { to: self.history.committed().min(last) }
+            }
+            plan => plan,
+        }
     }
 }

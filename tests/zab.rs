@@ -26,7 +26,6 @@ use world::World;
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(600);
-const STEPS: usize = 3000;
 
 fn budget() -> Duration {
     if std::env::var_os("OXKEEPER_LONG").is_some() { LONG } else { QUICK }
@@ -36,7 +35,8 @@ fn budget() -> Duration {
 #[test]
 fn scripts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zab");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
     files.sort();
     let mut complaints = String::new();
@@ -101,12 +101,7 @@ fn random_worlds() {
         let mut world = World::new(Climate::of(seed));
         world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for _ in 0..STEPS {
-                world.random_step();
-            }
-            world.heal();
-            world.calm();
-            committed += world.assert_all_alike();
+            committed += world.live();
         }));
         if let Err(panic) = lived {
             for line in world.trace.iter().flatten() {
@@ -120,5 +115,5 @@ fn random_worlds() {
         seed += 1;
     }
     println!("{seed} worlds, {committed} transactions");
-    assert!(committed > 100, "worlds in which nothing happens prove nothing");
+    assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }

@@ -3,7 +3,7 @@
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
 use super::history::Logged;
-use super::link::{Link, Stage};
+use super::link::{Link, Stage, put_committed};
 use super::packet::{LearnerInfo, Packet};
 use super::sync::{self, LogRead, Plan};
 use super::{Action, Core, Input, LinkId, Promise, Sabotage};
@@ -196,10 +196,9 @@ impl Leader {
             let can_come = !core.has(Sabotage::PromisedStaysOut);
             if self.epoch < accepted && core.view.is_voter(info.id) && can_come {
                 // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
-                let (theirs, ours) = (accepted.0, self.epoch.0);
-                let who = info.id.0;
-                let why = format!("server {who} is promised to epoch {theirs}, ours is {ours}");
-                return core.look(why);
+                let (who, theirs, ours) = (info.id.0, accepted.0, self.epoch.0);
+                return core
+                    .look(format!("server {who} is promised to epoch {theirs}, ours is {ours}"));
             }
             return self.tell_epochs(out);
         }
@@ -440,8 +439,7 @@ impl Leader {
     }
 
     fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let has_quorum =
-            core.is_quorum(&self.synchronised) || core.has(Sabotage::ServesTooSoon);
+        let has_quorum = core.is_quorum(&self.synchronised) || core.has(Sabotage::ServesTooSoon);
         if self.phase != Phase::Synchronising || !has_quorum {
             return;
         }
@@ -598,10 +596,4 @@ impl Leader {
         let (committed, last) = (core.history.committed(), core.history.last());
         assert!(committed <= last, "committed {committed} past {last}");
     }
-}
-
-/// A proposal and its commit, as every kind of learner gets them while it is brought up to date.
-fn put_committed((zxid, entry): &Logged, to: &mut Vec<u8>) {
-    Packet::Proposal { zxid: *zxid, entry: entry.clone() }.encode(to);
-    Packet::Commit { zxid: *zxid }.encode(to);
 }

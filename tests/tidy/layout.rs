@@ -11,6 +11,7 @@ const SCRIPT_LINES_MAX: usize = 50;
 /// Stages of `scripts/test` that wait for their runner: its file, and the start of its line.
 const RUNNERS: &[(&str, &str)] = &[
     ("tests/shuttle.rs", "stage shuttle "),
+    ("tests/sabotage.rs", "stage sabotage "),
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),
     ("compat-tests/election/main.rs", "stage election "),

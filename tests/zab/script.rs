@@ -29,13 +29,15 @@ use oxkeeper::zab::{
 use std::collections::VecDeque;
 use std::fmt::Write;
 
-const INFO: LearnerInfo = LearnerInfo { id: ServerId(0), protocol_version: 0x1_0000, view_version: 0 };
+const INFO: LearnerInfo =
+    LearnerInfo { id: ServerId(0), protocol_version: 0x1_0000, view_version: 0 };
 
 /// Runs a script; gives it back with what really happened.
 ///
 /// * `spoil`: done to each server when it starts.
 pub fn outcome(text: &str, spoil: &dyn Fn(&mut Peer)) -> String {
-    let mut stage = Stage { peer: None, disk: VecDeque::new(), shows_votes: false, said: String::new(), spoil };
+    let mut stage =
+        Stage { peer: None, disk: VecDeque::new(), shows_votes: false, said: String::new(), spoil };
     let (mut out, mut lines) = (String::new(), text.lines());
     while let Some(line) = lines.next() {
         out.push_str(line);
@@ -97,7 +99,19 @@ impl Stage<'_> {
                 let read = LogRead { before: maybe(before), entries };
                 Input::LogRead { link: link_of(link), read }
             }
-            ["heard", from, state, "leader", leader, "epoch", epoch, "zxid", at, "round", round] => {
+            [
+                "heard",
+                from,
+                state,
+                "leader",
+                leader,
+                "epoch",
+                epoch,
+                "zxid",
+                at,
+                "round",
+                round,
+            ] => {
                 let vote = Vote {
                     epoch: number(epoch) as i64,
                     zxid: zxid(at).to_wire(),
@@ -131,7 +145,8 @@ impl Stage<'_> {
             &words[at..]
         };
         let ids = |name: &str| after(name).iter().map_while(|word| word.parse::<i64>().ok());
-        let one = |name: &str| *after(name).first().unwrap_or_else(|| panic!("server lacks {name}"));
+        let one =
+            |name: &str| *after(name).first().unwrap_or_else(|| panic!("server lacks {name}"));
         let member = |id: i64, role: Kind| {
             let member = Member { id: ServerId(id), addresses: Vec::new(), role, client: None };
             (ServerId(id), member)
@@ -232,7 +247,9 @@ impl Stage<'_> {
                 format!("read log for learner {} from {from:?} through {through:?}", link.0)
             }
             Action::CloseLink { link, why } => format!("close learner {}: {why}", link.0),
-            Action::FromLearner { link, packet } => format!("take from {}: {}", link.0, text_of(packet)),
+            Action::FromLearner { link, packet } => {
+                format!("take from {}: {}", link.0, text_of(packet))
+            }
             Action::Connect { leader } => format!("connect to {}", leader.0),
             Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
             Action::HangUp => "hang up".to_owned(),

@@ -60,7 +60,6 @@ impl Wires {
         ended.into_iter().flat_map(|(a, b)| self.break_one(a, b)).collect()
     }
 
-
     /// Directions in which something is under way.
     pub fn busy(&self) -> Vec<(usize, usize)> {
         self.slots.keys().copied().filter(|&(from, to)| self.is_up(from, to)).collect()

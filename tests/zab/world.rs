@@ -114,8 +114,7 @@ impl World {
             return;
         }
         let logged = self.below(self.nodes[at].writes.log.len() + 1);
-        let is_cut =
-            |write: &Write| matches!(write, Write::Truncate(_));
+        let is_cut = |write: &Write| matches!(write, Write::Truncate(_));
         let waits = self.nodes[at].writes.log.iter().skip(logged).any(is_cut);
         let trees = if waits { 0 } else { self.nodes[at].writes.trees.len() };
         let trees = self.below(trees + 1);
@@ -525,4 +524,3 @@ fn packets(bytes: &Bytes) -> Vec<Packet> {
     assert!(bytes.is_empty(), "half a packet");
     packets
 }
-

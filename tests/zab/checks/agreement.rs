@@ -2,8 +2,8 @@
 
 use super::{Check, Event};
 use crate::disk::Entry;
-use oxkeeper::model::Zxid;
 use bytes::Bytes;
+use oxkeeper::model::Zxid;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -21,9 +21,9 @@ impl Agreement {
 
     fn compare(&mut self, at: usize, tree: &[Entry], from: usize) -> Result<(), String> {
         let common = tree.len().min(self.committed.len());
-        for n in from.min(common)..common {
-            if tree[n] != self.committed[n] {
-                let (ours, theirs) = (&tree[n], &self.committed[n]);
+        let pairs = tree.iter().zip(&self.committed).enumerate().skip(from.min(common));
+        for (n, (ours, theirs)) in pairs {
+            if ours != theirs {
                 return Err(format!("{at} serves {ours:?} as transaction {n}, others {theirs:?}"));
             }
         }

@@ -25,7 +25,8 @@ impl PrimaryOrder {
                 return Err(format!("{at} serves {zxid:?} behind {:?}", self.last));
             }
             let begins = zxid.epoch() != self.last.epoch();
-            let follows = if begins { zxid.counter() == 1 } else { Some(*zxid) == self.last.next() };
+            let follows =
+                if begins { zxid.counter() == 1 } else { Some(*zxid) == self.last.next() };
             if !follows {
                 return Err(format!("{at} serves {zxid:?} right behind {:?}", self.last));
             }

@@ -12,21 +12,21 @@ impl Check for Promises {
 
     fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
         match event {
-            Event::ToLearner { at, packet: Packet::LeaderInfo { epoch }, disk } => {
-                if disk.accepted < *epoch {
-                    let (saved, epoch) = (disk.accepted.0, epoch.0);
-                    return Err(format!("{at} tells of epoch {epoch}, and its disk of {saved}"));
-                }
+            Event::ToLearner { at, packet: Packet::LeaderInfo { epoch }, disk }
+                if disk.accepted < *epoch =>
+            {
+                let (saved, epoch) = (disk.accepted.0, epoch.0);
+                return Err(format!("{at} tells of epoch {epoch}, and its disk of {saved}"));
             }
-            Event::ToLearner { at, packet: Packet::NewLeader { epoch, .. }, disk } => {
-                if disk.current < *epoch {
-                    return Err(format!("{at} says NEWLEADER before epoch {} is saved", epoch.0));
-                }
+            Event::ToLearner { at, packet: Packet::NewLeader { epoch, .. }, disk }
+                if disk.current < *epoch =>
+            {
+                return Err(format!("{at} says NEWLEADER before epoch {} is saved", epoch.0));
             }
-            Event::ToLeader { at, packet: Packet::AckEpoch { .. }, disk, told, .. } => {
-                if disk.accepted < *told {
-                    return Err(format!("{at} promises epoch {} before it is saved", told.0));
-                }
+            Event::ToLeader { at, packet: Packet::AckEpoch { .. }, disk, told, .. }
+                if disk.accepted < *told =>
+            {
+                return Err(format!("{at} promises epoch {} before it is saved", told.0));
             }
             Event::ToLeader { at, packet: Packet::Ack { zxid }, disk, known, .. } => {
                 let is_epoch = zxid.counter() == 0;

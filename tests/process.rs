@@ -309,6 +309,12 @@ fn a_refused_start_names_the_line_and_what_to_do() {
         3,
         &["zoo.cfg:2: dataDir=", "name a directory"],
     );
+    let member = b"clientPort=0\ndataDir=@\ninitLimit=5\nserver.1=a:1:2\nserver.2=b:1:2";
+    refused(
+        &bad.run(member),
+        2,
+        &["zoo.cfg:4: the file myid in dataDir is missing; write into it"],
+    );
     let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
 }

@@ -195,4 +195,24 @@ mod tests {
         let text = static_naming(b"a=1\n", path, false).unwrap();
         assert_eq!(parse_properties(&text).unwrap()["dynamicConfigFile"].value, path);
     }
+
+    proptest::proptest! {
+        /// Whatever stands in the file, continuations of nothing included: nothing else changes for who reads it.
+        #[test]
+        fn what_is_kept_means_what_it_meant(text in "(server\\.1|weight|a|\\\\|=|:| |#|\\r|\\n){0,30}") {
+            let old = parse_properties(text.as_bytes()).unwrap();
+            let new = static_naming(text.as_bytes(), "/c/dyn.1", false).unwrap();
+            let new = parse_properties(&new).unwrap();
+            // A backslash at the very end is an entry without a key there, and none in front of a line.
+            let is_one = |entry: &(&String, &String)| !entry.0.is_empty();
+            let goes = |key: &str| ["server.", "weight"].iter().any(|start| key.trim().starts_with(start));
+            let kept = old.iter().filter(|(key, _)| !goes(key));
+            let mut expected: Vec<_> = kept.map(|(key, entry)| (key, &entry.value)).filter(is_one).collect();
+            let (key, path) = ("dynamicConfigFile".to_owned(), "/c/dyn.1".to_owned());
+            expected.push((&key, &path));
+            expected.sort();
+            let found: Vec<_> = new.iter().map(|(key, entry)| (key, &entry.value)).filter(is_one).collect();
+            proptest::prop_assert_eq!(found, expected, "{:?}", text);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::check::Checker;
 use super::members::Found;
-use super::system::SystemProperties;
+use super::system::{Property, SystemProperties};
 use super::tuning::Reader;
 use crate::model::{Role, ServerId, View};
 use std::path::PathBuf;
@@ -215,11 +215,11 @@ pub(super) fn take(
     files: Files,
     tick_time_ms: u32,
 ) -> Ensemble {
+    let reach = take_ms(checker, system, "multiAddress.reachabilityCheckTimeoutMs");
+    let connect = take_ms(checker, system, "cnxTimeout");
     let mut from = Reader::new(system, &mut checker.warnings);
     from.flag("zookeeper.multiAddress.enabled", false); // Read with the addresses.
     let by_flag = from.optional_flag("zookeeper.multiAddress.reachabilityCheckEnabled");
-    let timeout =
-        from.number("zookeeper.multiAddress.reachabilityCheckTimeoutMs", (0, INT.1), 1000);
     let tries = from.number("zookeeper.electionPortBindRetry", INT, 3);
     let tries = u32::try_from(tries).unwrap_or(3);
     let epoch_wait = from.number("zookeeper.leader.maxTimeToWaitForEpoch", INT, -1);
@@ -249,9 +249,9 @@ pub(super) fn take(
         eager_acl_check: from.flag("zookeeper.enableEagerACLCheck", false),
         many_addresses: keys.found.many_addresses,
         reachability_check: keys.reachability_check.or(by_flag).unwrap_or(true),
-        reachability_timeout_ms: keys.reachability_timeout_ms.unwrap_or(timeout as u32),
+        reachability_timeout_ms: keys.reachability_timeout_ms.or(reach).unwrap_or(1000),
         oracle_path: keys.found.oracle_path,
-        election_connect_timeout_ms: from.int("zookeeper.cnxTimeout", 5000),
+        election_connect_timeout_ms: connect.unwrap_or(5000),
         election_read_timeout_ms: silence
             .unwrap_or_else(|| tick_time_ms.saturating_mul(keys.sync_limit_ticks)),
         election_bind_tries: Some(tries).filter(|&tries| tries > 0),
@@ -267,6 +267,17 @@ pub(super) fn take(
         learner_closes_async: from.either_flag("learner.closeSocketAsync"),
         learner_sends_async: from.either_flag("learner.asyncSending"),
     }
+}
+
+/// A property whose number Java does not start without.
+fn take_ms(checker: &mut Checker, system: &mut SystemProperties, key: &str) -> Option<u32> {
+    let Property { value, place } = system.take(&format!("zookeeper.{key}"))?;
+    let number = value.parse::<i32>().ok().and_then(|number| u32::try_from(number).ok());
+    if number.is_none() {
+        let text = format!("{key}={value} is no number of ms; write one from 0 to {}", i32::MAX);
+        checker.problem(&place, text);
+    }
+    number
 }
 
 /// The files that the settings came from.

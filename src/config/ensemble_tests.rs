@@ -136,6 +136,11 @@ fn what_is_missing_is_told_with_its_line() {
     ] {
         assert!(with(wrong, Some("1")).unwrap_err().contains("is not within"), "{wrong}");
     }
+    let error = with("initLimit=5\nsyncLimit=2\ncnxTimeout=5s", Some("1")).unwrap_err();
+    assert_eq!(
+        error,
+        "zoo.cfg:8: cnxTimeout=5s is no number of ms; write one from 0 to 2147483647"
+    );
 }
 
 // rows: C-08

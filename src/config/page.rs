@@ -22,7 +22,7 @@ fn table() -> String {
         ),
         (
             Class::Ensemble,
-            "Settings that make an ensemble: understood, but the server does not run as a member yet",
+            "Settings that make an ensemble; running as a member is under construction",
             "Default | What it is",
         ),
     ] {

@@ -89,7 +89,7 @@ pub type TreeSinks = dyn Fn() -> Box<dyn TreeSink> + Send + Sync;
 pub type Pieces = Box<dyn FnMut(&mut Vec<u8>) -> Option<bool> + Send>;
 
 enum Item {
-    Bytes(Bytes),
+    Bytes(Vec<Bytes>),
     /// SNAP, and what gives the tree.
     Tree(Bytes, Pieces),
 }
@@ -97,24 +97,36 @@ enum Item {
 /// A connection to a peer, as long as it is kept.
 pub struct PeerHandle {
     items: UnboundedSender<Item>,
+    unsent: Vec<Bytes>,
+    unsent_len: usize,
     queued: Arc<AtomicUsize>,
     stop: CancellationToken,
 }
 
 impl PeerHandle {
-    /// Sends behind all that was sent before. `false`: so much is waiting that the connection was given up.
-    pub fn send(&self, bytes: Bytes) -> bool {
-        let queued = self.queued.fetch_add(bytes.len(), Ordering::Relaxed);
-        if QUEUED_BYTES_MAX < queued {
-            self.stop.cancel();
-            return false;
-        }
-        let _gone = self.items.send(Item::Bytes(bytes));
-        true
+    /// Puts bytes behind all that was put before; [`Self::flush`] sends them.
+    pub fn put(&mut self, bytes: Bytes) {
+        self.unsent_len += bytes.len();
+        self.unsent.push(bytes);
     }
 
-    /// Sends a tree behind all that was sent before.
-    pub fn send_tree(&self, snap: Bytes, pieces: Pieces) {
+    /// Sends what was put. `false`: so much is waiting that the connection was given up.
+    pub fn flush(&mut self) -> bool {
+        if self.unsent.is_empty() {
+            return true;
+        }
+        let queued = self.queued.fetch_add(self.unsent_len, Ordering::Relaxed);
+        self.unsent_len = 0;
+        let _gone = self.items.send(Item::Bytes(std::mem::take(&mut self.unsent)));
+        if QUEUED_BYTES_MAX < queued {
+            self.stop.cancel();
+        }
+        queued <= QUEUED_BYTES_MAX
+    }
+
+    /// Sends a tree behind all that was put before.
+    pub fn send_tree(&mut self, snap: Bytes, pieces: Pieces) {
+        self.flush();
         let _gone = self.items.send(Item::Tree(snap, pieces));
     }
 }
@@ -183,19 +195,28 @@ async fn open(bind: &Bind) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// How long to try to connect.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// With one that does not answer.
+    pub silence: Duration,
+    /// With one that refuses: it may not listen yet, or may be gone.
+    pub refusals: Duration,
+}
+
 /// Connects to one of `addresses`, trying again for as long as `patience` lasts.
 ///
 /// # Errors
 /// The last error met.
-pub async fn dial(addresses: Vec<(String, u16)>, patience: Duration) -> io::Result<TcpStream> {
-    let until = tokio::time::Instant::now() + patience;
+pub async fn dial(addresses: Vec<(String, u16)>, patience: Patience) -> io::Result<TcpStream> {
+    let began = tokio::time::Instant::now();
     let mut pause = DIAL_PAUSE_MIN;
     loop {
         let mut last = io::Error::other("it has no address");
         for (host, port) in &addresses {
             // Resolved each time: an address may have changed meanwhile.
             let connecting = TcpStream::connect((host.as_str(), *port));
-            match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT.min(patience.silence), connecting).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => {
                     last = io::Error::new(error.kind(), format!("{host}:{port}: {error}"))
@@ -203,7 +224,9 @@ pub async fn dial(addresses: Vec<(String, u16)>, patience: Duration) -> io::Resu
                 Err(_) => last = io::Error::other(format!("{host}:{port}: no answer")),
             }
         }
-        if until < tokio::time::Instant::now() + pause {
+        let refuses = last.kind() == io::ErrorKind::ConnectionRefused;
+        let limit = if refuses { patience.refusals } else { patience.silence };
+        if limit < began.elapsed() + pause {
             return Err(last);
         }
         tokio::time::sleep(pause).await;
@@ -224,7 +247,13 @@ pub fn start(
     let (items, from) = mpsc::unbounded_channel();
     let queued = Arc::new(AtomicUsize::new(0));
     let stop = CancellationToken::new();
-    let handle = PeerHandle { items, queued: queued.clone(), stop: stop.clone() };
+    let handle = PeerHandle {
+        items,
+        unsent: Vec::new(),
+        unsent_len: 0,
+        queued: queued.clone(),
+        stop: stop.clone(),
+    };
     tokio::spawn(async move {
         let serve = async {
             let stream = connecting.await.map_err(|error| error.to_string())?;
@@ -359,9 +388,11 @@ async fn write(
     let mut next = items.recv().await;
     while let Some(item) = next.take() {
         match item {
-            Item::Bytes(bytes) => {
-                queued.fetch_sub(bytes.len(), Ordering::Relaxed);
-                buffer.extend_from_slice(&bytes);
+            Item::Bytes(pieces) => {
+                for bytes in pieces {
+                    queued.fetch_sub(bytes.len(), Ordering::Relaxed);
+                    buffer.extend_from_slice(&bytes);
+                }
             }
             Item::Tree(snap, pieces) => {
                 buffer.extend_from_slice(&snap);

@@ -5,7 +5,7 @@ use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
 use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
-use crate::tree::{AclId, Applied, Change, Effects, Tree, Trigger};
+use crate::tree::{AHEAD_MAX, AclId, Applied, Change, Effects, Tree, Trigger};
 use crate::zab;
 use jute::proto::SyncRequest;
 use jute::{Encode, Reader};
@@ -13,6 +13,8 @@ use std::task::Waker;
 
 /// Transactions applied under one hold of the exclusive lock: well below a millisecond's worth.
 const HOLD_MAX: usize = 256;
+/// Of a [`jute::txn::TxnHeader`].
+const HEADER_LEN: usize = 32;
 
 impl Replica {
     /// Applies everything through `through` and answers what waits behind it. `None`: answers only.
@@ -24,7 +26,10 @@ impl Replica {
         let mut done = Done::default();
         while self.inflight.front().is_some_and(is_due) {
             let mut tree = shared.state.tree.write();
-            for _ in 0..HOLD_MAX {
+            for at in 0..HOLD_MAX {
+                if at.is_multiple_of(AHEAD_MAX) && !self.judges() {
+                    self.look_ahead(&tree);
+                }
                 let Some(inflight) = self.inflight.pop_front_if(|inflight| is_due(inflight)) else {
                     break;
                 };
@@ -51,6 +56,19 @@ impl Replica {
         }
         if std::mem::take(&mut self.snapshot_due) {
             self.snapshot(out);
+        }
+    }
+
+    /// Brings closer what the next transactions change; where they were judged, judging has done so.
+    fn look_ahead(&self, tree: &Tree) {
+        let mut paths: [&[u8]; AHEAD_MAX] = [&[]; AHEAD_MAX];
+        for (path, inflight) in paths.iter_mut().zip(&self.inflight) {
+            // Of most transactions the path stands first behind the header; what stands first in others is not found.
+            *path = path_of(&inflight.entry).unwrap_or_default();
+        }
+        let count = self.inflight.len().min(AHEAD_MAX);
+        if count > 1 {
+            tree.look_ahead(&paths, count);
         }
     }
 
@@ -229,6 +247,12 @@ impl Replica {
             });
         });
     }
+}
+
+/// What stands behind its length behind the header of a transaction.
+fn path_of(entry: &[u8]) -> Option<&[u8]> {
+    let (len, rest) = entry.get(HEADER_LEN..)?.split_first_chunk::<4>()?;
+    rest.get(..usize::try_from(i32::from_be_bytes(*len)).ok()?)
 }
 
 fn close_owner(owner: &Conn, session: SessionId, wakers: &mut Vec<Waker>) {

@@ -79,6 +79,7 @@ impl Replica {
 
     fn lead(&mut self, epoch: Epoch) {
         self.mode = Mode::Leading;
+        self.write_config();
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
         self.prep = Prep::leading(&tree, epoch, self.settings.seed, self.settings.rules);
@@ -96,12 +97,20 @@ impl Replica {
         }
     }
 
+    fn write_config(&self) {
+        let view = &self.zab.core.view;
+        let text = view.to_string();
+        let mut tree = self.shared.state.tree.write();
+        tree.set_config(text.as_bytes(), view.version, self.wall_ms);
+    }
+
     fn follow(&mut self) {
         let observes = matches!(
             self.zab.role(),
             zab::Role::Learning(learner) if learner.is_observer()
         );
         self.mode = if observes { Mode::Observing } else { Mode::Following };
+        self.write_config();
         self.sessions = Sessions::new(self.settings.tick_time_ms);
         self.shared.at_rest.store(false, Ordering::Relaxed);
     }

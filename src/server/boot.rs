@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 type Disk = FailStop<RealDisk>;
 
@@ -148,14 +149,12 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         at_rest: Default::default(),
     });
 
-    let now_ms = clock.now_ms();
-    let mut replica = match &config.ensemble {
-        None => Replica::standalone(shared.clone(), settings(&config, seed), now_ms),
-        Some(ensemble) => {
-            let place = (&disk, folders.snapshots.as_path());
-            let peer = member::peer(ensemble, &config, place, recovered.last)?;
-            Replica::member(shared.clone(), peer, settings(&config, seed), now_ms)
-        }
+    let place = (&disk, folders.snapshots.as_path());
+    let peer = member::peer(&config, place, recovered.last)?;
+    let settings = settings(&config, seed);
+    let mut replica = match peer {
+        None => Replica::standalone(shared.clone(), settings, clock.now_ms()),
+        Some(peer) => Replica::member(shared.clone(), peer, settings, clock.now_ms()),
     };
     let mut actions = Vec::new();
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
@@ -166,11 +165,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
-    let options = tree_options(&config, seed);
-    let peers = config
-        .ensemble
-        .as_ref()
-        .map(|ensemble| member::connect(ensemble, &config, &shared, options, sender.clone()));
+    let peers = member::connect(&config, &shared, tree_options(&config, seed), sender.clone());
     let driver = Driver {
         replica,
         shared: shared.clone(),
@@ -196,12 +191,21 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let ended = driving.await.map_err(io::Error::other);
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
+    finish(ended, accepting, &shared).await
+}
+
+/// What is left to do once the driver has ended.
+async fn finish(
+    ended: io::Result<Ended>,
+    accepting: tokio::task::JoinHandle<io::Result<TaskTracker>>,
+    shared: &Shared,
+) -> Result<(), ServerError> {
     let ended = ended.map_err(|source| ServerError::System { what: "run the driver", source })?;
     if let Ended::Failed { reason, exit } = ended {
         return Err(ServerError::Failed { reason, exit });
     }
     if let Ok(Ok(tasks)) = accepting.await {
-        stop::say_goodbye(&shared, &tasks).await;
+        stop::say_goodbye(shared, &tasks).await;
     }
     Ok(())
 }

@@ -261,8 +261,6 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     self.read_log(link, from, through);
                 }
                 Action::Peer(action) => {
-                    // What was appended before is on its way to the disk before anybody is told of it.
-                    self.log.send_all(&mut commands);
                     if let Some(peers) = &mut self.peers {
                         peers.perform(action, self.replica.peer());
                     }
@@ -274,6 +272,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
         if !commands.is_empty() {
             self.log.send_all(&mut commands);
+        }
+        if let Some(peers) = &mut self.peers {
+            peers.flush();
         }
         if records > 0 {
             pipeline.handed(through, records, judged_us, self.clock.now_us());

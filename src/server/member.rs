@@ -3,10 +3,10 @@
 use super::boot::ServerError;
 use super::driver::Event;
 use super::peers::Peers;
-use crate::config::{Config, Ensemble};
+use crate::config::Config;
 use crate::model::{Epoch, Zxid};
 use crate::net::election::{self, ElectionNet};
-use crate::net::quorum::{self, Bind};
+use crate::net::quorum::{self, Bind, Patience};
 use crate::request::Shared;
 use crate::store::Disk;
 use crate::store::epoch::{self, EpochError, EpochFile};
@@ -18,21 +18,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
+/// Java calls a leader that refuses so many times.
+const CONNECT_TRIES: u32 = 5;
 /// Of bytes of log that are read for one learner at most.
 const LOG_READ_MAX_BYTES: u64 = 256 << 20;
 
-/// The machine of a member, about to look for a leader.
+/// The machine of a member, about to look for a leader; `None` for a server that is alone.
 ///
 /// * `last`: of its log; `None`: it has nothing that counts.
 ///
 /// # Errors
 /// When an epoch file can't be read.
 pub fn peer<D: Disk>(
-    ensemble: &Ensemble,
     config: &Config,
     (disk, dir): (&D, &Path),
     last: Option<Zxid>,
-) -> Result<Peer, ServerError> {
+) -> Result<Option<Peer>, ServerError> {
+    let Some(ensemble) = &config.ensemble else { return Ok(None) };
     let epochs = epochs(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
         ServerError::System { what: "read the epochs promised to", source: io::Error::other(error) }
     })?;
@@ -45,7 +47,7 @@ pub fn peer<D: Disk>(
         resend_min_ms: ensemble.notification_interval_min_ms,
         resend_max_ms: ensemble.notification_interval_max_ms,
     };
-    Ok(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last))
+    Ok(Some(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last)))
 }
 
 /// The epochs accepted and current.
@@ -69,14 +71,14 @@ fn epochs<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), E
     Ok((accepted, current))
 }
 
-/// Opens the ports for the other members.
+/// Opens the ports for the other members, if there are any.
 pub fn connect(
-    ensemble: &Ensemble,
     config: &Config,
     shared: &Arc<Shared>,
     options: Options,
     driver: UnboundedSender<Event>,
-) -> Peers {
+) -> Option<Peers> {
+    let ensemble = config.ensemble.as_ref()?;
     let (sender, events) = mpsc::unbounded_channel();
     let own = ensemble.view.members.get(&ensemble.my_id);
     for address in own.into_iter().flat_map(|member| &member.addresses) {
@@ -100,13 +102,49 @@ pub fn connect(
     let others = ensemble.view.members.values().filter(|member| member.id != ensemble.my_id);
     let others = others.map(|member| (member.id, election_address(member))).collect();
     let elections = ElectionNet::start(settings, others);
-    let patience = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
-    Peers::new(
+    let silence_ms = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
+    let patience = Patience {
+        silence: Duration::from_millis(silence_ms),
+        refusals: Duration::from_millis(u64::from(ensemble.connect_retry_delay_ms)) * CONNECT_TRIES,
+    };
+    Some(Peers::new(
         (shared.clone(), options),
-        Duration::from_millis(patience),
+        patience,
         LOG_READ_MAX_BYTES,
         (sender, events),
         elections,
         driver,
-    )
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sim_disk::SimDisk;
+
+    // rows: D-05 D-06
+    #[test]
+    fn epochs_are_what_the_files_promise() {
+        let dir = Path::new("/data/version-2");
+        let last = Zxid::new(Epoch(5), 7);
+        let found = |files: &[(&str, &str)]| {
+            let disk = SimDisk::new();
+            disk.create_dir(dir).unwrap();
+            for (name, text) in files {
+                let file = disk.create(&dir.join(name)).unwrap();
+                disk.write_at(&file, 0, text.as_bytes()).unwrap();
+            }
+            epochs(&disk, dir, last).map(|(accepted, current)| (accepted.0, current.0)).ok()
+        };
+        assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
+        assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
+        assert_eq!(
+            found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]),
+            Some((6, 4)),
+            "cut short"
+        );
+        assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
+        assert_eq!(found(&[("acceptedEpoch", "3"), ("currentEpoch", "6")]), Some((6, 6)));
+        assert_eq!(found(&[("currentEpoch", "six")]), None);
+    }
 }

@@ -3,7 +3,7 @@
 use super::driver::Event;
 use crate::model::{ServerId, View};
 use crate::net::election::{self, ElectionNet, Inbox};
-use crate::net::quorum::{self, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
+use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
 use crate::replica::Input;
 use crate::request::Shared;
 use crate::tree::freeze::Frozen;
@@ -11,9 +11,8 @@ use crate::tree::load::Loader;
 use crate::tree::{Options, Tree};
 use crate::zab::{self, LinkId, Notification, Packet};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Inputs taken in one go.
@@ -23,11 +22,13 @@ const INPUTS_MAX: usize = 1024;
 pub struct Peers {
     shared: Arc<Shared>,
     links: BTreeMap<LinkId, PeerHandle>,
+    /// Those that something was put for.
+    touched: BTreeSet<LinkId>,
     /// Its number, and the connection.
     leader: Option<(u64, PeerHandle)>,
     dials: u64,
     /// How long a leader is waited for.
-    patience: Duration,
+    patience: Patience,
     trees: Arc<TreeSinks>,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,
@@ -44,10 +45,10 @@ pub enum Incoming {
 }
 
 impl Peers {
-    /// * `patience`: initLimit.
+    /// * `patience`: with a leader that is dialed.
     pub fn new(
         (shared, options): (Arc<Shared>, Options),
-        patience: Duration,
+        patience: Patience,
         log_read_max_bytes: u64,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),
@@ -58,6 +59,7 @@ impl Peers {
         Self {
             shared,
             links: BTreeMap::new(),
+            touched: BTreeSet::new(),
             leader: None,
             dials: 0,
             patience,
@@ -156,24 +158,18 @@ impl Peers {
     pub fn perform(&mut self, action: zab::Action, peer: &zab::Peer) {
         match action {
             zab::Action::ToLearner { link, bytes } => {
-                if let Some(handle) = self.links.get(&link)
-                    && !handle.send(bytes)
-                {
-                    tracing::warn!(
-                        link = link.0,
-                        "a learner takes nothing: its connection is closed"
-                    );
+                if let Some(handle) = self.links.get_mut(&link) {
+                    handle.put(bytes);
+                    self.touched.insert(link);
                 }
             }
-            zab::Action::CloseLink { link, why } => {
-                if self.links.remove(&link).is_some() {
-                    tracing::warn!(link = link.0, why, "connection to a learner closed");
-                }
+            zab::Action::CloseLink { link, why } if self.links.remove(&link).is_some() => {
+                tracing::warn!(link = link.0, why, "connection to a learner closed");
             }
             zab::Action::Connect { leader } => self.connect(leader, &peer.core.view),
             zab::Action::ToLeader { bytes } => {
-                if let Some((_, handle)) = &self.leader {
-                    handle.send(bytes);
+                if let Some((_, handle)) = &mut self.leader {
+                    handle.put(bytes);
                 }
             }
             zab::Action::HangUp => self.leader = None,
@@ -204,10 +200,22 @@ impl Peers {
         self.leader = Some((self.dials, handle));
     }
 
+    /// Sends what was put together since.
+    pub fn flush(&mut self) {
+        for link in std::mem::take(&mut self.touched) {
+            if self.links.get_mut(&link).is_some_and(|handle| !handle.flush()) {
+                tracing::warn!(link = link.0, "a learner takes nothing: its connection is closed");
+            }
+        }
+        if let Some((_, handle)) = &mut self.leader {
+            handle.flush();
+        }
+    }
+
     /// Sends the frozen tree to a learner.
-    pub fn send_tree(&self, link: LinkId, frozen: Frozen) {
+    pub fn send_tree(&mut self, link: LinkId, frozen: Frozen) {
         let sending = Sending { shared: self.shared.clone(), frozen, driver: self.driver.clone() };
-        if let Some(handle) = self.links.get(&link) {
+        if let Some(handle) = self.links.get_mut(&link) {
             let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
             handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
         }

@@ -171,6 +171,18 @@ impl Tree {
         self.place(parent, named, Some(b""), acl, &stat);
     }
 
+    /// Writes down in `/zookeeper/config` who the members are: no transaction, and every server does it for itself.
+    ///
+    /// * `version`: of the configuration, which is a zxid.
+    ///
+    /// Source: `ZKDatabase.initConfigInZKDatabase`, ZooKeeper 3.9.5.
+    pub fn set_config(&mut self, text: &[u8], version: i64, wall_ms: i64) {
+        let Some(id) = self.find("/zookeeper/config") else { return };
+        self.set_data(id, Some(text), |node| {
+            (node.version, node.mzxid, node.mtime) = (-1, version, wall_ms);
+        });
+    }
+
     /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
     fn add_config_node(&mut self) {
         if self.find("/zookeeper/config").is_none() && self.find("/zookeeper").is_some() {

@@ -63,8 +63,9 @@ impl History {
 
     /// What was appended after `after`, as far as it is remembered.
     pub fn zxids_after(&self, after: Zxid) -> impl Iterator<Item = Zxid> {
-        let all = self.window.iter().chain(&self.tail);
-        all.map(|(zxid, _)| *zxid).skip_while(move |zxid| *zxid <= after)
+        let from = |queue: &VecDeque<Logged>| queue.partition_point(|(zxid, _)| *zxid <= after);
+        let window = self.window.range(from(&self.window)..);
+        window.chain(self.tail.range(from(&self.tail)..)).map(|(zxid, _)| *zxid)
     }
 
     pub fn append(&mut self, zxid: Zxid, entry: Bytes) {

@@ -87,6 +87,11 @@ impl Learner {
         self.is_observer
     }
 
+    /// Whether the leader has said nothing yet.
+    pub const fn is_asking(&self) -> bool {
+        matches!(self.phase, Phase::Asking)
+    }
+
     pub const fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving { .. })
     }

@@ -226,7 +226,13 @@ impl Packet {
     }
 
     pub fn to_bytes(&self) -> Bytes {
-        let mut to = Vec::with_capacity(64);
+        let data_len = match self {
+            Self::Proposal { entry, .. } | Self::Inform { entry, .. } => entry.len(),
+            Self::NewLeader { view, .. } => view.len(),
+            Self::Request(request) => request.body.len() + 64,
+            _ => 0,
+        };
+        let mut to = Vec::with_capacity(40 + data_len);
         self.encode(&mut to);
         to.into()
     }

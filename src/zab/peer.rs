@@ -88,6 +88,32 @@ impl Core {
         self.is_durable() && self.promising + self.truncating + self.installing == 0
     }
 
+    /// What the disk has done, whatever this server is.
+    fn note(&mut self, input: &Input) {
+        match input {
+            // What was flushed before a cut says nothing of what comes after it.
+            Input::Flushed { through } if self.truncating == 0 => {
+                self.flushed = self.flushed.max(*through);
+            }
+            Input::Truncated { to } => {
+                self.truncating = self.truncating.saturating_sub(1);
+                self.flushed = self.flushed.min(*to);
+            }
+            Input::Promised { promise, epoch } => {
+                self.promising = self.promising.saturating_sub(1);
+                match promise {
+                    Promise::Accepted => self.accepted = *epoch,
+                    Promise::Current => self.current = *epoch,
+                }
+            }
+            Input::Installed { zxid } => {
+                self.installing = self.installing.saturating_sub(1);
+                self.flushed = self.flushed.max(*zxid);
+            }
+            _ => {}
+        }
+    }
+
     /// Ends the role once the input under way is dealt with.
     pub(super) fn look(&mut self, why: String) {
         self.over.get_or_insert(why);
@@ -178,6 +204,8 @@ pub struct Peer {
     /// Whose votes made us leader, until they follow.
     backing: Option<Backing>,
     round: i64,
+    /// Whose election link broke and is not back: an election does not wait for them.
+    down: BTreeSet<ServerId>,
 }
 
 impl Peer {
@@ -194,7 +222,7 @@ impl Peer {
         };
         let mut core = Core::new(me, settings, View::of_one(me), History::forgetful(last));
         core.flushed = last;
-        let role = Role::Leading(Leader::alone(&mut core));
+        let role = Role::Leading(Leader::alone(&core));
         Self { role, ..Self::new(core) }
     }
 
@@ -226,6 +254,7 @@ impl Peer {
             standing: None,
             backing: None,
             round: 0,
+            down: BTreeSet::new(),
         }
     }
 
@@ -235,29 +264,8 @@ impl Peer {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
-        let core = &mut self.core;
-        match &input {
-            // What was flushed before a cut says nothing of what comes after it.
-            Input::Flushed { through } if core.truncating == 0 => {
-                core.flushed = core.flushed.max(*through);
-            }
-            Input::Truncated { to } => {
-                core.truncating = core.truncating.saturating_sub(1);
-                core.flushed = core.flushed.min(*to);
-            }
-            Input::Promised { promise, epoch } => {
-                core.promising = core.promising.saturating_sub(1);
-                match promise {
-                    Promise::Accepted => core.accepted = *epoch,
-                    Promise::Current => core.current = *epoch,
-                }
-            }
-            Input::Installed { zxid } => {
-                core.installing = core.installing.saturating_sub(1);
-                core.flushed = core.flushed.max(*zxid);
-            }
-            _ => {}
-        }
+        self.core.note(&input);
+        self.note_link(&input);
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
@@ -270,6 +278,12 @@ impl Peer {
                     _ => election::Input::Tick,
                 };
                 self.elect(input, out);
+            }
+            // Its process is gone, or about to elect another.
+            (Role::Learning(learner), Input::LinkDown { to })
+                if learner.leader() == to && learner.is_asking() =>
+            {
+                self.core.look(format!("leader {to} left before it was reached"));
             }
             (_, Input::LinkUp { .. } | Input::LinkDown { .. }) => {}
             (Role::Looking(_), Input::Elected { leader }) => {
@@ -308,6 +322,19 @@ impl Peer {
         }
     }
 
+    /// A leader's link breaks before its learners look for another.
+    fn note_link(&mut self, input: &Input) {
+        match input {
+            Input::LinkDown { to } => {
+                self.down.insert(*to);
+            }
+            Input::LinkUp { to } | Input::Heard { from: to, .. } => {
+                self.down.remove(to);
+            }
+            _ => {}
+        }
+    }
+
     /// Begins an election.
     fn look(&mut self, out: &mut Vec<Action>) {
         let core = &self.core;
@@ -319,6 +346,7 @@ impl Peer {
             views: Views::of(core.view.clone()),
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
+            down: self.down.clone(),
             last_round: self.round,
             resend_min_ms: core.settings.resend_min_ms,
             resend_max_ms: core.settings.resend_max_ms,

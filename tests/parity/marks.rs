@@ -13,6 +13,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/differential/", "stage differential "),
     ("compat-tests/common/", "stage differential "),
     ("compat-tests/interchange/", "stage interchange "),
+    ("compat-tests/election/", "stage election "),
     ("compat-tests/clients/", "stage clients "),
     ("compat-tests/words/", "stage words "),
     ("compat-tests/settings/", "stage settings "),

@@ -13,6 +13,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ("tests/shuttle.rs", "stage shuttle "),
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),
+    ("compat-tests/election/main.rs", "stage election "),
     ("compat-tests/clients/run", "stage clients "),
     ("compat-tests/words/run", "stage words "),
     ("compat-tests/hostile/run", "stage hostile "),

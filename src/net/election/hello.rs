@@ -172,6 +172,18 @@ mod tests {
         }
     }
 
+    // rows: Q-20
+    #[test]
+    fn what_java_said_is_read_and_written_alike() {
+        let golden = include_str!("../../../compat-tests/golden/election/messages.txt");
+        let hex = golden.lines().find_map(|line| line.strip_prefix("hello ")).unwrap();
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+        let (hello, taken) = Hello::parse(&bytes).unwrap().unwrap();
+        assert_eq!((hello.id, hello.addresses.len(), taken), (ServerId(2), 1, bytes.len()));
+        assert_eq!(hello.encode(false), bytes);
+    }
+
     #[test]
     fn what_is_no_hello_is_refused() {
         let error = |bytes: &[u8]| Hello::parse(bytes).unwrap_err();

@@ -61,6 +61,8 @@ pub struct Setup {
     pub adopts_views: bool,
     /// For itself; [`Vote::NOTHING`] from one that doesn't vote.
     pub vote: Vote,
+    /// Whose link broke and did not come back: they are not waited for (see [`Input::LinkDown`]).
+    pub down: BTreeSet<ServerId>,
     /// Round of the last election, 0 before the first.
     pub last_round: i64,
     /// First and last pause between two resends (`fastleader.minNotificationInterval`, 200, and `max`, 60 000).
@@ -105,7 +107,7 @@ impl Election {
             round: setup.last_round.saturating_add(1),
             votes: Ballots::default(),
             settled: Ballots::default(),
-            down: BTreeSet::new(),
+            down: setup.down.clone(),
             now: 0,
             resend_at: resend_ticks,
             resend_ticks,

@@ -1,7 +1,7 @@
 //! Elections of several servers over a network that a seed decides: every order of messages, loss, death and return.
 
 use super::tests::{TEXT, setup, view, vote};
-use super::{Action, Elected, Election, Input};
+use super::{Action, Elected, Election, Input, Setup};
 use super::{Backing, Notification, PeerState, Standing, Views, Vote};
 use crate::model::ServerId;
 use bytes::Bytes;
@@ -54,6 +54,10 @@ struct World {
 /// A leader or follower without the other gives up after this.
 const PATIENCE: u32 = 100;
 
+fn pair(a: i64, b: i64) -> (i64, i64) {
+    (a.min(b), a.max(b))
+}
+
 impl World {
     fn new(seed: u64, servers: i64, delay_max: u64) -> Self {
         let mut world = Self {
@@ -96,7 +100,7 @@ impl World {
     }
 
     fn link(&mut self, a: i64, b: i64) -> &mut Link {
-        self.links.get_mut(&(a.min(b), a.max(b))).unwrap()
+        self.links.get_mut(&pair(a, b)).unwrap()
     }
 
     fn is_dead(&self, id: i64) -> bool {
@@ -105,14 +109,11 @@ impl World {
 
     fn look(&mut self, id: i64, last_round: i64) {
         let mut out = Vec::new();
-        let setup = setup(id, self.views.clone(), self.own[&id], last_round);
-        let mut election = Election::begin(setup, &mut out);
-        // What the transport knows at that time.
-        for other in self.ids() {
-            if self.met.contains(&(id, other)) && !self.link(id, other).is_up {
-                election.step(Input::LinkDown { to: ServerId(other) }, &mut out);
-            }
-        }
+        let gone =
+            |other: &i64| self.met.contains(&(id, *other)) && !self.links[&pair(id, *other)].is_up;
+        let down = self.phases.keys().copied().filter(gone).map(ServerId).collect();
+        let setup = Setup { down, ..setup(id, self.views.clone(), self.own[&id], last_round) };
+        let election = Election::begin(setup, &mut out);
         self.phases.insert(id, Phase::Looking(Box::new(election)));
         self.perform(id, out);
     }

@@ -199,6 +199,31 @@ mod tests {
         assert_eq!(&bytes[44..], TEXT.as_bytes());
     }
 
+    // rows: Q-01
+    #[test]
+    fn what_java_said_is_read_and_written_alike() {
+        let golden = include_str!("../../../compat-tests/golden/election/messages.txt");
+        let mut states = Vec::new();
+        for (name, hex) in golden.lines().filter_map(|line| line.split_once(' ')) {
+            if name == "hello" {
+                continue; // The connection's, not an election's.
+            }
+            let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+            let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+            let read = Notification::decode(&bytes).unwrap();
+            assert_eq!((read.version, read.is_ours, read.config_version()), (2, false, 0));
+            assert_eq!(read.encode(), bytes, "{name}");
+            states.push((name, read.state, read.vote.leader.0, read.vote.epoch));
+        }
+        use PeerState::{Following, Leading, Looking};
+        let expected = [
+            ("following", Following, 2, 1),
+            ("leading", Leading, 2, 1),
+            ("looking", Looking, 2, 0),
+        ];
+        assert_eq!(states, expected);
+    }
+
     // rows: Q-02
     #[test]
     fn zk_1810_older_formats_are_read() {

@@ -31,6 +31,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
         views,
         adopts_views: true,
         vote,
+        down: BTreeSet::new(),
         last_round,
         resend_min_ms: 200,
         resend_max_ms: 60_000,
@@ -177,6 +178,12 @@ fn nobody_waits_for_the_dead() {
     let mut one = One::of_three();
     check(one.step(Input::LinkDown { to: ServerId(3) }), []);
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["elected 1@5/1 r1 by [1, 2]"]);
+
+    let down = ids([3]);
+    let mut known =
+        One::begin(Setup { down, ..setup(1, Views::of(view(1..=3, &[])), vote(1, 5, 1), 0) })
+            .quiet();
+    check(known.hear(2, Looking, vote(1, 5, 1), 1), ["elected 1@5/1 r1 by [1, 2]"]);
 
     let mut told_later = One::of_three();
     check(told_later.hear(2, Looking, vote(1, 5, 1), 1), []);

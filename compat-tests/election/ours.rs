@@ -1,0 +1,184 @@
+//! Our part: an election machine on real connections, and what it says once the election is over.
+
+use super::java::{Ensemble, PATIENCE};
+use super::{Golden, hex};
+use bytes::Bytes;
+use oxkeeper::model::ServerId;
+use oxkeeper::net::election::{ElectionNet, Event, Inbox, Settings};
+use oxkeeper::zab::election::{
+    Action, Elected, Election, Input, Notification, PeerState, Setup, Standing, TICK_MS, Views,
+    Vote,
+};
+use std::io;
+use std::time::Duration;
+use tokio::time::{Instant, Interval, interval, timeout};
+
+pub struct Ours {
+    pub id: i64,
+    views: Views,
+    net: ElectionNet,
+    inbox: Inbox,
+    ticks: Interval,
+    election: Option<Election>,
+    standing: Option<Standing>,
+    elected: Option<Elected>,
+    round: i64,
+    heard: Vec<Bytes>,
+    down: Vec<i64>,
+}
+
+impl Ours {
+    /// Needs a runtime around it.
+    pub fn start(ensemble: &Ensemble, id: i64, vote: Vote) -> Self {
+        let address = |id: i64| ("127.0.0.1".to_owned(), ensemble.election_port(id));
+        let settings = Settings {
+            me: ServerId(id),
+            addresses: vec![address(id)],
+            on_all_addresses: false,
+            multi_address: false,
+            timeout: Duration::from_secs(5),
+            keep_alive: false,
+            bind_tries_max: 3,
+        };
+        let peers = ensemble.ids().map(|id| (ServerId(id), vec![address(id)])).collect();
+        let (net, inbox) = ElectionNet::start(settings, peers);
+        let mut ours = Self {
+            id,
+            views: Views::of(ensemble.view()),
+            net,
+            inbox,
+            ticks: interval(Duration::from_millis(TICK_MS.into())),
+            election: None,
+            standing: None,
+            elected: None,
+            round: 0,
+            heard: Vec::new(),
+            down: Vec::new(),
+        };
+        ours.look_again(vote);
+        ours
+    }
+
+    pub fn look_again(&mut self, vote: Vote) {
+        let setup = Setup {
+            me: ServerId(self.id),
+            views: self.views.clone(),
+            adopts_views: false,
+            vote,
+            down: self.down.iter().copied().map(ServerId).collect(),
+            last_round: self.round,
+            resend_min_ms: 200,
+            resend_max_ms: 60_000,
+        };
+        let mut out = Vec::new();
+        let election = Election::begin(setup, &mut out);
+        (self.standing, self.elected) = (None, None);
+        self.election = Some(election);
+        self.perform(out);
+    }
+
+    /// Takes part until it is over.
+    pub async fn elect(&mut self) -> io::Result<Elected> {
+        let done = |ours: &Self| ours.elected.clone();
+        self.live(done, "an election that ends").await
+    }
+
+    /// Answers whoever looks until `holds`.
+    pub async fn stay_until(&mut self, holds: impl Fn() -> bool) -> io::Result<()> {
+        self.live(|_| holds().then_some(()), "what the Java server should come to").await
+    }
+
+    pub async fn stay_until_down(&mut self, id: i64) -> io::Result<()> {
+        self.live(|ours| ours.down.contains(&id).then_some(()), "the end of a connection").await
+    }
+
+    /// Writes down the first message of a state, and checks that it is read and written alike.
+    pub fn note_heard(&self, state: PeerState, name: &'static str, golden: &mut Golden) {
+        let read = |bytes: &Bytes| Notification::decode(bytes).expect("heard before");
+        let of_state = self.heard.iter().find(|bytes| read(bytes).state == state);
+        let bytes = of_state.unwrap_or_else(|| panic!("nobody said {name}"));
+        assert_eq!(read(bytes).encode(), bytes, "{name}");
+        golden.entry(name).or_insert_with(|| hex(bytes));
+    }
+
+    async fn live<T>(&mut self, done: impl Fn(&Self) -> Option<T>, what: &str) -> io::Result<T> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(done) = done(self) {
+                return Ok(done);
+            }
+            if end <= Instant::now() {
+                return Err(io::Error::other(format!(
+                    "waited in vain for {what}: {:?}",
+                    self.election
+                )));
+            }
+            let wait = timeout(Duration::from_millis(100), async {
+                tokio::select! {
+                    _ = self.ticks.tick() => None,
+                    event = self.inbox.take() => Some(event),
+                }
+            });
+            match wait.await {
+                Ok(Some(event)) => self.on_event(event)?,
+                Ok(None) => self.step(Input::Tick),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) -> io::Result<()> {
+        match event {
+            Event::LinkUp { to } => {
+                self.down.retain(|id| *id != to.0);
+                self.step(Input::LinkUp { to });
+            }
+            Event::LinkDown { to } => {
+                self.down.push(to.0);
+                self.step(Input::LinkDown { to });
+            }
+            Event::Deaf { place } => {
+                return Err(io::Error::other(format!("cannot listen on {place}")));
+            }
+            Event::Heard { from, message } => {
+                let notification = Notification::decode(&message).map_err(io::Error::other)?;
+                self.heard.push(message);
+                let answer =
+                    |standing: &Standing| standing.answer(&self.views, from, &notification);
+                if let Some(answer) = self.standing.as_ref().and_then(answer) {
+                    self.net.send(from, answer.encode());
+                }
+                self.step(Input::Heard { from, notification });
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut out = Vec::new();
+        if let Some(election) = &mut self.election {
+            election.step(input, &mut out);
+        }
+        self.perform(out);
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Tell { to, notification } => self.net.send(to, notification.encode()),
+                Action::DialAll => self.net.dial_all(),
+                Action::NewerView { .. } => panic!("nobody has another configuration"),
+                Action::Elected(elected) => {
+                    let Elected { vote, round, .. } = elected;
+                    let leads = vote.leader.0 == self.id;
+                    let state = if leads { PeerState::Leading } else { PeerState::Following };
+                    let config = self.views.current.to_string().into();
+                    self.round = round;
+                    self.standing =
+                        Some(Standing { state, vote, vote_round: round, round, config });
+                    (self.election, self.elected) = (None, Some(elected));
+                }
+            }
+        }
+    }
+}

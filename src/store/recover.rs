@@ -565,10 +565,12 @@ mod tests {
         put_snapshot(&disk, 1 << 32, &[666]);
         assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
         // The log goes on behind it, but nothing has what it alone held.
-        put_log(&disk, "log.6", &[6, 9, 10]);
-        put_snapshot(&disk, 8, &[1, 2, 3, 4, 5, 6, 7, 666]);
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+        put_log(&disk, "log.6", &[6, 7]);
         let error = run(&disk, RecoverOptions::default()).unwrap_err();
-        assert!(error.to_string().contains("whole up to 0x6;"), "{error}");
+        assert!(error.to_string().contains("whole up to 0x2;"), "{error}");
     }
 
     // rows: D-48

@@ -18,6 +18,8 @@ pub struct Climate {
     pub sends_trees: bool,
     /// Its disk is slow.
     pub slow: Option<usize>,
+    /// Acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
+    pub java: Option<usize>,
     /// Pairs (from, to) of which the second hears nothing of the first. Nothing is lost: it comes when it is over.
     pub silent: BTreeSet<(usize, usize)>,
     /// A planted fault: this one's disk says that it has written what it has not.
@@ -42,6 +44,7 @@ impl Climate {
             elects: false,
             sends_trees: false,
             slow: None,
+            java: None,
             silent: BTreeSet::new(),
             lying_disk: None,
             #[cfg(feature = "sabotage")]
@@ -56,6 +59,7 @@ impl Climate {
             elects: seed.is_multiple_of(2),
             sends_trees: seed % 4 == 1,
             slow: seed.is_multiple_of(5).then_some(seed as usize / 5 % voters),
+            java: seed.is_multiple_of(2).then_some(seed as usize / 2 % voters),
             ..Self::mild(voters, seed)
         }
     }

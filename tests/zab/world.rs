@@ -35,6 +35,8 @@ pub struct Node {
     /// The epoch its leader told of.
     told: Epoch,
     pub link: Option<LinkId>,
+    /// What a Java learner says later than ours.
+    unsaid: Vec<Packet>,
 }
 
 pub struct World {
@@ -253,6 +255,7 @@ impl World {
                 self.next_link += 1;
                 let id = LinkId(self.next_link);
                 node.link = Some(id);
+                node.unsaid.clear();
                 self.links.insert(id, Link::new(leader.0 as usize, at));
             }
             Action::HangUp => {
@@ -265,6 +268,10 @@ impl World {
             Action::Lead { epoch } => self.lead(at, epoch),
             Action::Follow { .. } => {
                 node.serves = true;
+                let unsaid = std::mem::take(&mut node.unsaid);
+                if let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) {
+                    link.up.extend(unsaid);
+                }
                 let node = &self.nodes[at];
                 let seen = self.checks.see(Event::Follows { at, tree: &node.tree });
                 self.must(seen);
@@ -352,6 +359,7 @@ impl World {
     }
 
     fn say_up(&mut self, at: usize, bytes: &Bytes) {
+        let is_early = self.climate.java == Some(at) && !self.nodes[at].serves;
         let node = &self.nodes[at];
         let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) else { return };
         let packets = packets(bytes);
@@ -363,7 +371,12 @@ impl World {
                 panic!("{}: {error}", self.climate);
             }
         }
-        link.up.extend(packets);
+        let waits = |packet: &Packet| {
+            matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0)
+        };
+        let (late, said): (Vec<_>, Vec<_>) = packets.into_iter().partition(waits);
+        link.up.extend(said);
+        self.nodes[at].unsaid.extend(late);
     }
 
     pub fn propose(&mut self, at: usize) {

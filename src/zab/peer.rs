@@ -3,7 +3,7 @@
 use super::election::{
     self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
 };
-use super::{Action, History, Input, Leader, Learner, LinkId, Packet, Promise};
+use super::{Action, History, Input, Leader, Learner, LinkId, Note, Packet, Promise, Stats};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +67,9 @@ pub struct Core {
     over: Option<String>,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
+    pub stats: Stats,
+    /// What has happened since somebody took them away.
+    pub notes: Vec<Note>,
 }
 
 impl Core {
@@ -317,6 +320,8 @@ impl Peer {
         if self.core.is_settled()
             && let Some(why) = self.due.take()
         {
+            self.core.stats.elections += 1;
+            self.core.notes.push(Note::Looking { why: why.clone() });
             out.push(Action::Look { why });
             self.look(out);
         }
@@ -397,6 +402,7 @@ impl Peer {
         self.round = round;
         let config = Bytes::from(core.view.to_string());
         self.standing = Some(Standing { state, vote, vote_round: round, round, config });
+        self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
         if state == PeerState::Leading {
             self.backing = Some(Backing::new(vote, round, electors));
@@ -424,6 +430,7 @@ impl Peer {
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
                 {
+                    self.core.stats.disloyal += 1;
                     self.stand_down("voters changed their minds".to_owned(), out);
                 }
             }
@@ -480,6 +487,8 @@ impl Core {
             installing: 0,
             over: None,
             settled_on: None,
+            stats: Stats::default(),
+            notes: Vec::new(),
         }
     }
 }

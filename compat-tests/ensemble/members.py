@@ -1,0 +1,237 @@
+"""Servers that form an ensemble, each of any kind, and each of whom may become of another kind."""
+
+import itertools
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from server import jars, java
+
+START_SECONDS = 30  # A bound against hanging, not an expectation.
+QUORUM_PEER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+JAVA_LOG = os.environ.get("ZK_LOG", "warn")
+KINDS = {"j": "Java 3.9.5", "k": "Java 3.8.6", "o": "oxkeeper"}
+# Below what the system gives to outgoing connections: a server that is down must find its ports free again.
+PORTS = itertools.count(random.randrange(11_000, 29_000))
+
+
+class Failed(Exception):
+    """What was looked for did not come."""
+
+
+def free_port():
+    for port in PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def until(what, condition, seconds=START_SECONDS):
+    """Waits for something true and gives it back."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := condition():
+            return found
+        if deadline < time.monotonic():
+            raise Failed(f"{what}: not within {seconds} s")
+        time.sleep(0.03)
+
+
+class Member:
+    """One server: its number and folder stay, the program may change."""
+
+    def __init__(self, folder, number, kind, command, observes):
+        self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
+        self.own_command = command
+        self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.log, self.process = self.folder / "server.log", None
+        (self.folder / "data").mkdir(parents=True)
+        (self.folder / "data/myid").write_text(f"{number}\n")
+
+    def line(self):
+        role = "observer" if self.observes else "participant"
+        return f"server.{self.number}=127.0.0.1:{self.quorum_port}:{self.election_port}:{role}"
+
+    def command(self):
+        if self.kind == "o":
+            return self.own_command
+        flags = [f"-Dorg.slf4j.simpleLogger.defaultLogLevel={JAVA_LOG}", "-Xmx256m",
+                 "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500"]
+        return java(*flags, "-cp", jars() if self.kind == "j" else jars("3.8.6"), QUORUM_PEER)
+
+    def launch(self):
+        assert self.process is None, f"{self} runs"
+        with self.log.open("a") as log:
+            print(f"==== {KINDS[self.kind]}", file=log, flush=True)
+            environment = {**os.environ, "SERVER_JVMFLAGS": "-Dznode.container.checkIntervalMs=500"}
+            self.process = subprocess.Popen([*self.command(), self.folder / "zoo.cfg"], cwd=self.folder, stdout=log,
+                                            stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+
+    def end(self, how=signal.SIGTERM):
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        if (code := process.poll()) is not None:
+            raise Failed(f"{self} had ended by itself with {code}\n{self.tail()}")
+        os.killpg(process.pid, how)
+        try:
+            process.wait(3 if os.environ.get("LENIENT") else 30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if os.environ.get("LENIENT"):
+                print(f"[{self} ignores {how.name}]", end=" ", flush=True)
+                return
+            raise Failed(f"{self} ignores {how.name}\n{self.tail()}") from None
+
+    def forget(self):
+        """Loses its disk, all but the number."""
+        shutil.rmtree(self.folder / "data/version-2")
+
+    def word(self, word):
+        """The answer to a four-letter word, empty when there is none."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                connection.sendall(word.encode())
+                answer = b""
+                while part := connection.recv(65536):
+                    answer += part
+                return answer.decode()
+        except OSError:
+            return ""
+
+    def mode(self):
+        """`leader`, `follower`, `observer`, or nothing while it does not serve."""
+        if self.process is not None and (code := self.process.poll()) is not None:
+            raise Failed(f"{self} ended by itself with {code}\n{self.tail()}")
+        found = re.search(r"^Mode: (\w+)", self.word("srvr"), re.M) if self.process else None
+        return found.group(1) if found else ""
+
+    def figures(self):
+        return dict(line.split("\t", 1) for line in self.word("mntr").splitlines() if "\t" in line)
+
+    def tail(self, lines=12):
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join("    | " + line[:300] for line in text.splitlines()[-lines:])
+
+    def __repr__(self):
+        return f"{self.number}{self.kind}"
+
+
+class Ensemble:
+    """Members by number from 1 on. `kinds` is a letter each (KINDS); those behind a `+` observe."""
+
+    def __init__(self, kinds, command, settings=()):
+        self.kinds = kinds
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-ensemble-"))
+        command = shlex.split(command)
+        command[0] = str(pathlib.Path(shutil.which(command[0]) or command[0]).resolve())
+        voters, _, observers = kinds.partition("+")
+        self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters))
+                        for at, kind in enumerate(voters + observers)]
+        for member in self.members:
+            (member.folder / "zoo.cfg").write_text("\n".join([
+                f"dataDir={member.folder / 'data'}",
+                f"clientPort={member.port}",
+                "clientPortAddress=127.0.0.1",
+                "tickTime=500",  # Sessions expire in multiples of it, so it bounds how long this takes.
+                "initLimit=40",
+                "syncLimit=20",
+                "minSessionTimeout=1000",
+                "maxSessionTimeout=60000",
+                "4lw.commands.whitelist=*",
+                "admin.enableServer=false",
+                "extendedTypesEnabled=true",
+                "autopurge.purgeInterval=0",
+                *(["peerType=observer"] if member.observes else []),
+                *settings,
+                *(other.line() for other in self.members),
+            ]) + "\n")
+
+    @property
+    def addresses(self):
+        return [member.address for member in self.members]
+
+    @property
+    def voters(self):
+        return [member for member in self.members if not member.observes]
+
+    def running(self):
+        return [member for member in self.members if member.process]
+
+    def leader(self):
+        """The one that leads, or None."""
+        leaders = [member for member in self.running() if member.mode() == "leader"]
+        return leaders[0] if len(leaders) == 1 else None
+
+    def serves(self):
+        """All that run are in their role, and one of them leads."""
+        modes = [(member, member.mode()) for member in self.running()]
+        wanted = lambda member: ["observer"] if member.observes else ["leader", "follower"]  # noqa: E731
+        fits = all(mode in wanted(member) for member, mode in modes)
+        return fits and sum(mode == "leader" for _, mode in modes) == 1
+
+    def wait(self, what="an ensemble"):
+        until(f"{what} of {self.running()}, modes {[member.mode() for member in self.running()]}", self.serves)
+
+    def start(self, *members):
+        """Starts these, or all that don't run, and waits until everybody serves."""
+        for member in members or [member for member in self.members if not member.process]:
+            member.launch()
+        self.wait()
+
+    def stop(self, *members, how=signal.SIGTERM):
+        for member in members or self.running():
+            member.end(how)
+
+    def start_led_by(self, leader, write):
+        """The first start. The greatest number of those wins whom it takes for a majority; the rest comes then."""
+        needed = len(self.voters) // 2
+        electors = [member for member in self.voters if member.number < leader.number][:needed]
+        if len(electors) < needed:
+            self.start()
+            return self.make_lead(leader, write)
+        self.start(leader, *electors)
+        assert self.leader() is leader, f"{self.leader()} leads, not {leader}"
+        self.start()
+
+    def make_lead(self, leader, write):
+        """Restarts all so that `leader` leads: it knows more than those who elect it. `write` writes at an address."""
+        if self.leader() is leader:
+            return
+        others = [member for member in self.voters if member is not leader]
+        unaware = others[:len(self.voters) // 2]
+        self.stop(*unaware)
+        self.wait()
+        write(leader.address)
+        self.stop()
+        self.start(leader, *unaware)
+        assert self.leader() is leader, f"{self.leader()} leads, not {leader}"
+        self.start()
+
+    def tails(self):
+        return "\n".join(f"{member}:\n{member.tail()}" for member in self.members)
+
+    def kill(self):
+        for member in self.members:
+            if member.process and member.process.poll() is None:
+                os.killpg(member.process.pid, signal.SIGKILL)
+                member.process.wait()
+            member.process = None
+
+    def remove(self):
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -155,6 +155,8 @@ fn announce(ready: &Ready, settings: &str, format: logging::Format) {
             data_dir = %ready.data_dir.display(),
             data_log_dir = %ready.data_log_dir.display(),
             restored = ready.restored(),
+            ensemble = ready.member.as_ref().map(|member| member.ensemble()),
+            peers = ready.member.as_ref().map(|member| member.ports()),
             ms = ready.took_ms,
             "serving"
         ),

@@ -39,7 +39,7 @@ class Said:
         text = re.sub(r"(Zookeeper version: |zookeeper.version=)3\.9\.5-\S+, built on \d{4}-\d\d-\d\d \d\d:\d\d UTC",
                       r"\1VERSION", text)
         text = re.sub(r"127\.0\.0\.1:\d+", "PEER", text)
-        text = re.sub(r"0x10[0-9a-f]{13}\b", "SESSION", text)
+        text = re.sub(r"0x[1-4]0[0-9a-f]{13}\b", "SESSION", text)
         for pattern, shape in more:
             text = re.sub(pattern, shape, text)
         return text.split("\n")
@@ -158,7 +158,7 @@ def short(java, ours):
 
 
 # rows: M-01 M-06 M-14 M-20 M-31 M-32 M-34 W-25
-def mntr(java, ours, but=lambda key: False):
+def mntr(java, ours, but=lambda key: False, role="standalone"):
     """Every figure but these. Keys per namespace stand in the order of Java's hash table, so theirs is not compared."""
     per_name = lambda key: key.endswith("_per_namespace")  # noqa: E731
     a, b = java.figures(), ours.figures()
@@ -176,7 +176,7 @@ def mntr(java, ours, but=lambda key: False):
             yield f"{key}: Java {theirs}, ours {mine}, more than there were"
     for said, whose in ((java, "Java"), (ours, "ours")):
         yield from (f"{whose} {complaint}" for complaint in adds_up(said))
-    yield from queues_add_up(b)
+    yield from queues_add_up(b, role)
 
 
 def adds_up(said):
@@ -205,19 +205,24 @@ def adds_up(said):
 
 
 # rows: M-04
-def queues_add_up(of):
-    """What was handed to the log was handed over, waited, written and flushed, once each."""
+def queues_add_up(of, role):
+    """What was handed to the log was handed over, waited, written and flushed, once each. A learner judges nothing."""
     number = lambda key: int(of[f"zk_{key}"])  # noqa: E731
     records = [number(key) for key in (
         "sum_sync_processor_batch_size", "cnt_proposal_process_time", "cnt_sync_process_time",
         "cnt_sync_processor_queue_time_ms", "cnt_sync_processor_queue_and_flush_time_ms")]
+    judges = role in ("standalone", "leader")
+    if not judges and records.pop(1):
+        yield "a learner handed proposals over"
     if len(set(records)) != 1:
         yield f"records of the log: {records}"
     flushes = [number(f"cnt_{name}") for name in PER_FLUSH.split("|")]
     if len(set(flushes)) != 1 or records[0] < flushes[0]:
         yield f"flushes of the log: {flushes}, of {records[0]} records"
     judged = [number("cnt_prep_process_time"), number("cnt_prep_processor_queue_time_ms")]
-    if not records[0] <= judged[0] == judged[1] <= number("prep_processor_request_queued"):
+    if not judges and any([*judged, number("prep_processor_request_queued")]):
+        yield f"a learner judged {judged}"
+    elif judges and not records[0] <= judged[0] == judged[1] <= number("prep_processor_request_queued"):
         yield f"judged {judged}, of them {records[0]} for the log"
 
 

@@ -3,18 +3,21 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::Status;
-use crate::config::Config;
+use super::{MemberInfo, Status};
+use crate::config::{Config, Ensemble};
+use crate::model::PeerAddress;
 
 /// Lines `key=value`, in Java's order.
 ///
-/// Source: `ZooKeeperServer.dumpConf`, ZooKeeper 3.9.5. A standalone server's id is always 0 there.
+/// Source: `ZooKeeperServer.dumpConf` and `QuorumZooKeeperServer.dumpConf`, ZooKeeper 3.9.5. A standalone server's id is
+/// always 0 there.
 pub(super) fn render(config: &Config, status: &Status) -> String {
     let absolute = |dir: &Path| {
         let dir = Path::new(&status.environment.user_dir).join(dir).join("version-2");
         dir.display().to_string()
     };
     let backlog = config.client_port_listen_backlog.map_or(-1, i64::from);
+    let server_id = status.member.as_ref().map_or(0, |member| member.id.0);
     let lines: [(&str, &dyn std::fmt::Display); 12] = [
         ("clientPort", &status.client_port),
         ("secureClientPort", &-1),
@@ -27,12 +30,40 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
         ("minSessionTimeout", &config.min_session_timeout_ms),
         ("maxSessionTimeout", &config.max_session_timeout_ms),
         ("clientPortListenBacklog", &backlog),
-        ("serverId", &0),
+        ("serverId", &server_id),
     ];
-    lines.iter().fold(String::new(), |mut text, (key, value)| {
+    let mut text = String::new();
+    for (key, value) in lines {
         _ = writeln!(text, "{key}={value}"); // A string never refuses.
-        text
-    })
+    }
+    if let (Some(ensemble), Some(member)) = (&config.ensemble, &status.member) {
+        text.push_str(&of_member(ensemble, member));
+    }
+    text
+}
+
+/// What only a member of an ensemble has. The membership, and with it the answer, ends without a line end.
+fn of_member(ensemble: &Ensemble, member: &MemberInfo) -> String {
+    let own = member.view.members.get(&member.id);
+    let ports = |port: fn(&PeerAddress) -> u16| {
+        let mut ports: Vec<String> = Vec::new();
+        for address in own.into_iter().flat_map(|own| &own.addresses) {
+            let port = port(address).to_string();
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+        }
+        ports.join("|")
+    };
+    format!(
+        "initLimit={}\nsyncLimit={}\nelectionAlg=3\nelectionPort={}\nquorumPort={}\npeerType={}\nmembership: \n{}",
+        ensemble.init_limit_ticks,
+        ensemble.sync_limit_ticks,
+        ports(|address| address.election_port),
+        ports(|address| address.quorum_port),
+        u8::from(!member.view.is_voter(member.id)),
+        member.view,
+    )
 }
 
 #[cfg(test)]
@@ -65,5 +96,33 @@ clientPortListenBacklog=-1
 serverId=0
 ";
         assert_eq!(render(&config, &status), expected);
+    }
+
+    // rows: W-10
+    #[test]
+    fn members_tell_of_their_ensemble() {
+        let members = "server.1=127.0.0.1:34857:41683:participant\nserver.2=127.0.0.1:43183:60227:participant\n\
+            server.3=127.0.0.1:40031:46165:participant\nserver.4=127.0.0.1:39307:60941:observer\n";
+        let text = format!("dataDir=/d\nclientPort=0\ninitLimit=20\nsyncLimit=10\n{members}");
+        let read = |id: &str| {
+            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some(id) };
+            parse(source, &Environment::new(), &[]).unwrap()
+        };
+        for (id, ports, peer_type) in [
+            ("1", "electionPort=41683\nquorumPort=34857", 0),
+            ("4", "electionPort=60941\nquorumPort=39307", 1),
+        ] {
+            let config = read(id);
+            let ensemble = config.ensemble.clone().unwrap();
+            let member = MemberInfo { id: ensemble.my_id, view: ensemble.view, leader: None };
+            let status = Status { member: Some(member), ..Status::default() };
+            let answer = render(&config, &status);
+            let (_, tail) = answer.split_once("\nserverId=").unwrap();
+            // As a 3.9.5 server with this file ends its answer.
+            let expected = format!(
+                "{id}\ninitLimit=20\nsyncLimit=10\nelectionAlg=3\n{ports}\npeerType={peer_type}\nmembership: \n{members}version=0"
+            );
+            assert_eq!(tail, expected);
+        }
     }
 }

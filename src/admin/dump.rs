@@ -3,17 +3,28 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use super::Status;
 use super::connections::java_address;
+use super::{Mode, Status};
 
-/// Sessions by the time they expire, their ephemerals, and connections likewise.
+/// Sessions by the time they expire, or of a learner in their order with their timeouts; their ephemerals; connections
+/// by the time they expire.
 ///
-/// Source: `DumpCommand`, `ExpiryQueue.dump` and `DataTree.dumpEphemerals`, ZooKeeper 3.9.5.
+/// Source: `DumpCommand`, `ExpiryQueue.dump`, `LearnerSessionTracker.dumpSessions` and `DataTree.dumpEphemerals`,
+/// ZooKeeper 3.9.5.
 pub(super) fn render(status: &Status) -> String {
-    let mut text = "SessionTracker dump:\nSession ".to_owned();
-    let sessions = status.session_expiries.iter();
-    sets(&mut text, sessions.map(|(at, session)| (&**at, format!("0x{session:x}"))));
+    let mut text = "SessionTracker dump:\n".to_owned();
     // A string never refuses, here and below.
+    if matches!(status.mode, Mode::Follower | Mode::Observer) {
+        let sessions = &status.session_timeouts;
+        _ = writeln!(text, "Global Sessions({}):", sessions.len());
+        for (session, timeout_ms) in sessions {
+            _ = writeln!(text, "0x{session:x}\t{timeout_ms}ms");
+        }
+    } else {
+        text.push_str("Session ");
+        let sessions = status.session_expiries.iter();
+        sets(&mut text, sessions.map(|(at, session)| (&**at, format!("0x{session:x}"))));
+    }
     let owners = &status.ephemerals;
     _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
     for (session, paths) in owners {
@@ -130,6 +141,26 @@ Connections Sets (1)/(1):
 \tip: /127.0.0.1:49700 sessionId: 0x0
 ";
         assert_eq!(render(&status), expected);
+    }
+
+    // rows: W-14
+    #[test]
+    fn a_learner_lists_sessions_with_their_timeouts() {
+        let mut status = Status {
+            mode: Mode::Follower,
+            session_timeouts: vec![(-1, 4000), (0x1000_1a1f_1cd0_0000, 12_000)],
+            ..Status::default()
+        };
+        let expected = "\
+SessionTracker dump:
+Global Sessions(2):
+0xffffffffffffffff\t4000ms
+0x10001a1f1cd00000\t12000ms
+ephemeral nodes dump:
+";
+        assert!(render(&status).starts_with(expected), "{}", render(&status));
+        status.mode = Mode::Leader;
+        assert!(render(&status).starts_with("SessionTracker dump:\nSession Sets (0)/(0):\n"));
     }
 
     // rows: W-23 W-24 W-27

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 pub use environment::EnvironmentInfo;
 pub use operations::operation_name;
-pub use status::{ConnectionInfo, Mode, SessionInfo, Status, WatchTotals};
+pub use status::{ConnectionInfo, LeaderInfo, MemberInfo, Mode, SessionInfo, Status, WatchTotals};
 pub use words::{Answer, Effect, Word, answer, refusal};
 
 /// The release whose behaviour this is.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Status, version};
+use super::{LeaderInfo, Mode, Status, version};
 use crate::metrics::{Registry, Value};
 
 /// Lines `zk_<name>`, tab, value: version, state, gauges, then the registry's dump; all in Java's order.
@@ -13,6 +13,12 @@ pub(super) fn render(metrics: &Registry, status: &Status) -> String {
     // A string never refuses.
     _ = writeln!(text, "zk_version\t{}", version());
     _ = writeln!(text, "zk_server_state\t{}", status.mode.name());
+    if let Some(member) = &status.member {
+        _ = writeln!(text, "zk_peer_state\t{}", status.mode.peer_state());
+        if let Some(leader) = member.leader.filter(|_| status.mode == Mode::Observer) {
+            _ = writeln!(text, "zk_observer_master_id\t{leader}");
+        }
+    }
     let mut line = |name: &str, value: Value| {
         _ = match value {
             Value::Integer(value) => writeln!(text, "zk_{name}\t{value}"),
@@ -25,7 +31,7 @@ pub(super) fn render(metrics: &Registry, status: &Status) -> String {
             line(&format!("{namespace}_{name}"), Value::Integer(*value));
         }
     }
-    metrics.dump(&mut line);
+    metrics.dump(status.mode.queues(), &mut line);
     text
 }
 
@@ -33,10 +39,16 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
     let count = |count: u64| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
     let latency = metrics.request_latency.values();
     let sizes = metrics.client_response_size.values();
+    let proposals = metrics.proposal_size.values();
+    let leader = |figure: fn(&LeaderInfo) -> u64| status.leader.as_ref().map(figure).map(count);
+    let proposal = |size: i64| status.leader.map(|_| Value::Integer(size));
+    let quorum_size =
+        status.member.as_ref().map(|member| count(member.view.voters().count() as u64));
     let gauges = [
         ("ephemerals_count", Some(count(status.ephemerals_count))),
         ("num_alive_connections", Some(count(status.connection_count))),
         ("avg_latency", Some(Value::Float(latency.avg))),
+        ("min_proposal_size", proposal(proposals.min)),
         ("outstanding_requests", Some(count(status.outstanding_requests))),
         ("znode_count", Some(count(status.node_count))),
         ("global_sessions", Some(count(status.global_sessions))),
@@ -45,23 +57,32 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("last_client_response_size", Some(Value::Integer(sizes.last))),
         ("packets_sent", Some(count(metrics.packets_sent.get()))),
         ("packets_received", Some(count(metrics.packets_received.get()))),
+        ("max_proposal_size", proposal(proposals.max)),
         ("max_client_response_size", Some(Value::Integer(sizes.max))),
+        ("synced_followers", leader(|leader| leader.followers)),
         ("connection_drop_probability", Some(Value::Float(status.connection_drop_chance))),
         ("watch_count", Some(count(status.watch_count))),
+        ("synced_non_voting_followers", leader(|leader| leader.non_voting_followers)),
+        ("synced_observers", leader(|leader| leader.observers)),
         // Client certificates refused: Java counts no other way to show who one is.
         ("auth_failed_count", Some(count(0))),
         ("min_latency", Some(Value::Integer(latency.min))),
         ("max_file_descriptor_count", status.max_file_descriptors.map(count)),
         ("approximate_data_size", Some(count(status.approximate_data_size_bytes))),
         ("open_file_descriptor_count", status.open_file_descriptors.map(count)),
+        ("last_proposal_size", proposal(proposals.last)),
+        ("pending_syncs", leader(|leader| leader.pending_syncs)),
+        ("leader_uptime", leader(|leader| leader.uptime_ms)),
         // Sessions that one member of an ensemble keeps to itself.
         ("local_sessions", Some(count(0))),
         ("uptime", Some(count(status.uptime_ms))),
         ("max_latency", Some(Value::Integer(latency.max))),
         // As above: there is no port with TLS.
         ("outstanding_tls_handshake", Some(count(0))),
+        ("learners", leader(|leader| leader.learners)),
         ("min_client_response_size", Some(Value::Integer(sizes.min))),
         ("non_mtls_local_conn_count", Some(count(0))),
+        ("quorum_size", quorum_size),
     ];
     for (name, value) in gauges {
         if let Some(value) = value {
@@ -86,6 +107,7 @@ pub(super) fn java_double(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::MemberInfo;
 
     #[test]
     fn doubles_are_printed_as_java_does() {
@@ -102,6 +124,46 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(java_double(value), expected);
+        }
+    }
+
+    // rows: M-21 M-22 M-23
+    #[test]
+    fn roles_have_figures_of_their_own() {
+        let config = "server.1=a:1:2\nserver.2=a:3:4\nserver.3=a:5:6\nserver.4=a:7:8:observer\n";
+        let view = crate::model::View::parse(config).unwrap();
+        let id = crate::model::ServerId;
+        let leader = LeaderInfo { learners: 3, followers: 2, observers: 1, ..Default::default() };
+        // A line of the file: a role, and the keys before the counters of a 3.9.5 server that has it, in its order.
+        for line in include_str!("../../compat-tests/golden/words/mntr-roles.txt").lines() {
+            let (role, keys) = line.split_once(' ').unwrap();
+            let mode = match role {
+                "leader" => Mode::Leader,
+                "follower" => Mode::Follower,
+                _ => Mode::Observer,
+            };
+            let leads = mode == Mode::Leader;
+            let status = Status {
+                mode,
+                member: Some(MemberInfo {
+                    id: id(1),
+                    view: view.clone(),
+                    leader: (!leads).then_some(id(2)),
+                }),
+                leader: leads.then_some(leader),
+                open_file_descriptors: Some(7),
+                max_file_descriptors: Some(7),
+                ..Status::default()
+            };
+            let text = render(&Registry::default(), &status);
+            let ours: Vec<&str> =
+                text.lines().map(|line| line.split_once('\t').unwrap().0).collect();
+            let java: Vec<&str> = keys.split(' ').collect();
+            assert_eq!(ours[..java.len()], java, "{role}");
+            assert_eq!(ours[java.len()], "zk_watch_bytes", "{role}: the first counter");
+            assert!(text.contains("\nzk_quorum_size\t3\n"));
+            assert_eq!(text.contains("\nzk_synced_followers\t2\n"), leads);
+            assert_eq!(text.contains("\nzk_observer_master_id\t2\n"), mode == Mode::Observer);
         }
     }
 

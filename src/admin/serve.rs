@@ -40,6 +40,11 @@ pub(super) fn render(metrics: &Registry, status: &Status, clients: bool) -> Stri
         status.mode.name(),
         status.node_count,
     );
+    if status.mode == Mode::Leader {
+        let sizes = metrics.proposal_size.values();
+        let (last, min, max) = (sizes.last, sizes.min, sizes.max);
+        _ = writeln!(text, "Proposal sizes last/min/max: {last}/{min}/{max}");
+    }
     text
 }
 
@@ -109,6 +114,27 @@ Node count: 5
         assert_eq!(second, "READ-ONLY mode; serving only read-only clients");
         assert!(text.contains("\nMode: read-only\n"));
         assert_eq!(read_only_or_not(status.mode), "ro");
+    }
+
+    // rows: W-20
+    #[test]
+    fn a_leader_tells_how_large_its_proposals_are() {
+        let (metrics, mut status) = sample();
+        let last_line = |status: &Status| {
+            render(&metrics, status, false).lines().last().map(str::to_owned).unwrap()
+        };
+        for mode in [Mode::Follower, Mode::Observer] {
+            status.mode = mode;
+            assert_eq!(last_line(&status), "Node count: 5", "{mode:?}");
+        }
+        status.mode = Mode::Leader;
+        assert_eq!(last_line(&status), "Proposal sizes last/min/max: -1/-1/-1", "none was made");
+        for (size, at_us) in [(90, 1), (48, 2)] {
+            let seen = crate::metrics::SizeValues { last: size, min: size, max: size };
+            metrics.proposal_size.record(seen, at_us);
+        }
+        assert_eq!(last_line(&status), "Proposal sizes last/min/max: 48/48/90");
+        assert!(render(&metrics, &status, true).contains("\nMode: leader\n"));
     }
 
     // rows: W-21

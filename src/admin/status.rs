@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use super::EnvironmentInfo;
-use crate::model::Zxid;
+use crate::metrics::Queues;
+use crate::model::{ServerId, View, Zxid};
 
 /// What a server is at the moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -30,12 +31,64 @@ impl Mode {
     }
 }
 
+impl Mode {
+    /// Which queues every request takes in a Java server of this mode.
+    pub fn queues(self) -> Queues {
+        match self {
+            Self::Standalone | Self::ReadOnly => Queues::OfStandalone,
+            Self::Leader => Queues::OfLeader,
+            Self::Follower | Self::Observer => Queues::OfLearner,
+        }
+    }
+
+    /// As members of an ensemble call it among themselves.
+    pub(super) fn peer_state(self) -> &'static str {
+        match self {
+            Self::Leader => "leading - broadcast",
+            Self::Follower => "following - broadcast",
+            Self::Observer => "observing - broadcast",
+            // Only who serves is asked; the others look for a leader.
+            Self::Standalone | Self::ReadOnly => "looking",
+        }
+    }
+}
+
+/// What a member of an ensemble has beside what every server has.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MemberInfo {
+    pub id: ServerId,
+    /// The configuration in force.
+    pub view: View,
+    /// Whom it follows or observes; `None` for a leader.
+    pub leader: Option<ServerId>,
+}
+
+/// What a leader has besides.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LeaderInfo {
+    /// Learners that are connected.
+    pub learners: u64,
+    /// Those that get what is proposed, whether they vote or not.
+    pub followers: u64,
+    /// Of these, those that do not vote.
+    pub non_voting_followers: u64,
+    pub observers: u64,
+    /// Syncs that wait for what was proposed before them.
+    pub pending_syncs: u64,
+    /// Since it leads.
+    pub uptime_ms: u64,
+}
+
 /// A server at one moment. Collections are only read by the words that say so.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Whether clients are served; most words say no more when they are not.
     pub serving: bool,
     pub mode: Mode,
+    /// `None` is standalone.
+    pub member: Option<MemberInfo>,
+    /// Of a leader.
+    pub leader: Option<LeaderInfo>,
     /// Last transaction applied; zero before the first.
     pub zxid: Zxid,
     /// Znodes, those under `/zookeeper` included.
@@ -54,7 +107,7 @@ pub struct Status {
     pub outstanding_requests: u64,
     /// Sessions the ensemble knows.
     pub global_sessions: u64,
-    /// Since the process began to serve.
+    /// Since the process began to serve; a member of an ensemble: since its last election.
     pub uptime_ms: u64,
     /// File descriptors; `None` where the system does not tell.
     pub open_file_descriptors: Option<u64>,
@@ -72,6 +125,8 @@ pub struct Status {
     pub watches: WatchTotals,
     /// For `dump`: each session with the time it expires, as Java prints a date; the next to expire first.
     pub session_expiries: Vec<(String, i64)>,
+    /// For `dump` of a learner, which lets no session expire: each session with its timeout in ms.
+    pub session_timeouts: Vec<(i64, i32)>,
     /// For `dump`: ephemeral znodes by session.
     pub ephemerals: Vec<(i64, Vec<String>)>,
     /// For `dump`: each connection with the time it expires and its session, 0 while it has none.

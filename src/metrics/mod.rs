@@ -21,7 +21,7 @@ mod summary;
 
 pub use counter::Counter;
 pub use percentiles::{Percentiles, Quantiles};
-pub use registry::{Registry, Value};
+pub use registry::{Queues, Registry, Value};
 pub use sets::{Samples, SummarySet};
 pub use sizes::{SizeValues, Sizes};
 pub use summary::{Summary, SummaryValues};

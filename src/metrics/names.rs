@@ -58,10 +58,12 @@ pub(super) const COUNTERS: &[&str] = &[
     "revalidate_count",
 ];
 
-/// Counters that every request raises in Java: reads, pings and syncs as well, which take no such queue here. They are
-/// counted as answers already, so that nobody counts a read twice.
+/// Counters that every request raises in Java, by what the server is: reads, pings and syncs as well, which take no such
+/// queue here. They are counted as answers already, so that nobody counts a read twice.
 pub(super) const OF_ALL_REQUESTS: &[&str] =
     &["prep_processor_request_queued", "sync_processor_request_queued"];
+/// A leader's log is handed writes alone.
+pub(super) const OF_A_LEADERS_REQUESTS: &[&str] = &["prep_processor_request_queued"];
 
 /// Summaries without percentiles, in Java's order.
 pub(super) const SUMMARIES: &[&str] = &[
@@ -145,30 +147,13 @@ pub(super) const PERCENTILES: &[&str] = &[
 )]
 pub(super) const NEVER: &[(&str, &[&str])] = &[
     (
-        "of an ensemble: this server stands alone",
+        "of threads that hand requests on between agreement and reply: here a commit is applied where it is learned",
         &[
-            "diff_count",
-            "snap_count",
-            "looking_count",
-            "commit_count",
-            "proposal_count",
-            "quit_leading_due_to_disloyal_voter",
-            "request_commit_queued",
-            "learner_proposal_received_count",
-            "learner_commit_received_count",
             "requests_not_forwarded_to_commit_processor",
             "skip_learner_request_to_next_processor_count",
-            "revalidate_count",
-            "socket_closing_time",
-            "leader_unavailable_time",
-            "unavailable_time",
             "session_queues_drained",
             "write_commit_proc_req_queued",
             "read_commit_proc_req_queued",
-            "follower_sync_time",
-            "observer_sync_time",
-            "inflight_snap_count",
-            "inflight_diff_count",
             "reads_issued_from_session_queue",
             "learner_request_processor_queue_size",
             "reads_after_write_in_session_queue",
@@ -178,7 +163,6 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
             "pending_session_queue_size",
             "time_waiting_empty_pool_in_commit_processor_read_ms",
             "commit_process_time",
-            "election_time",
             "commit_commit_proc_req_queued",
             "write_batch_time_in_commit_processor",
             "concurrent_request_processing_in_commit_processor",
@@ -186,15 +170,14 @@ pub(super) const NEVER: &[(&str, &[&str])] = &[
             "write_commitproc_time_ms",
             "local_write_committed_time_ms",
             "server_write_committed_time_ms",
-            "quorum_ack_latency",
-            "om_commit_process_time_ms",
-            "om_proposal_process_time_ms",
             "read_final_proc_time_ms",
             "write_final_proc_time_ms",
-            "commit_propagation_latency",
-            "proposal_ack_creation_latency",
-            "proposal_latency",
         ],
+    ),
+    ("of a thread that closes connections to learners and waits for it", &["socket_closing_time"]),
+    (
+        "of observer masters, of which there are none yet",
+        &["om_commit_process_time_ms", "om_proposal_process_time_ms"],
     ),
     (
         "of TLS ports, of which there are none yet",

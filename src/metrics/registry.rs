@@ -95,6 +95,10 @@ registry! {
         packets_sent: Counter,
         /// Sizes of answers and events, in bytes; three gauges show them.
         client_response_size: Sizes,
+        /// Sizes of what a leader proposed, in bytes; three gauges of a leader show them.
+        proposal_size: Sizes,
+        /// Reads answered before this server took the role it has.
+        reads_before: Counter,
     }
     counters {
         /// Bytes of watch events.
@@ -145,6 +149,26 @@ registry! {
         stale_sessions_expired,
         /// Transactions handed to the log; likewise.
         sync_processor_request_queued,
+        /// Learners that were brought up to date by transactions, by this leader.
+        diff_count,
+        /// Learners that were sent the whole tree.
+        snap_count,
+        /// Elections begun.
+        looking_count,
+        /// Transactions that this leader committed.
+        commit_count,
+        /// Transactions that this leader proposed.
+        proposal_count,
+        /// Times this leader gave up, because those who had voted for it no longer wanted it.
+        quit_leading_due_to_disloyal_voter,
+        /// Commits and syncs that a member of an ensemble learned of.
+        request_commit_queued,
+        /// Transactions that this learner's leader proposed to it.
+        learner_proposal_received_count,
+        /// Commits that this learner's leader told it of.
+        learner_commit_received_count,
+        /// Sessions that came to another server, which asked this leader.
+        revalidate_count,
     }
     summaries {
         /// Time from a write's judgement until the log had it, the log's own work left out.
@@ -181,6 +205,20 @@ registry! {
         sync_process_time,
         /// Time to load the snapshot at the start.
         startup_snap_load_time,
+        /// Time from the begin of an election until clients are served again, by a leader.
+        leader_unavailable_time,
+        /// Likewise, whatever this server is then.
+        unavailable_time,
+        /// Time of a follower from its promise until it serves.
+        follower_sync_time,
+        /// Likewise, of an observer.
+        observer_sync_time,
+        /// Learners that are being sent the tree, whenever one begins or ends.
+        inflight_snap_count,
+        /// Learners that are being sent transactions, likewise.
+        inflight_diff_count,
+        /// Time of an election, where this server may vote.
+        election_time,
     }
     percentiles {
         /// Time from a write's frame to its judgement.
@@ -199,6 +237,14 @@ registry! {
         sync_processor_queue_time_ms,
         /// Time of one flush of the log, as those who wait see it.
         sync_processor_queue_flush_time_ms,
+        /// Time from a transaction's birth until a quorum has it, at its leader.
+        quorum_ack_latency,
+        /// Likewise until a learner knows.
+        commit_propagation_latency,
+        /// Likewise until this server, if it votes, has it on its disk.
+        proposal_ack_creation_latency,
+        /// Likewise until a learner has heard of it.
+        proposal_latency,
     }
     counter_sets {
         /// Writes refused because they would have passed a hard limit; of the samples only their number is shown.
@@ -218,13 +264,15 @@ impl Registry {
     ///
     /// What has no field is zero: see `names::NEVER`.
     ///
+    /// * `queues`: which of this server's queues every request takes in Java.
+    ///
     /// Source: `DefaultMetricsContext.dump`, ZooKeeper 3.9.5.
-    pub fn dump(&self, sink: &mut dyn FnMut(&str, Value)) {
-        let without_txn = self.readlatency.values().count;
+    pub fn dump(&self, queues: Queues, sink: &mut dyn FnMut(&str, Value)) {
+        let reads = self.reads_in_role();
         for name in names::COUNTERS {
             let counted = self.counter(name).map_or(0, Counter::get);
-            let takes_all = names::OF_ALL_REQUESTS.contains(name);
-            sink(name, integer(if takes_all { counted + without_txn } else { counted }));
+            let takes_all = queues.names().contains(name);
+            sink(name, integer(if takes_all { counted + reads } else { counted }));
         }
         for (name, set) in self.counter_sets() {
             for (key, values) in set.values() {
@@ -247,6 +295,49 @@ impl Registry {
             for (key, values) in set.values() {
                 dump_summary(&format!("{key}_{name}"), values, sink);
             }
+        }
+    }
+}
+
+impl Registry {
+    /// This server begins to be something else to its clients, which in Java makes a new set of figures for them; what
+    /// it counts about itself goes on.
+    ///
+    /// * `before`: what it was until now.
+    ///
+    /// Source: `ZooKeeperServer` and its `ServerStats`, one for each role, ZooKeeper 3.9.5.
+    pub fn begin_role(&self, before: Queues) {
+        if before == Queues::OfLeader {
+            self.prep_processor_request_queued.add(self.reads_in_role());
+        }
+        self.reads_before.add(self.reads_in_role());
+        self.request_latency.reset();
+        self.packets_received.reset();
+        self.packets_sent.reset();
+        self.client_response_size.reset();
+        self.proposal_size.reset();
+    }
+
+    fn reads_in_role(&self) -> u64 {
+        self.readlatency.values().count.saturating_sub(self.reads_before.get())
+    }
+}
+
+/// Which queues every request takes in Java, reads included.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Queues {
+    #[default]
+    OfStandalone,
+    OfLeader,
+    OfLearner,
+}
+
+impl Queues {
+    const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::OfStandalone => names::OF_ALL_REQUESTS,
+            Self::OfLeader => names::OF_A_LEADERS_REQUESTS,
+            Self::OfLearner => &[],
         }
     }
 }
@@ -278,7 +369,7 @@ mod tests {
 
     fn dumped(registry: &Registry) -> BTreeMap<String, Value> {
         let mut all = BTreeMap::new();
-        registry.dump(&mut |name, value| {
+        registry.dump(Queues::OfStandalone, &mut |name, value| {
             assert!(all.insert(name.to_owned(), value).is_none(), "{name} twice");
         });
         all
@@ -316,6 +407,51 @@ mod tests {
         let all = dumped(&registry);
         assert_eq!(all["prep_processor_request_queued"], Value::Integer(8));
         assert_eq!(all["sync_processor_request_queued"], Value::Integer(7));
+    }
+
+    // rows: M-14
+    #[test]
+    fn roles_differ_in_what_their_queues_take() {
+        let registry = Registry::default();
+        let queued = |queues| {
+            let mut found = Vec::new();
+            registry.dump(queues, &mut |name, value| {
+                if name.ends_with("_processor_request_queued") {
+                    found.push(value);
+                }
+            });
+            found
+        };
+        let (three, five) = (Value::Integer(3), Value::Integer(5));
+        registry.prep_processor_request_queued.add(3);
+        registry.sync_processor_request_queued.add(3);
+        registry.readlatency.record_many(0, 2);
+        assert_eq!(queued(Queues::OfLearner), [three, three]);
+        assert_eq!(queued(Queues::OfLeader), [five, three]);
+        registry.begin_role(Queues::OfLeader);
+        assert_eq!(queued(Queues::OfLearner), [five, three], "what was counted stays");
+        registry.readlatency.record_many(0, 7);
+        assert_eq!(queued(Queues::OfLearner), [five, three]);
+        registry.begin_role(Queues::OfLearner);
+        assert_eq!(queued(Queues::OfLeader), [five, three], "reads of another role");
+    }
+
+    #[test]
+    fn a_new_role_begins_with_new_figures_for_clients() {
+        let registry = Registry::default();
+        let size = crate::metrics::SizeValues { last: 9, min: 9, max: 9 };
+        registry.request_latency.record(9);
+        registry.packets_sent.increment();
+        registry.packets_received.increment();
+        registry.client_response_size.record(size, 1);
+        registry.proposal_size.record(size, 1);
+        registry.watch_bytes.add(4);
+        registry.begin_role(Queues::OfLearner);
+        assert_eq!(registry.request_latency.values(), SummaryValues::default());
+        assert_eq!((registry.packets_sent.get(), registry.packets_received.get()), (0, 0));
+        assert_eq!(registry.client_response_size.values().last, -1);
+        assert_eq!(registry.proposal_size.values().max, -1);
+        assert_eq!(registry.watch_bytes.get(), 4);
     }
 
     // rows: M-33

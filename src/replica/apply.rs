@@ -1,6 +1,6 @@
 //! What was committed: apply it, tell the watchers, answer the one who asked.
 
-use super::{Action, Inflight, Replica, Samples, WriteSample, refuse_session};
+use super::{Action, Inflight, Mode, Replica, Samples, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
 use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
@@ -94,6 +94,9 @@ impl Replica {
             // As Java, which tells no age of an end that nobody asked for and that ends a connection too.
             let is_told = !self.expires_connected(shared, inflight);
             born_ms = Some(entry.header.time).filter(|_| is_told);
+            if !matches!(self.mode, Mode::Standalone | Mode::Resting) {
+                self.samples.committed.push(entry.header.time);
+            }
             let op = if applied.kind == op::ERROR { 0 } else { inflight.op };
             self.note(inflight, op, entry.header.zxid, now_us);
             if let Some(digest) = entry.digest
@@ -126,7 +129,7 @@ impl Replica {
     }
 
     /// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.
-    fn note(&mut self, inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
+    pub(super) fn note(&mut self, inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
         let Some(conn) = &inflight.conn else { return };
         // Source: `Request.isStale`, and who asks it.
         if conn.stats.is_gone() && !matches!(op, 0 | op::CLOSE_SESSION) {
@@ -238,6 +241,7 @@ impl Replica {
             (Code::OK, Err(_)) => Code::MARSHALLING_ERROR,
             (code, _) => code,
         };
+        self.stats.syncs += u64::from(code.is_ok());
         let header = reply::header(inflight.xid, last.to_wire(), code);
         conn.push_answer(&mut self.wakers, |out| {
             reply::reply(out, header, |to| {

@@ -28,6 +28,7 @@ impl Replica {
 
     /// A client has come to another server with a session it has.
     fn revalidate(&mut self, link: LinkId, mut data: Bytes, out: &mut Vec<Action>) {
+        self.stats.revalidations += 1;
         if data.remaining() < 12 {
             return;
         }
@@ -59,8 +60,9 @@ impl Replica {
             link: Some(link),
         };
         if request.op == op::SYNC {
+            self.stats.learners_syncs += 1;
             self.inflight.push_back(inflight);
-            return self.on_zab(0, out);
+            return self.on_zab(self.now_us, out);
         }
         if request.op == op::CREATE_SESSION
             && let Some(timeout_ms) = request.body.first_chunk::<4>()
@@ -97,6 +99,6 @@ impl Replica {
         (inflight.zxid, inflight.entry) = (Some(zxid), entry.clone());
         self.inflight.push_back(inflight);
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
-        self.on_zab(0, out);
+        self.on_zab(self.now_us, out);
     }
 }

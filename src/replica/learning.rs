@@ -1,6 +1,6 @@
 //! What this server asks of its leader for its clients, and what becomes of it.
 
-use super::{Action, Inflight, Replica, refuse_session};
+use super::{Action, Inflight, Replica, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::{Batch, Conn, Done, Owner, prep};
@@ -211,7 +211,11 @@ impl Replica {
     fn on_synced(&mut self) {
         let Some(ask) = self.learning.take_synced() else { return };
         let last = self.shared.state.tree.read().last_zxid();
+        let op = if ask.code.is_ok() { ask.op } else { 0 };
+        self.note(&ask, op, last.to_wire(), self.now_us);
         self.answer_plain(last, &ask);
+        let took_us = Some(self.now_us.saturating_sub(ask.received_us));
+        self.samples.writes.push(WriteSample { took_us, born_ms: None });
         self.shared.throttle.end(ask.weight, &mut self.wakers);
     }
 

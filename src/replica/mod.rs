@@ -23,7 +23,7 @@ use crate::request::{
     Asked, Batch, Command, Conn, Done, Namespaces, Owner, Sessions, Shared, reply,
 };
 use crate::tree::freeze::Frozen;
-use crate::tree::{AHEAD_MAX, Tree};
+use crate::tree::{AHEAD_MAX, Tree, txn};
 use crate::zab::{self, LinkId};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -50,8 +50,11 @@ pub enum Input {
     },
     /// The snapshot under way has ended, well or badly.
     SnapshotEnded(Frozen),
-    /// From the other servers, or from the disk about what was asked for them.
-    Peer(zab::Input),
+    /// From the other servers, or from the disk about what was asked for them. `now_us`: monotonic microseconds.
+    Peer {
+        input: zab::Input,
+        now_us: u64,
+    },
     /// SNAP came from the leader, and this is its tree.
     LeaderTree {
         zxid: Zxid,
@@ -138,6 +141,12 @@ pub struct Stats {
     /// Writes judged, and answers made, although their connection was gone.
     pub stale_requests: u64,
     pub stale_replies: u64,
+    /// Of a learner's clients that came with a session they had.
+    pub revalidations: u64,
+    /// Syncs that clients of this server asked for, and that were answered.
+    pub syncs: u64,
+    /// Of a learner's clients: likewise, when they came to this leader.
+    pub learners_syncs: u64,
 }
 
 /// Single measurements since they were last taken; `server` publishes and empties them.
@@ -149,6 +158,10 @@ pub struct Samples {
     pub told: Vec<(EventKind, u64)>,
     /// What was written, by namespace.
     pub spaces: Namespaces,
+    /// Wall-clock milliseconds at which transactions were born, of a member of an ensemble that serves: as a
+    /// follower hears of them, and as they are applied.
+    pub heard: Vec<i64>,
+    pub committed: Vec<i64>,
 }
 
 /// One write, sync or end of a session.
@@ -208,6 +221,8 @@ pub struct Replica {
     /// A committed transaction could not be read.
     unreadable: bool,
     wall_ms: i64,
+    /// Monotonic, of the last input that told it.
+    now_us: u64,
     inflight: VecDeque<Inflight>,
     settings: Settings,
     next_session: i64,
@@ -261,6 +276,7 @@ impl Replica {
             synced: Vec::new(),
             unreadable: false,
             wall_ms: 0,
+            now_us: 0,
             inflight: VecDeque::new(),
             next_session: settings.first_session,
             sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
@@ -283,8 +299,19 @@ impl Replica {
         &self.zab
     }
 
+    /// What has happened among the servers since this was last asked.
+    pub fn notes(&mut self) -> Vec<zab::Note> {
+        std::mem::take(&mut self.zab.core.notes)
+    }
+
+    /// Syncs that wait for what was proposed before them.
+    pub fn pending_syncs(&self) -> usize {
+        let is_sync = |inflight: &&Inflight| inflight.zxid.is_none() && inflight.op == op::SYNC;
+        self.inflight.iter().filter(is_sync).count()
+    }
+
     /// Whether sessions and writes are judged here.
-    fn judges(&self) -> bool {
+    pub fn judges(&self) -> bool {
         matches!(self.mode, Mode::Standalone | Mode::Leading)
     }
 
@@ -344,10 +371,14 @@ impl Replica {
                 Command::Writes(batch) => self.ask_writes(&batch, out),
                 Command::Gone { conn } => self.gone(&conn),
             },
-            Input::Peer(input) => self.on_peer(input, out),
+            Input::Peer { input, now_us } => {
+                self.now_us = now_us;
+                self.on_peer(input, out);
+            }
             Input::LeaderTree { zxid, tree } => self.on_leader_tree(zxid, tree, out),
             Input::Rebuilt { tree } => self.on_rebuilt(tree, out),
             Input::Flushed { through, now_us } => {
+                self.now_us = now_us;
                 self.zab.step(zab::Input::Flushed { through }, &mut self.zab_out);
                 self.on_zab(now_us, out);
             }
@@ -506,6 +537,9 @@ impl Replica {
 
     fn append(&mut self, zxid: Zxid, entry: Bytes, out: &mut Vec<Action>) {
         if !self.judges() {
+            if self.mode == Mode::Following {
+                self.samples.heard.extend(txn::born_ms(&entry));
+            }
             self.expect(zxid, &entry);
         }
         let due = self.rolls.logged(entry.len() as u64);

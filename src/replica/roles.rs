@@ -1,6 +1,6 @@
 //! Elections come and go: what that means to the clients and to the tree.
 
-use super::{Action, Input, Mode, Replica};
+use super::{Action, Mode, Replica};
 use crate::model::sync::Ordering;
 use crate::model::{Epoch, SessionId, Zxid};
 use crate::request::prep::Prep;
@@ -18,7 +18,7 @@ impl Replica {
             return out.push(Action::Rebuild);
         }
         self.zab.step(input, &mut self.zab_out);
-        self.on_zab(0, out);
+        self.on_zab(self.now_us, out);
     }
 
     pub(super) fn on_rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) {
@@ -152,13 +152,6 @@ impl Replica {
         let why = "the zxids of this epoch are used up".to_owned();
         self.zab.stand_down(why, &mut self.zab_out);
         // Its next input finds out whether the disk has everything.
-        self.on_zab(0, out);
-    }
-}
-
-impl Input {
-    /// The election is over.
-    pub fn elected(leader: crate::model::ServerId) -> Self {
-        Self::Peer(zab::Input::Elected { leader })
+        self.on_zab(self.now_us, out);
     }
 }

@@ -303,7 +303,9 @@ impl Connection {
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
         if self.shared.at_rest.load(Ordering::Relaxed) {
-            return Err(Need::Close("no leader is known: clients are not served".into()));
+            // Without a warning: clients try every server again and again until there is a leader.
+            tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
+            return Err(Need::Close(String::new()));
         }
         let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {

@@ -6,6 +6,7 @@ use super::driver::{Driver, Ended, Event, Loader, chain};
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
+use super::roles::Roles;
 use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
@@ -166,6 +167,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
     let peers = member::connect(&config, &shared, tree_options(&config, seed), sender.clone());
+    let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
     let driver = Driver {
         replica,
         shared: shared.clone(),
@@ -179,6 +181,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         metrics: metrics.clone(),
         clock,
         peers,
+        roles,
         loader,
     };
     let port = listener.address.port();

@@ -2,19 +2,20 @@
 
 use super::clock::Clock;
 use super::peers::{Incoming, Peers};
-use super::pipeline::{self, Pipeline};
+use super::pipeline::{self, Handed, Pipeline};
 use super::report::Report;
+use super::roles::Roles;
 use super::{log_read, snapshots};
-use crate::metrics::{Registry, Samples};
+use crate::metrics::{Registry, Samples, SizeValues};
 use crate::model::{EventKind, SessionId, Zxid};
-use crate::replica::{Action, Input, Replica, Stats, TICK_MS, WriteSample};
+use crate::replica::{Action, Input, Mode, Replica, Stats, TICK_MS, WriteSample};
 use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
 use crate::store::worker::{FlushReport, WorkerHandle};
 use crate::store::{self, Disk, Folders};
-use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
+use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,10 @@ use tokio::time::MissedTickBehavior;
 
 /// Inputs taken in one go, so that one flush covers every append in them.
 const BATCH_MAX: usize = 1024;
+
+/// A member of an ensemble that stops has this long to finish what its clients asked: it may depend on others, who may
+/// be gone. What is not finished then may be done all the same, as with any server that a client loses.
+const MEMBER_STOP_MAX: Duration = Duration::from_secs(3);
 
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
@@ -80,8 +85,9 @@ pub struct Driver<D> {
     pub snapshot_style: snapshots::Style,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
-    /// The other servers of an ensemble.
+    /// The other servers of an ensemble, and what becomes of this one among them.
     pub peers: Option<Peers>,
+    pub roles: Option<Roles>,
     /// Loads the tree from the files.
     pub loader: Arc<Loader>,
 }
@@ -97,19 +103,20 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         let mut events = Vec::with_capacity(BATCH_MAX);
         let mut ticks = self.clock.now_ms() / TICK_MS;
         let mut stopping = false;
+        let mut stop_at: Option<Instant> = None;
         let mut timer = tokio::time::interval(Duration::from_millis(TICK_MS));
         timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             if let Some(ended) = self.perform(&mut actions, &mut pipeline, judged_us) {
                 return ended;
             }
-            if stopping && self.replica.outstanding() == 0 {
+            if stopping && (self.replica.outstanding() == 0 || self.is_late(&mut stop_at)) {
                 return Ended::Stopped;
             }
             tokio::select! {
                 biased;
                 _ = self.events.recv_many(&mut events, BATCH_MAX) => {}
-                event = Peers::next(&mut self.peers) => self.on_peer_event(event, &mut actions),
+                event = Peers::next(&mut self.peers) => self.on_peer_event(event, &mut pipeline, &mut actions),
                 count = self.commands.recv_many(&mut commands, BATCH_MAX), if !stopping => stopping |= count == 0,
                 _ = timer.tick() => {}
             }
@@ -127,7 +134,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             let (wall_ms, now_us) = (self.clock.wall_ms(), self.clock.now_us());
             judged_us = now_us;
             if !commands.is_empty() {
-                let requests = pipeline.taken(&commands, now_us);
+                // A learner judges nothing.
+                let judges = self.replica.judges();
+                let requests = if judges { pipeline.taken(&commands, now_us) } else { 0 };
                 self.judge(&mut commands, wall_ms, &pipeline, &mut actions);
                 judged_us = self.clock.now_us();
                 pipeline.judged(requests, judged_us - now_us);
@@ -147,25 +156,24 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         match event {
             Event::Flushed(report) => {
                 let now_us = self.clock.now_us();
-                pipeline.flushed(&report, now_us);
+                pipeline.flushed(&report, now_us, self.clock.wall_ms());
                 self.replica.step(Input::Flushed { through: report.through, now_us }, actions);
             }
             Event::SnapshotEnded { frozen, took, installed } => {
                 self.note_snapshot(took);
                 self.replica.step(Input::SnapshotEnded(frozen), actions);
                 if installed && took.is_some() {
-                    let input = zab::Input::Installed { zxid: frozen.zxid };
-                    self.replica.step(Input::Peer(input), actions);
+                    self.tell(zab::Input::Installed { zxid: frozen.zxid }, actions);
                 }
             }
             Event::TreeSent(frozen) => {
                 self.replica.step(Input::SnapshotEnded(frozen), actions);
             }
             Event::Rebuilt(tree) => self.replica.step(Input::Rebuilt { tree }, actions),
-            Event::Peer(input) => self.replica.step(Input::Peer(input), actions),
+            Event::Peer(input) => self.tell(input, actions),
             Event::Report(to) => {
                 // The asker may have gone.
-                let _gone = to.send(Report::of(&self.replica));
+                let _gone = to.send(Report::of(&self.replica, self.roles.as_ref(), self.clock));
             }
             Event::Sessions(to) => {
                 let _gone = to.send(self.replica.session_dues());
@@ -174,12 +182,42 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    fn on_peer_event(&mut self, event: Incoming, actions: &mut Vec<Action>) {
+    /// Whether a member has been stopping for long enough.
+    fn is_late(&self, stop_at: &mut Option<Instant>) -> bool {
+        if self.peers.is_none() {
+            return false;
+        }
+        let is_late =
+            *stop_at.get_or_insert_with(|| Instant::now() + MEMBER_STOP_MAX) < Instant::now();
+        if is_late {
+            let requests = self.replica.outstanding();
+            tracing::warn!(requests, "stopping: the other members did not finish these in time");
+        }
+        is_late
+    }
+
+    fn tell(&mut self, input: zab::Input, actions: &mut Vec<Action>) {
+        let now_us = self.clock.now_us();
+        self.replica.step(Input::Peer { input, now_us }, actions);
+    }
+
+    fn on_peer_event(
+        &mut self,
+        event: Incoming,
+        pipeline: &mut Pipeline,
+        actions: &mut Vec<Action>,
+    ) {
         let Some(peers) = &mut self.peers else { return };
         let mut inputs = Vec::new();
-        peers.take(event, &mut inputs);
+        let began_us = self.clock.now_us();
+        peers.take(event, began_us, &mut inputs);
+        let requests = inputs.iter().filter(|input| is_request(input)).count() as u64;
+        let judges = self.replica.judges();
         for input in inputs {
             self.replica.step(input, actions);
+        }
+        if judges {
+            pipeline.judged_own(requests, self.clock.now_us() - began_us);
         }
     }
 
@@ -228,10 +266,19 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         let mut commands = Vec::new();
         let (mut records, mut through) = (0, Zxid::ZERO);
         let mut wakers = Vec::new();
+        let mode = self.replica.mode();
+        let mut births = Vec::new();
+        let mut sizes: Option<SizeValues> = None;
         for action in actions.drain(..) {
             match action {
                 Action::Append { zxid, entry } => {
                     (records, through) = (records + 1, zxid);
+                    if matches!(mode, Mode::Leading | Mode::Following) {
+                        births.extend(txn::born_ms(&entry));
+                    }
+                    if mode == Mode::Leading {
+                        note_size(&mut sizes, entry.len() as i64);
+                    }
                     commands.push(store::Command::Append { zxid, entry });
                 }
                 Action::Roll => commands.push(store::Command::Roll),
@@ -277,7 +324,13 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             peers.flush();
         }
         if records > 0 {
-            pipeline.handed(through, records, judged_us, self.clock.now_us());
+            let now_us = self.clock.now_us();
+            // A learner's are judged elsewhere.
+            let judged_us = self.replica.judges().then_some(judged_us);
+            pipeline.handed(Handed { through, records, at_us: now_us, births }, judged_us);
+            if let Some(sizes) = sizes {
+                self.metrics.proposal_size.record(sizes, now_us);
+            }
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
         None
@@ -337,6 +390,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 
     /// Moves the replica's plain counters and measurements into the registry.
     fn publish(&mut self, published: &mut Published, wall_ms: i64) {
+        if let Some(roles) = &mut self.roles {
+            roles.publish(&mut self.replica, self.clock.now_us());
+        }
         let now = Published { stats: self.replica.stats, changes: self.replica.changes() };
         let (stats, before, metrics) = (now.stats, published.stats, &self.metrics);
         metrics.digest_mismatches_count.add(stats.digest_mismatches - before.digest_mismatches);
@@ -348,7 +404,19 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         metrics.stale_replies.add(stats.stale_replies - before.stale_replies);
         metrics.outstanding_changes_queued.add(now.changes.0 - published.changes.0);
         metrics.outstanding_changes_removed.add(now.changes.1 - published.changes.1);
+        let mode = self.replica.mode();
         let samples = &mut self.replica.samples;
+        let age_ms = |born_ms: i64| Some(wall_ms - born_ms).filter(|age_ms| 0 <= *age_ms);
+        samples
+            .heard
+            .drain(..)
+            .filter_map(age_ms)
+            .for_each(|ms| metrics.proposal_latency.record(ms));
+        let committed = match mode {
+            Mode::Leading => &metrics.quorum_ack_latency,
+            _ => &metrics.commit_propagation_latency,
+        };
+        samples.committed.drain(..).filter_map(age_ms).for_each(|ms| committed.record(ms));
         for WriteSample { took_us, born_ms } in samples.writes.drain(..) {
             if let Some(took_us) = took_us {
                 let took_ms = took_us as i64 / 1000;
@@ -359,7 +427,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 kind.record(took_ms);
             }
             // The wall clock may have been set back meanwhile.
-            if let Some(age_ms) = born_ms.map(|born_ms| wall_ms - born_ms).filter(|age| 0 <= *age) {
+            if let Some(age_ms) = born_ms.and_then(age_ms) {
                 metrics.propagation_latency.record(age_ms);
             }
         }
@@ -387,6 +455,17 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 struct Published {
     stats: Stats,
     changes: (u64, u64),
+}
+
+/// Whether it is what a client of a learner wants.
+fn is_request(input: &Input) -> bool {
+    use zab::{Input::Learner, Packet::Request};
+    matches!(input, Input::Peer { input: Learner { packet: Request(_), .. }, .. })
+}
+
+fn note_size(sizes: &mut Option<SizeValues>, size: i64) {
+    let seen = sizes.get_or_insert(SizeValues { last: size, min: size, max: size });
+    *seen = SizeValues { last: size, min: seen.min.min(size), max: seen.max.max(size) };
 }
 
 fn sampled(space: &Namespace) -> Samples {

@@ -92,6 +92,7 @@ fn drive(tree: Tree) -> Driven {
         metrics: Arc::new(Registry::default()),
         clock,
         peers: None,
+        roles: None,
         loader: Arc::new(|| Err(String::new())),
     };
     let driving = tokio::spawn(driver.run(Vec::new()));

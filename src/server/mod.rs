@@ -18,6 +18,7 @@ mod pipeline;
 mod ready;
 mod report;
 mod restore;
+mod roles;
 mod snapshots;
 mod stop;
 

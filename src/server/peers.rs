@@ -13,6 +13,7 @@ use crate::zab::{self, LinkId, Notification, Packet};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Inputs taken in one go.
@@ -24,6 +25,8 @@ pub struct Peers {
     links: BTreeMap<LinkId, PeerHandle>,
     /// Those that something was put for.
     touched: BTreeSet<LinkId>,
+    /// Which server it is, of those that said so.
+    names: BTreeMap<LinkId, ServerId>,
     /// Its number, and the connection.
     leader: Option<(u64, PeerHandle)>,
     dials: u64,
@@ -55,11 +58,12 @@ impl Peers {
         driver: UnboundedSender<Event>,
     ) -> Self {
         let trees: Arc<TreeSinks> =
-            Arc::new(move || -> Box<dyn TreeSink> { Box::new(Sink(Loader::new(options))) });
+            Arc::new(move || -> Box<dyn TreeSink> { Box::new(Sink::new(options)) });
         Self {
             shared,
             links: BTreeMap::new(),
             touched: BTreeSet::new(),
+            names: BTreeMap::new(),
             leader: None,
             dials: 0,
             patience,
@@ -89,26 +93,34 @@ impl Peers {
     }
 
     /// What comes in means this to the replica. Takes what else has come in already, up to a limit.
-    pub fn take(&mut self, incoming: Incoming, inputs: &mut Vec<Input>) {
+    pub fn take(&mut self, incoming: Incoming, now_us: u64, inputs: &mut Vec<Input>) {
         match incoming {
-            Incoming::Peer(event) => self.take_peer(event, inputs),
-            Incoming::Election(event) => take_election(event, inputs),
+            Incoming::Peer(event) => self.take_peer(event, now_us, inputs),
+            Incoming::Election(event) => {
+                let input = take_election(event);
+                inputs.extend(input.map(|input| Input::Peer { input, now_us }));
+            }
         }
         while inputs.len() < INPUTS_MAX
             && let Ok(event) = self.events.try_recv()
         {
-            self.take_peer(event, inputs);
+            self.take_peer(event, now_us, inputs);
         }
     }
 
-    fn take_peer(&mut self, event: PeerEvent, inputs: &mut Vec<Input>) {
-        let peer = |input| Input::Peer(input);
+    fn take_peer(&mut self, event: PeerEvent, now_us: u64, inputs: &mut Vec<Input>) {
+        let peer = |input| Input::Peer { input, now_us };
         match event {
             PeerEvent::Accepted { link, handle, peer } => {
                 tracing::debug!(link = link.0, %peer, "a learner connects");
                 self.links.insert(link, handle);
             }
             PeerEvent::Packets { source: Source::Learner(link), packets } => {
+                if let Some(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) =
+                    packets.first()
+                {
+                    self.names.insert(link, info.id);
+                }
                 let packets = packets.into_iter();
                 inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
             }
@@ -132,13 +144,13 @@ impl Peers {
                 inputs.push(peer(zab::Input::Progress { link: None }));
             }
             PeerEvent::Gone { source: Source::Learner(link), why } => {
-                if self.links.remove(&link).is_some() {
-                    tracing::info!(link = link.0, why, "a learner is gone");
+                if let Some(learner) = self.forget(link) {
+                    tracing::info!(learner, why, "a learner is gone");
                 }
                 inputs.push(peer(zab::Input::LearnerGone { link }));
             }
             PeerEvent::Gone { source: Source::Leader(dial), why } if self.is_on(dial) => {
-                tracing::warn!(why, "the connection to the leader is gone");
+                tracing::info!(why, "the connection to the leader is gone");
                 self.leader = None;
                 inputs.push(peer(zab::Input::LeaderGone));
             }
@@ -147,6 +159,23 @@ impl Peers {
             | PeerEvent::Tree { .. }
             | PeerEvent::Progress { .. }
             | PeerEvent::Gone { .. } => {}
+        }
+    }
+
+    /// Closes the connection to a learner; who that was, if it was there and had said it.
+    fn forget(&mut self, link: LinkId) -> Option<i64> {
+        let name = self.names.remove(&link);
+        self.links.remove(&link)?;
+        name.map(|id| id.0)
+    }
+
+    /// * `leads`: this server still does; otherwise it is the end of them all.
+    fn close(&mut self, link: LinkId, why: &str, leads: bool) {
+        match self.forget(link) {
+            Some(learner) if leads => {
+                tracing::warn!(learner, why, "connection to a learner closed")
+            }
+            learner => tracing::debug!(learner, why, "connection to a learner closed"),
         }
     }
 
@@ -163,8 +192,8 @@ impl Peers {
                     self.touched.insert(link);
                 }
             }
-            zab::Action::CloseLink { link, why } if self.links.remove(&link).is_some() => {
-                tracing::warn!(link = link.0, why, "connection to a learner closed");
+            zab::Action::CloseLink { link, why } => {
+                self.close(link, &why, matches!(peer.role(), zab::Role::Leading(_)));
             }
             zab::Action::Connect { leader } => self.connect(leader, &peer.core.view),
             zab::Action::ToLeader { bytes } => {
@@ -177,8 +206,7 @@ impl Peers {
                 self.elections.send(to, notification.encode());
             }
             zab::Action::DialAll => self.elections.dial_all(),
-            zab::Action::Look { why } => tracing::info!(why, "looking for a leader"),
-            // The rest is the replica's and the driver's.
+            // The rest is the replica's and the driver's, or told by `roles`.
             _ => {}
         }
     }
@@ -204,7 +232,8 @@ impl Peers {
     pub fn flush(&mut self) {
         for link in std::mem::take(&mut self.touched) {
             if self.links.get_mut(&link).is_some_and(|handle| !handle.flush()) {
-                tracing::warn!(link = link.0, "a learner takes nothing: its connection is closed");
+                let learner = self.names.get(&link).map(|id| id.0);
+                tracing::warn!(learner, "a learner takes nothing: its connection is closed");
             }
         }
         if let Some((_, handle)) = &mut self.leader {
@@ -214,29 +243,39 @@ impl Peers {
 
     /// Sends the frozen tree to a learner.
     pub fn send_tree(&mut self, link: LinkId, frozen: Frozen) {
-        let sending = Sending { shared: self.shared.clone(), frozen, driver: self.driver.clone() };
+        let sending = Sending {
+            shared: self.shared.clone(),
+            frozen,
+            driver: self.driver.clone(),
+            learner: self.names.get(&link).map(|id| id.0),
+            sent_bytes: 0,
+            ended: false,
+            began: Instant::now(),
+        };
         if let Some(handle) = self.links.get_mut(&link) {
             let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
+            let mut sending = sending;
             handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
         }
     }
 }
 
-fn take_election(event: election::Event, inputs: &mut Vec<Input>) {
-    let input = match event {
-        election::Event::LinkUp { to } => zab::Input::LinkUp { to },
-        election::Event::LinkDown { to } => zab::Input::LinkDown { to },
+fn take_election(event: election::Event) -> Option<zab::Input> {
+    match event {
+        election::Event::LinkUp { to } => Some(zab::Input::LinkUp { to }),
+        election::Event::LinkDown { to } => Some(zab::Input::LinkDown { to }),
         election::Event::Heard { from, message } => match Notification::decode(&message) {
-            Ok(notification) => zab::Input::Heard { from, notification },
+            Ok(notification) => Some(zab::Input::Heard { from, notification }),
             Err(error) => {
-                return tracing::warn!(from = from.0, %error, "notification not understood");
+                tracing::warn!(from = from.0, %error, "notification not understood");
+                None
             }
         },
         election::Event::Deaf { place } => {
-            return tracing::error!(place, "nobody can call at the election port; trying on");
+            tracing::error!(place, "nobody can call at the election port; trying on");
+            None
         }
-    };
-    inputs.push(Input::Peer(input));
+    }
 }
 
 /// A frozen tree on its way; says when it is over, however it ends.
@@ -244,33 +283,62 @@ struct Sending {
     shared: Arc<Shared>,
     frozen: Frozen,
     driver: UnboundedSender<Event>,
+    learner: Option<i64>,
+    sent_bytes: u64,
+    ended: bool,
+    began: Instant,
 }
 
 impl Sending {
-    fn piece(&self, to: &mut Vec<u8>) -> Option<bool> {
+    fn piece(&mut self, to: &mut Vec<u8>) -> Option<bool> {
+        let before = to.len();
         let tree = self.shared.state.tree.read();
-        tree.holds(self.frozen).then(|| tree.freeze_piece(to))
+        let piece = tree.holds(self.frozen).then(|| tree.freeze_piece(to));
+        self.sent_bytes += (to.len() - before) as u64;
+        self.ended = piece == Some(true);
+        piece
     }
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
+        let (learner, bytes) = (self.learner, self.sent_bytes);
+        let (zxid, ms) = (self.frozen.zxid, self.began.elapsed().as_millis() as u64);
+        if self.ended {
+            tracing::info!(learner, %zxid, bytes, ms, "the tree was sent to a learner");
+        } else {
+            tracing::info!(learner, %zxid, bytes, ms, "the tree was not sent to its end");
+        }
         let _stopped = self.driver.send(Event::TreeSent(self.frozen));
     }
 }
 
 /// Builds the leader's tree.
-struct Sink(Loader);
+struct Sink {
+    loader: Loader,
+    bytes: u64,
+    began: Instant,
+}
+
+impl Sink {
+    fn new(options: Options) -> Self {
+        Self { loader: Loader::new(options), bytes: 0, began: Instant::now() }
+    }
+}
 
 impl TreeSink for Sink {
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), String> {
-        let taken = self.0.take(bytes).map_err(|error| error.to_string())?;
+        let taken = self.loader.take(bytes).map_err(|error| error.to_string())?;
+        self.bytes += taken.bytes as u64;
         Ok((taken.bytes, taken.ended))
     }
 
     fn finish(self: Box<Self>, packet: &Packet) -> Result<Box<dyn Any + Send>, String> {
         let Packet::Snap { zxid } = packet else { return Err("no SNAP".to_owned()) };
-        let tree = self.0.finish(*zxid).map_err(|error| error.to_string())?;
+        let tree = self.loader.finish(*zxid).map_err(|error| error.to_string())?;
+        let (bytes, znodes) = (self.bytes, tree.node_count());
+        let ms = self.began.elapsed().as_millis() as u64;
+        tracing::info!(%zxid, bytes, znodes, ms, "the leader's tree was read");
         Ok(Box::new(tree))
     }
 }

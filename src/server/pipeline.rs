@@ -42,10 +42,15 @@ impl Shares {
     }
 }
 
-struct Handed {
-    through: Zxid,
-    records: u64,
-    at_us: u64,
+/// Records that the log was handed together.
+pub struct Handed {
+    /// Of the last of them.
+    pub through: Zxid,
+    pub records: u64,
+    /// Monotonic microseconds.
+    pub at_us: u64,
+    /// Of a voter's records that it has to acknowledge: when each was born, in wall-clock milliseconds.
+    pub births: Vec<i64>,
 }
 
 impl Pipeline {
@@ -78,7 +83,7 @@ impl Pipeline {
         self.judging.record(&self.metrics.prep_process_time, took_us, requests);
     }
 
-    /// So many requests of the server's own were judged in all this time, the moment they came up.
+    /// So many requests of the server's own, or of its learners, were judged in all this time, the moment they came up.
     pub fn judged_own(&mut self, requests: u64, took_us: u64) {
         if requests > 0 {
             self.metrics.prep_processor_queue_time_ms.record_many(0, requests);
@@ -95,22 +100,25 @@ impl Pipeline {
         }
     }
 
-    /// The log was handed records, the last of them for `through`.
+    /// The log was handed records.
     ///
-    /// * `judged_us`: when they were judged.
-    pub fn handed(&mut self, through: Zxid, records: u64, judged_us: u64, now_us: u64) {
-        let took_ms = now_us.saturating_sub(judged_us) as i64 / 1000;
-        self.metrics.proposal_process_time.record_many(took_ms, records);
-        // Of both: what takes no transaction is added where they are printed.
-        self.metrics.prep_processor_request_queued.add(records);
+    /// * `judged_us`: when they were judged, if they were judged here.
+    pub fn handed(&mut self, handed: Handed, judged_us: Option<u64>) {
+        let records = handed.records;
+        // Of both counters: what takes no transaction is added where they are printed.
+        if let Some(judged_us) = judged_us {
+            let took_ms = handed.at_us.saturating_sub(judged_us) as i64 / 1000;
+            self.metrics.proposal_process_time.record_many(took_ms, records);
+            self.metrics.prep_processor_request_queued.add(records);
+        }
         self.metrics.sync_processor_request_queued.add(records);
         self.metrics.sync_processor_queue_size.record(self.waiting as i64);
         self.waiting += records;
-        self.handed.push_back(Handed { through, records, at_us: now_us });
+        self.handed.push_back(handed);
     }
 
     /// The log has flushed.
-    pub fn flushed(&mut self, report: &FlushReport, now_us: u64) {
+    pub fn flushed(&mut self, report: &FlushReport, now_us: u64, wall_ms: i64) {
         let metrics = &self.metrics;
         let sync_us = report.sync_took.unwrap_or_default().as_micros() as u64;
         let sync_ms = sync_us as i64 / 1000;
@@ -135,6 +143,10 @@ impl Pipeline {
             metrics
                 .sync_processor_queue_and_flush_time_ms
                 .record_many(with_log_us as i64 / 1000, handed.records);
+            let ages_ms = handed.births.iter().map(|born_ms| wall_ms - born_ms);
+            ages_ms
+                .filter(|age_ms| 0 <= *age_ms)
+                .for_each(|age_ms| metrics.proposal_ack_creation_latency.record(age_ms));
             self.waiting -= handed.records;
             self.handed.pop_front();
         }
@@ -172,10 +184,14 @@ mod tests {
         let mut pipeline = Pipeline::new(metrics.clone());
         let zxid = |raw| Zxid::from_wire(raw).unwrap();
         pipeline.judged(4, 8_000);
-        pipeline.handed(zxid(4), 4, 1_000, 3_000);
-        pipeline.handed(zxid(6), 2, 5_000, 5_000);
-        pipeline.flushed(&report(4, 4, 1_700, 8), 13_000);
-        pipeline.flushed(&report(6, 2, 2_300, 1), 15_000);
+        let handed = |through, records, at_us| {
+            let births = vec![990; records];
+            Handed { through: zxid(through), records: records as u64, at_us, births }
+        };
+        pipeline.handed(handed(4, 4, 3_000), Some(1_000));
+        pipeline.handed(handed(6, 2, 5_000), Some(5_000));
+        pipeline.flushed(&report(4, 4, 1_700, 8), 13_000, 1_000);
+        pipeline.flushed(&report(6, 2, 2_300, 1), 15_000, 1_005);
         let count = |summary: crate::metrics::SummaryValues| (summary.count, summary.sum);
         assert_eq!(count(metrics.prep_process_time.values()), (4, 8));
         assert_eq!(count(metrics.proposal_process_time.values()), (6, 8));
@@ -193,15 +209,18 @@ mod tests {
         let all = metrics.sync_processor_queue_and_flush_time_ms.values();
         assert_eq!(count(all), (6, 60));
         assert_eq!(count(metrics.sync_processor_queue_flush_time_ms.values()), (2, 9));
-        pipeline.handed(zxid(7), 1, 0, 0);
+        assert_eq!(count(metrics.proposal_ack_creation_latency.values()), (6, 4 * 10 + 2 * 15));
+        pipeline.handed(handed(7, 1, 0), None);
         assert_eq!(metrics.sync_processor_queue_size.values().sum, 4, "nothing waits any more");
+        assert_eq!(metrics.sync_processor_request_queued.get(), 7);
+        assert_eq!(metrics.prep_processor_request_queued.get(), 6, "a learner judges nothing");
     }
 
     #[test]
     fn the_last_record_of_a_full_batch_bears_the_flush() {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
-        pipeline.flushed(&FlushReport { full: true, ..report(4, 4, 4_000, 50) }, 60_000);
+        pipeline.flushed(&FlushReport { full: true, ..report(4, 4, 4_000, 50) }, 60_000, 0);
         let values = metrics.sync_process_time.values();
         assert_eq!((values.count, values.sum, values.min, values.max), (4, 54, 1, 51));
     }
@@ -210,7 +229,7 @@ mod tests {
     fn a_flush_that_is_not_forced_is_no_fsync() {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
-        pipeline.flushed(&FlushReport { sync_took: None, ..report(4, 4, 0, 0) }, 0);
+        pipeline.flushed(&FlushReport { sync_took: None, ..report(4, 4, 0, 0) }, 0, 0);
         assert_eq!(metrics.fsynctime.values().count, 0);
         assert_eq!(metrics.sync_processor_queue_flush_time_ms.values().count, 1);
     }

@@ -1,7 +1,8 @@
 //! What a server that begins to serve can tell about itself.
 
 use super::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Ensemble};
+use crate::model::Role;
 use crate::store::Recovered;
 use crate::store::decide::Start;
 use crate::tree::Tree;
@@ -27,6 +28,66 @@ pub struct Ready {
     pub txns: u64,
     /// From the start of the process.
     pub took_ms: u64,
+    /// What it is a member of; `None` is standalone.
+    pub member: Option<Membership>,
+}
+
+/// A member of an ensemble among the others.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Membership {
+    pub id: i64,
+    pub observes: bool,
+    /// Numbers of those who vote and of those who observe, this one included.
+    pub voters: Vec<i64>,
+    pub observers: Vec<i64>,
+    /// Where the others reach this one: for its learners, and for elections.
+    pub quorum: String,
+    pub election: String,
+}
+
+impl Membership {
+    fn of(ensemble: &Ensemble) -> Self {
+        let id = ensemble.my_id;
+        let of_role = |role| {
+            let members = ensemble.view.members.values();
+            members.filter(|member| member.role == role).map(|member| member.id.0).collect()
+        };
+        let own = ensemble.view.members.get(&id);
+        let places = |port: fn(&crate::model::PeerAddress) -> u16| {
+            let addresses = own.into_iter().flat_map(|own| &own.addresses);
+            let places = addresses.map(|at| match ensemble.listen_on_all_addresses {
+                true => format!("*:{}", port(at)),
+                // An IPv6 address is kept without its brackets.
+                false if at.host.contains(':') => format!("[{}]:{}", at.host, port(at)),
+                false => format!("{}:{}", at.host, port(at)),
+            });
+            places.collect::<Vec<_>>().join(" and ")
+        };
+        Self {
+            id: id.0,
+            observes: !ensemble.view.is_voter(id),
+            voters: of_role(Role::Participant),
+            observers: of_role(Role::Observer),
+            quorum: places(|at| at.quorum_port),
+            election: places(|at| at.election_port),
+        }
+    }
+
+    /// Who it is and with whom, in words.
+    pub fn ensemble(&self) -> String {
+        let list = |ids: &[i64]| ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        let own = if self.observes { "observing" } else { "voting" };
+        let observers = match &self.observers[..] {
+            [] => String::new(),
+            ids => format!("; {} observing", list(ids)),
+        };
+        format!("server {}, {own}; of {} voting{observers}", self.id, list(&self.voters))
+    }
+
+    /// Where the others reach it, in words.
+    pub fn ports(&self) -> String {
+        format!("{} for learners, {} for elections", self.quorum, self.election)
+    }
 }
 
 impl Ready {
@@ -48,6 +109,7 @@ impl Ready {
             snapshot: recovered.snapshot.map(|(zxid, bytes)| (zxid.to_string(), bytes)),
             txns: recovered.txns,
             took_ms: clock.now_ms(),
+            member: config.ensemble.as_ref().map(Membership::of),
         }
     }
 
@@ -71,9 +133,16 @@ impl Ready {
     ///
     /// * `settings`: where they came from.
     pub fn banner(&self, version: &str, settings: &str) -> String {
-        let mut text = format!("oxkeeper {version} serves ZooKeeper clients on {}\n", self.address);
+        // A member serves nobody before there is a leader.
+        let serves = if self.member.is_none() { "serves" } else { "will serve" };
+        let mut text =
+            format!("oxkeeper {version} {serves} ZooKeeper clients on {}\n", self.address);
         let mut line = |what: &str, value: &str| _ = writeln!(text, "  {what:8}  {value}"); // A string never refuses.
         line("settings", settings);
+        if let Some(member) = &self.member {
+            line("ensemble", &member.ensemble());
+            line("peers", &member.ports());
+        }
         line("data", &self.data_dir.display().to_string());
         if self.data_log_dir != self.data_dir {
             line("log", &self.data_log_dir.display().to_string());
@@ -92,6 +161,7 @@ fn megabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Environment, Source, parse};
 
     #[test]
     fn the_banner_tells_what_an_operator_looks_for() {
@@ -106,6 +176,7 @@ mod tests {
             snapshot: None,
             txns: 0,
             took_ms: 12,
+            member: None,
         };
         let fresh = "oxkeeper 0.1.0 serves ZooKeeper clients on 127.0.0.1:2181\n  settings  zoo.cfg\n  \
             data      /data\n  restored  nothing yet: a new, empty tree\n  try       echo srvr | nc 127.0.0.1 2181\n";
@@ -116,5 +187,24 @@ mod tests {
         let restored = "5 znodes, 0 sessions at 0x0 from snapshot 0x2a (3.5 MB) and 7 logged transactions in 0.01 s";
         assert_eq!(ready.restored(), restored);
         assert!(ready.banner("0.1.0", "zoo.cfg").contains("\n  log       /log\n"));
+
+        let text = b"dataDir=/d\nclientPort=0\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=[::1]:3:4\n\
+            server.3=c:5:6\nserver.4=d:7:8:observer\n";
+        let member = |id| {
+            let source = Source { name: "zoo.cfg", text, my_id: Some(id) };
+            let config = parse(source, &Environment::new(), &[]).unwrap();
+            Membership::of(&config.ensemble.unwrap())
+        };
+        ready.member = Some(member("2"));
+        let banner = ready.banner("0.1.0", "zoo.cfg");
+        assert!(
+            banner.starts_with("oxkeeper 0.1.0 will serve ZooKeeper clients on 127.0.0.1:2181\n")
+        );
+        let lines = "\n  ensemble  server 2, voting; of 1, 2, 3 voting; 4 observing\n  \
+            peers     [0:0:0:0:0:0:0:1]:3 for learners, [0:0:0:0:0:0:0:1]:4 for elections\n";
+        assert!(banner.contains(lines), "{banner}");
+        let observer = member("4");
+        assert_eq!(observer.ensemble(), "server 4, observing; of 1, 2, 3 voting; 4 observing");
+        assert_eq!(observer.ports(), "d:7 for learners, d:8 for elections");
     }
 }

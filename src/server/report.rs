@@ -3,16 +3,19 @@
 use super::clock::Clock;
 use super::driver::Event;
 use super::environment;
+use super::roles::Roles;
 use crate::admin::{
-    self, ConnectionInfo, Effect, EnvironmentInfo, Mode, SessionInfo, Status, WatchTotals, Word,
+    self, ConnectionInfo, Effect, EnvironmentInfo, LeaderInfo, MemberInfo, Mode, SessionInfo,
+    Status, WatchTotals, Word,
 };
 use crate::config::Config;
 use crate::metrics::Registry;
 use crate::model::{SessionId, Zxid};
 use crate::net::Asked;
-use crate::replica::Replica;
+use crate::replica::{self, Replica};
 use crate::request::{Conn, Shared};
 use crate::tree::QuotaTotals;
+use crate::zab::Role;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -29,11 +32,58 @@ const TRACE_MASK: i64 = 306;
 /// What only the driver knows.
 pub struct Report {
     outstanding: u64,
+    /// `None`: clients are not served.
+    mode: Option<Mode>,
+    /// `None` is standalone, and so on.
+    member: Option<MemberInfo>,
+    leader: Option<LeaderInfo>,
+    /// Where the epoch of a leader begins; nothing may have been written in it.
+    begin: Zxid,
+    /// Monotonic milliseconds from which the uptime counts.
+    since_ms: u64,
 }
 
 impl Report {
-    pub fn of(replica: &Replica) -> Self {
-        Self { outstanding: replica.outstanding() as u64 }
+    /// * `roles`: of a member of an ensemble.
+    pub fn of(replica: &Replica, roles: Option<&Roles>, clock: Clock) -> Self {
+        let mode = match replica.mode() {
+            replica::Mode::Resting => None,
+            replica::Mode::Standalone => Some(Mode::Standalone),
+            replica::Mode::Leading => Some(Mode::Leader),
+            replica::Mode::Following => Some(Mode::Follower),
+            replica::Mode::Observing => Some(Mode::Observer),
+        };
+        let peer = replica.peer();
+        let core = &peer.core;
+        let mut report = Self {
+            outstanding: replica.outstanding() as u64,
+            mode,
+            member: None,
+            leader: None,
+            begin: Zxid::ZERO,
+            since_ms: 0,
+        };
+        let Some(roles) = roles else { return report };
+        report.since_ms = roles.elected_us() / 1000;
+        let mut member = MemberInfo { id: core.me, view: core.view.clone(), leader: None };
+        match peer.role() {
+            Role::Looking(_) => {}
+            Role::Learning(learner) => member.leader = Some(learner.leader()),
+            Role::Leading(leader) => {
+                let learners = leader.learners(core);
+                report.begin = Zxid::new(leader.epoch(), 0);
+                report.leader = Some(LeaderInfo {
+                    learners: learners.connected,
+                    followers: learners.followers,
+                    non_voting_followers: learners.non_voting,
+                    observers: learners.observers,
+                    pending_syncs: replica.pending_syncs() as u64,
+                    uptime_ms: clock.now_ms().saturating_sub(roles.serving_us() / 1000),
+                });
+            }
+        }
+        report.member = Some(member);
+        report
     }
 }
 
@@ -90,13 +140,15 @@ impl Desk {
         let Ok(report) = from.await else { return Status::default() };
         let watches = &self.shared.state.watches;
         let mut status = Status {
-            serving: true,
-            mode: Mode::Standalone,
+            serving: report.mode.is_some(),
+            mode: report.mode.unwrap_or_default(),
+            member: report.member,
+            leader: report.leader,
             connection_count: self.shared.conns.count() as u64,
             connection_drop_chance: self.shared.throttle.connects(&self.shared.limits).1,
             outstanding_requests: report.outstanding,
             watch_count: watches.count() as u64,
-            uptime_ms: self.clock.now_ms(),
+            uptime_ms: self.clock.now_ms().saturating_sub(report.since_ms),
             open_file_descriptors: open_files(),
             max_file_descriptors: rustix::process::getrlimit(rustix::process::Resource::Nofile)
                 .current,
@@ -123,6 +175,7 @@ impl Desk {
             _ => {}
         }
         self.look_at_tree(word, &mut status);
+        status.zxid = status.zxid.max(report.begin);
         status
     }
 
@@ -135,7 +188,12 @@ impl Desk {
         status.approximate_data_size_bytes = tree.approximate_data_size();
         match word {
             Word::Mntr => status.quotas = quotas(&tree.quota_totals()),
-            Word::Dump => status.ephemerals = tree.ephemerals(),
+            Word::Dump => {
+                status.ephemerals = tree.ephemerals();
+                let sessions = tree.sessions().iter();
+                status.session_timeouts = sessions.map(|(&id, &ms)| (id, ms)).collect();
+                status.session_timeouts.sort_unstable();
+            }
             Word::Hash => status.digests = tree.digests().collect(),
             _ => {}
         }

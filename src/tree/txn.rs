@@ -108,6 +108,11 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// When the transaction of an entry was made, in wall-clock milliseconds of its leader; `None` where there is no header.
+pub fn born_ms(entry: &[u8]) -> Option<i64> {
+    Some(Reader::new(entry).read::<record::TxnHeader>().ok()?.time)
+}
+
 impl<'a> Txn<'a> {
     /// Reads the record that belongs to type `kind`.
     ///

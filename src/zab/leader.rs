@@ -6,7 +6,7 @@ use super::history::Logged;
 use super::link::{Link, Stage, put_committed};
 use super::packet::{LearnerInfo, Packet};
 use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, Input, LinkId, Promise, Sabotage};
+use super::{Action, Core, How, Input, Learners, LinkId, Note, Promise, Sabotage, Sync};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,11 +92,17 @@ impl Leader {
         self.phase == Phase::Broadcasting
     }
 
-    /// Those who follow, in sync or on their way: their number, and how many of them are.
-    pub fn learners(&self) -> impl Iterator<Item = (ServerId, bool, bool)> {
-        self.links
-            .values()
-            .map(|link| (link.id, link.is_observer, Stage::Synchronised <= link.stage))
+    /// Its learners, in numbers.
+    pub fn learners(&self, core: &Core) -> Learners {
+        let count = |fits: &dyn Fn(&Link) -> bool| {
+            self.links.values().filter(|link| link.is_forwarded() && fits(link)).count() as u64
+        };
+        Learners {
+            connected: self.links.len() as u64,
+            followers: count(&|link| !link.is_observer),
+            non_voting: count(&|link| !link.is_observer && !core.view.is_voter(link.id)),
+            observers: count(&|link| link.is_observer),
+        }
     }
 
     /// Applies one input and pushes what must happen next.
@@ -189,6 +195,7 @@ impl Leader {
             last: None,
             start: Zxid::ZERO,
             held: Vec::new(),
+            sync: None,
             silent_ticks: 0,
         };
         self.links.insert(id, link);
@@ -299,7 +306,7 @@ impl Leader {
         self.try_establish(core, out);
     }
 
-    fn synchronise(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
+    fn synchronise(&mut self, core: &mut Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         // It may have to give up what it had acknowledged.
         if !core.has(Sabotage::AckedIsKept) {
@@ -319,7 +326,7 @@ impl Leader {
         self.carry_out(core, id, &plan, None, out);
     }
 
-    fn on_log_read(&mut self, core: &Core, id: LinkId, read: LogRead, out: &mut Vec<Action>) {
+    fn on_log_read(&mut self, core: &mut Core, id: LinkId, read: LogRead, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         if link.stage != Stage::Reading {
             return;
@@ -337,7 +344,7 @@ impl Leader {
     /// * `read`: the transactions that follow; `None`: those of the window.
     fn carry_out(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         id: LinkId,
         plan: &Plan,
         read: Option<LogRead>,
@@ -348,10 +355,10 @@ impl Leader {
         let held = std::mem::take(&mut link.held);
         let was_read = read.is_some();
         let through = if was_read { link.start } else { committed };
-        let (first, after) = match *plan {
-            Plan::Nothing => (Packet::Diff { zxid: committed }, committed),
-            Plan::Diff { after } => (Packet::Diff { zxid: through }, after),
-            Plan::Trunc { to } => (Packet::Trunc { zxid: to }, to),
+        let (how, first, after) = match *plan {
+            Plan::Nothing => (How::Diff, Packet::Diff { zxid: committed }, committed),
+            Plan::Diff { after } => (How::Diff, Packet::Diff { zxid: through }, after),
+            Plan::Trunc { to } => (How::Trunc { to }, Packet::Trunc { zxid: to }, to),
             Plan::Snap | Plan::ReadLog => {
                 link.stage = Stage::WantsSnapshot;
                 return out.push(Action::SendSnapshot { link: id });
@@ -361,9 +368,11 @@ impl Leader {
         link.start = committed;
         let mut bytes = Vec::new();
         first.encode(&mut bytes);
+        let mut txns = 0;
         let mut put = |logged: &Logged| {
             if after < logged.0 {
                 put_committed(logged, &mut bytes);
+                txns += 1;
             }
         };
         match &read {
@@ -377,11 +386,28 @@ impl Leader {
         } else {
             self.forward_tail(core, id, out);
         }
+        self.note_sync(core, id, how, txns);
         self.say_new_leader(core, id, out);
     }
 
+    fn note_sync(&mut self, core: &mut Core, id: LinkId, how: How, txns: u64) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let sync = Sync { learner: link.id, is_observer: link.is_observer, how, txns };
+        link.sync = Some(sync);
+        let under_way = self.syncs_under_way(how);
+        core.notes.push(Note::SyncBegun { sync, under_way });
+    }
+
+    fn syncs_under_way(&self, how: How) -> u64 {
+        let is_alike = |link: &&Link| {
+            let way = link.sync.map(|sync| sync.how.is_tree());
+            link.stage == Stage::Synchronising && way == Some(how.is_tree())
+        };
+        self.links.values().filter(is_alike).count() as u64
+    }
+
     /// The tree at `zxid` is on its way to a learner: what follows it goes behind it.
-    fn on_snapshot(&mut self, core: &Core, id: LinkId, zxid: Zxid, out: &mut Vec<Action>) {
+    fn on_snapshot(&mut self, core: &mut Core, id: LinkId, zxid: Zxid, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         if link.stage != Stage::WantsSnapshot {
             return;
@@ -390,11 +416,12 @@ impl Leader {
         link.start = core.history.committed();
         let mut bytes = Vec::new();
         let missing = core.history.window().iter().filter(|logged| zxid < logged.0);
-        missing.for_each(|logged| put_committed(logged, &mut bytes));
+        let txns = missing.map(|logged| put_committed(logged, &mut bytes)).count() as u64;
         if !bytes.is_empty() {
             out.push(Action::ToLearner { link: id, bytes: bytes.into() });
         }
         self.forward_tail(core, id, out);
+        self.note_sync(core, id, How::Snap { zxid }, txns);
         self.say_new_leader(core, id, out);
     }
 
@@ -427,7 +454,12 @@ impl Leader {
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         link.stage = Stage::Synchronised;
-        let (server, start) = (link.id, link.start);
+        let (server, start, sync) = (link.id, link.start, link.sync);
+        if let Some(sync) = sync {
+            let under_way = self.syncs_under_way(sync.how);
+            core.notes.push(Note::SyncEnded { sync, under_way });
+        }
+        let Some(link) = self.links.get(&id) else { return };
         if core.view.is_voter(server) && !link.is_observer {
             self.synchronised.insert(server);
             self.acked.insert(server, start);
@@ -446,6 +478,8 @@ impl Leader {
         self.phase = Phase::Broadcasting;
         self.ticks = 0;
         core.adopt_next_view(self.epoch);
+        let with = self.synchronised.iter().copied().collect();
+        core.notes.push(Note::Leads { epoch: self.epoch, with });
         out.push(Action::Lead { epoch: self.epoch });
         let ready = self.links.iter().filter(|(_, link)| link.stage == Stage::Synchronised);
         for id in ready.map(|(&id, _)| id).collect::<Vec<_>>() {
@@ -463,6 +497,7 @@ impl Leader {
     fn propose(&mut self, core: &mut Core, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
         assert!(self.proposed < zxid, "propose {zxid} after {}", self.proposed);
         self.proposed = zxid;
+        core.stats.proposals += 1;
         core.history.append(zxid, payload.clone());
         let mut followers =
             self.links.iter_mut().filter(|(_, link)| link.is_forwarded() && !link.is_observer);
@@ -500,7 +535,9 @@ impl Leader {
             self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
         let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
         let (mut commits, mut informs) = (Vec::new(), Vec::new());
+        let mut count = 0;
         core.history.commit(agreed, |(zxid, entry)| {
+            count += 1;
             if has_followers {
                 Packet::Commit { zxid: *zxid }.encode(&mut commits);
             }
@@ -508,6 +545,7 @@ impl Leader {
                 Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
             }
         });
+        core.stats.commits += count;
         let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
         for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.is_forwarded()) {
             let bytes = if link.is_observer { &informs } else { &commits };

@@ -3,7 +3,7 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, Input, Promise, Sabotage};
+use super::{Action, Core, How, Input, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -54,6 +54,10 @@ pub struct Learner {
     /// Acknowledged to the leader one by one.
     acked: Zxid,
     silent_ticks: u64,
+    /// How it comes to the leader's history.
+    how: How,
+    /// Transactions got on the way.
+    caught_up: u64,
 }
 
 impl Learner {
@@ -76,6 +80,8 @@ impl Learner {
             is_up_to_date: false,
             acked: core.history.last(),
             silent_ticks: 0,
+            how: How::Diff,
+            caught_up: 0,
         }
     }
 
@@ -119,7 +125,8 @@ impl Learner {
             }
             Input::Promised { promise: Promise::Accepted, epoch } => {
                 if self.phase == (Phase::Promising { epoch }) {
-                    self.say_ack_epoch(core, epoch, Some(core.current), out);
+                    let current = Some(core.current);
+                    self.say_ack_epoch(core, epoch, current, out);
                 }
             }
             Input::Promised { promise: Promise::Current, epoch } => {
@@ -239,12 +246,13 @@ impl Learner {
 
     fn say_ack_epoch(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         epoch: Epoch,
         current: Option<Epoch>,
         out: &mut Vec<Action>,
     ) {
         self.phase = Phase::Waiting { epoch };
+        core.notes.push(Note::Synchronising { leader: self.leader, epoch });
         let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
@@ -267,6 +275,7 @@ impl Learner {
                 }
                 core.truncate(zxid, out);
                 self.commit_to = zxid;
+                self.how = How::Trunc { to: zxid };
             }
             Packet::Snap { zxid } => {
                 // Of older epochs and beyond the leader's history: committed nowhere. What this very leader proposed
@@ -279,6 +288,7 @@ impl Learner {
                 core.install(zxid, out);
                 // The leader has forgotten our acknowledgements with the connection.
                 acked = (!core.has(Sabotage::KeptUnacknowledged)).then_some(zxid);
+                self.how = How::Snap { zxid };
             }
             packet => return Err(format!("{} in place of the history", packet.name())),
         }
@@ -294,7 +304,10 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         match packet {
-            Packet::Proposal { zxid, entry } => self.append(core, zxid, entry, out),
+            Packet::Proposal { zxid, entry } => {
+                core.stats.proposals_heard += u64::from(self.is_serving());
+                self.append(core, zxid, entry, out)
+            }
             Packet::Commit { zxid } => self.on_commit(core, zxid, out),
             Packet::Inform { zxid, entry } => {
                 self.append(core, zxid, entry, out)?;
@@ -324,6 +337,9 @@ impl Learner {
             }
             tracing::warn!("{text}"); // As Java's followers do.
         }
+        if !self.is_serving() {
+            self.caught_up += 1;
+        }
         core.append(zxid, entry, out);
         Ok(())
     }
@@ -339,16 +355,20 @@ impl Learner {
         }
         self.commit_to = zxid.max(self.commit_to);
         if self.is_serving() || core.has(Sabotage::CommitBeforeUpToDate) {
-            self.commit(core, out);
+            let count = self.commit(core, out);
+            core.stats.commits_heard += count;
         }
         Ok(())
     }
 
-    fn commit(&self, core: &mut Core, out: &mut Vec<Action>) {
+    /// How many that were.
+    fn commit(&self, core: &mut Core, out: &mut Vec<Action>) -> u64 {
+        let mut count = 0;
         if core.history.committed() < self.commit_to {
-            core.history.commit(self.commit_to, |_| {});
+            core.history.commit(self.commit_to, |_| count += 1);
             out.push(Action::Commit { through: self.commit_to });
         }
+        count
     }
 
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
@@ -380,6 +400,12 @@ impl Learner {
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
         core.adopt_heard_view();
+        core.notes.push(Note::Learns {
+            leader: self.leader,
+            epoch,
+            how: self.how,
+            txns: self.caught_up,
+        });
         self.commit(core, out);
         out.push(Action::Follow { leader: self.leader, epoch });
     }

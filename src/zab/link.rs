@@ -2,7 +2,7 @@
 
 use super::history::Logged;
 use super::packet::Packet;
-use super::{Action, LinkId};
+use super::{Action, LinkId, Sync};
 use crate::model::{ServerId, Zxid};
 use bytes::Bytes;
 
@@ -38,6 +38,8 @@ pub(super) struct Link {
     pub start: Zxid,
     /// Kept back until it is known what to send first.
     pub held: Vec<Bytes>,
+    /// How it comes to the history, once that is decided.
+    pub sync: Option<Sync>,
     /// Peer ticks since it was last heard of.
     pub silent_ticks: u64,
 }

@@ -4,7 +4,9 @@ use super::election::{
     self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
 };
 use super::history::Logged;
-use super::{Action, History, Input, Leader, Learner, LinkId, Packet, Promise, Sabotage};
+use super::{
+    Action, History, Input, Leader, Learner, LinkId, Note, Packet, Promise, Sabotage, Stats,
+};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +76,9 @@ pub struct Core {
     pub sabotage: Option<super::Sabotage>,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
+    pub stats: Stats,
+    /// What has happened since somebody took them away.
+    pub notes: Vec<Note>,
 }
 
 impl Core {
@@ -369,6 +374,8 @@ impl Peer {
         if self.core.is_settled()
             && let Some(why) = self.due.take()
         {
+            self.core.stats.elections += 1;
+            self.core.notes.push(Note::Looking { why: why.clone() });
             out.push(Action::Look { why });
             self.look(out);
         }
@@ -449,6 +456,7 @@ impl Peer {
         self.round = round;
         let config = Bytes::from(core.view.to_string());
         self.standing = Some(Standing { state, vote, vote_round: round, round, config });
+        self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
         if state == PeerState::Leading {
             self.backing = Some(Backing::new(vote, round, electors));
@@ -476,6 +484,7 @@ impl Peer {
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
                 {
+                    self.core.stats.disloyal += 1;
                     self.stand_down("voters changed their minds".to_owned(), out);
                 }
             }
@@ -536,6 +545,8 @@ impl Core {
             #[cfg(feature = "sabotage")]
             sabotage: None,
             settled_on: None,
+            stats: Stats::default(),
+            notes: Vec::new(),
         }
     }
 }

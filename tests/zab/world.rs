@@ -371,9 +371,7 @@ impl World {
                 panic!("{}: {error}", self.climate);
             }
         }
-        let waits = |packet: &Packet| {
-            matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0)
-        };
+        let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);
         let (late, said): (Vec<_>, Vec<_>) = packets.into_iter().partition(waits);
         link.up.extend(said);
         self.nodes[at].unsaid.extend(late);

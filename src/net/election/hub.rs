@@ -155,7 +155,7 @@ impl Hub {
                 let Peer { failures, .. } = *peer;
                 // A server that is down is said to be once.
                 if failures == 1 {
-                    tracing::warn!(%error, "dial the election port of server {}", to.0);
+                    tracing::info!(%error, "dial the election port of server {}", to.0);
                 } else {
                     tracing::debug!(%error, failures, "dial the election port of server {}", to.0);
                 }

@@ -1,0 +1,238 @@
+//! What becomes of a member of an ensemble: elections, roles, learners; told in the log, timed and counted.
+
+use crate::metrics::{Queues, Registry};
+use crate::model::ServerId;
+use crate::replica::{self, Replica};
+use crate::zab::{Note, PeerState, Stats, Sync};
+use std::sync::Arc;
+
+/// The story of one member, as far as it matters to the next line of it.
+pub struct Roles {
+    metrics: Arc<Registry>,
+    /// All in monotonic microseconds. Since when an election runs, since when nobody is served.
+    looking_us: u64,
+    away_us: Option<u64>,
+    /// When the last election ended, when the history was asked for, when clients began to be served.
+    elected_us: u64,
+    promised_us: u64,
+    serving_us: u64,
+    state: PeerState,
+    queues: Queues,
+    /// What of the peer's counters is in the registry already.
+    published: Stats,
+    published_of_replica: replica::Stats,
+}
+
+impl Roles {
+    pub fn new(metrics: Arc<Registry>) -> Self {
+        Self {
+            metrics,
+            looking_us: 0,
+            away_us: None,
+            elected_us: 0,
+            promised_us: 0,
+            serving_us: 0,
+            state: PeerState::Looking,
+            queues: Queues::OfLearner,
+            published: Stats::default(),
+            published_of_replica: replica::Stats::default(),
+        }
+    }
+
+    /// When the last election ended, in monotonic microseconds.
+    pub const fn elected_us(&self) -> u64 {
+        self.elected_us
+    }
+
+    /// When clients began to be served, in monotonic microseconds.
+    pub const fn serving_us(&self) -> u64 {
+        self.serving_us
+    }
+
+    /// Takes what has happened since the last time.
+    pub fn publish(&mut self, replica: &mut Replica, now_us: u64) {
+        for note in replica.notes() {
+            self.take(note, now_us);
+        }
+        let (stats, before) = (replica.peer().core.stats, self.published);
+        let metrics = &self.metrics;
+        metrics.proposal_count.add(stats.proposals - before.proposals);
+        metrics.commit_count.add(stats.commits - before.commits);
+        let heard = stats.commits_heard - before.commits_heard;
+        metrics.learner_proposal_received_count.add(stats.proposals_heard - before.proposals_heard);
+        metrics.learner_commit_received_count.add(heard);
+        metrics.looking_count.add(stats.elections - before.elections);
+        metrics.quit_leading_due_to_disloyal_voter.add(stats.disloyal - before.disloyal);
+        let (own, own_before) = (replica.stats, self.published_of_replica);
+        metrics.revalidate_count.add(own.revalidations - own_before.revalidations);
+        // As Java, where a leader's own syncs wait for nobody's word, and those of its learners' clients are queued.
+        let is_learner = self.queues == Queues::OfLearner;
+        let syncs = if is_learner { own.syncs - own_before.syncs } else { 0 };
+        metrics.request_commit_queued.add(stats.commits - before.commits + heard + syncs);
+        metrics.prep_processor_request_queued.add(own.learners_syncs - own_before.learners_syncs);
+        (self.published, self.published_of_replica) = (stats, own);
+    }
+
+    fn take(&mut self, note: Note, now_us: u64) {
+        match note {
+            Note::Looking { why } => {
+                tracing::info!(why, "looking for a leader");
+                self.looking_us = now_us;
+                self.away_us.get_or_insert(now_us);
+                self.state = PeerState::Looking;
+            }
+            Note::Elected { leader, state } => self.on_elected(leader, state, now_us),
+            Note::Synchronising { leader, epoch } => {
+                tracing::debug!(leader = leader.0, epoch = epoch.0, "promised; taking its history");
+                self.promised_us = now_us;
+            }
+            Note::SyncBegun { sync, under_way } => self.on_sync(sync, under_way, true),
+            Note::SyncEnded { sync, under_way } => self.on_sync(sync, under_way, false),
+            Note::Leads { epoch, with } => {
+                let away_ms = self.serve(Queues::OfLeader, now_us);
+                self.metrics.leader_unavailable_time.record(away_ms);
+                let with: Vec<String> = with.iter().map(ServerId::to_string).collect();
+                let with = with.join(" ");
+                tracing::info!(epoch = epoch.0, with, away_ms, "leading: clients are served");
+            }
+            Note::Learns { leader, epoch, how, txns } => {
+                let away_ms = self.serve(Queues::OfLearner, now_us);
+                let sync_ms = since_ms(self.promised_us, now_us);
+                let role = if self.state == PeerState::Observing {
+                    self.metrics.observer_sync_time.record(sync_ms);
+                    "observing"
+                } else {
+                    self.metrics.follower_sync_time.record(sync_ms);
+                    "following"
+                };
+                tracing::info!(
+                    leader = leader.0,
+                    epoch = epoch.0,
+                    sync = how.name(),
+                    txns,
+                    sync_ms,
+                    away_ms,
+                    "{role}: clients are served"
+                );
+            }
+        }
+    }
+
+    fn on_elected(&mut self, leader: ServerId, state: PeerState, now_us: u64) {
+        (self.state, self.elected_us) = (state, now_us);
+        let election_ms = since_ms(self.looking_us, now_us);
+        // As Java, which does not time those who have no vote.
+        if state != PeerState::Observing {
+            self.metrics.election_time.record(election_ms);
+        }
+        if state == PeerState::Leading {
+            tracing::info!(election_ms, "elected: this server is to lead");
+        } else {
+            tracing::info!(leader = leader.0, election_ms, "elected: another server is to lead");
+        }
+    }
+
+    /// Clients are served from now on. Returns for how long nobody was, in milliseconds.
+    fn serve(&mut self, queues: Queues, now_us: u64) -> i64 {
+        self.metrics.begin_role(self.queues);
+        (self.queues, self.serving_us) = (queues, now_us);
+        let away_ms = since_ms(self.away_us.take().unwrap_or(now_us), now_us);
+        self.metrics.unavailable_time.record(away_ms);
+        away_ms
+    }
+
+    fn on_sync(&self, sync: Sync, under_way: u64, begins: bool) {
+        let Sync { learner, is_observer, how, txns } = sync;
+        let (all, inflight) = if how.is_tree() {
+            (&self.metrics.snap_count, &self.metrics.inflight_snap_count)
+        } else {
+            (&self.metrics.diff_count, &self.metrics.inflight_diff_count)
+        };
+        inflight.record(under_way as i64);
+        let (learner, sync) = (learner.0, how.name());
+        match begins {
+            true => {
+                all.increment();
+                tracing::debug!(
+                    learner,
+                    is_observer,
+                    sync,
+                    txns,
+                    "a learner is sent what it lacks"
+                );
+            }
+            false => tracing::info!(learner, is_observer, sync, txns, "a learner is in sync"),
+        }
+    }
+}
+
+const fn since_ms(from_us: u64, now_us: u64) -> i64 {
+    (now_us.saturating_sub(from_us) / 1000) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Epoch, Zxid};
+    use crate::zab::How;
+
+    fn roles() -> (Arc<Registry>, Roles) {
+        let metrics = Arc::new(Registry::default());
+        (metrics.clone(), Roles::new(metrics))
+    }
+
+    fn looking() -> Note {
+        Note::Looking { why: "a test".to_owned() }
+    }
+
+    // rows: M-02
+    #[test]
+    fn times_run_from_the_election_to_the_first_client() {
+        let (metrics, mut roles) = roles();
+        let (leader, epoch) = (ServerId(2), Epoch(1));
+        roles.take(looking(), 1_000_000);
+        roles.take(Note::Elected { leader, state: PeerState::Following }, 1_300_000);
+        roles.take(Note::Synchronising { leader, epoch }, 1_400_000);
+        // Its leader died: nobody was served meanwhile, and the next election has a time of its own.
+        roles.take(looking(), 2_000_000);
+        roles.take(Note::Elected { leader, state: PeerState::Following }, 2_050_000);
+        roles.take(Note::Synchronising { leader, epoch }, 2_060_000);
+        roles.take(Note::Learns { leader, epoch, how: How::Diff, txns: 3 }, 2_080_000);
+        let sums = |summary: crate::metrics::SummaryValues| (summary.count, summary.sum);
+        assert_eq!(sums(metrics.election_time.values()), (2, 300 + 50));
+        assert_eq!(sums(metrics.follower_sync_time.values()), (1, 20));
+        assert_eq!(sums(metrics.unavailable_time.values()), (1, 1080));
+        assert_eq!(metrics.leader_unavailable_time.values().count, 0);
+        assert_eq!((roles.elected_us(), roles.serving_us()), (2_050_000, 2_080_000));
+
+        roles.take(looking(), 3_000_000);
+        roles.take(Note::Elected { leader, state: PeerState::Leading }, 3_010_000);
+        roles.take(Note::Leads { epoch, with: vec![leader] }, 3_030_000);
+        assert_eq!(sums(metrics.leader_unavailable_time.values()), (1, 30));
+        assert_eq!(sums(metrics.unavailable_time.values()), (2, 1110));
+
+        roles.take(looking(), 4_000_000);
+        roles.take(Note::Elected { leader, state: PeerState::Observing }, 4_500_000);
+        roles.take(Note::Synchronising { leader, epoch }, 4_500_000);
+        roles.take(Note::Learns { leader, epoch, how: How::Diff, txns: 0 }, 4_507_000);
+        assert_eq!(metrics.election_time.values().count, 3, "an observer has no election");
+        assert_eq!(sums(metrics.observer_sync_time.values()), (1, 7));
+    }
+
+    // rows: M-12
+    #[test]
+    fn learners_are_counted_by_how_they_came_to_the_history() {
+        let (metrics, mut roles) = roles();
+        let sync = |how| Sync { learner: ServerId(1), is_observer: false, how, txns: 0 };
+        let snap = How::Snap { zxid: Zxid::ZERO };
+        let trunc = How::Trunc { to: Zxid::ZERO };
+        for (how, under_way) in [(How::Diff, 1), (trunc, 2), (snap, 1)] {
+            roles.take(Note::SyncBegun { sync: sync(how), under_way }, 0);
+        }
+        roles.take(Note::SyncEnded { sync: sync(trunc), under_way: 1 }, 0);
+        assert_eq!((metrics.diff_count.get(), metrics.snap_count.get()), (2, 1));
+        let inflight = metrics.inflight_diff_count.values();
+        assert_eq!((inflight.count, inflight.sum, inflight.max), (3, 4, 2));
+        assert_eq!(metrics.inflight_snap_count.values().count, 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a peer has done, for those who look after it: numbers, and what is worth a line in the log.
+
+use super::PeerState;
+use crate::model::{Epoch, ServerId, Zxid};
+
+/// Plain counters.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stats {
+    /// As leader: transactions proposed and committed.
+    pub proposals: u64,
+    pub commits: u64,
+    /// As learner, once it serves: likewise.
+    pub proposals_heard: u64,
+    pub commits_heard: u64,
+    /// Elections begun.
+    pub elections: u64,
+    /// Times a leader gave up, because those who had voted for it no longer wanted it.
+    pub disloyal: u64,
+}
+
+/// How a learner comes to its leader's history.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum How {
+    /// By what follows what it has.
+    Diff,
+    /// Likewise, after it gave up what nobody committed.
+    Trunc { to: Zxid },
+    /// By the whole tree.
+    Snap { zxid: Zxid },
+}
+
+impl How {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Diff => "DIFF",
+            Self::Trunc { .. } => "TRUNC",
+            Self::Snap { .. } => "SNAP",
+        }
+    }
+
+    pub const fn is_tree(self) -> bool {
+        matches!(self, Self::Snap { .. })
+    }
+}
+
+/// A learner's way to its leader's history, as its leader sees it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Sync {
+    pub learner: ServerId,
+    pub is_observer: bool,
+    pub how: How,
+    /// Transactions it was sent beside the tree.
+    pub txns: u64,
+}
+
+/// What has just happened.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Note {
+    /// An election begins.
+    Looking { why: String },
+    /// The election is over; this server is to be `state`.
+    Elected { leader: ServerId, state: PeerState },
+    /// A learner is being sent what it lacks. `under_way`: so many are, in the same way.
+    SyncBegun { sync: Sync, under_way: u64 },
+    /// The learner has it on its disk. `under_way`: so many others have not.
+    SyncEnded { sync: Sync, under_way: u64 },
+    /// The leader's epoch is known, and what is missing here is on its way.
+    Synchronising { leader: ServerId, epoch: Epoch },
+    /// Clients are served, as leader of `epoch`, with those who have its history.
+    Leads { epoch: Epoch, with: Vec<ServerId> },
+    /// Clients are served, by the word of `leader`. `txns`: got on the way, beside the tree.
+    Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
+}
+
+/// A leader's learners, counted as Java does.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Learners {
+    /// All that are connected.
+    pub connected: u64,
+    /// Those that get what is proposed, whether they vote or not.
+    pub followers: u64,
+    /// Of these, those that do not vote.
+    pub non_voting: u64,
+    pub observers: u64,
+}

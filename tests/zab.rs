@@ -3,12 +3,25 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
 
+#[path = "zab/checks/mod.rs"]
+mod checks;
+#[path = "zab/climate.rs"]
+mod climate;
+#[path = "zab/disk.rs"]
+mod disk;
+#[path = "zab/script.rs"]
+mod script;
+#[path = "zab/wires.rs"]
+mod wires;
 #[path = "zab/world.rs"]
 mod world;
 
+use climate::Climate;
 use oxkeeper::model::Epoch;
+use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use world::{Fault, World};
+use world::World;
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
@@ -18,58 +31,89 @@ fn budget() -> Duration {
     if std::env::var_os("OXKEEPER_LONG").is_some() { LONG } else { QUICK }
 }
 
+// What one server does, told as text: the protocol's rules and the museum of ZooKeeper's bugs (docs/museum.md).
+#[test]
+fn scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zab");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    files.sort();
+    let mut complaints = String::new();
+    for path in &files {
+        let text = std::fs::read_to_string(path).unwrap();
+        let played = script::outcome(&text, &|_| {});
+        if played == text {
+            continue;
+        }
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(path, played).unwrap();
+            continue;
+        }
+        let lines = text.lines().zip(played.lines()).find(|(wanted, got)| wanted != got);
+        let (wanted, got) = lines.unwrap_or(("another end", "an end"));
+        writeln!(complaints, "{}:\n  wanted: {wanted}\n  got:    {got}", path.display()).unwrap();
+    }
+    assert!(complaints.is_empty(), "{complaints}UPDATE_EXPECT=1 rewrites them");
+    assert!(files.len() > 30, "the scripts were not found");
+}
+
 #[test]
 fn three_agree_and_a_fourth_comes_late() {
-    let mut world = World::new(3, 1);
-    world.calm();
-    let first = world.leader().expect("they agree on one");
-    for _ in 0..10 {
-        world.propose(first);
+    for elects in [false, true] {
+        let mut world = World::new(Climate { elects, ..Climate::mild(3, 1) });
+        world.calm();
+        let first = world.leader().expect("they agree on one");
+        for _ in 0..10 {
+            world.propose(first);
+        }
+        world.calm();
+        assert_eq!(world.assert_all_alike(), 10);
+        let follower = (0..3).find(|&node| node != first).unwrap();
+        world.crash(follower);
+        for _ in 0..5 {
+            world.propose(first);
+        }
+        world.calm();
+        world.restart(follower);
+        world.calm();
+        assert_eq!(world.assert_all_alike(), 15);
+        world.crash(first);
+        world.calm();
+        let second = world.leader().expect("two are a quorum");
+        world.propose(second);
+        world.calm();
+        world.restart(first);
+        world.calm();
+        assert_eq!(world.assert_all_alike(), 16);
+        assert_eq!(world.epoch(second), Epoch(2));
     }
-    world.calm();
-    world.assert_alike(10);
-    let follower = (0..3).find(|&node| node != first).unwrap();
-    world.crash(follower);
-    for _ in 0..5 {
-        world.propose(first);
-    }
-    world.calm();
-    world.restart(follower);
-    world.calm();
-    world.assert_alike(15);
-    world.crash(first);
-    world.calm();
-    let second = world.leader().expect("two are a quorum");
-    world.propose(second);
-    world.calm();
-    world.restart(first);
-    world.calm();
-    world.assert_alike(16);
-    assert_eq!(world.epoch(second), Epoch(2));
 }
 
 // What is committed stays, in one order, whatever fails; and once nothing fails any more all are alike.
 #[test]
 fn random_worlds() {
     let began = Instant::now();
-    let mut seed: u64 =
-        std::env::var("SEED").ok().map_or(1, |seed| seed.parse().expect("SEED is a number"));
-    let once = std::env::var_os("SEED").is_some();
-    let mut committed = 0;
+    let only: Option<u64> =
+        std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
+    let (mut seed, mut committed) = (only.unwrap_or(1), 0);
     while began.elapsed() < budget() {
-        let mut world = World::new(if seed.is_multiple_of(3) { 5 } else { 3 }, seed);
-        let steps = 3000;
-        for _ in 0..steps {
-            world.random_step(Fault::ALL);
+        let mut world = World::new(Climate::of(seed));
+        world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
+        let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            committed += world.live();
+        }));
+        if let Err(panic) = lived {
+            for line in world.trace.iter().flatten() {
+                println!("{line}");
+            }
+            std::panic::resume_unwind(panic);
         }
-        world.heal();
-        world.calm();
-        committed += world.assert_all_alike();
-        if once {
+        if only.is_some() {
             break;
         }
         seed += 1;
     }
     println!("{seed} worlds, {committed} transactions");
-    assert!(committed > 100, "worlds in which nothing happens prove nothing");
+    assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }

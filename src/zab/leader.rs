@@ -3,10 +3,10 @@
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
 use super::history::Logged;
-use super::link::{Link, Stage};
+use super::link::{Link, Stage, put_committed};
 use super::packet::{LearnerInfo, Packet};
 use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, How, Input, Learners, LinkId, Note, Promise, Sync};
+use super::{Action, Core, How, Input, Learners, LinkId, Note, Promise, Sabotage, Sync};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +124,7 @@ impl Leader {
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
             | Input::Truncated { .. }
+            | Input::Uncuttable { .. }
             | Input::Installed { .. }
             | Input::Leader { .. }
             | Input::LeaderGone => {}
@@ -199,6 +200,13 @@ impl Leader {
         };
         self.links.insert(id, link);
         if self.phase != Phase::Discovering {
+            let can_come = !core.has(Sabotage::PromisedStaysOut);
+            if self.epoch < accepted && core.view.is_voter(info.id) && can_come {
+                // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
+                let (who, theirs, ours) = (info.id.0, accepted.0, self.epoch.0);
+                return core
+                    .look(format!("server {who} is promised to epoch {theirs}, ours is {ours}"));
+            }
             return self.tell_epochs(out);
         }
         self.accepted = self.accepted.max(accepted);
@@ -210,7 +218,8 @@ impl Leader {
 
     /// With a quorum's word for it, no other leader can have a higher epoch than the next.
     fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if self.phase == Phase::Discovering && core.is_quorum(&self.known) {
+        let knows = core.is_quorum(&self.known) || core.has(Sabotage::EpochUnasked);
+        if self.phase == Phase::Discovering && knows {
             self.phase = Phase::Promising;
             self.ticks = 0;
             self.epoch = Epoch(self.accepted.0 + 1);
@@ -254,6 +263,7 @@ impl Leader {
             let ours = (core.current, Some(core.history.last()));
             if let Some(theirs) = current.map(|current| (current, last))
                 && ours < theirs
+                && !core.has(Sabotage::AheadIsAccepted)
             {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
                 return self.close(id, why, out);
@@ -299,10 +309,12 @@ impl Leader {
     fn synchronise(&mut self, core: &mut Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         // It may have to give up what it had acknowledged.
-        self.acked.remove(&link.id);
+        if !core.has(Sabotage::AckedIsKept) {
+            self.acked.remove(&link.id);
+        }
         let plan = match link.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
-            last => sync::plan(&core.history, last),
+            last => core.spoilt(sync::plan(&core.history, last), last),
         };
         if plan == Plan::ReadLog {
             link.stage = Stage::Reading;
@@ -323,6 +335,7 @@ impl Leader {
         let last = link.last.unwrap_or(Zxid::ZERO);
         let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
         let plan = sync::around(read.before.filter(|_| is_whole), last);
+        let plan = core.spoilt(plan, Some(last));
         self.carry_out(core, id, &plan, Some(read), out);
     }
 
@@ -415,6 +428,9 @@ impl Leader {
     /// What is proposed and not committed: observers hear of it once it is.
     fn forward_tail(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_observer) else { return };
+        if core.has(Sabotage::TailForgotten) {
+            return;
+        }
         for (zxid, entry) in core.history.tail() {
             link.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
         }
@@ -455,7 +471,8 @@ impl Leader {
     }
 
     fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if self.phase != Phase::Synchronising || !core.is_quorum(&self.synchronised) {
+        let has_quorum = core.is_quorum(&self.synchronised) || core.has(Sabotage::ServesTooSoon);
+        if self.phase != Phase::Synchronising || !has_quorum {
             return;
         }
         self.phase = Phase::Broadcasting;
@@ -617,10 +634,4 @@ impl Leader {
         let (committed, last) = (core.history.committed(), core.history.last());
         assert!(committed <= last, "committed {committed} past {last}");
     }
-}
-
-/// A proposal and its commit, as every kind of learner gets them while it is brought up to date.
-fn put_committed((zxid, entry): &Logged, to: &mut Vec<u8>) {
-    Packet::Proposal { zxid: *zxid, entry: entry.clone() }.encode(to);
-    Packet::Commit { zxid: *zxid }.encode(to);
 }

@@ -3,7 +3,7 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, Note, Promise};
+use super::{Action, Core, How, Input, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -93,6 +93,19 @@ impl Learner {
         self.is_observer
     }
 
+    /// What was promised to this leader.
+    const fn epoch(&self) -> Option<Epoch> {
+        match self.phase {
+            Phase::Asking | Phase::Promising { .. } => None,
+            Phase::Waiting { epoch }
+            | Phase::Synchronising { epoch }
+            | Phase::Settling { epoch }
+            | Phase::Adopting { epoch }
+            | Phase::Adopted { epoch }
+            | Phase::Serving { epoch } => Some(epoch),
+        }
+    }
+
     /// Whether the leader has said nothing yet.
     pub const fn is_asking(&self) -> bool {
         matches!(self.phase, Phase::Asking)
@@ -122,6 +135,14 @@ impl Learner {
                 }
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
+            Input::Uncuttable { last } => {
+                tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
+                if let Some(epoch) = self.epoch() {
+                    core.want_tree(epoch);
+                }
+                out.push(Action::HangUp);
+                *self = Self::new(core, self.leader, out);
+            }
             Input::Leader { packet } => {
                 self.silent_ticks = 0;
                 if let Err(why) = self.on_packet(core, packet, out) {
@@ -168,6 +189,9 @@ impl Learner {
                 }
                 core.heard_view(&view);
                 self.phase = Phase::Settling { epoch };
+                if core.has(Sabotage::AckBeforeFlush) {
+                    self.on_adopted(core, epoch, out);
+                }
                 self.try_adopt(core, out);
                 Ok(())
             }
@@ -197,16 +221,25 @@ impl Learner {
         epoch: Epoch,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
+        if epoch < core.accepted && self.is_observer {
+            // Nobody counts on an observer's promise.
+            self.say_ack_epoch(core, epoch, None, out);
+            return Ok(());
+        }
         if epoch < core.accepted {
             let accepted = core.accepted.0;
             return Err(format!("leader's epoch {} is before {accepted}, promised to", epoch.0));
         }
         if epoch == core.accepted {
             // Promised before: to this leader or to another, so it does not count again.
-            self.say_ack_epoch(core, epoch, None, out);
+            let current = core.has(Sabotage::PromiseTwice).then_some(core.current);
+            self.say_ack_epoch(core, epoch, current, out);
         } else {
             self.phase = Phase::Promising { epoch };
             core.promise(Promise::Accepted, epoch, out);
+            if core.has(Sabotage::PromiseUnsaved) {
+                self.say_ack_epoch(core, epoch, Some(core.current), out);
+            }
         }
         Ok(())
     }
@@ -220,7 +253,7 @@ impl Learner {
     ) {
         self.phase = Phase::Waiting { epoch };
         core.notes.push(Note::Synchronising { leader: self.leader, epoch });
-        let last = if core.is_unsure { None } else { Some(core.history.last()) };
+        let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
 
@@ -232,6 +265,7 @@ impl Learner {
         packet: Packet,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
+        let mut acked = None;
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
             Packet::Trunc { zxid } => {
@@ -252,11 +286,13 @@ impl Learner {
                 }
                 self.commit_to = zxid;
                 core.install(zxid, out);
+                // The leader has forgotten our acknowledgements with the connection.
+                acked = (!core.has(Sabotage::KeptUnacknowledged)).then_some(zxid);
                 self.how = How::Snap { zxid };
             }
             packet => return Err(format!("{} in place of the history", packet.name())),
         }
-        self.acked = core.history.last();
+        self.acked = acked.unwrap_or(core.history.last());
         self.phase = Phase::Synchronising { epoch };
         Ok(())
     }
@@ -304,8 +340,7 @@ impl Learner {
         if !self.is_serving() {
             self.caught_up += 1;
         }
-        core.history.append(zxid, entry.clone());
-        out.push(Action::Append { zxid, payload: entry });
+        core.append(zxid, entry, out);
         Ok(())
     }
 
@@ -319,7 +354,7 @@ impl Learner {
             return Err(format!("{zxid} is committed, but was never proposed to us"));
         }
         self.commit_to = zxid.max(self.commit_to);
-        if self.is_serving() {
+        if self.is_serving() || core.has(Sabotage::CommitBeforeUpToDate) {
             let count = self.commit(core, out);
             core.stats.commits_heard += count;
         }
@@ -339,7 +374,7 @@ impl Learner {
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
     fn try_adopt(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let Phase::Settling { epoch } = self.phase else { return };
-        if core.has_history() {
+        if core.has_history() || core.has(Sabotage::EpochBeforeHistory) {
             self.phase = Phase::Adopting { epoch };
             core.promise(Promise::Current, epoch, out);
         }

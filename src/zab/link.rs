@@ -1,5 +1,6 @@
 //! A learner as its leader sees it.
 
+use super::history::Logged;
 use super::packet::Packet;
 use super::{Action, LinkId, Sync};
 use crate::model::{ServerId, Zxid};
@@ -61,4 +62,10 @@ impl Link {
     pub fn say(&mut self, link: LinkId, packet: &Packet, out: &mut Vec<Action>) {
         self.send(link, packet.to_bytes(), out);
     }
+}
+
+/// A proposal and its commit, as every kind of learner gets them while it is brought up to date.
+pub(super) fn put_committed((zxid, entry): &Logged, to: &mut Vec<u8>) {
+    Packet::Proposal { zxid: *zxid, entry: entry.clone() }.encode(to);
+    Packet::Commit { zxid: *zxid }.encode(to);
 }

@@ -23,6 +23,7 @@ mod link;
 mod notes;
 mod packet;
 mod peer;
+mod sabotage;
 mod sync;
 
 pub use election::{Notification, PeerState, Views, Vote};
@@ -32,6 +33,7 @@ pub use learner::Learner;
 pub use notes::{How, Learners, Note, Stats, Sync};
 pub use packet::{LearnerInfo, Packet, PacketError, Request, SIGNATURE};
 pub use peer::{Core, Peer, Role, Settings};
+pub use sabotage::Sabotage;
 pub use sync::LogRead;
 
 use crate::model::{Epoch, ServerId, Zxid};
@@ -88,6 +90,10 @@ pub enum Input {
     Truncated {
         to: Zxid,
     },
+    /// The cut that was asked for would go through a tree that came whole. Nothing was changed: log and tree end at `last`.
+    Uncuttable {
+        last: Zxid,
+    },
     /// The tree that came with SNAP is on disk, and so is all of [`Action::Install`].
     Installed {
         zxid: Zxid,
@@ -137,12 +143,13 @@ pub enum Action {
         epoch: Epoch,
     },
     /// Cut everything greater off the log, and off what is not committed; answer with [`Input::Truncated`] once the log
-    /// is cut and the tree holds nothing of it.
+    /// is cut and the tree holds nothing of it, or with [`Input::Uncuttable`]. Nothing is to be appended before that.
     Truncate {
         to: Zxid,
     },
     /// The tree that came with SNAP takes the place of the old one, in memory and durably on disk; answer with
-    /// [`Input::Installed`].
+    /// [`Input::Installed`]. A [`Action::Truncate`] before it is done first, and never [`Input::Uncuttable`]: what cannot be
+    /// cut is replaced. Nothing is to be appended before that.
     Install {
         zxid: Zxid,
     },

@@ -3,7 +3,10 @@
 use super::election::{
     self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
 };
-use super::{Action, History, Input, Leader, Learner, LinkId, Note, Packet, Promise, Stats};
+use super::history::Logged;
+use super::{
+    Action, History, Input, Leader, Learner, LinkId, Note, Packet, Promise, Sabotage, Stats,
+};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,8 +66,14 @@ pub struct Core {
     promising: u32,
     truncating: u32,
     installing: u32,
+    /// Not to be appended before the log is cut or the tree installed: a crash would leave a log with a hole.
+    held: Vec<Logged>,
+    /// The history of this epoch's leader can be had as a whole tree only.
+    wants_tree: Option<Epoch>,
     /// The role is over, for this reason.
     over: Option<String>,
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<super::Sabotage>,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,
@@ -88,11 +97,12 @@ impl Core {
     }
 
     fn is_settled(&self) -> bool {
-        self.is_durable() && self.promising + self.truncating + self.installing == 0
+        self.has(Sabotage::LooksTooSoon)
+            || self.is_durable() && self.promising + self.truncating + self.installing == 0
     }
 
     /// What the disk has done, whatever this server is.
-    fn note(&mut self, input: &Input) {
+    fn note(&mut self, input: &Input, out: &mut Vec<Action>) {
         match input {
             // What was flushed before a cut says nothing of what comes after it.
             Input::Flushed { through } if self.truncating == 0 => {
@@ -101,7 +111,9 @@ impl Core {
             Input::Truncated { to } => {
                 self.truncating = self.truncating.saturating_sub(1);
                 self.flushed = self.flushed.min(*to);
+                self.append_held(out);
             }
+            Input::Uncuttable { last } => self.on_uncuttable(*last),
             Input::Promised { promise, epoch } => {
                 self.promising = self.promising.saturating_sub(1);
                 match promise {
@@ -112,6 +124,7 @@ impl Core {
             Input::Installed { zxid } => {
                 self.installing = self.installing.saturating_sub(1);
                 self.flushed = self.flushed.max(*zxid);
+                self.append_held(out);
             }
             _ => {}
         }
@@ -127,16 +140,57 @@ impl Core {
         out.push(Action::Promise { promise, epoch });
     }
 
+    pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
+        self.history.append(zxid, payload.clone());
+        let is_free = self.truncating + self.installing == 0;
+        if is_free || self.has(Sabotage::AppendBehindTree) {
+            out.push(Action::Append { zxid, payload });
+        } else {
+            self.held.push((zxid, payload));
+        }
+    }
+
+    fn append_held(&mut self, out: &mut Vec<Action>) {
+        if self.truncating + self.installing == 0 {
+            let held = std::mem::take(&mut self.held);
+            out.extend(held.into_iter().map(|(zxid, payload)| Action::Append { zxid, payload }));
+        }
+    }
+
+    fn on_uncuttable(&mut self, last: Zxid) {
+        self.truncating = self.truncating.saturating_sub(1);
+        self.held.clear();
+        self.history = History::new(last);
+        self.flushed = last;
+    }
+
+    /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
+    /// next time is no vote.
+    pub(super) fn want_tree(&mut self, epoch: Epoch) {
+        self.wants_tree = Some(epoch);
+    }
+
+    /// What is said of our log to the leader of `epoch`.
+    pub(super) fn last_for(&self, epoch: Epoch, is_vote: bool) -> Option<Zxid> {
+        let wants_tree = !is_vote && self.wants_tree == Some(epoch);
+        (!self.is_unsure && !wants_tree).then_some(self.history.last())
+    }
+
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
+        if self.has(Sabotage::TruncationIgnored) {
+            return;
+        }
         self.truncating += 1;
         out.push(Action::Truncate { to });
     }
 
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
-        self.is_unsure = false;
-        self.installing += 1;
+        (self.is_unsure, self.wants_tree) = (false, None);
+        if !self.has(Sabotage::TreeNotAwaited) {
+            self.installing += 1;
+        }
         out.push(Action::Install { zxid });
     }
 
@@ -267,7 +321,7 @@ impl Peer {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
-        self.core.note(&input);
+        self.core.note(&input, out);
         self.note_link(&input);
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
@@ -485,7 +539,11 @@ impl Core {
             promising: 0,
             truncating: 0,
             installing: 0,
+            held: Vec::new(),
+            wants_tree: None,
             over: None,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
             settled_on: None,
             stats: Stats::default(),
             notes: Vec::new(),

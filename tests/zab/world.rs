@@ -1,125 +1,79 @@
-//! An ensemble in one process.
+//! An ensemble in one process: servers on virtual disks, their connections, and whatever fails.
+//!
+//! Nothing here decides anything: a world carries out the actions of its peers and tells the checks of them.
 
+use crate::checks::{Checks, Event};
+use crate::climate::Climate;
+use crate::disk::{Disk, Entry, Queues, Write, last_of};
+use crate::wires::{Link, Wires};
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Member, Role, Rule, ServerId, View, Zxid};
-use oxkeeper::zab::{self, Action, Input, LinkId, LogRead, Packet, Peer, Promise, Settings};
+use oxkeeper::zab::{self, Action, Input, LinkId, LogRead, Packet, Peer};
 use std::collections::{BTreeMap, VecDeque};
 
-const SETTINGS: Settings = Settings {
-    tick_time_ms: 100,
-    init_limit: 10,
-    sync_limit: 5,
-    always_sends_tree: false,
-    reconfigs: false,
-    resend_min_ms: 200,
-    resend_max_ms: 60_000,
-};
-
-/// What can go wrong.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fault {
-    Crash,
-    Disconnect,
-    /// Somebody is elected who is not the best.
-    Elect,
-}
-
-impl Fault {
-    pub const ALL: &[Self] = &[Self::Crash, Self::Disconnect, Self::Elect];
-}
-
-type Entry = (Zxid, Bytes);
-
-/// What survives a crash.
-#[derive(Clone, Default)]
-struct Disk {
-    /// The whole history: a snapshot and the log behind it are one list here.
-    log: Vec<Entry>,
-    accepted: Epoch,
-    current: Epoch,
-}
-
-/// On its way to the disk.
-#[derive(Clone)]
-enum Write {
-    Append(Entry),
-    Promise(Promise, Epoch),
-    Truncate(Zxid),
-    Install(Vec<Entry>),
-}
-
 /// On its way to a learner.
-enum Item {
+pub enum Item {
     Packet(Packet),
     Tree(Vec<Entry>),
 }
 
-struct Link {
-    leader: usize,
-    learner: usize,
-    down: VecDeque<Item>,
-    up: VecDeque<Packet>,
-}
-
-struct Node {
-    peer: Option<Peer>,
-    disk: Disk,
-    writes: VecDeque<Write>,
+#[derive(Default)]
+pub struct Node {
+    pub peer: Option<Peer>,
+    pub disk: Disk,
+    pub writes: Queues,
     /// What is applied.
-    tree: Vec<Entry>,
+    pub tree: Vec<Entry>,
     /// Proposed or logged here and not applied.
-    tail: VecDeque<Entry>,
+    pub tail: VecDeque<Entry>,
     arrived: Option<Vec<Entry>>,
-    is_looking: bool,
+    pub is_looking: bool,
     /// Leads or follows, and serves clients.
-    serves: bool,
-    leads: Option<Epoch>,
+    pub serves: bool,
+    pub leads: Option<Epoch>,
     proposed: Zxid,
-    link: Option<LinkId>,
+    /// The epoch its leader told of.
+    told: Epoch,
+    pub link: Option<LinkId>,
+    /// What a Java learner says later than ours.
+    unsaid: Vec<Packet>,
 }
 
 pub struct World {
-    nodes: Vec<Node>,
-    links: BTreeMap<LinkId, Link>,
+    pub climate: Climate,
+    pub nodes: Vec<Node>,
+    pub links: BTreeMap<LinkId, Link>,
+    pub wires: Wires,
+    /// What the others have to be told of, in order.
+    pending: VecDeque<(usize, Input)>,
     next_link: u64,
     next_payload: u64,
-    /// What anybody was ever told is committed.
-    committed: Vec<Entry>,
-    leaders: BTreeMap<Epoch, usize>,
+    checks: Checks,
     random: u64,
-    seed: u64,
+    /// What happened, if somebody wants to read it.
+    pub trace: Option<Vec<String>>,
 }
 
 impl World {
-    pub fn new(count: usize, seed: u64) -> Self {
-        let node = || Node {
-            peer: None,
-            disk: Disk::default(),
-            writes: VecDeque::new(),
-            tree: Vec::new(),
-            tail: VecDeque::new(),
-            arrived: None,
-            is_looking: false,
-            serves: false,
-            leads: None,
-            proposed: Zxid::ZERO,
-            link: None,
-        };
+    pub fn new(climate: Climate) -> Self {
+        let count = climate.voters + climate.observers;
         let mut world = Self {
-            nodes: (0..count).map(|_| node()).collect(),
+            nodes: (0..count).map(|_| Node::default()).collect(),
             links: BTreeMap::new(),
+            wires: Wires::default(),
+            pending: VecDeque::new(),
             next_link: 0,
             next_payload: 0,
-            committed: Vec::new(),
-            leaders: BTreeMap::new(),
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            seed,
+            checks: Checks::default(),
+            random: climate.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            trace: None,
+            climate,
         };
-        (0..count).for_each(|node| world.restart(node));
+        (0..count).for_each(|at| world.restart(at));
         world
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -130,26 +84,62 @@ impl World {
         let member = |at: usize| Member {
             id: ServerId(at as i64),
             addresses: Vec::new(),
-            role: Role::Participant,
+            role: if at < self.climate.voters { Role::Participant } else { Role::Observer },
             client: None,
         };
         let members = (0..self.nodes.len()).map(|at| (ServerId(at as i64), member(at)));
         View { version: 0, members: members.collect(), rule: Rule::Majority }
     }
 
-    pub fn crash(&mut self, at: usize) {
-        let lost = self.below(self.nodes[at].writes.len() + 1);
-        // Of what is on its way to the disk some may have got there.
-        for _ in 0..lost {
-            let write = self.nodes[at].writes.pop_front().unwrap();
-            self.nodes[at].disk.perform(write);
+    /// Panics with the name of the property that does not hold, and how this world is made again.
+    fn see(&mut self, event: Event<'_>) {
+        let seen = self.checks.see(event);
+        self.must(seen);
+    }
+
+    fn must<T>(&self, result: Result<T, String>) -> T {
+        match result {
+            Ok(value) => value,
+            Err(error) => panic!("{}: {error}", self.climate),
         }
+    }
+
+    fn note(&mut self, text: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(text());
+        }
+    }
+
+    /// Power is gone: of what is on its way to the disk some may have got there.
+    pub fn crash(&mut self, at: usize) {
+        if self.nodes[at].peer.is_none() {
+            return;
+        }
+        let logged = self.below(self.nodes[at].writes.log.len() + 1);
+        let is_cut = |write: &Write| matches!(write, Write::Truncate(_));
+        let waits = self.nodes[at].writes.log.iter().skip(logged).any(is_cut);
+        let trees = if waits { 0 } else { self.nodes[at].writes.trees.len() };
+        let trees = self.below(trees + 1);
+        self.crash_after(at, logged, trees);
+    }
+
+    /// * `logged`, `trees`: how many of the writes under way still happen.
+    pub fn crash_after(&mut self, at: usize, logged: usize, trees: usize) {
+        self.note(|| format!("{at} crashes after {logged} and {trees} writes"));
         let node = &mut self.nodes[at];
-        (node.peer, node.serves, node.leads, node.is_looking) = (None, false, None, false);
-        node.writes.clear();
-        node.tail.clear();
-        node.tree.clear();
+        let last: Vec<Write> =
+            node.writes.log.drain(..logged).chain(node.writes.trees.drain(..trees)).collect();
+        for write in last {
+            if !matches!(write, Write::Truncate(to) if !node.disk.can_cut(to)) {
+                node.disk.perform(write);
+            }
+        }
+        let disk = std::mem::take(&mut node.disk);
+        *node = Node { disk, ..Node::default() };
         self.cut(at);
+        let told = self.wires.unplug(at);
+        self.pending.extend(told);
+        self.settle();
     }
 
     /// Ends all its connections.
@@ -160,36 +150,59 @@ impl World {
         ended.into_iter().for_each(|id| self.end_link(id));
     }
 
-    fn end_link(&mut self, id: LinkId) {
+    pub fn end_link(&mut self, id: LinkId) {
         let Some(link) = self.links.remove(&id) else { return };
         if self.nodes[link.learner].link == Some(id) {
             self.nodes[link.learner].link = None;
-            self.step(link.learner, Input::LeaderGone);
+            self.pending.push_back((link.learner, Input::LeaderGone));
         }
-        self.step(link.leader, Input::LearnerGone { link: id });
+        self.pending.push_back((link.leader, Input::LearnerGone { link: id }));
+        self.settle();
     }
 
     pub fn restart(&mut self, at: usize) {
         if self.nodes[at].peer.is_some() {
             return;
         }
-        let view = self.view();
+        self.note(|| format!("{at} starts"));
+        let (view, settings) = (self.view(), self.climate.settings());
         let node = &mut self.nodes[at];
-        let last = node.disk.log.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
+        node.tree = node.disk.whole().to_vec();
         let epochs = (node.disk.accepted, node.disk.current);
-        node.tree = node.disk.log.clone();
+        let last = last_of(&node.tree);
         let me = ServerId(at as i64);
-        node.peer = Some(Peer::member(me, SETTINGS, view, epochs, Some(last)));
+        let mut peer = Peer::member(me, settings, view, epochs, Some(last));
+        self.climate.spoil(&mut peer);
+        node.disk.lies = self.climate.lying_disk == Some(at);
+        node.peer = Some(peer);
         self.step(at, Input::Tick);
     }
 
-    fn step(&mut self, at: usize, input: Input) {
-        let mut actions = Vec::new();
-        let Some(peer) = &mut self.nodes[at].peer else { return };
-        peer.step(input, &mut actions);
-        let mut actions = VecDeque::from(actions);
-        while let Some(action) = actions.pop_front() {
-            self.perform(at, action, &mut actions);
+    /// One input and all that follows from it at once.
+    pub fn step(&mut self, at: usize, input: Input) {
+        self.pending.push_back((at, input));
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some((at, input)) = self.pending.pop_front() {
+            let Some(peer) = &mut self.nodes[at].peer else { continue };
+            if let Some(trace) = &mut self.trace
+                && input != Input::Tick
+            {
+                trace.push(format!("{at} < {input:?}"));
+            }
+            let mut actions = Vec::new();
+            peer.step(input, &mut actions);
+            let mut actions = VecDeque::from(actions);
+            while let Some(action) = actions.pop_front() {
+                if let Some(trace) = &mut self.trace
+                    && !matches!(action, Action::Tell { .. })
+                {
+                    trace.push(format!("{at}   > {action:?}"));
+                }
+                self.perform(at, action, &mut actions);
+            }
         }
     }
 
@@ -198,121 +211,170 @@ impl World {
         match action {
             Action::Append { zxid, payload } => {
                 node.tail.push_back((zxid, payload.clone()));
-                node.writes.push_back(Write::Append((zxid, payload)));
+                node.writes.push(Write::Append((zxid, payload)));
             }
-            Action::Commit { through } => {
-                while let Some(entry) = node.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
-                    node.tree.push(entry);
-                }
-                assert!(
-                    node.tree.last().is_none_or(|(last, _)| through <= *last),
-                    "seed {}: {at} is to commit {through}, which it does not have",
-                    self.seed
-                );
-                self.check(at);
-            }
+            Action::Commit { through } => self.apply(at, through),
             Action::Promise { promise, epoch } => {
-                node.writes.push_back(Write::Promise(promise, epoch));
+                node.writes.push(Write::Promise(promise, epoch));
             }
             Action::Truncate { to } => {
                 node.tail.retain(|(zxid, _)| *zxid <= to);
-                node.writes.push_back(Write::Truncate(to));
+                node.writes.push(Write::Truncate(to));
             }
             Action::Install { zxid } => {
                 node.tree = node.arrived.take().expect("a tree came with SNAP");
                 node.tail.retain(|(at, _)| zxid < *at);
-                node.writes.push_back(Write::Install(node.tree.clone()));
+                node.writes.push(Write::Install(node.tree.clone()));
             }
-            Action::ToLearner { link, bytes } => {
-                if let Some(link) = self.links.get_mut(&link) {
-                    link.down.extend(packets(&bytes).into_iter().map(Item::Packet));
-                }
-            }
+            Action::ToLearner { link, bytes } => self.say_down(at, link, &bytes),
+            Action::ToLeader { bytes } => self.say_up(at, &bytes),
             Action::SendSnapshot { link } => {
                 if let Some(to) = self.links.get_mut(&link) {
                     to.down.push_back(Item::Tree(node.tree.clone()));
-                    let zxid = node.tree.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
-                    let mut out = Vec::new();
-                    node.peer.as_mut().unwrap().step(Input::SnapshotBegun { link, zxid }, &mut out);
-                    more.extend(out);
+                    let begun = Input::SnapshotBegun { link, zxid: last_of(&node.tree) };
+                    Self::answer(node, begun, more);
                 }
             }
             Action::ReadLog { link, from, through } => {
-                let before = node
-                    .disk
-                    .log
-                    .iter()
-                    .map(|(zxid, _)| *zxid)
-                    .take_while(|zxid| *zxid <= from)
-                    .last();
+                let all = node.disk.whole();
+                let before = all.iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid <= from);
+                let before = before.last();
                 let wanted = |entry: &&Entry| from < entry.0 && entry.0 <= through;
-                let entries = node.disk.log.iter().filter(wanted).cloned().collect();
+                let entries = all.iter().filter(wanted).cloned().collect();
                 let read = LogRead { before, entries };
-                let mut out = Vec::new();
-                node.peer.as_mut().unwrap().step(Input::LogRead { link, read }, &mut out);
-                more.extend(out);
+                Self::answer(node, Input::LogRead { link, read }, more);
             }
             Action::CloseLink { link, .. } => {
-                if let Some(link) = self.links.remove(&link)
-                    && self.nodes[link.learner].link.take().is_some()
+                if let Some(ended) = self.links.remove(&link)
+                    && self.nodes[ended.learner].link.take_if(|at| *at == link).is_some()
                 {
-                    self.step(link.learner, Input::LeaderGone);
+                    self.pending.push_back((ended.learner, Input::LeaderGone));
                 }
             }
             Action::Connect { leader } => {
                 self.next_link += 1;
-                let (id, leader) = (LinkId(self.next_link), leader.0 as usize);
-                let link = Link { leader, learner: at, down: VecDeque::new(), up: VecDeque::new() };
+                let id = LinkId(self.next_link);
                 node.link = Some(id);
-                self.links.insert(id, link);
-            }
-            Action::ToLeader { bytes } => {
-                if let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) {
-                    link.up.extend(packets(&bytes));
-                }
+                node.unsaid.clear();
+                self.links.insert(id, Link::new(leader.0 as usize, at));
             }
             Action::HangUp => {
                 if let Some(id) = node.link.take()
                     && let Some(link) = self.links.remove(&id)
                 {
-                    self.step(link.leader, Input::LearnerGone { link: id });
+                    self.pending.push_back((link.leader, Input::LearnerGone { link: id }));
                 }
             }
-            Action::Lead { epoch } => {
-                (node.serves, node.leads, node.proposed) = (true, Some(epoch), Zxid::new(epoch, 0));
-                let before = self.leaders.insert(epoch, at);
-                assert_eq!(before, None, "seed {}: two leaders of {epoch:?}", self.seed);
-                self.check(at);
-            }
+            Action::Lead { epoch } => self.lead(at, epoch),
             Action::Follow { .. } => {
                 node.serves = true;
-                self.check(at);
+                let unsaid = std::mem::take(&mut node.unsaid);
+                if let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) {
+                    link.up.extend(unsaid);
+                }
+                let node = &self.nodes[at];
+                let seen = self.checks.see(Event::Follows { at, tree: &node.tree });
+                self.must(seen);
             }
             Action::Rest => (node.serves, node.leads) = (false, None),
             Action::Look { .. } => node.is_looking = true,
-            // Who leads is told by `elect`.
-            Action::Tell { .. } | Action::DialAll => {}
+            Action::Tell { to, notification } => {
+                self.wires.put(at, to.0 as usize, notification);
+                self.dial(at, to.0 as usize);
+            }
+            Action::DialAll => (0..self.nodes.len()).for_each(|to| self.dial(at, to)),
+            // As a driver of no clients would.
+            Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
+                self.say_up(at, &packet.to_bytes());
+            }
             Action::FromLearner { .. } | Action::FromLeader { .. } => {}
         }
     }
 
-    /// What a serving node has applied is what everybody has, in one order.
-    fn check(&mut self, at: usize) {
-        let (node, seed) = (&self.nodes[at], self.seed);
+    /// What its driver says to a peer before it does anything else.
+    fn answer(node: &mut Node, input: Input, more: &mut VecDeque<Action>) {
+        let mut out = Vec::new();
+        node.peer.as_mut().expect("it acts, so it lives").step(input, &mut out);
+        more.extend(out);
+    }
+
+    fn dial(&mut self, from: usize, to: usize) {
+        if from == to || self.nodes[to].peer.is_none() || !self.climate.elects {
+            return;
+        }
+        if self.wires.plug(from, to) {
+            self.pending.push_back((from, Input::LinkUp { to: ServerId(to as i64) }));
+            self.pending.push_back((to, Input::LinkUp { to: ServerId(from as i64) }));
+        }
+    }
+
+    fn apply(&mut self, at: usize, through: Zxid) {
+        let node = &mut self.nodes[at];
+        while let Some(entry) = node.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
+            node.tree.push(entry);
+        }
+        if last_of(&node.tree) < through && !node.tree.is_empty() {
+            self.must(Err(format!("{at} is to commit {through}, which it does not have")))
+        }
+        let node = &self.nodes[at];
         if !node.serves {
             return;
         }
-        let common = node.tree.len().min(self.committed.len());
-        for n in 0..common {
-            assert_eq!(node.tree[n], self.committed[n], "seed {seed}: node {at}, transaction {n}");
+        let leads = node.leads.map(|_| (self.holders(&node.tree), self.quorum()));
+        let seen = self.checks.see(Event::Applied { at, tree: &node.tree, leads });
+        self.must(seen);
+    }
+
+    fn quorum(&self) -> usize {
+        self.climate.voters / 2 + 1
+    }
+
+    /// How many voters have a history on disk.
+    fn holders(&self, tree: &[Entry]) -> usize {
+        let Some(last) = tree.len().checked_sub(1) else { return self.climate.voters };
+        let has = |node: &&Node| node.disk.whole().get(last) == tree.last();
+        self.nodes[..self.climate.voters].iter().filter(has).count()
+    }
+
+    fn lead(&mut self, at: usize, epoch: Epoch) {
+        let node = &mut self.nodes[at];
+        (node.serves, node.leads, node.proposed) = (true, Some(epoch), Zxid::new(epoch, 0));
+        let tree = &self.nodes[at].tree;
+        let (holders, quorum) = (self.holders(tree), self.quorum());
+        let seen = self.checks.see(Event::Leads { at, epoch, tree, holders, quorum });
+        self.must(seen);
+    }
+
+    fn say_down(&mut self, at: usize, link: LinkId, bytes: &Bytes) {
+        let Some(to) = self.links.get_mut(&link) else { return };
+        let packets = packets(bytes);
+        for packet in &packets {
+            let disk = &self.nodes[at].disk;
+            let seen = self.checks.see(Event::ToLearner { at, packet, disk });
+            if let Err(error) = seen {
+                panic!("{}: {error}", self.climate);
+            }
         }
-        if node.leads.is_some() {
-            assert!(
-                self.committed.len() <= node.tree.len(),
-                "seed {seed}: leader {at} has lost transactions"
-            );
+        to.down.extend(packets.into_iter().map(Item::Packet));
+    }
+
+    fn say_up(&mut self, at: usize, bytes: &Bytes) {
+        let is_early = self.climate.java == Some(at) && !self.nodes[at].serves;
+        let node = &self.nodes[at];
+        let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) else { return };
+        let packets = packets(bytes);
+        for packet in &packets {
+            let known = &mut node.tree.iter().chain(&node.tail);
+            let (disk, told) = (&node.disk, node.told);
+            let event = Event::ToLeader { at, packet, disk, told, known };
+            if let Err(error) = self.checks.see(event) {
+                panic!("{}: {error}", self.climate);
+            }
         }
-        self.committed.extend_from_slice(&node.tree[common..]);
+        let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);
+        let (late, said): (Vec<_>, Vec<_>) = packets.into_iter().partition(waits);
+        link.up.extend(said);
+        self.nodes[at].unsaid.extend(late);
     }
 
     pub fn propose(&mut self, at: usize) {
@@ -324,105 +386,102 @@ impl World {
         self.next_payload += 1;
         let payload = Bytes::copy_from_slice(&self.next_payload.to_be_bytes());
         let zxid = node.proposed;
+        self.see(Event::Proposed { entry: &(zxid, payload.clone()) });
         self.step(at, Input::Propose { zxid, payload });
     }
 
-    /// One thing happens.
-    pub fn random_step(&mut self, faults: &[Fault]) {
-        let at = self.below(self.nodes.len());
-        match self.below(1000) {
-            0..300 => self.write_one(at),
-            300..700 => self.deliver_one(),
-            700..850 => self.propose(at),
-            850..900 => self.step(at, Input::Tick),
-            900..960 => self.elect(faults.contains(&Fault::Elect)),
-            960..970 if faults.contains(&Fault::Disconnect) => {
-                let ids: Vec<_> = self.links.keys().copied().collect();
-                if !ids.is_empty() {
-                    let id = ids[self.below(ids.len())];
-                    self.end_link(id);
-                }
-            }
-            970..980 if faults.contains(&Fault::Crash) => self.crash(at),
-            980..1000 => self.restart(at),
-            _ => {}
+    /// The log thread gets on by one.
+    pub fn write_log(&mut self, at: usize) {
+        if let Some(write) = self.nodes[at].writes.log.pop_front() {
+            self.written(at, write);
         }
     }
 
-    fn write_one(&mut self, at: usize) {
-        if self.nodes[at].peer.is_none() {
+    /// A tree is written, unless the log is to be cut first.
+    pub fn write_tree(&mut self, at: usize) {
+        let writes = &self.nodes[at].writes;
+        if writes.log.iter().any(|write| matches!(write, Write::Truncate(_))) {
             return;
         }
-        let Some(write) = self.nodes[at].writes.pop_front() else { return };
+        if let Some(write) = self.nodes[at].writes.trees.pop_front() {
+            self.written(at, write);
+        }
+    }
+
+    fn written(&mut self, at: usize, write: Write) {
         let node = &mut self.nodes[at];
+        if let Write::Truncate(to) = write
+            && !node.disk.can_cut(to)
+        {
+            if node.writes.trees.is_empty() {
+                node.tree = node.disk.whole().to_vec();
+                let last = last_of(&node.tree);
+                self.step(at, Input::Uncuttable { last });
+            } else {
+                self.step(at, Input::Truncated { to }); // The tree that comes takes the place of all.
+            }
+            return;
+        }
         node.disk.perform(write.clone());
         match write {
             Write::Append((through, _)) => self.step(at, Input::Flushed { through }),
             Write::Promise(promise, epoch) => self.step(at, Input::Promised { promise, epoch }),
             Write::Truncate(to) => {
-                let keep = |entry: &Entry| entry.0 <= to;
-                self.nodes[at].tree.retain(keep);
+                self.nodes[at].tree.retain(|entry| entry.0 <= to);
                 self.step(at, Input::Truncated { to });
             }
             Write::Install(tree) => {
-                let zxid = tree.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
+                let zxid = last_of(&tree);
                 self.step(at, Input::Installed { zxid });
             }
         }
     }
 
-    fn deliver_one(&mut self) {
-        let ids: Vec<_> = self.links.keys().copied().collect();
-        if ids.is_empty() {
-            return;
-        }
-        let id = ids[self.below(ids.len())];
-        let goes_up = self.below(2) == 0;
-        self.deliver(id, goes_up);
-    }
-
-    fn deliver(&mut self, id: LinkId, goes_up: bool) {
-        let Some(link) = self.links.get_mut(&id) else { return };
+    /// The oldest packet of one direction arrives; true if there was one.
+    pub fn deliver(&mut self, id: LinkId, goes_up: bool) -> bool {
+        let Some(link) = self.links.get_mut(&id) else { return false };
         let (leader, learner) = (link.leader, link.learner);
         if self.nodes[leader].peer.is_none() {
-            return self.end_link(id);
+            self.end_link(id);
+            return true;
         }
-        let link = self.links.get_mut(&id).unwrap();
         if goes_up {
-            let Some(packet) = link.up.pop_front() else { return };
+            let Some(packet) = link.up.pop_front() else { return false };
             self.step(leader, Input::Learner { link: id, packet });
-            return;
+            return true;
         }
         let packet = match link.down.pop_front() {
-            None => return,
+            None => return false,
             Some(Item::Packet(packet)) => packet,
             Some(Item::Tree(tree)) => {
-                let zxid = tree.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
+                let zxid = last_of(&tree);
                 self.nodes[learner].arrived = Some(tree);
                 Packet::Snap { zxid }
             }
         };
+        if let Packet::LeaderInfo { epoch } = packet {
+            self.nodes[learner].told = epoch;
+        }
         self.step(learner, Input::Leader { packet });
+        true
     }
 
-    /// Ends the elections of some who look for a leader.
-    fn elect(&mut self, is_careless: bool) {
+    /// Ends the elections of some who look for a leader, by an oracle.
+    pub fn elect(&mut self, is_careless: bool) {
         let looking: Vec<usize> =
             (0..self.nodes.len()).filter(|&at| self.nodes[at].is_looking).collect();
-        if looking.is_empty() {
-            return;
-        }
+        let voters: Vec<usize> =
+            looking.iter().copied().filter(|&at| at < self.climate.voters).collect();
         let leads = |at: &usize| {
             matches!(self.nodes[*at].peer.as_ref().map(Peer::role), Some(zab::Role::Leading(_)))
         };
         let incumbent = (0..self.nodes.len()).find(leads);
-        let quorum = self.nodes.len() / 2 + 1;
-        let leader = if is_careless && self.below(5) == 0 {
-            looking[self.below(looking.len())]
+        let leader = if is_careless && !voters.is_empty() && self.below(5) == 0 {
+            voters[self.below(voters.len())]
         } else if let Some(incumbent) = incumbent {
             incumbent
-        } else if quorum <= looking.len() {
-            *looking.iter().max_by_key(|&&at| self.vote(at)).unwrap()
+        } else if self.quorum() <= voters.len() {
+            *voters.iter().max_by_key(|&&at| self.vote(at)).unwrap()
         } else {
             return;
         };
@@ -430,53 +489,19 @@ impl World {
             if is_careless && self.below(4) == 0 && at != leader {
                 continue;
             }
-            self.nodes[at].is_looking = false;
-            self.step(at, Input::Elected { leader: ServerId(leader as i64) });
+            self.is_elected(at, leader);
         }
+    }
+
+    /// Tells one who leads.
+    pub fn is_elected(&mut self, at: usize, leader: usize) {
+        self.nodes[at].is_looking = false;
+        self.step(at, Input::Elected { leader: ServerId(leader as i64) });
     }
 
     fn vote(&self, at: usize) -> (Epoch, Zxid, usize) {
         let core = &self.nodes[at].peer.as_ref().expect("who looks lives").core;
         (core.current, core.history.last(), at)
-    }
-
-    /// Everybody lives, and nothing fails any more.
-    pub fn heal(&mut self) {
-        (0..self.nodes.len()).for_each(|at| self.restart(at));
-    }
-
-    /// Lets everything that is under way come to its end.
-    pub fn calm(&mut self) {
-        for round in 0..4000 {
-            for at in 0..self.nodes.len() {
-                for _ in 0..8 {
-                    self.write_one(at);
-                }
-                self.step(at, Input::Tick);
-            }
-            for id in self.links.keys().copied().collect::<Vec<_>>() {
-                for _ in 0..8 {
-                    self.deliver(id, true);
-                    self.deliver(id, false);
-                }
-            }
-            if round % 4 == 0 {
-                self.elect(false);
-            }
-            if round > 20 && self.is_calm() {
-                return;
-            }
-        }
-        panic!("seed {}: it never calms down", self.seed);
-    }
-
-    fn is_calm(&self) -> bool {
-        let lives = |node: &&Node| node.peer.is_some();
-        self.nodes
-            .iter()
-            .filter(lives)
-            .all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
-            && self.links.values().all(|link| link.up.is_empty() && link.down.is_empty())
     }
 
     pub fn leader(&self) -> Option<usize> {
@@ -487,37 +512,20 @@ impl World {
         self.nodes[at].peer.as_ref().expect("it lives").core.current
     }
 
-    /// Everybody who lives has the same `count` transactions.
-    pub fn assert_alike(&self, count: usize) {
-        assert_eq!(self.assert_all_alike(), count, "seed {}", self.seed);
-    }
-
-    pub fn assert_all_alike(&self) -> usize {
+    /// Everybody who lives has the same transactions; gives their number.
+    pub fn assert_all_alike(&mut self) -> usize {
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.peer.is_some()) {
-            assert_eq!(node.tree, self.committed, "seed {}: node {at}", self.seed);
-            assert_eq!(node.disk.log, self.committed, "seed {}: disk of node {at}", self.seed);
-        }
-        self.committed.len()
-    }
-}
-
-impl Disk {
-    fn perform(&mut self, write: Write) {
-        match write {
-            Write::Append(entry) => self.log.push(entry),
-            Write::Promise(Promise::Accepted, epoch) => self.accepted = epoch,
-            Write::Promise(Promise::Current, epoch) => self.current = epoch,
-            Write::Truncate(to) => self.log.retain(|(zxid, _)| *zxid <= to),
-            Write::Install(tree) => {
-                let last = tree.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid);
-                let kept: Vec<_> = self.log.drain(..).filter(|(zxid, _)| last < *zxid).collect();
-                self.log = tree;
-                self.log.extend(kept);
+            let event = Event::Calm { at, tree: &node.tree, disk: node.disk.whole() };
+            if let Err(error) = self.checks.see(event) {
+                panic!("{}: {error}", self.climate);
             }
+            assert_eq!(node.tree, self.checks.committed(), "{}: node {at}", self.climate);
         }
+        self.checks.committed().len()
     }
 }
 
+/// What stands in `bytes`.
 fn packets(bytes: &Bytes) -> Vec<Packet> {
     let mut bytes = BytesMut::from(&bytes[..]);
     let mut packets = Vec::new();

@@ -1,0 +1,114 @@
+//! What has to hold in every world, whatever fails: one file per property, each with the fault that it must find.
+//!
+//! Source: the properties of `zookeeper-specifications` in the ZooKeeper tree, and those of "Multi-Grained
+//! Specifications for Distributed System Model Checking and Verification" (I-1 to I-14).
+
+mod agreement;
+mod convergence;
+mod durability;
+mod one_leader;
+mod primary_order;
+mod promises;
+mod served_prefix;
+
+use crate::disk::{Disk, Entry};
+use oxkeeper::model::Epoch;
+use oxkeeper::zab::Packet;
+
+/// What a world tells of.
+pub enum Event<'a> {
+    /// A leader gave a transaction its place.
+    Proposed { entry: &'a Entry },
+    /// An epoch is established; `holders` of `quorum` voters have all of `tree` on disk.
+    Leads { at: usize, epoch: Epoch, tree: &'a [Entry], holders: usize, quorum: usize },
+    /// A server begins to serve what it has applied.
+    Follows { at: usize, tree: &'a [Entry] },
+    /// One that serves has applied more; of a leader also, as above, how many disks have it.
+    Applied { at: usize, tree: &'a [Entry], leads: Option<(usize, usize)> },
+    /// A packet to a leader, by one that was told of epoch `told` and has logged `known`.
+    ToLeader {
+        at: usize,
+        packet: &'a Packet,
+        disk: &'a Disk,
+        told: Epoch,
+        known: &'a mut dyn Iterator<Item = &'a Entry>,
+    },
+    /// A packet to a learner.
+    ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
+    /// All faults are over: applied, and on disk.
+    Calm { at: usize, tree: &'a [Entry], disk: &'a [Entry] },
+}
+
+pub trait Check {
+    fn name(&self) -> &'static str;
+
+    /// # Errors
+    /// What does not hold.
+    fn see(&mut self, event: &mut Event<'_>) -> Result<(), String>;
+}
+
+pub struct Checks {
+    agreement: agreement::Agreement,
+    others: Vec<Box<dyn Check>>,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self {
+            agreement: agreement::Agreement::default(),
+            others: vec![
+                Box::<one_leader::OneLeader>::default(),
+                Box::<served_prefix::ServedPrefix>::default(),
+                Box::<primary_order::PrimaryOrder>::default(),
+                Box::new(durability::Durability),
+                Box::new(promises::Promises),
+                Box::<convergence::Convergence>::default(),
+            ],
+        }
+    }
+}
+
+impl Checks {
+    /// # Errors
+    /// The name of the property that does not hold, and how.
+    pub fn see(&mut self, mut event: Event<'_>) -> Result<(), String> {
+        let others = self.others.iter_mut().map(|check| &mut **check);
+        for check in std::iter::once(&mut self.agreement as &mut dyn Check).chain(others) {
+            check.see(&mut event).map_err(|error| format!("{}: {error}", check.name()))?;
+        }
+        Ok(())
+    }
+
+    /// Everything that anybody was ever told is committed.
+    pub fn committed(&self) -> &[Entry] {
+        self.agreement.committed()
+    }
+}
+
+#[cfg(test)]
+pub mod planted {
+    use super::*;
+    use bytes::Bytes;
+    use oxkeeper::model::Zxid;
+
+    pub fn entry(epoch: u32, counter: u32) -> Entry {
+        (Zxid::new(Epoch(epoch), counter), Bytes::from(format!("{epoch}:{counter}")))
+    }
+
+    pub fn entries(list: &[(u32, u32)]) -> Vec<Entry> {
+        list.iter().map(|&(epoch, counter)| entry(epoch, counter)).collect()
+    }
+
+    pub fn leads<'a>(at: usize, epoch: u32, tree: &'a [Entry]) -> Event<'a> {
+        Event::Leads { at, epoch: Epoch(epoch), tree, holders: 2, quorum: 2 }
+    }
+
+    pub fn fails(check: &mut dyn Check, mut event: Event<'_>, about: &str) {
+        let error = check.see(&mut event).expect_err("it finds the planted fault");
+        assert!(error.contains(about), "{error}");
+    }
+
+    pub fn holds(check: &mut dyn Check, mut event: Event<'_>) {
+        check.see(&mut event).expect("nothing is wrong with this");
+    }
+}

@@ -1,0 +1,78 @@
+//! Nobody says what its disk does not know yet: epochs, histories and acknowledgements (I-8, I-12).
+
+use super::{Check, Event};
+use oxkeeper::zab::Packet;
+
+pub struct Promises;
+
+impl Check for Promises {
+    fn name(&self) -> &'static str {
+        "promises"
+    }
+
+    fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
+        match event {
+            Event::ToLearner { at, packet: Packet::LeaderInfo { epoch }, disk }
+                if disk.accepted < *epoch =>
+            {
+                let (saved, epoch) = (disk.accepted.0, epoch.0);
+                return Err(format!("{at} tells of epoch {epoch}, and its disk of {saved}"));
+            }
+            Event::ToLearner { at, packet: Packet::NewLeader { epoch, .. }, disk }
+                if disk.current < *epoch =>
+            {
+                return Err(format!("{at} says NEWLEADER before epoch {} is saved", epoch.0));
+            }
+            Event::ToLeader { at, packet: Packet::AckEpoch { .. }, disk, told, .. }
+                if disk.accepted < *told =>
+            {
+                return Err(format!("{at} promises epoch {} before it is saved", told.0));
+            }
+            Event::ToLeader { at, packet: Packet::Ack { zxid }, disk, known, .. } => {
+                let is_epoch = zxid.counter() == 0;
+                if is_epoch && disk.current < zxid.epoch() {
+                    return Err(format!("{at} acknowledges {zxid:?} before its epoch is saved"));
+                }
+                let lacks = |entry: &&_| !disk.whole().contains(entry);
+                let mut said = known.filter(|(known, _)| known <= zxid);
+                if let Some((lost, _)) = said.find(lacks) {
+                    return Err(format!("{at} acknowledges {zxid:?}, and {lost:?} is not on disk"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn words_before_deeds_are_found() {
+    use super::planted::{entries, fails, holds};
+    use crate::disk::{Disk, Write};
+    use oxkeeper::model::{Epoch, Zxid};
+    use oxkeeper::zab::Promise;
+    let known = entries(&[(1, 1)]);
+    let mut disk = Disk::default();
+    let ack = |disk: &_, check: &mut dyn FnMut(Event<'_>)| {
+        let packet = &Packet::Ack { zxid: Zxid::new(Epoch(2), 0) };
+        check(Event::ToLeader { at: 0, packet, disk, told: Epoch(2), known: &mut known.iter() });
+    };
+    ack(&disk, &mut |event| fails(&mut Promises, event, "its epoch"));
+    disk.perform(Write::Promise(Promise::Current, Epoch(2)));
+    ack(&disk, &mut |event| fails(&mut Promises, event, "1:1 is not on disk"));
+    disk.perform(Write::Append(known[0].clone()));
+    ack(&disk, &mut |event| holds(&mut Promises, event));
+    let packet = &Packet::AckEpoch { current: None, last: None };
+    let promise = Event::ToLeader {
+        at: 0,
+        packet,
+        disk: &disk,
+        told: Epoch(1),
+        known: &mut std::iter::empty(),
+    };
+    fails(&mut Promises, promise, "promises epoch 1");
+    let packet = &Packet::LeaderInfo { epoch: Epoch(3) };
+    fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "tells of epoch 3");
+    let packet = &Packet::NewLeader { epoch: Epoch(3), view: bytes::Bytes::new() };
+    fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "NEWLEADER");
+}

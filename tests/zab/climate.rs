@@ -1,0 +1,255 @@
+//! What a world is like, and what fails in it.
+
+use crate::world::World;
+use oxkeeper::model::ServerId;
+use oxkeeper::zab::{Input, LinkId, Peer, Settings};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// All of it follows from a seed.
+#[derive(Clone, Debug)]
+pub struct Climate {
+    pub seed: u64,
+    pub voters: usize,
+    pub observers: usize,
+    /// Real elections; otherwise an oracle ends them, now and then with the wrong leader.
+    pub elects: bool,
+    /// Every learner gets the whole tree.
+    pub sends_trees: bool,
+    /// Its disk is slow.
+    pub slow: Option<usize>,
+    /// Acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
+    pub java: Option<usize>,
+    /// Pairs (from, to) of which the second hears nothing of the first. Nothing is lost: it comes when it is over.
+    pub silent: BTreeSet<(usize, usize)>,
+    /// A planted fault: this one's disk says that it has written what it has not.
+    pub lying_disk: Option<usize>,
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<oxkeeper::zab::Sabotage>,
+}
+
+impl fmt::Display for Climate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SEED={} ({self:?})", self.seed)
+    }
+}
+
+impl Climate {
+    /// Nothing special.
+    pub fn mild(voters: usize, seed: u64) -> Self {
+        Self {
+            seed,
+            voters,
+            observers: 0,
+            elects: false,
+            sends_trees: false,
+            slow: None,
+            java: None,
+            silent: BTreeSet::new(),
+            lying_disk: None,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
+        }
+    }
+
+    pub fn of(seed: u64) -> Self {
+        let voters = if seed.is_multiple_of(3) { 5 } else { 3 };
+        Self {
+            observers: if seed.is_multiple_of(4) { 1 } else { 0 },
+            elects: seed.is_multiple_of(2),
+            sends_trees: seed % 4 == 1,
+            slow: seed.is_multiple_of(5).then_some(seed as usize / 5 % voters),
+            java: seed.is_multiple_of(2).then_some(seed as usize / 2 % voters),
+            ..Self::mild(voters, seed)
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings {
+            tick_time_ms: 100,
+            init_limit: 10,
+            sync_limit: 5,
+            always_sends_tree: self.sends_trees,
+            reconfigs: false,
+            resend_min_ms: 200,
+            resend_max_ms: 1600,
+        }
+    }
+
+    #[cfg(feature = "sabotage")]
+    pub fn spoil(&self, peer: &mut Peer) {
+        peer.core.sabotage = self.sabotage;
+    }
+
+    #[cfg(not(feature = "sabotage"))]
+    pub fn spoil(&self, _peer: &mut Peer) {}
+}
+
+/// A world's life: three times things fail for a while, then nothing fails any more and all have to become alike.
+const CHAPTERS: usize = 3;
+const STEPS: usize = 1000;
+
+impl World {
+    /// Gives the number of transactions that were committed.
+    pub fn live(&mut self) -> usize {
+        let mut committed = 0;
+        for _ in 0..CHAPTERS {
+            for _ in 0..STEPS {
+                self.random_step();
+            }
+            self.heal();
+            self.calm();
+            committed = self.assert_all_alike();
+        }
+        committed
+    }
+
+    /// One thing happens.
+    fn random_step(&mut self) {
+        let at = self.below(self.nodes.len());
+        match self.below(1000) {
+            0..300 => self.write_one(at),
+            300..650 => self.deliver_one(),
+            650..760 => self.propose(at),
+            760..830 => self.tick_some(at),
+            830..940 if self.climate.elects => self.hear_one(),
+            830..890 => self.elect(true),
+            890..940 => self.propose(at),
+            940..960 => self.fail(at),
+            960..964 => self.crash(at),
+            964 => (0..self.nodes.len()).for_each(|at| self.crash(at)),
+            965..1000 => self.restart(at),
+            _ => {}
+        }
+    }
+
+    /// Something of the network breaks, or is mended.
+    fn fail(&mut self, at: usize) {
+        let to = self.below(self.nodes.len());
+        match self.below(8) {
+            0 => self
+                .links
+                .keys()
+                .copied()
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|id| self.end_link(id)),
+            1..3 => {
+                let ids: Vec<LinkId> = self.links.keys().copied().collect();
+                if !ids.is_empty() {
+                    let id = ids[self.below(ids.len())];
+                    self.end_link(id);
+                }
+            }
+            3 => self.break_wire(at, to),
+            4 => {
+                self.climate.silent.insert((at, to));
+            }
+            _ => {
+                self.climate.silent.pop_first();
+            }
+        }
+    }
+
+    fn break_wire(&mut self, a: usize, b: usize) {
+        for (at, input) in self.wires.break_one(a, b) {
+            self.step(at, input);
+        }
+    }
+
+    fn tick_some(&mut self, at: usize) {
+        // A machine that stood still makes up for it at once.
+        let ticks = match self.below(40) {
+            0 => 250,
+            1..10 => 20,
+            _ => 1,
+        };
+        for _ in 0..ticks {
+            self.step(at, Input::Tick);
+        }
+    }
+
+    fn write_one(&mut self, at: usize) {
+        if self.climate.slow == Some(at) && self.below(8) != 0 {
+            return;
+        }
+        // A tree is long.
+        if self.below(4) == 0 { self.write_tree(at) } else { self.write_log(at) }
+    }
+
+    fn deliver_one(&mut self) {
+        let ids: Vec<LinkId> = self.links.keys().copied().collect();
+        if ids.is_empty() {
+            return;
+        }
+        let id = ids[self.below(ids.len())];
+        let goes_up = self.below(2) == 0;
+        let link = &self.links[&id];
+        let (from, to) =
+            if goes_up { (link.learner, link.leader) } else { (link.leader, link.learner) };
+        if !self.climate.silent.contains(&(from, to)) {
+            self.deliver(id, goes_up);
+        }
+    }
+
+    fn hear_one(&mut self) {
+        let busy = self.wires.busy();
+        if busy.is_empty() {
+            return;
+        }
+        let (from, to) = busy[self.below(busy.len())];
+        if !self.climate.silent.contains(&(from, to)) {
+            self.hear(from, to);
+        }
+    }
+
+    pub fn hear(&mut self, from: usize, to: usize) {
+        if let Some(notification) = self.wires.take(from, to) {
+            self.step(to, Input::Heard { from: ServerId(from as i64), notification });
+        }
+    }
+
+    /// Everybody lives, and nothing fails any more.
+    fn heal(&mut self) {
+        self.climate.silent.clear();
+        (0..self.nodes.len()).for_each(|at| self.restart(at));
+    }
+
+    /// Lets everything that is under way come to its end.
+    pub fn calm(&mut self) {
+        for round in 0..4000 {
+            for at in 0..self.nodes.len() {
+                for _ in 0..8 {
+                    self.write_log(at);
+                }
+                self.write_tree(at);
+                self.step(at, Input::Tick);
+            }
+            for id in self.links.keys().copied().collect::<Vec<_>>() {
+                for _ in 0..8 {
+                    self.deliver(id, true);
+                    self.deliver(id, false);
+                }
+            }
+            if self.climate.elects {
+                for (from, to) in self.wires.busy() {
+                    self.hear(from, to);
+                }
+            } else if round % 4 == 0 {
+                self.elect(false);
+            }
+            if round > 20 && self.is_calm() {
+                return;
+            }
+        }
+        panic!("{}: convergence: it never calms down", self.climate);
+    }
+
+    fn is_calm(&self) -> bool {
+        self.nodes
+            .iter()
+            .filter(|node| node.peer.is_some())
+            .all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
+            && self.links.values().all(|link| link.up.is_empty() && link.down.is_empty())
+    }
+}

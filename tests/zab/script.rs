@@ -1,0 +1,367 @@
+//! Scripts: what happens to one server, and what it does about it, as text.
+//!
+//! A block is commands, `----`, and what the server did. `UPDATE_EXPECT=1` writes the second part anew: commit the
+//! difference only when you can say why.
+//!
+//! | Command | Meaning |
+//! |---|---|
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync |
+//! | `elected N` | its election is over, by an oracle |
+//! | `leader PACKET`, `leader gone` | from its leader |
+//! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
+//! | `disk`, `disk N` | all that was asked of the disk is done, or the next N things |
+//! | `disk can't cut, ends at Z` | instead of the cut that is next |
+//! | `propose Z` | a transaction of its own clients |
+//! | `tree L Z` | a tree is on its way to a learner |
+//! | `log L before Z or -, entries Z Z` | what the log on disk has |
+//! | `heard N STATE leader N epoch E zxid Z round R`, `link up N`, `link down N` | of the election port |
+//! | `tick N` | N times 5 ms |
+//! | `show votes`, `state` | prints what goes to the election port, too; prints what it holds |
+//!
+//! Zxids are `epoch:counter`, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both.
+
+use bytes::{Bytes, BytesMut};
+use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
+use oxkeeper::zab::{
+    Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Promise,
+    Role, Settings, Vote,
+};
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+const INFO: LearnerInfo =
+    LearnerInfo { id: ServerId(0), protocol_version: 0x1_0000, view_version: 0 };
+
+/// Runs a script; gives it back with what really happened.
+///
+/// * `spoil`: done to each server when it starts.
+pub fn outcome(text: &str, spoil: &dyn Fn(&mut Peer)) -> String {
+    let mut stage =
+        Stage { peer: None, disk: VecDeque::new(), shows_votes: false, said: String::new(), spoil };
+    let (mut out, mut lines) = (String::new(), text.lines());
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+        if line == "----" {
+            out.push_str(&std::mem::take(&mut stage.said));
+            // What was expected, up to an empty line.
+            if lines.by_ref().find(|line| line.is_empty()).is_some() {
+                out.push('\n');
+            }
+        } else if !line.is_empty() && !line.starts_with('#') {
+            stage.command(line);
+        }
+    }
+    assert!(stage.said.is_empty(), "commands without an outcome: end them with ----");
+    let text = out.trim_end().to_owned();
+    text + "\n"
+}
+
+struct Stage<'a> {
+    peer: Option<Peer>,
+    /// What will be reported of the disk.
+    disk: VecDeque<Input>,
+    shows_votes: bool,
+    said: String,
+    spoil: &'a dyn Fn(&mut Peer),
+}
+
+impl Stage<'_> {
+    fn command(&mut self, line: &str) {
+        let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+        let input = match words[..] {
+            ["server", ..] => return self.start(&words),
+            ["show", "votes"] => return self.shows_votes = true,
+            ["state"] => return self.state(),
+            ["disk"] => {
+                while !self.disk.is_empty() {
+                    self.write_one();
+                }
+                return;
+            }
+            ["disk", "can't", "cut", "ends", "at", last] => {
+                let cut = self.disk.pop_front();
+                assert!(matches!(cut, Some(Input::Truncated { .. })), "next is {cut:?}");
+                Input::Uncuttable { last: zxid(last) }
+            }
+            ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
+            ["elected", id] => Input::Elected { leader: server(id) },
+            ["leader", "gone"] => Input::LeaderGone,
+            ["leader", ref packet @ ..] => Input::Leader { packet: packet_of(packet) },
+            ["learner", link, "gone"] => Input::LearnerGone { link: link_of(link) },
+            ["learner", link, ref packet @ ..] => {
+                Input::Learner { link: link_of(link), packet: packet_of(packet) }
+            }
+            ["propose", at] => Input::Propose { zxid: zxid(at), payload: payload(zxid(at)) },
+            ["tree", link, at] => Input::SnapshotBegun { link: link_of(link), zxid: zxid(at) },
+            ["log", link, "before", before, "entries", ref entries @ ..] => {
+                let entries = entries.iter().map(|at| (zxid(at), payload(zxid(at)))).collect();
+                let read = LogRead { before: maybe(before), entries };
+                Input::LogRead { link: link_of(link), read }
+            }
+            [
+                "heard",
+                from,
+                state,
+                "leader",
+                leader,
+                "epoch",
+                epoch,
+                "zxid",
+                at,
+                "round",
+                round,
+            ] => {
+                let vote = Vote {
+                    epoch: number(epoch) as i64,
+                    zxid: zxid(at).to_wire(),
+                    leader: server(leader),
+                };
+                let state = match state {
+                    "looking" => PeerState::Looking,
+                    "following" => PeerState::Following,
+                    "leading" => PeerState::Leading,
+                    other => panic!("{other} is no state"),
+                };
+                let round = number(round) as i64;
+                let config = Some(Bytes::new());
+                let notification =
+                    Notification { state, vote, round, version: 2, config, is_ours: false };
+                Input::Heard { from: server(from), notification }
+            }
+            ["link", "up", to] => Input::LinkUp { to: server(to) },
+            ["link", "down", to] => Input::LinkDown { to: server(to) },
+            ["tick", count] => {
+                return (0..number(count)).for_each(|_| self.step(Input::Tick));
+            }
+            _ => panic!("no such command: {line}"),
+        };
+        self.step(input);
+    }
+
+    fn start(&mut self, words: &[&str]) {
+        let after = |name: &str| {
+            let at = words.iter().position(|word| *word == name).map_or(words.len(), |at| at + 1);
+            &words[at..]
+        };
+        let ids = |name: &str| after(name).iter().map_while(|word| word.parse::<i64>().ok());
+        let one =
+            |name: &str| *after(name).first().unwrap_or_else(|| panic!("server lacks {name}"));
+        let member = |id: i64, role: Kind| {
+            let member = Member { id: ServerId(id), addresses: Vec::new(), role, client: None };
+            (ServerId(id), member)
+        };
+        let voters = ids("of").map(|id| member(id, Kind::Participant));
+        let observers = ids("observers").map(|id| member(id, Kind::Observer));
+        let members = voters.chain(observers).collect();
+        let view = View { version: 0, members, rule: Rule::Majority };
+        let settings = Settings {
+            tick_time_ms: 100,
+            init_limit: 10,
+            sync_limit: 5,
+            always_sends_tree: words.contains(&"trees"),
+            reconfigs: false,
+            resend_min_ms: 200,
+            resend_max_ms: 60_000,
+        };
+        let epochs = (Epoch(number(one("accepted"))), Epoch(number(one("current"))));
+        let me = server(words[1]);
+        let mut peer = Peer::member(me, settings, view, epochs, maybe(one("last")));
+        (self.spoil)(&mut peer);
+        self.peer = Some(peer);
+        self.disk.clear();
+        self.step(Input::Tick);
+    }
+
+    fn state(&mut self) {
+        let peer = self.peer.as_ref().expect("no server yet");
+        let core = &peer.core;
+        let role = match peer.role() {
+            Role::Looking(_) => "looks for a leader".to_owned(),
+            Role::Leading(leader) if leader.is_broadcasting() => "leads".to_owned(),
+            Role::Leading(_) => "is about to lead".to_owned(),
+            Role::Learning(learner) if learner.is_serving() => "is led".to_owned(),
+            Role::Learning(_) => "is about to be led".to_owned(),
+        };
+        let (committed, last) = (core.history.committed(), core.history.last());
+        let epochs = (core.accepted.0, core.current.0);
+        writeln!(
+            self.said,
+            "= {role}: accepted {}, current {}, committed {committed:?}, last {last:?}",
+            epochs.0, epochs.1
+        )
+        .unwrap();
+    }
+
+    fn write_one(&mut self) {
+        let input = self.disk.pop_front().expect("nothing was asked of the disk");
+        match &input {
+            Input::Flushed { through } => writeln!(self.said, "disk has {through:?}"),
+            Input::Promised { promise, epoch } => {
+                writeln!(self.said, "disk has {} {}", name_of(*promise), epoch.0)
+            }
+            Input::Truncated { to } => writeln!(self.said, "disk is cut to {to:?}"),
+            other => writeln!(self.said, "disk: {other:?}"),
+        }
+        .unwrap();
+        self.step(input);
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut actions = Vec::new();
+        self.peer.as_mut().expect("no server yet").step(input, &mut actions);
+        for action in actions {
+            match &action {
+                Action::Append { zxid, .. } => {
+                    self.disk.push_back(Input::Flushed { through: *zxid });
+                }
+                &Action::Promise { promise, epoch } => {
+                    self.disk.push_back(Input::Promised { promise, epoch });
+                }
+                &Action::Truncate { to } => self.disk.push_back(Input::Truncated { to }),
+                &Action::Install { zxid } => self.disk.push_back(Input::Installed { zxid }),
+                Action::Tell { .. } | Action::DialAll if !self.shows_votes => continue,
+                _ => {}
+            }
+            self.print(&action);
+        }
+    }
+
+    fn print(&mut self, action: &Action) {
+        let text = match action {
+            Action::Append { zxid, .. } => format!("append {zxid:?}"),
+            Action::Commit { through } => format!("commit {through:?}"),
+            Action::Promise { promise, epoch } => format!("save {} {}", name_of(*promise), epoch.0),
+            Action::Truncate { to } => format!("cut to {to:?}"),
+            Action::Install { zxid } => format!("install tree {zxid:?}"),
+            Action::ToLearner { link, bytes } => {
+                let said: Vec<String> = packets(bytes).map(|packet| text_of(&packet)).collect();
+                format!("to learner {}: {}", link.0, said.join(", "))
+            }
+            Action::ToLeader { bytes } => {
+                let said: Vec<String> = packets(bytes).map(|packet| text_of(&packet)).collect();
+                format!("to leader: {}", said.join(", "))
+            }
+            Action::SendSnapshot { link } => format!("send tree to learner {}", link.0),
+            Action::ReadLog { link, from, through } => {
+                format!("read log for learner {} from {from:?} through {through:?}", link.0)
+            }
+            Action::CloseLink { link, why } => format!("close learner {}: {why}", link.0),
+            Action::FromLearner { link, packet } => {
+                format!("take from {}: {}", link.0, text_of(packet))
+            }
+            Action::Connect { leader } => format!("connect to {}", leader.0),
+            Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
+            Action::HangUp => "hang up".to_owned(),
+            Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
+            Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
+            Action::Rest => "serve nobody".to_owned(),
+            Action::Tell { to, notification: said } => {
+                let Vote { epoch, zxid, leader } = said.vote;
+                let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));
+                let state = format!("{:?}", said.state).to_lowercase();
+                let round = said.round;
+                format!(
+                    "tell {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}",
+                    to.0, leader.0
+                )
+            }
+            Action::DialAll => "dial all".to_owned(),
+            Action::Look { why } => format!("LOOK: {why}"),
+        };
+        writeln!(self.said, "{text}").unwrap();
+    }
+}
+
+const fn name_of(promise: Promise) -> &'static str {
+    match promise {
+        Promise::Accepted => "accepted",
+        Promise::Current => "current",
+    }
+}
+
+fn number(text: &str) -> u32 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+fn server(text: &str) -> ServerId {
+    ServerId(i64::from(number(text)))
+}
+
+fn link_of(text: &str) -> LinkId {
+    LinkId(u64::from(number(text)))
+}
+
+fn zxid(text: &str) -> Zxid {
+    let (epoch, counter) = text.split_once(':').unwrap_or_else(|| panic!("{text} is no zxid"));
+    Zxid::new(Epoch(number(epoch)), number(counter))
+}
+
+fn maybe(text: &str) -> Option<Zxid> {
+    (text != "-").then(|| zxid(text))
+}
+
+fn payload(zxid: Zxid) -> Bytes {
+    Bytes::from(format!("{zxid:?}"))
+}
+
+fn packet_of(words: &[&str]) -> Packet {
+    match *words {
+        ["FOLLOWERINFO", id, "accepted", epoch] => Packet::FollowerInfo {
+            accepted: Epoch(number(epoch)),
+            info: LearnerInfo { id: server(id), ..INFO },
+        },
+        ["OBSERVERINFO", id, "accepted", epoch] => Packet::ObserverInfo {
+            accepted: Epoch(number(epoch)),
+            info: LearnerInfo { id: server(id), ..INFO },
+        },
+        ["LEADERINFO", epoch] => Packet::LeaderInfo { epoch: Epoch(number(epoch)) },
+        ["ACKEPOCH", "current", epoch, "last", last] => Packet::AckEpoch {
+            current: (epoch != "-").then(|| Epoch(number(epoch))),
+            last: maybe(last),
+        },
+        ["DIFF", at] => Packet::Diff { zxid: zxid(at) },
+        ["TRUNC", at] => Packet::Trunc { zxid: zxid(at) },
+        ["SNAP", at] => Packet::Snap { zxid: zxid(at) },
+        ["PROPOSAL", at] => Packet::Proposal { zxid: zxid(at), entry: payload(zxid(at)) },
+        ["COMMIT", at] => Packet::Commit { zxid: zxid(at) },
+        ["INFORM", at] => Packet::Inform { zxid: zxid(at), entry: payload(zxid(at)) },
+        ["NEWLEADER", epoch] => {
+            Packet::NewLeader { epoch: Epoch(number(epoch)), view: Bytes::new() }
+        }
+        ["ACK", at] => Packet::Ack { zxid: zxid(at) },
+        ["UPTODATE"] => Packet::UpToDate,
+        ["PING"] => Packet::Ping { zxid: 0, touched: Bytes::new() },
+        _ => panic!("no such packet: {words:?}"),
+    }
+}
+
+fn text_of(packet: &Packet) -> String {
+    let name = packet.name();
+    match packet {
+        Packet::FollowerInfo { accepted, info } | Packet::ObserverInfo { accepted, info } => {
+            format!("{name} {} accepted {}", info.id.0, accepted.0)
+        }
+        Packet::LeaderInfo { epoch } | Packet::NewLeader { epoch, .. } => {
+            format!("{name} {}", epoch.0)
+        }
+        Packet::AckEpoch { current, last } => {
+            let current = current.map_or("-".to_owned(), |epoch| epoch.0.to_string());
+            let last = last.map_or("-".to_owned(), |last| format!("{last:?}"));
+            format!("{name} current {current} last {last}")
+        }
+        Packet::Diff { zxid }
+        | Packet::Trunc { zxid }
+        | Packet::Snap { zxid }
+        | Packet::Proposal { zxid, .. }
+        | Packet::Ack { zxid }
+        | Packet::Commit { zxid }
+        | Packet::Inform { zxid, .. } => format!("{name} {zxid:?}"),
+        _ => name.to_owned(),
+    }
+}
+
+fn packets(bytes: &Bytes) -> impl Iterator<Item = Packet> {
+    let mut bytes = BytesMut::from(&bytes[..]);
+    std::iter::from_fn(move || Packet::decode(&mut bytes).expect("peers speak well"))
+}

@@ -20,11 +20,7 @@ fn table() -> String {
             "Settings that guard something this server does not have: refused",
             "Accepted if | Asks for",
         ),
-        (
-            Class::Ensemble,
-            "Settings that make an ensemble; running as a member is under construction",
-            "Default | What it is",
-        ),
+        (Class::Ensemble, "Settings that make an ensemble", "Default | What it is"),
     ] {
         text += &format!("\n### {title}\n\n| Setting | Where | {columns} |\n|---|---|---|---|\n");
         for key in KEYS.iter().filter(|key| key.class == class) {

@@ -91,6 +91,7 @@ fn create_ttl_that_java_cannot_apply_is_refused() {
     assert!(!world.exists("/t"));
 }
 
+// rows: P-41
 #[test]
 fn no_client_deletes_a_container_by_its_operation() {
     let mut world = World::new(SETTINGS, false);

@@ -4,6 +4,7 @@
 use oxkeeper::client::{Hello, Incoming, Welcome, Wire, put_request, word};
 use oxkeeper::model::op;
 use std::fs;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -44,12 +45,12 @@ impl Server {
         let mut command = Command::new(OXKEEPER);
         command.args(arguments).arg(dir.join("zoo.cfg"));
         let child = command.stdout(output("out")).stderr(output("err")).spawn().expect("a server");
-        let began = Instant::now();
-        while !word(addr, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode: ")) {
-            assert!(began.elapsed() < PATIENCE, "the server does not serve");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for(addr);
         child
+    }
+
+    fn serves(&self) {
+        wait_for(self.addr);
     }
 
     fn again(&mut self, arguments: &[&str]) {
@@ -80,6 +81,14 @@ impl Server {
         let mut wire = Wire::open(self.addr, PATIENCE).expect("the server is there");
         let welcome = wire.handshake(hello, PATIENCE).expect("a session");
         (wire, welcome)
+    }
+}
+
+fn wait_for(addr: SocketAddr) {
+    let began = Instant::now();
+    while !word(addr, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode: ")) {
+        assert!(began.elapsed() < PATIENCE, "the server does not serve");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -317,4 +326,36 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     );
     let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
+}
+
+/// A full log disk, or a collector that went away, costs lines and nothing else.
+// rows: P-87
+#[test]
+fn a_log_that_cannot_be_written_does_not_end_the_server() {
+    let mut server = Server::start("");
+    server.signal(rustix::process::Signal::TERM);
+    assert!(server.ended().success());
+    let mut command = Command::new(OXKEEPER);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("every Linux has it");
+    command.arg(server.dir.path().join("zoo.cfg")).stdout(Stdio::null()).stderr(full);
+    server.child = command.spawn().expect("a server");
+    server.serves();
+    for _ in 0..50 {
+        let mut client = std::net::TcpStream::connect(server.addr).expect("it listens");
+        client.write_all(&[0xff; 8]).expect("a frame that is none, which is a line in the log");
+    }
+    server.serves();
+}
+
+/// A JVM shows its threads then and goes on.
+#[test]
+fn quit_is_survived() {
+    let server = Server::start("");
+    server.signal(rustix::process::Signal::QUIT);
+    let began = Instant::now();
+    while !server.said("err").contains("QUIT: ") {
+        assert!(began.elapsed() < PATIENCE, "it says nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.serves();
 }

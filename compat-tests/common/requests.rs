@@ -229,7 +229,6 @@ impl Chooser {
         Op::CreateTtl { path, data: self.data(), acl, flags, ttl }
     }
 
-    // rows: P-41
     fn delete_container(&mut self) -> Op {
         if !self.limits.delete_container {
             return self.create_container();

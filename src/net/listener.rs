@@ -115,7 +115,9 @@ impl Listener {
                     continue;
                 }
             };
+            // A client of IPv4 is one, on whatever socket it comes (P-23a).
             let address = peer.ip().to_canonical();
+            let peer = SocketAddr::new(address, peer.port());
             let Some(place) = counts.enter(address, self.per_address_max, self.conns_max) else {
                 link.metrics.connection_rejected.increment();
                 tracing::warn!(%peer, "connection refused: {} from {address} are the limit", self.per_address_max);

@@ -323,7 +323,7 @@ impl Connection {
         let timeout_ms =
             timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
         self.timeout_ms = timeout_ms;
-        self.conn.heard(now_ms);
+        let _open = self.conn.heard(now_ms);
         self.conn.stats.set_timeout_ms(timeout_ms);
         let conn = self.conn.clone();
         self.phase = Phase::Opening;
@@ -378,7 +378,7 @@ impl Connection {
                     if self.outstanding() > 0 {
                         return (taken, Some(Need::Answer));
                     }
-                    let (bytes, need) = self.reads(&bytes[taken..], (header, frame));
+                    let (bytes, need) = self.reads(&bytes[taken..], (header, frame), now_us);
                     return (taken + bytes, need);
                 }
                 op::AUTH | op::SASL => {
@@ -471,7 +471,8 @@ impl Connection {
         let large_bytes = if large { frame.len() as u32 } else { 0 };
         self.counts.received(frame.len());
         self.asked += 1;
-        self.heard();
+        // One that comes too late is told so by `replica`.
+        let _late = self.heard(now_us);
         let batch = batch.get_or_insert_with(|| Batch {
             conn: self.conn.clone(),
             session,
@@ -495,6 +496,7 @@ impl Connection {
         &mut self,
         bytes: &'b [u8],
         first: (RequestHeader, &'b [u8]),
+        now_us: u64,
     ) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
@@ -503,7 +505,9 @@ impl Connection {
         if self.known.end != End::Open {
             return (0, None); // The caller looks again, and finds it.
         }
-        self.heard();
+        if !self.heard(now_us) {
+            return (0, Some(Need::Answer)); // Its session is about to be closed, and the connection with it.
+        }
         let (mut taken, mut served, mut ahead) = (0, 0, Ahead::new());
         let mut first = Some(first);
         let before = self.unsent.len();
@@ -544,8 +548,11 @@ impl Connection {
         (taken, need)
     }
 
-    pub(super) fn heard(&self) {
-        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed));
+    /// `false`: too late.
+    ///
+    /// * `now_us`: when the request was read; ticks may be behind, as after the process was stopped.
+    pub(super) fn heard(&self, now_us: u64) -> bool {
+        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed).max(now_us / 1000))
     }
 
     /// The connection is no more: its watches go, then its number.

@@ -202,9 +202,11 @@ impl Sessions {
                 let later_ms = self.due_ms(id);
                 if due_ms < later_ms {
                     self.place(id, later_ms);
-                } else {
+                } else if self.ends(id) {
                     self.set_closing(id);
                     expired.push(id);
+                } else {
+                    self.place(id, self.due_ms(id).max(due_ms + self.interval_ms)); // Heard of just now.
                 }
             }
         }
@@ -224,6 +226,15 @@ impl Sessions {
             session.due_ms = due_ms;
             self.due.entry(due_ms).or_default().push(id);
         }
+    }
+
+    /// Decides the end of a session that is due, unless its connection is heard of at this very moment.
+    fn ends(&self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get(&id) else { return true };
+        let Owner::Conn(conn) = &session.owner else { return true };
+        let heard_ms = conn.heard_ms();
+        let due_ms = self.bucket(session.touched_ms.max(heard_ms), session.timeout_ms);
+        due_ms <= session.due_ms && conn.end_unless_heard(heard_ms)
     }
 
     fn due_ms(&self, id: SessionId) -> u64 {
@@ -255,7 +266,7 @@ mod tests {
         sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 100);
         sessions.track(SessionId(2), 4000, Owner::Conn(b.clone()), 100);
         assert_eq!(sessions.expired(5999), []);
-        b.heard(5000);
+        assert!(b.heard(5000));
         assert_eq!(sessions.dues(), [(6000, SessionId(1)), (10_000, SessionId(2))]);
         assert_eq!(sessions.expired(6000), [SessionId(1)]);
         assert_eq!(
@@ -265,6 +276,9 @@ mod tests {
         );
         assert_eq!(sessions.expired(9999), []);
         assert_eq!(sessions.expired(10_000), [SessionId(2)]);
+        // Whoever is answered lives on: what comes after the decision is not answered.
+        assert!(!b.heard(10_000));
+        assert!(!a.heard(7000));
     }
 
     #[test]

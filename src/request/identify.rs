@@ -16,7 +16,7 @@ impl Connection {
     /// Source: `ZooKeeperServer.processPacket`.
     pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
         self.counts.received(body.len() + 8);
-        self.heard();
+        let _late = self.heard(0);
         let answer = reply::header(header.xid, 0, Code::OK);
         if header.kind == crate::model::op::SASL {
             self.sasl(answer, body)

@@ -13,6 +13,9 @@ use std::task::Waker;
 /// Events a client has not fetched may fill its outbox to this many times the largest frame; then it is closed.
 const EVENT_FRAMES_MAX: usize = 4;
 
+/// In [`Conn::heard_ms`]: the session's end is decided.
+const ENDED: u64 = 1 << 63;
+
 /// An empty outbox keeps a buffer of at most this size for the next replies.
 const KEPT_BYTES_MAX: usize = 4096;
 
@@ -167,13 +170,29 @@ impl Conn {
         *self.who.lock() = who;
     }
 
-    pub fn heard(&self, now_ms: u64) {
-        self.heard_ms.store(now_ms, Ordering::Relaxed);
+    /// Notes a sign of life. `false`: it came too late, the session's end is decided.
+    pub fn heard(&self, now_ms: u64) -> bool {
+        let before = self.heard_ms.load(Ordering::Relaxed);
+        // Only the connection's own task and the one who ends it change it.
+        let after = now_ms.max(before);
+        before & ENDED == 0
+            && self
+                .heard_ms
+                .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Decides the end of a session that was last heard of at `heard_ms`: either this, or a later sign of life (P-21).
+    pub(super) fn end_unless_heard(&self, heard_ms: u64) -> bool {
+        let ended = heard_ms | ENDED;
+        self.heard_ms
+            .compare_exchange(heard_ms, ended, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Monotonic milliseconds of the last sign of life.
     pub fn heard_ms(&self) -> u64 {
-        self.heard_ms.load(Ordering::Relaxed)
+        self.heard_ms.load(Ordering::Relaxed) & !ENDED
     }
 
     pub fn set_wants_read_only(&self, wants: bool) {

@@ -409,8 +409,15 @@ impl Judging<'_> {
         {
             return Ok(None);
         }
-        if asked.iter().any(|acl| acl.id.scheme.is_none()) {
-            return Err(Code::INVALID_ACL);
+        for acl in asked.iter() {
+            match acl.id.scheme.as_deref() {
+                None => return Err(Code::INVALID_ACL),
+                // Schemes that look at it, where Java fails at a null one.
+                Some("world" | "digest" | "ip") if acl.id.id.is_none() => {
+                    return Err(Code::MARSHALLING_ERROR);
+                }
+                Some(_) => {}
+            }
         }
         let asked = crate::tree::own_acl(asked.iter());
         let fixed =

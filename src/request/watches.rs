@@ -36,13 +36,31 @@ impl Reading<'_> {
                 persistent_recursive_watches: Vector::Null,
             }
         };
+        // What Java fails at it fails at after the events so far.
+        let header = match self.bring_back(&request, kind == op::SET_WATCHES2, out) {
+            Ok(()) => header,
+            Err(code) => ReplyHeader { err: code.0, ..header },
+        };
+        reply::reply(out, header, |_| {});
+        Ok(())
+    }
+
+    /// * `is_new`: the lists of persistent watches were sent.
+    fn bring_back(
+        &self,
+        request: &SetWatches2<'_>,
+        is_new: bool,
+        out: &mut Outgoing,
+    ) -> Result<(), Code> {
         let watches = &self.shared.state.watches;
         let since = request.relative_zxid;
         for path in paths(&request.data_watches) {
+            let path = path?;
             let changed = |stat: StatPart| stat.mzxid > since;
             self.catch_up(&path, WatchKind::DATA, changed, EventKind::NodeDataChanged, out);
         }
         for path in paths(&request.exist_watches) {
+            let path = path?;
             match self.tree.find(&path) {
                 Some(id) if self.permitted(id).is_ok() => {
                     reply::missed(out, EventKind::NodeCreated, &path);
@@ -51,17 +69,20 @@ impl Reading<'_> {
             }
         }
         for path in paths(&request.child_watches) {
+            let path = path?;
             let changed = |stat: StatPart| stat.pzxid > since;
             self.catch_up(&path, WatchKind::CHILD, changed, EventKind::NodeChildrenChanged, out);
         }
+        if !is_new {
+            return Ok(());
+        }
         // Whoever hears of everything is not told what it missed.
         for path in paths(&request.persistent_watches) {
-            watches.add(&path, self.conn.id, WatchKind::PERSISTENT);
+            watches.add(&path?, self.conn.id, WatchKind::PERSISTENT);
         }
         for path in paths(&request.persistent_recursive_watches) {
-            watches.add(&path, self.conn.id, WatchKind::RECURSIVE);
+            watches.add(&path?, self.conn.id, WatchKind::RECURSIVE);
         }
-        reply::reply(out, header, |_| {});
         Ok(())
     }
 
@@ -135,7 +156,11 @@ impl Reading<'_> {
     }
 }
 
-fn paths<'a>(list: &Vector<'a, Ustring<'a>>) -> impl Iterator<Item = std::borrow::Cow<'a, str>> {
-    // A null path would have thrown in Java; here it names no znode.
-    list.iter().flatten()
+/// # Errors
+/// -5 for a list or a path that is null.
+fn paths<'a>(
+    list: &Vector<'a, Ustring<'a>>,
+) -> impl Iterator<Item = Result<std::borrow::Cow<'a, str>, Code>> {
+    let none = matches!(list, Vector::Null).then_some(Err(Code::MARSHALLING_ERROR));
+    none.into_iter().chain(list.iter().map(|path| path.ok_or(Code::MARSHALLING_ERROR)))
 }

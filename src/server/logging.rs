@@ -1,7 +1,7 @@
 //! Where the log goes, and how much of it: standard error, as text for people or JSON for collectors.
 
 use crate::config::{Environment, flag_value};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 
 /// How a line looks.
@@ -37,7 +37,7 @@ pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Unfailing(std::io::stderr()))
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());
     match format {
@@ -46,6 +46,20 @@ pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     }
     complaints.into_iter().chain(complaint).for_each(|text| tracing::warn!("{text}"));
     format
+}
+
+/// Standard error, or nothing: a full disk or a reader that is gone must not end the server.
+struct Unfailing(std::io::Stderr);
+
+impl Write for Unfailing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(self.0.write(bytes).unwrap_or(bytes.len()))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _lost = self.0.flush();
+        Ok(())
+    }
 }
 
 /// Level, format, and what was wrong. The command line wins, then `RUST_LOG`, then flags.

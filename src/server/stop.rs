@@ -21,6 +21,15 @@ pub fn on_signal(
     let fail = |source| ServerError::System { what: "listen for signals", source };
     let mut term = signal(SignalKind::terminate()).map_err(fail)?;
     let mut int = signal(SignalKind::interrupt()).map_err(fail)?;
+    let mut quit = signal(SignalKind::quit()).map_err(fail)?;
+    // A JVM prints its threads and goes on, so scripts send this to servers that are to live.
+    tokio::spawn(async move {
+        while quit.recv().await.is_some() {
+            tracing::info!(
+                "QUIT: there are no Java threads to show; srvr, mntr and cons tell how things stand"
+            );
+        }
+    });
     Ok(tokio::spawn(async move {
         let name = tokio::select! {
             _ = term.recv() => "TERM",

@@ -126,6 +126,18 @@ pub fn follows(before: Option<Zxid>, zxid: i64) -> bool {
         || (before.epoch() < zxid.epoch() && zxid.counter() == 1)
 }
 
+/// The record before and the one behind a place where records of one epoch are missing.
+///
+/// * `highest`: of the records so far.
+///
+/// Source: `ZKDatabase.addCommittedProposal`, ZooKeeper 3.9.5, which ends a start there.
+pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
+    let (before, behind) = (highest?, Zxid::from_wire(zxid)?);
+    let is_hole =
+        before < behind && before.epoch() == behind.epoch() && Some(behind) != before.plus_one();
+    is_hole.then_some((before, behind))
+}
+
 /// True when a state holds all that a damaged snapshot named `snapshot` held.
 ///
 /// * `last`: where the state ends. `gap`: the zxid before the first txns that the log lacks, if it lacks any.

@@ -79,6 +79,12 @@ pub enum RecoverError<E: Error + 'static> {
         last.unwrap_or(Zxid::ZERO)
     )]
     Behind { path: PathBuf, last: Option<Zxid> },
+    #[error(
+        "the log in {} goes from {before} to {behind}: what was between them is lost; bring back the missing file, or \
+         remove the files from {behind} on to start with what is before them",
+        dir.display()
+    )]
+    Hole { dir: PathBuf, before: Zxid, behind: Zxid },
     #[error(transparent)]
     Log(#[from] ScanError<E>),
     #[error("mend log in {}", dir.display())]
@@ -220,6 +226,16 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
+    if let Some((before, behind)) = scanned.hole {
+        return Err(RecoverError::Hole { dir: folders.logs.clone(), before, behind });
+    }
+    if let (Some(at), Some((_, first))) = (after, scanned.gap)
+        && scanned.gap.is_some_and(|(before, _)| before == after)
+    {
+        tracing::error!(
+            "the log goes on with {first:#x} behind the snapshot of {at}: what was between them is lost"
+        );
+    }
     let gap = scanned.gap.map(|gap| gap.0);
     let missed = damaged.into_iter().find(|file| !decide::makes_up_for(last, gap, file.zxid));
     if let Some(damaged) = missed {
@@ -549,10 +565,31 @@ mod tests {
         put_snapshot(&disk, 1 << 32, &[666]);
         assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
         // The log goes on behind it, but nothing has what it alone held.
-        put_log(&disk, "log.6", &[6, 9, 10]);
-        put_snapshot(&disk, 8, &[1, 2, 3, 4, 5, 6, 7, 666]);
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+        put_log(&disk, "log.6", &[6, 7]);
         let error = run(&disk, RecoverOptions::default()).unwrap_err();
-        assert!(error.to_string().contains("whole up to 0x6;"), "{error}");
+        assert!(error.to_string().contains("whole up to 0x2;"), "{error}");
+    }
+
+    // rows: D-48
+    #[test]
+    fn a_hole_in_the_log_is_fatal_as_in_java() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_log(&disk, "log.1", &[1, 2, 3, 4]);
+        put_log(&disk, "log.7", &[7, 8]);
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("goes from 0x4 to 0x7"), "{error}");
+        // A newer snapshot makes up for it.
+        put_snapshot(&disk, 6, &[1, 2, 3, 4, 5, 6]);
+        assert_eq!(default(&disk).0, [1, 2, 3, 4, 5, 6, 7, 8]);
+        // Between the snapshot and the first record Java sees no hole either; another epoch may begin anywhere.
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_log(&disk, "log.4", &[4, (1 << 32) + 3]);
+        assert_eq!(default(&disk).0, [1, 2, 4, (1 << 32) + 3]);
     }
 
     /// As a power cut leaves it when Java's first snapshot was not on disk yet.

@@ -60,6 +60,8 @@ pub struct Scanned {
     pub highest: Option<Zxid>,
     /// The first place where txns are missing: the highest zxid before it, and the one that should not have come next.
     pub gap: Option<(Option<Zxid>, i64)>,
+    /// The first place between two records of one epoch where records are missing.
+    pub hole: Option<(Zxid, Zxid)>,
     /// Bytes of records in the files read.
     pub bytes: u64,
     /// Newest files without a header: nothing was ever written to them.
@@ -115,6 +117,9 @@ pub fn scan<D: Disk, E>(
             let before = scanned.highest.or(after);
             if scanned.gap.is_none() && !decide::follows(before, zxid) {
                 scanned.gap = Some((before, zxid));
+            }
+            if scanned.hole.is_none() {
+                scanned.hole = decide::hole(scanned.highest, zxid);
             }
             scanned.highest = scanned.highest.max(Zxid::from_wire(zxid));
             scanned.records += 1;

@@ -109,6 +109,21 @@ fn a_silent_session_expires_with_its_ephemerals() {
     assert_eq!(world.heard(again), ["refused flag", "closed"]);
 }
 
+/// An answered ping is another whole timeout: whoever holds a lock by a session may count on that.
+// rows: P-21
+#[test]
+fn a_ping_that_comes_too_late_is_not_answered() {
+    let mut world = World::new();
+    let a = world.client();
+    world.hold_log(true);
+    world.pass(10_000 + TICK_TIME_MS);
+    world.say(a, [ping()]);
+    assert!(world.heard(a).is_empty(), "its end is decided, and not on the disk yet");
+    world.hold_log(false);
+    world.run();
+    assert_eq!(world.heard(a), ["closed"]);
+}
+
 // rows: M-06
 #[test]
 fn the_age_of_an_end_is_told_when_nobody_was_connected() {

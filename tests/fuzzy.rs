@@ -1,5 +1,6 @@
 //! A tree that came with SNAP from a leader of Java's, who writes it while it goes on changing it.
 
+#[allow(dead_code, reason = "shared between tests that use different parts")]
 mod world;
 
 use bytes::Bytes;

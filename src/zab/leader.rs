@@ -345,7 +345,8 @@ impl Leader {
             }
         };
         link.stage = Stage::Synchronising;
-        link.start = committed;
+        // So much of it stands before NEWLEADER, and is acknowledged with it.
+        link.start = through;
         let mut bytes = Vec::new();
         first.encode(&mut bytes);
         let mut put = |logged: &Logged| {
@@ -358,13 +359,13 @@ impl Leader {
             None => core.history.window().iter().for_each(&mut put),
         }
         out.push(Action::ToLearner { link: id, bytes: bytes.into() });
+        self.say_new_leader(core, id, out);
         if was_read {
             // What was proposed and committed since, in order.
             out.extend(held.into_iter().map(|bytes| Action::ToLearner { link: id, bytes }));
         } else {
             self.forward_tail(core, id, out);
         }
-        self.say_new_leader(core, id, out);
     }
 
     /// The tree at `zxid` is on its way to a learner: what follows it goes behind it.
@@ -381,8 +382,8 @@ impl Leader {
         if !bytes.is_empty() {
             out.push(Action::ToLearner { link: id, bytes: bytes.into() });
         }
-        self.forward_tail(core, id, out);
         self.say_new_leader(core, id, out);
+        self.forward_tail(core, id, out);
     }
 
     /// What is proposed and not committed: observers hear of it once it is.
@@ -393,6 +394,8 @@ impl Leader {
         }
     }
 
+    /// Behind it goes what is not committed yet: a learner of Java's before 3.9 forgets what it was proposed before
+    /// NEWLEADER, and dies of its COMMIT (ZOOKEEPER-4394).
     fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let view = Bytes::from(core.next_view(self.epoch).to_string());

@@ -76,7 +76,8 @@ impl Leader {
             }
         };
         link.stage = Stage::Synchronising;
-        link.start = committed;
+        // So much of it stands before NEWLEADER, and is acknowledged with it.
+        link.start = through;
         let mut bytes = Vec::new();
         first.encode(&mut bytes);
         let mut txns = 0;
@@ -91,6 +92,7 @@ impl Leader {
             None => core.history.window().iter().for_each(&mut put),
         }
         out.push(Action::ToLearner { link: id, bytes: bytes.into() });
+        self.say_new_leader(core, id, out);
         if was_read {
             // What was proposed and committed since, in order.
             out.extend(held.into_iter().map(|bytes| Action::ToLearner { link: id, bytes }));
@@ -98,7 +100,6 @@ impl Leader {
             self.forward_tail(core, id, out);
         }
         self.note_sync(core, id, how, txns);
-        self.say_new_leader(core, id, out);
     }
 
     pub(super) fn note_sync(&mut self, core: &mut Core, id: LinkId, how: How, txns: u64) {
@@ -137,9 +138,9 @@ impl Leader {
         if !bytes.is_empty() {
             out.push(Action::ToLearner { link: id, bytes: bytes.into() });
         }
+        self.say_new_leader(core, id, out);
         self.forward_tail(core, id, out);
         self.note_sync(core, id, How::Snap { zxid }, txns);
-        self.say_new_leader(core, id, out);
     }
 
     /// What is proposed and not committed: observers hear of it once it is.
@@ -153,6 +154,8 @@ impl Leader {
         }
     }
 
+    /// Behind it goes what is not committed yet: a learner of Java's before 3.9 forgets what it was proposed before
+    /// NEWLEADER, and dies of its COMMIT (ZOOKEEPER-4394).
     pub(super) fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let view = Bytes::from(core.next_view(self.epoch).to_string());

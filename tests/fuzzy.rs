@@ -99,7 +99,7 @@ impl Follower {
         let replica = Replica::member(shared.clone(), peer, SETTINGS, 0);
         let mut follower = Self { replica, shared, snapshots: Vec::new() };
         follower.step(Input::Tick { wall_ms: WALL_MS });
-        follower.step(Input::elected(ServerId(2)));
+        follower.step(of_peers(zab::Input::Elected { leader: ServerId(2) }));
         follower.hear(Packet::LeaderInfo { epoch: EPOCH });
         follower
     }
@@ -116,12 +116,12 @@ impl Follower {
                         inputs.push(Input::Flushed { through: zxid, now_us: 1 });
                     }
                     Action::Peer(zab::Action::Promise { promise, epoch }) => {
-                        inputs.push(Input::Peer(zab::Input::Promised { promise, epoch }));
+                        inputs.push(of_peers(zab::Input::Promised { promise, epoch }));
                     }
                     Action::Install(frozen) => {
                         inputs.push(Input::SnapshotEnded(frozen));
                         let installed = zab::Input::Installed { zxid: frozen.zxid };
-                        inputs.push(Input::Peer(installed));
+                        inputs.push(of_peers(installed));
                     }
                     Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
                     _ => {}
@@ -131,7 +131,7 @@ impl Follower {
     }
 
     fn hear(&mut self, packet: Packet) {
-        self.step(Input::Peer(zab::Input::Leader { packet }));
+        self.step(of_peers(zab::Input::Leader { packet }));
     }
 
     fn take(&mut self, entries: &[(Zxid, Bytes)]) {
@@ -194,4 +194,8 @@ fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
     let mut follower = Follower::join(tree, &entries);
     follower.take(&entries[ENDED..]);
     assert_eq!(follower.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
+}
+
+fn of_peers(input: zab::Input) -> Input {
+    Input::Peer { input, now_us: 1 }
 }

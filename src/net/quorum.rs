@@ -306,7 +306,10 @@ async fn read(
 /// Of several acknowledgements or commits in a row the last says it all.
 fn push(packets: &mut Vec<Packet>, packet: Packet) {
     match (packets.last_mut(), &packet) {
-        (Some(Packet::Ack { zxid: last }), Packet::Ack { zxid }) if last.counter() != 0 => {
+        // Those with a counter of 0 mean something else.
+        (Some(Packet::Ack { zxid: last }), Packet::Ack { zxid })
+            if last.counter() != 0 && *last < *zxid =>
+        {
             *last = *zxid;
         }
         (Some(Packet::Commit { zxid: last }), Packet::Commit { zxid }) => *last = *zxid,

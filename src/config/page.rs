@@ -25,11 +25,16 @@ fn table() -> String {
             "Settings that make an ensemble; running as a member is under construction",
             "Default | What it is",
         ),
+        (
+            Class::Member,
+            "Settings that members of an ensemble use; alone, a server accepts and names them in a warning",
+            "Default | What it does",
+        ),
     ] {
         text += &format!("\n### {title}\n\n| Setting | Where | {columns} |\n|---|---|---|---|\n");
         for key in KEYS.iter().filter(|key| key.class == class) {
             let value = match class {
-                Class::Works | Class::Ensemble => key.default,
+                Class::Works | Class::Ensemble | Class::Member => key.default,
                 Class::Tunes | Class::Guards => key.harmless.unwrap_or(""),
             };
             text += &format!("| `{}` | {} | {value} | {} |\n", key.name, place(key), key.text);

@@ -4,6 +4,7 @@
 
 use clap::Parser;
 use oxkeeper::config::{self, Config, Environment, Launch, Settings};
+use oxkeeper::net;
 use oxkeeper::server::{self, Ready, ServerError, logging};
 use oxkeeper::tools::{bench, config_check};
 use std::io::Write;
@@ -176,7 +177,8 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
 
 /// `config check`: the answer on standard output.
 fn check(launch: &Launch, options: &config_check::Options, env: &Environment) -> ExitCode {
-    let check = config::check(launch, env);
+    let mut check = config::check(launch, env);
+    config_check::look_up(&mut check, |host| net::resolve(host, 0));
     let text = config_check::render(&check, options.json);
     // Whoever stopped reading, as `head` does, has seen enough.
     let _unread = std::io::stdout().write_all(text.as_bytes());

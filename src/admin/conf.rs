@@ -16,7 +16,6 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
         let dir = Path::new(&status.environment.user_dir).join(dir).join("version-2");
         dir.display().to_string()
     };
-    let backlog = config.client_port_listen_backlog.map_or(-1, i64::from);
     let server_id = status.member.as_ref().map_or(0, |member| member.id.0);
     let lines: [(&str, &dyn std::fmt::Display); 12] = [
         ("clientPort", &status.client_port),
@@ -29,7 +28,7 @@ pub(super) fn render(config: &Config, status: &Status) -> String {
         ("maxClientCnxns", &config.max_client_cnxns),
         ("minSessionTimeout", &config.min_session_timeout_ms),
         ("maxSessionTimeout", &config.max_session_timeout_ms),
-        ("clientPortListenBacklog", &backlog),
+        ("clientPortListenBacklog", &config.client_port_listen_backlog),
         ("serverId", &server_id),
     ];
     let mut text = String::new();
@@ -123,6 +122,24 @@ serverId=0
                 "{id}\ninitLimit=20\nsyncLimit=10\nelectionAlg=3\n{ports}\npeerType={peer_type}\nmembership: \n{members}version=0"
             );
             assert_eq!(tail, expected);
+        }
+    }
+
+    // rows: W-10
+    #[test]
+    fn numbers_are_printed_as_they_were_written() {
+        let text = b"dataDir=/d\nclientPort=1\ntickTime=500\nmaxClientCnxns=-1\nclientPortListenBacklog=0\n\
+            minSessionTimeout=-5\n";
+        let source = Source { name: "zoo.cfg", text, my_id: None };
+        let config = parse(source, &Environment::new(), &[]).unwrap();
+        let shown = render(&config, &Status::default());
+        for line in [
+            "maxClientCnxns=-1",
+            "minSessionTimeout=-5",
+            "maxSessionTimeout=10000",
+            "clientPortListenBacklog=0",
+        ] {
+            assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
         }
     }
 }

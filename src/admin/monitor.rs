@@ -7,8 +7,10 @@ use crate::metrics::{Registry, Value};
 
 /// Lines `zk_<name>`, tab, value: version, state, gauges, then the registry's dump; all in Java's order.
 ///
+/// * `metrics`: `None` where nobody is to read them, so that there are the first two lines only.
+///
 /// Source: `MonitorCommand`, `ZooKeeperServer.dumpMonitorValues` and `registerMetrics`, 3.9.5.
-pub(super) fn render(metrics: &Registry, status: &Status) -> String {
+pub(super) fn render(metrics: Option<&Registry>, status: &Status) -> String {
     let mut text = String::with_capacity(16 << 10);
     // A string never refuses.
     _ = writeln!(text, "zk_version\t{}", version());
@@ -19,6 +21,7 @@ pub(super) fn render(metrics: &Registry, status: &Status) -> String {
             _ = writeln!(text, "zk_observer_master_id\t{leader}");
         }
     }
+    let Some(metrics) = metrics else { return text };
     let mut line = |name: &str, value: Value| {
         _ = match value {
             Value::Integer(value) => writeln!(text, "zk_{name}\t{value}"),
@@ -155,7 +158,7 @@ mod tests {
                 max_file_descriptors: Some(7),
                 ..Status::default()
             };
-            let text = render(&Registry::default(), &status);
+            let text = render(Some(&Registry::default()), &status);
             let ours: Vec<&str> =
                 text.lines().map(|line| line.split_once('\t').unwrap().0).collect();
             let java: Vec<&str> = keys.split(' ').collect();
@@ -180,7 +183,7 @@ mod tests {
             max_file_descriptors: known,
             ..Status::default()
         };
-        let text = render(&Registry::default(), &status);
+        let text = render(Some(&Registry::default()), &status);
         let ours: Vec<&str> = text.lines().map(|line| line.split_once('\t').unwrap().0).collect();
         assert_eq!(ours, java);
         assert!(
@@ -189,6 +192,9 @@ mod tests {
         assert!(text.contains("\nzk_znode_count\t5\n") && text.contains("\nzk_avg_latency\t0.0\n"));
         assert!(text.contains("\nzk_open_file_descriptor_count\t7\n"));
         assert!(text.contains("\nzk_last_client_response_size\t-1\n"), "none was sent");
-        assert!(!render(&Registry::default(), &Status::default()).contains("file_descriptor"));
+        let unlimited = render(Some(&Registry::default()), &Status::default());
+        assert!(!unlimited.contains("file_descriptor"));
+        let none = render(None, &status);
+        assert_eq!(none, format!("zk_version\t{}\nzk_server_state\tstandalone\n", version()));
     }
 }

@@ -178,7 +178,7 @@ fn perform(
         Word::Wchc => dump::watches_by_session(&status.watch_list),
         Word::Wchp => dump::watches_by_path(&status.watch_list),
         Word::Isro => serve::read_only_or_not(status.mode).to_owned(),
-        Word::Mntr => monitor::render(metrics, status),
+        Word::Mntr => monitor::render(config.metrics_enabled.then_some(metrics), status),
         Word::Srvr => serve::render(metrics, status, false),
         Word::Stat => serve::render(metrics, status, true),
         Word::Wchs => {

@@ -1,11 +1,12 @@
 //! What was understood of a configuration, setting by setting: what `oxkeeper config check` shows.
 
 use super::args::{self, Files};
-use super::ensemble::{Ensemble, USED};
+use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system::{SystemProperties, trim};
 use super::{Environment, Launch, Place, Problem, Settings, Warning, judge, parse_properties};
+use crate::model::Member;
 
 /// A whole configuration, looked through without starting anything.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Check {
     pub warnings: Vec<Warning>,
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
+    /// The host where it would listen for clients, and what sets it; `None`: every address, or there are problems.
+    pub client_host: Option<(String, Place)>,
 }
 
 /// One setting.
@@ -57,7 +60,13 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         }
     }
     let is_fine = config.is_some();
-    let ensemble = config.and_then(|config| config.ensemble);
+    let (ensemble, client_host) =
+        config.map_or((None, None), |config| (config.ensemble, config.client_host));
+    let client_host = client_host.map(|host| {
+        let place = place_of_host(&settings, &host);
+        let place = place.unwrap_or_else(|| Place::File(launch.settings.to_string()));
+        (host, place)
+    });
     if ensemble.is_some() {
         settings.iter_mut().for_each(used_by_member);
     }
@@ -65,15 +74,33 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         let defaults = defaults(&settings);
         settings.extend(defaults);
     }
-    Check { source: launch.settings.to_string(), settings, problems, warnings, ensemble }
+    let source = launch.settings.to_string();
+    Check { source, settings, problems, warnings, ensemble, client_host }
+}
+
+/// The setting that gives the host for clients: the key for it, or the line of this server.
+fn place_of_host(settings: &[Understood], host: &str) -> Option<Place> {
+    let is_line = |setting: &&Understood| {
+        let member = Member::parse(&setting.key, &setting.value);
+        member
+            .is_ok_and(|member| member.client.is_some_and(|(its, _)| its.as_deref() == Some(host)))
+    };
+    let is_key = |setting: &&Understood| setting.key == "clientPortAddress";
+    let by = settings.iter().find(is_line).or_else(|| settings.iter().find(is_key))?;
+    by.place.clone()
 }
 
 /// What nothing comes of elsewhere.
 fn used_by_member(setting: &mut Understood) {
-    let key = setting.key.trim_start_matches("-Dzookeeper.");
-    if setting.state == Class::Tunes.word() && USED.contains(&key) {
-        setting.state = Class::Ensemble.word();
-        setting.effect = "a member of an ensemble uses this".to_owned();
+    let known = match setting.key.strip_prefix("-D") {
+        Some(flag) => keys::in_flag(flag),
+        None => keys::in_file(&setting.key),
+    };
+    if let Some(known) = known.filter(|known| known.class == Class::Member)
+        && setting.state == Class::Member.word()
+    {
+        setting.state = Class::Works.word();
+        setting.effect = known.text.to_owned();
     }
 }
 
@@ -178,8 +205,12 @@ fn defaults(settings: &[Understood]) -> Vec<Understood> {
 fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Understood {
     let (state, effect) = match known {
         None => ("unknown", "no setting of ZooKeeper's".to_owned()),
+        Some(known) if known.disarms(value) => (Class::Tunes.word(), keys::NO_TLS.to_owned()),
         Some(known) if judge::asks_nothing(known, value) => {
             (Class::Works.word(), "asks for what is so anyway".to_owned())
+        }
+        Some(known) if known.class == Class::Member => {
+            (known.class.word(), keys::MEMBERS_ONLY.to_owned())
         }
         Some(known) => {
             let asks = if known.class == Class::Guards { "asks for " } else { "" };
@@ -188,4 +219,46 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
     };
     let value = OneLine(judge::masked(key, value)).to_string();
     Understood { key: OneLine(key).to_string(), value, place: Some(place), state, effect }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{load, parse_args};
+
+    // rows: C-267
+    #[test]
+    fn variables_of_javas_scripts_have_their_effect_or_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!("dataDir={}\nclientPort=2199\n", dir.path().display());
+        std::fs::write(dir.path().join("my.cfg"), text).unwrap();
+        let folder = dir.path().display().to_string();
+        let env: Environment = [
+            ("ZOOCFGDIR", folder.as_str()),
+            ("ZOOCFG", "my.cfg"),
+            ("ZOO_DATADIR_AUTOCREATE_DISABLE", "1"),
+            ("ZOO_LOG_DIR", "/logs"),
+            ("ZOO_LOG_FILE", "zk.log"),
+            ("ZOOPIDFILE", "/run/zk.pid"),
+            ("ZOOMAIN", "my.Main"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        let launch = parse_args(&[], &env).unwrap();
+        let config = load(&launch, &env).unwrap();
+        assert_eq!((config.client_port, config.data_dir_auto_create), (2199, false));
+        let check = check(&launch, &env);
+        let told = |name: &str| check.settings.iter().find(|s| s.key == name).unwrap();
+        for works in ["ZOOCFGDIR", "ZOOCFG", "ZOO_DATADIR_AUTOCREATE_DISABLE"] {
+            assert_eq!(told(works).state, "works", "{works}");
+        }
+        for (idle, value) in [
+            ("ZOO_LOG_DIR", "/logs"),
+            ("ZOO_LOG_FILE", "zk.log"),
+            ("ZOOPIDFILE", "/run/zk.pid"),
+            ("ZOOMAIN", "my.Main"),
+        ] {
+            assert_eq!((told(idle).state, told(idle).value.as_str()), ("no effect", value));
+        }
+    }
 }

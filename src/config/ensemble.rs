@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
-/// The settings that only a member reads, and that [`Ensemble`] holds.
-pub(super) const USED: &[&str] = &[
+/// The settings that only a member reads, and that [`Ensemble`] holds. Those of class `tunes` are not asked for yet.
+pub(super) const HELD: &[&str] = &[
     "initLimit",
     "syncLimit",
     "connectToLearnerMasterLimit",

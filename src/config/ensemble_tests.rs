@@ -143,6 +143,37 @@ fn what_is_missing_is_told_with_its_line() {
     );
 }
 
+// rows: C-66
+#[test]
+fn groups_and_versions_of_nobody_are_still_checked() {
+    let of = |lines: &str| {
+        let text = format!("dataDir=/d\nclientPort=2181\n{lines}\n");
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+        let config = parse(source, &Environment::new(), &[]).map_err(|error| error.to_string())?;
+        assert_eq!(config.ensemble, None, "{lines}");
+        Ok(config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        of("group.1=1\nweight.1=1").unwrap(),
+        [
+            "zoo.cfg:3: group.1=1: no effect; there are no server.N lines",
+            "zoo.cfg:4: weight.1=1: no effect; there are no server.N lines",
+        ]
+    );
+    assert!(of("version=1f").unwrap()[0].starts_with("zoo.cfg:3: version=1f: no effect"));
+    for (lines, why) in [
+        ("version=xyz", "zoo.cfg:3: version=xyz is no hexadecimal number; correct it"),
+        ("version=", "zoo.cfg:3: version= is no hexadecimal number"),
+        ("group.1=1", "zoo.cfg:3: group.1 names server 1, which does not vote and has no weight"),
+        ("weight.1=x", "zoo.cfg:3: weight.1=x is no weight"),
+        ("group.1=1\nweight.1=1\nversion=x", "zoo.cfg:5: version=x is no"),
+        ("standaloneEnabled=false\nweight.1=1", "zoo.cfg:3: standaloneEnabled=false needs servers"),
+    ] {
+        let error: String = of(lines).expect_err(lines);
+        assert!(error.starts_with(why), "{error}");
+    }
+}
+
 // rows: C-08
 #[test]
 fn what_will_be_regretted_is_warned_of() {

@@ -1,12 +1,10 @@
 //! The keys that `QuorumPeerConfig` reads by name, those of ensembles aside.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
-use super::Place;
-use super::check::Checker;
+use super::check::{Checker, Setting};
 use super::members::ClientAddress;
-use crate::model::plain_host;
+use super::{Place, client_address};
 
 /// Ticks of the default session timeouts.
 const MIN_SESSION_TICKS: i64 = 2;
@@ -20,15 +18,18 @@ pub(super) struct Explicit {
     pub data_log_dir: PathBuf,
     pub client_host: Option<String>,
     pub client_port: u16,
-    pub client_port_listen_backlog: Option<u32>,
+    pub client_port_listen_backlog: i32,
     pub tick_time_ms: u32,
-    pub min_session_timeout_ms: u32,
-    pub max_session_timeout_ms: u32,
-    pub max_client_cnxns: u32,
+    pub min_session_timeout_ms: i32,
+    pub max_session_timeout_ms: i32,
+    pub max_client_cnxns: i32,
     pub purge_snap_retain_count: u32,
     pub purge_interval_hours: Option<u32>,
     pub reconfig_enabled: bool,
+    pub metrics_enabled: bool,
 }
+
+const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 
 /// `None` when something was wrong; a problem says what.
 ///
@@ -41,8 +42,9 @@ pub(super) fn take(checker: &mut Checker, own_line: Option<ClientAddress>) -> Op
         checker.problem(&whole, "dataDir is not set; add dataDir=/a/directory");
     }
     let data_log_dir = checker.directory("dataLogDir").or_else(|| data_dir.clone());
-    let client = take_client_address(checker, own_line);
-    let backlog = checker.number("clientPortListenBacklog", ANY).map_or(-1, |(n, _)| n);
+    let client = client_address::take(checker, own_line);
+    let client_port_listen_backlog =
+        checker.number("clientPortListenBacklog", ANY).map_or(-1, |(n, _)| n);
     let timeouts = take_timeouts(checker);
     let max_client_cnxns = checker.number("maxClientCnxns", ANY).map_or(60, |(n, _)| n);
     let mut retain = 3;
@@ -56,6 +58,7 @@ pub(super) fn take(checker: &mut Checker, own_line: Option<ClientAddress>) -> Op
     let purge_hours = checker.number("autopurge.purgeInterval", ANY).map_or(0, |(n, _)| n);
 
     let reconfig_enabled = checker.boolean("reconfigEnabled").is_some_and(|(on, _)| on);
+    let metrics_enabled = take_metrics_provider(checker);
 
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
@@ -64,75 +67,42 @@ pub(super) fn take(checker: &mut Checker, own_line: Option<ClientAddress>) -> Op
         data_log_dir: data_log_dir?,
         client_host,
         client_port,
-        client_port_listen_backlog: u32::try_from(backlog).ok().filter(|&n| n > 0),
+        client_port_listen_backlog,
         tick_time_ms,
         min_session_timeout_ms,
         max_session_timeout_ms,
-        max_client_cnxns: u32::try_from(max_client_cnxns).unwrap_or(0),
+        max_client_cnxns,
         purge_snap_retain_count: retain as u32,
         purge_interval_hours: u32::try_from(purge_hours).ok().filter(|&n| n > 0),
         reconfig_enabled,
+        metrics_enabled,
     })
 }
 
-/// Host and port for clients, from `clientPort` or from this server's own `server.N` line.
-fn take_client_address(
-    checker: &mut Checker,
-    own_line: Option<ClientAddress>,
-) -> Option<ClientAddress> {
-    let problems = checker.problems.len();
-    let port = checker.number("clientPort", (0, i32::from(u16::MAX)));
-    let port_was_wrong = checker.problems.len() > problems;
-    let host = checker.take("clientPortAddress");
-    let whole = checker.whole.clone();
-    match (port, host, own_line) {
-        (None, Some(host), _) if !port_was_wrong => {
-            let text = format!(
-                "clientPortAddress={} is set but clientPort is not; add clientPort=2181",
-                host.value
-            );
-            checker.problem(&host.place, text);
-            None
+/// Whether metrics are kept for anybody to read.
+fn take_metrics_provider(checker: &mut Checker) -> bool {
+    let Some(Setting { value, place, .. }) = checker.take("metricsProvider.className") else {
+        return true;
+    };
+    let shown = format!("metricsProvider.className={value}");
+    match value.strip_prefix(PROVIDERS) {
+        Some(".impl.DefaultMetricsProvider") => {}
+        Some(".impl.NullMetricsProvider") => return false,
+        Some(".prometheus.PrometheusMetricsProvider") => {
+            let text = "metrics are read by mntr; there is no Prometheus endpoint yet";
+            checker.warn(&place, format!("{shown}: no effect; {text}"));
         }
-        (None, None, None) if !port_was_wrong => {
-            // Java stays up and serves nobody; that helps nobody either.
-            checker.problem(&whole, "clientPort is not set; add clientPort=2181");
-            None
-        }
-        (None, None, Some(own)) if !port_was_wrong => Some(own),
-        (None, ..) => None,
-        (Some((port, place)), host, own) => {
-            let fixed = (host.map(|host| host.value), port as u16);
-            let Some(own) = own else { return Some(fixed) };
-            let text = format!(
-                "clientPort={port} differs from this server's own server line; remove one of them"
-            );
-            match differs(&fixed, &own) {
-                Some(true) => checker.problem(&place, text),
-                Some(false) => {}
-                // Names are not resolved here; Java refuses if they turn out to be two addresses.
-                None => checker.warn(&place, format!("{text}, or else the line counts")),
-            }
-            Some(own)
+        _ => {
+            checker.problem(&place, format!("{shown} is no metrics provider known here; remove it"))
         }
     }
-}
-
-/// Whether the address of the keys is another one than that of the line; `None` if names would have to be resolved.
-fn differs(fixed: &ClientAddress, own: &ClientAddress) -> Option<bool> {
-    let host = |address: &ClientAddress| address.0.as_deref().map(plain_host);
-    let (one, other) = (host(fixed), host(own));
-    let is_any = |host: &str| ["0.0.0.0", "0:0:0:0:0:0:0:0"].contains(&host);
-    if fixed.1 != own.1 || one.as_deref().is_none_or(is_any) {
-        return Some(fixed.1 != own.1);
-    }
-    let is_name =
-        |host: &Option<String>| host.as_ref().is_some_and(|h| h.parse::<IpAddr>().is_err());
-    if one != other && (is_name(&one) || is_name(&other)) { None } else { Some(one != other) }
+    true
 }
 
 /// Tick, minimum and maximum session timeout, all in ms.
-fn take_timeouts(checker: &mut Checker) -> Option<(u32, u32, u32)> {
+///
+/// Below 0 is taken as Java takes it: a minimum that forbids nothing, a maximum of sessions that end at once.
+fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let problems = checker.problems.len();
     let tick = checker.number("tickTime", (1, i32::MAX));
     let tick_ms = tick.as_ref().map_or(3000, |(n, _)| i64::from(*n));
@@ -152,11 +122,10 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, u32, u32)> {
             "minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms; set the other one too"
         );
         checker.problem(&place, text);
-    } else if max_ms < 0 || i64::from(i32::MAX) < max_ms {
+    } else if i64::from(i32::MAX) < max_ms {
         checker.problem(&place, format!("maxSessionTimeout {max_ms} ms is above {} ms", i32::MAX));
     }
-    // A negative minimum forbids nothing, just as 0.
-    Some((tick_ms as u32, min_ms.max(0) as u32, u32::try_from(max_ms).ok()?))
+    Some((tick_ms as u32, i32::try_from(min_ms).ok()?, i32::try_from(max_ms).ok()?))
 }
 
 #[cfg(test)]
@@ -189,13 +158,17 @@ mod tests {
         assert_eq!(config.data_dir, Path::new("/d"));
         assert_eq!(config.data_log_dir, Path::new("/d"));
         assert_eq!((config.client_host, config.client_port), (None, 2181));
-        assert_eq!(config.client_port_listen_backlog, None);
+        assert_eq!(config.client_port_listen_backlog, -1);
 
         let config = of("dataDir=/d\ndataLogDir=/l\nclientPort=0\nclientPortAddress=::1\n\
             clientPortListenBacklog=7");
         assert_eq!(config.data_log_dir, Path::new("/l"));
-        assert_eq!((config.client_host.as_deref(), config.client_port), (Some("::1"), 0));
-        assert_eq!(config.client_port_listen_backlog, Some(7));
+        assert_eq!(
+            (config.client_host.as_deref(), config.client_port),
+            (Some("0:0:0:0:0:0:0:1"), 0)
+        );
+        assert_eq!(config.client_port_listen_backlog, 7);
+        assert_eq!(of(&format!("{BASE}clientPortListenBacklog=0")).client_port_listen_backlog, 0);
     }
 
     // rows: C-09
@@ -242,7 +215,25 @@ mod tests {
         assert_eq!(timeouts(of(&set)), (3000, 6000, 70_000));
         assert_eq!(of(BASE).max_client_cnxns, 60);
         assert_eq!(of(&format!("{BASE}maxClientCnxns=0")).max_client_cnxns, 0);
-        assert_eq!(of(&format!("{BASE}maxClientCnxns=-5")).max_client_cnxns, 0);
+        assert_eq!(of(&format!("{BASE}maxClientCnxns=-5")).max_client_cnxns, -5);
+        assert_eq!(timeouts(of(&format!("{BASE}minSessionTimeout=-5"))), (3000, -5, 60_000));
+        let both = format!("{BASE}minSessionTimeout=-5\nmaxSessionTimeout=-3");
+        assert_eq!(timeouts(of(&both)), (3000, -5, -3));
+    }
+
+    #[test]
+    fn metrics_go_where_the_provider_says() {
+        let of = |name: &str| {
+            let class = format!("metricsProvider.className=org.apache.zookeeper.metrics.{name}");
+            let config = of(&format!("{BASE}{class}"));
+            let warned: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+            (config.metrics_enabled, warned.join(" "))
+        };
+        assert_eq!(of("impl.DefaultMetricsProvider"), (true, String::new()));
+        assert_eq!(of("impl.NullMetricsProvider"), (false, String::new()));
+        let (enabled, warned) = of("prometheus.PrometheusMetricsProvider");
+        assert!(enabled && warned.ends_with("there is no Prometheus endpoint yet"), "{warned}");
+        refused(&format!("{BASE}metricsProvider.className=x.Y"), "is no metrics provider known");
     }
 
     // rows: C-32 C-33
@@ -258,15 +249,16 @@ mod tests {
 
     /// One line of what `Conf.java` prints.
     fn outcome(config: &Config) -> String {
+        let host = config.client_host.as_deref().unwrap_or("*");
         format!(
             "{} {} {} {} {} {} {} {} {} {} {}",
             config.client_port,
-            config.client_host.as_deref().unwrap_or("*"),
+            if host == "::%lo" { "*" } else { host }, // Any address, of a zone that must exist.
             config.tick_time_ms,
             config.min_session_timeout_ms,
             config.max_session_timeout_ms,
             config.max_client_cnxns,
-            config.client_port_listen_backlog.map_or(-1, i64::from),
+            config.client_port_listen_backlog,
             config.purge_snap_retain_count,
             config.purge_interval_hours.unwrap_or(0),
             config.data_dir.display(),
@@ -314,23 +306,5 @@ mod tests {
         let both = format!("{text}clientPort=2182");
         let error = with_id(&both, Some("1")).unwrap_err().to_string();
         assert!(error.contains("clientPort=2182 differs"), "{error}");
-    }
-
-    #[test]
-    fn names_are_not_resolved_to_compare_them() {
-        let of = |address: &str, line: &str| {
-            let text = format!(
-                "dataDir=/d\nclientPort=2181\nclientPortAddress={address}\nserver.1=a:1:2;{line}\n"
-            );
-            with_id(&text, Some("1")).map(|config| (config.client_host, config.warnings.len()))
-        };
-        let some = |host: &str| Some(host.to_owned());
-        // A single server is warned of as well.
-        assert_eq!(of("localhost", "127.0.0.1:2181").unwrap(), (some("127.0.0.1"), 2));
-        assert_eq!(of("localhost", "2181").unwrap(), (None, 2));
-        assert_eq!(of("::1", "[0::1]:2181").unwrap(), (some("0:0:0:0:0:0:0:1"), 1));
-        assert_eq!(of("0.0.0.0", "h:2181").unwrap(), (some("h"), 1));
-        assert!(of("127.0.0.1", "127.0.0.2:2181").is_err());
-        assert!(of("localhost", "localhost:2182").is_err());
     }
 }

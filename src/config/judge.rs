@@ -1,6 +1,7 @@
 //! What the table of keys says about the settings that were made: refused, without effect, unknown.
 
 use super::check::Checker;
+use super::ensemble::HELD;
 use super::keys::{self, Class, Form, Key, Scope};
 use super::system::{Property, SystemProperties};
 use super::{Place, Warning};
@@ -14,8 +15,6 @@ const OWN_PROVIDERS: [&str; 4] = [
     "org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
 ];
-
-const PROMETHEUS: &str = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
 
 /// Settings that nothing comes of, gathered so that those with one reason make one line.
 #[derive(Debug, Default)]
@@ -31,15 +30,23 @@ impl Idle {
     }
 
     fn add(&mut self, key: &'static Key, place: Place, shown: String) {
-        let why = if self.is_member && key.text == keys::MEMBERS_ONLY {
-            "a member of an ensemble does not use this yet"
-        } else {
-            key.text
+        let why = match key.class {
+            Class::Guards => keys::NO_TLS,
+            Class::Member => keys::MEMBERS_ONLY,
+            _ if self.is_member && key.text == keys::MEMBERS_ONLY => {
+                "a member of an ensemble does not use this yet"
+            }
+            _ => key.text,
         };
         match self.groups.iter_mut().find(|(other, _)| *other == why) {
             Some((_, settings)) => settings.push((place, shown)),
             None => self.groups.push((why, vec![(place, shown)])),
         }
+    }
+
+    /// Adds what [`held_in_vain`] found.
+    pub fn extend(&mut self, found: Vec<(&'static Key, Place, String)>) {
+        found.into_iter().for_each(|(key, place, shown)| self.add(key, place, shown));
     }
 
     /// One warning for each reason, at the first of its settings.
@@ -59,6 +66,33 @@ impl Idle {
             Warning { place: first, text }
         })
     }
+}
+
+/// What is set of a member's configuration that nothing asks for yet; nothing is taken.
+pub(super) fn held_in_vain(
+    checker: &Checker,
+    system: &SystemProperties,
+) -> Vec<(&'static Key, Place, String)> {
+    let in_vain = |key: &&'static Key, value: &str| {
+        key.class == Class::Tunes && HELD.contains(&key.name) && !key.asks_nothing(value)
+    };
+    let in_file = checker.all();
+    let mut found = Vec::new();
+    for (name, property) in system.all() {
+        let Some(bare) = name.strip_prefix("zookeeper.") else { continue };
+        let key = keys::in_flag(&name).filter(|key| key.scope != Scope::File);
+        if let Some(key) = key.filter(|key| in_vain(key, &property.value))
+            && in_file.iter().all(|(other, _)| other != bare)
+        {
+            found.push((key, property.place, format!("-D{}", shown(&name, &property.value))));
+        }
+    }
+    for (name, setting) in in_file {
+        if let Some(key) = keys::in_file(&name).filter(|key| in_vain(key, &setting.value)) {
+            found.push((key, setting.place, shown(&name, &setting.value)));
+        }
+    }
+    found
 }
 
 /// Takes those settings of the file that only a file makes and that set nothing here.
@@ -178,17 +212,12 @@ fn judge(
     value: &str,
     place: Place,
 ) {
-    if asks_nothing(key, value) {
-        return;
-    }
     let shown = shown(name, value);
     match key.class {
         Class::Works | Class::Ensemble => {}
-        Class::Tunes if key.form == Form::Provider && value != PROMETHEUS => {
-            let text = format!("{shown} is no metrics provider known here; remove it");
-            checker.problem(&place, text);
-        }
-        Class::Tunes => idle.add(key, place, shown),
+        Class::Guards if key.disarms(value) => idle.add(key, place, shown),
+        _ if asks_nothing(key, value) => {}
+        Class::Tunes | Class::Member => idle.add(key, place, shown),
         Class::Guards => {
             let asks = key.text;
             let text = format!(
@@ -243,6 +272,10 @@ mod tests {
             "ssl.clientAuth=need",
             "ssl.quorum.keyStore.location=/k",
             "ssl.something.new=1",
+            "ssl.hostnameVerification=true",
+            "ssl.quorum.clientAuth=want",
+            "ssl.crl=true",
+            "ssl.trustStore.password=p",
             "client.portUnification=true",
             "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
             "authProvider.sasl=x",
@@ -264,6 +297,18 @@ mod tests {
             "authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
         ] {
             assert_eq!(with(off).expect(off).warnings, vec![], "{off}");
+        }
+        for off in [
+            "ssl.hostnameVerification=false",
+            "ssl.quorum.hostnameVerification=False",
+            "ssl.clientAuth=none",
+            "ssl.protocol=TLSv1.2",
+            "ssl.handshakeDetectionTimeoutMillis=9",
+            "ssl.quorum.ciphersuites=A,B",
+        ] {
+            let text = format!("zoo.cfg:3: {off}: no effect; {}", crate::config::keys::NO_TLS);
+            assert_eq!(warned(off, ""), [text]);
+            with(&format!("{off}\nsslQuorum=true")).expect_err(off);
         }
         let error = with_flags("", "-Djava.security.auth.login.config=/jaas").unwrap_err();
         let start = "-D flag in JVMFLAGS: -Djava.security.auth.login.config=/jaas asks for SASL";
@@ -291,6 +336,7 @@ mod tests {
             "jvm.pause.sleep.time.ms=x",
             "initLimit=2147483648",
             "metricsProvider.className=Mine",
+            "metricsProvider.className=",
         ] {
             assert!(with(wrong).is_err(), "{wrong}");
         }

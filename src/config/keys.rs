@@ -45,6 +45,8 @@ pub enum Class {
     Guards,
     /// It makes this server a member of an ensemble, where it does.
     Ensemble,
+    /// It has its effect in a member of an ensemble only: accepted elsewhere, with a warning.
+    Member,
 }
 
 impl Class {
@@ -52,7 +54,8 @@ impl Class {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Works => "works",
-            Self::Tunes => "no effect",
+            // Of a server that is alone.
+            Self::Tunes | Self::Member => "no effect",
             Self::Guards => "refused",
             Self::Ensemble => "ensemble",
         }
@@ -73,7 +76,7 @@ pub struct Key {
     pub class: Class,
     /// The value that asks for just what this server does anyway.
     pub harmless: Option<&'static str>,
-    /// Works: what it does. Tunes: why nothing comes of it. Guards: what it asks for.
+    /// Works, Member: what it does. Tunes: why nothing comes of it. Guards: what it asks for.
     pub text: &'static str,
 }
 
@@ -89,7 +92,17 @@ impl Key {
     pub fn asks_nothing(&self, value: &str) -> bool {
         self.harmless.is_some_and(|harmless| harmless.eq_ignore_ascii_case(value))
     }
+
+    /// Whether `value` takes away a guard that is there by default, beside the rest of what is not here.
+    pub fn disarms(&self, value: &str) -> bool {
+        self.class == Class::Guards
+            && self.asks_nothing(value)
+            && self.harmless != Some(self.default)
+    }
 }
+
+/// The reason of a setting of which nothing comes without TLS.
+pub const NO_TLS: &str = "this belongs to TLS, which is not there yet";
 
 /// The reason of a setting that only counts for members of ensembles.
 pub const MEMBERS_ONLY: &str = "only an ensemble uses this";
@@ -132,6 +145,7 @@ fn parse_line(line: &'static str) -> Key {
         "tunes" => Class::Tunes,
         "guards" => Class::Guards,
         "ensemble" => Class::Ensemble,
+        "member" => Class::Member,
         _ => panic!("keys.txt: {name}: what class is {class}?"),
     };
     Key { row, scope, name, form, default, class, harmless, text }
@@ -180,7 +194,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ensemble::USED;
+    use crate::config::ensemble::HELD;
     use crate::config::{Config, ConfigError, Environment, Source, parse};
     use std::collections::BTreeSet;
 
@@ -267,12 +281,13 @@ mod tests {
     fn example(key: &Key) -> &'static str {
         match (key.name, key.form) {
             ("skipACL", _) => "yes",
+            ("version", _) => "1f",
             ("watchManagerName", _) => "org.apache.zookeeper.server.watch.WatchManagerOptimized",
             ("maxSessionTimeout", _) => "70000",
             ("forceSync", _) => "no",
             ("snapshot.compression.method", _) => "gz",
             ("metricsProvider.className", _) => {
-                "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+                "org.apache.zookeeper.metrics.impl.NullMetricsProvider"
             }
             ("pathStats.sampleRate", _) => "0.7",
             (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
@@ -297,10 +312,10 @@ mod tests {
                     let config = result.unwrap_or_else(|error| panic!("{error}"));
                     assert!(!same(config), "{}={value} changes nothing", key.name);
                 }
-                Class::Tunes if key.asks_nothing(value) => {
+                Class::Tunes | Class::Member if key.asks_nothing(value) => {
                     assert_eq!(result.unwrap().warnings, vec![], "{}", key.name);
                 }
-                Class::Tunes => {
+                Class::Tunes | Class::Member => {
                     let warned = format!("{:?}", result.unwrap().warnings);
                     assert!(
                         warned.contains(key.name.trim_end_matches('*')),
@@ -314,6 +329,8 @@ mod tests {
                     let refused = if harmless == value { with(key, "x") } else { result };
                     let error = refused.expect_err(key.name).to_string();
                     assert!(error.contains(key.text), "{error}");
+                    // Only TLS has guards that are on by default.
+                    assert!(!key.disarms(harmless) || key.text == "TLS", "{}", key.name);
                 }
                 // Only some values make an ensemble: tested where they are read.
                 Class::Ensemble => {}
@@ -336,9 +353,14 @@ mod tests {
         };
         let (plain, warnings) = ensemble("");
         assert_eq!(warnings, vec![]);
-        for name in USED {
+        let in_member = |key: &&Key| key.class == Class::Member && key.scope != Scope::Flag;
+        for key in KEYS.iter().filter(in_member) {
+            assert!(HELD.contains(&key.name), "{} is not held", key.name);
+        }
+        for name in HELD {
             let key = in_file(name).unwrap_or_else(|| panic!("{name} is not in the table"));
-            assert_eq!(key.text, MEMBERS_ONLY, "{name}");
+            let in_vain = key.class == Class::Tunes && key.text == MEMBERS_ONLY;
+            assert!(in_vain || key.class == Class::Member, "{name}");
             let value = if *name == "leaderServes" { "no" } else { example(key) };
             let (changed, warnings) = ensemble(&format!("{name}={value}"));
             if *name == "peerType" {
@@ -347,7 +369,9 @@ mod tests {
                 continue;
             }
             assert!(changed != plain, "{name}={value} changes nothing");
-            assert_eq!(warnings, vec![], "{name}");
+            let warned = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            assert_eq!(warned.contains("a member of an ensemble does not use this yet"), in_vain);
+            assert_eq!(warnings.len(), usize::from(in_vain), "{name}: {warned}");
             if !["none", "-1"].contains(&key.default) {
                 let (same, _) = ensemble(&format!("{name}={}", key.default));
                 assert!(same == plain, "{name}={} changes something", key.default);

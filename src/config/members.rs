@@ -55,14 +55,15 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
     let oracle = checker.take("oraclePath").filter(|oracle| !oracle.value.is_empty());
     let lines = checker.take_all(is_dynamic);
 
-    let Some((_, Setting { place, .. })) = lines.first() else {
+    if !lines.iter().any(|(key, _)| key.starts_with("server.")) {
         if let Some((false, place)) = standalone {
             checker.problem(&place, "standaloneEnabled=false needs servers; add server.N lines");
         }
+        without_members(checker, &lines, oracle.is_some());
         idle_oracle(checker, oracle);
         return Members::default();
-    };
-    let place = place.clone();
+    }
+    let place = lines[0].1.place.clone();
     check_members(checker, &lines, many_allowed);
     if problems < checker.problems.len() {
         return Members::default();
@@ -100,6 +101,22 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         standalone_enabled,
     };
     Members { own_client, ensemble: Some(ensemble) }
+}
+
+/// Groups and weights of nobody, and a version: nothing comes of them, but each must be one.
+fn without_members(checker: &mut Checker, lines: &[(String, Setting)], by_oracle: bool) {
+    let version = checker.all().into_iter().find(|(key, _)| key == "version");
+    match view_of(lines.iter().chain(&version), by_oracle) {
+        Ok(_) | Err((ViewError::NoVoters, _)) => {}
+        Err((error, at)) => {
+            let place = at.unwrap_or_else(|| checker.whole.clone());
+            checker.problem(&place, format!("{error}; correct it"));
+            return;
+        }
+    }
+    for (key, Setting { value, place, .. }) in lines {
+        checker.warn(place, format!("{key}={value}: no effect; there are no server.N lines"));
+    }
 }
 
 /// `None` without a file, and for -1, which Java keeps for that.

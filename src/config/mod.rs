@@ -11,6 +11,7 @@
 
 mod args;
 mod check;
+mod client_address;
 mod describe;
 pub mod dynamic;
 mod ensemble;
@@ -70,20 +71,20 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// `dataLogDir`: transaction logs; equals [`Config::data_dir`] when not set.
     pub data_log_dir: PathBuf,
-    /// `clientPortAddress`: host name or address to bind; `None` is every address of the machine.
+    /// `clientPortAddress`: host name or address to bind, without brackets; `None` is every address of the machine.
     pub client_host: Option<String>,
     /// `clientPort`: TCP port for clients; 0 lets the system choose one.
     pub client_port: u16,
-    /// `clientPortListenBacklog`: connections waiting in `listen`; `None` is the system's choice.
-    pub client_port_listen_backlog: Option<u32>,
+    /// `clientPortListenBacklog`: connections waiting in `listen`; below 1 is Java's default.
+    pub client_port_listen_backlog: i32,
     /// `tickTime`: the unit of session timeouts; never 0.
     pub tick_time_ms: u32,
-    /// `minSessionTimeout`: at most the maximum; 2 ticks unless set.
-    pub min_session_timeout_ms: u32,
-    /// `maxSessionTimeout`: fits a wire `int`; 20 ticks unless set.
-    pub max_session_timeout_ms: u32,
-    /// `maxClientCnxns`: connections from one address; 0 is no limit.
-    pub max_client_cnxns: u32,
+    /// `minSessionTimeout`: at most the maximum; 2 ticks unless set; below 0 forbids nothing.
+    pub min_session_timeout_ms: i32,
+    /// `maxSessionTimeout`: 20 ticks unless set; sessions of 0 ms and less end at once.
+    pub max_session_timeout_ms: i32,
+    /// `maxClientCnxns`: connections from one address; 0 and less are no limit.
+    pub max_client_cnxns: i32,
     /// `maxCnxns`: connections in all; 0 is no limit.
     pub max_cnxns: u32,
     /// `clientTcpKeepAlive`: whether client sockets get `SO_KEEPALIVE`.
@@ -108,6 +109,8 @@ pub struct Config {
     pub skip_acl: bool,
     /// `reconfigEnabled`: whether reconfig is answered as something that one server alone cannot do, or as disabled.
     pub reconfig_enabled: bool,
+    /// `metricsProvider.className`: whether `mntr` tells more than version and state; not with `NullMetricsProvider`.
+    pub metrics_enabled: bool,
     /// `enforceQuota`: whether a quota refuses writes or only logs.
     pub enforce_quota: bool,
     /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.

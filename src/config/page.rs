@@ -21,11 +21,16 @@ fn table() -> String {
             "Accepted if | Asks for",
         ),
         (Class::Ensemble, "Settings that make an ensemble", "Default | What it is"),
+        (
+            Class::Member,
+            "Settings that members of an ensemble use; alone, a server accepts and names them in a warning",
+            "Default | What it does",
+        ),
     ] {
         text += &format!("\n### {title}\n\n| Setting | Where | {columns} |\n|---|---|---|---|\n");
         for key in KEYS.iter().filter(|key| key.class == class) {
             let value = match class {
-                Class::Works | Class::Ensemble => key.default,
+                Class::Works | Class::Ensemble | Class::Member => key.default,
                 Class::Tunes | Class::Guards => key.harmless.unwrap_or(""),
             };
             text += &format!("| `{}` | {} | {value} | {} |\n", key.name, place(key), key.text);

@@ -93,6 +93,7 @@ pub(super) fn take(
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
         reconfig_enabled: explicit.reconfig_enabled,
+        metrics_enabled: explicit.metrics_enabled,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),

@@ -1,20 +1,21 @@
 //! The client port.
 
 use super::client::{Link, serve};
+use super::resolve;
 use crate::config::Config;
 use crate::model::sync::Ordering;
 use crate::request::{Conn, Connection, Shared};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Connections the kernel may queue when `clientPortListenBacklog` is not set, as Java's own default.
+/// Connections the kernel may queue when `clientPortListenBacklog` is not above 0, as Java's own default.
 const BACKLOG_DEFAULT: i32 = 50;
 /// After a failed accept (usually: no file descriptors left) the next is tried this much later.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -24,8 +25,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub enum ListenError {
     #[error("resolve host {host}")]
     Resolve { host: String, source: io::Error },
-    #[error("host {host} has no address")]
-    NoAddress { host: String },
     #[error("listen for clients on {address}")]
     Bind { address: SocketAddr, source: io::Error },
 }
@@ -48,14 +47,11 @@ impl Listener {
         let wanted = match &config.client_host {
             // One socket for both families; IPv4 clients appear as plain IPv4 (P-23a).
             None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), config.client_port),
-            Some(host) => (host.as_str(), config.client_port)
-                .to_socket_addrs()
-                .map_err(|source| ListenError::Resolve { host: host.clone(), source })?
-                .next()
-                .ok_or_else(|| ListenError::NoAddress { host: host.clone() })?,
+            Some(host) => resolve(host, config.client_port)
+                .map_err(|source| ListenError::Resolve { host: host.clone(), source })?,
         };
-        let backlog =
-            config.client_port_listen_backlog.map_or(BACKLOG_DEFAULT, |backlog| backlog as i32);
+        let backlog = Some(config.client_port_listen_backlog).filter(|&backlog| backlog > 0);
+        let backlog = backlog.unwrap_or(BACKLOG_DEFAULT);
         let bind = |address: SocketAddr| -> io::Result<StdListener> {
             let socket =
                 Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -83,7 +79,7 @@ impl Listener {
         Ok(Self {
             address: listener.local_addr().map_err(fail)?,
             listener,
-            per_address_max: config.max_client_cnxns as usize,
+            per_address_max: usize::try_from(config.max_client_cnxns).unwrap_or(0),
             conns_max: config.max_cnxns as usize,
             keep_alive: config.client_tcp_keep_alive,
         })

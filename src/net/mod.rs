@@ -9,6 +9,8 @@ mod client;
 pub mod election;
 mod listener;
 pub mod quorum;
+mod resolve;
 
 pub use client::{Asked, Link, Words};
 pub use listener::{ListenError, Listener};
+pub use resolve::resolve;

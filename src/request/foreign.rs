@@ -8,8 +8,8 @@ pub(super) enum Foreign {
 }
 
 /// What a request line may begin with; `PRI ` opens HTTP/2.
-const HTTP_METHODS: [&[u8; 4]; 9] =
-    [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI "];
+const HTTP_METHODS: [&[u8; 4]; 10] =
+    [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI "];
 
 const HTTP_ANSWER: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 48\r\n\
@@ -60,7 +60,21 @@ mod tests {
 
     #[test]
     fn only_the_two_are_recognised() {
-        assert_eq!(Foreign::recognise(*b"GET "), Some(Foreign::Http));
+        for line in [
+            "GET / HTTP/1.1",
+            "HEAD /",
+            "POST /",
+            "PUT /",
+            "DELETE /",
+            "CONNECT a:1",
+            "OPTIONS *",
+            "TRACE /",
+            "PATCH /",
+            "PRI * HTTP/2.0",
+        ] {
+            let head = line.as_bytes().first_chunk().unwrap();
+            assert_eq!(Foreign::recognise(*head), Some(Foreign::Http), "{line}");
+        }
         assert_eq!(Foreign::recognise([22, 3, 1, 2]), Some(Foreign::Tls));
         for head in [*b"ruok", [0, 0, 0, 45], [22, 2, 0, 0], [128, 46, 1, 3]] {
             assert_eq!(Foreign::recognise(head), None, "{head:?}");

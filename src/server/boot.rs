@@ -65,7 +65,7 @@ impl ServerError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             // What Java finds while it reads the configuration.
-            Self::Listen(ListenError::Resolve { .. } | ListenError::NoAddress { .. }) => 2,
+            Self::Listen(ListenError::Resolve { .. }) => 2,
             Self::Folders(_) | Self::Claim(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
@@ -347,8 +347,8 @@ pub(super) fn limits(config: &Config, seed: u64) -> Limits {
     let words = Word::ALL.iter().filter_map(|word| word.name().as_bytes().first_chunk().copied());
     Limits {
         frame_max: config.jute_max_buffer_bytes as usize,
-        min_session_timeout_ms: i32::try_from(config.min_session_timeout_ms).unwrap_or(i32::MAX),
-        max_session_timeout_ms: i32::try_from(config.max_session_timeout_ms).unwrap_or(i32::MAX),
+        min_session_timeout_ms: config.min_session_timeout_ms,
+        max_session_timeout_ms: config.max_session_timeout_ms,
         outstanding_max: u64::from(config.global_outstanding_limit),
         requests_max: on(config.throttle.requests_max),
         op_wait_max_us: on(config.throttle.op_wait_ms).map(|ms| ms * 1000),
@@ -532,11 +532,10 @@ mod tests {
         let io = || io::Error::other("x");
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let folder = RecoverError::Folder { path: "/d".into(), source: io() };
-        let host = || "h".to_owned();
+        let host = "h".to_owned();
         for (error, code) in [
             (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
-            (ServerError::Listen(ListenError::Resolve { host: host(), source: io() }), 2),
-            (ServerError::Listen(ListenError::NoAddress { host: host() }), 2),
+            (ServerError::Listen(ListenError::Resolve { host, source: io() }), 2),
             (ServerError::Folders(Box::new(folder)), 3),
             (ServerError::System { what: "x", source: io() }, 1),
             (ServerError::Failed { reason: String::new(), exit: 7 }, 7),

@@ -1,8 +1,9 @@
 //! `oxkeeper config check`: a configuration as it is understood, and all that is wrong with it.
 
-use crate::config::{Check, Place, Understood};
+use crate::config::{Check, Place, Problem, Understood};
 use crate::model::Role;
 use std::fmt::Write;
+use std::io;
 
 /// How the result is written.
 #[derive(Clone, Debug, clap::Args)]
@@ -13,6 +14,21 @@ pub struct Options {
     /// What the server would be started with: a zoo.cfg, or a port and a data directory, and flags -Dkey=value.
     #[arg(allow_hyphen_values = true)]
     pub arguments: Vec<String>,
+}
+
+/// Asks whether the host to listen on exists, which the settings alone don't tell.
+///
+/// * `resolve`: an error when it does not.
+pub fn look_up<T>(check: &mut Check, resolve: impl Fn(&str) -> io::Result<T>) {
+    let Some((host, place)) = &check.client_host else { return };
+    let Err(error) = resolve(host) else { return };
+    for setting in &mut check.settings {
+        if setting.place.as_ref() == Some(place) {
+            setting.state = "wrong";
+        }
+    }
+    let text = format!("resolve host {host}: {error}; name a host or address of this machine");
+    check.problems.push(Problem { place: place.clone(), text });
 }
 
 /// The whole answer.
@@ -154,6 +170,7 @@ mod tests {
             problems: problems.collect(),
             warnings: warnings.collect(),
             ensemble: check.ensemble,
+            client_host: check.client_host.map(|(host, its)| (host, place(its))),
         }
     }
 
@@ -200,14 +217,14 @@ zoo.cfg: the server refuses to start with it
         let text = format!(
             "dataDir={}\nclientPort=2181\ninitLimit=10\nsyncLimit=5\npeerType=observer\n\
              server.1=a:2888:3888\nserver.2=b:2888:3888:observer\nserver.3=c:2888:3888\n\
-             server.4=[::1]:2888:3888;2181\nleader.ackLoggingFrequency=9\n",
+             server.4=[::1]:2888:3888;2181\nleader.ackLoggingFrequency=9\nleaderServes=no\n",
             dir.path().display()
         );
         let check = checked(&text, &["-Dzookeeper.cnxTimeout=700"]);
         let table = render(&check, false);
         let expected = "\
 2 warnings:
-  zoo.cfg:10: leader.ackLoggingFrequency=9: no effect; a member of an ensemble does not use this yet
+  zoo.cfg:10: leader.ackLoggingFrequency=9, leaderServes=no (line 11): no effect; a member of an ensemble does not use this yet
   -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
 
 observer 2 of an ensemble:
@@ -222,12 +239,47 @@ zoo.cfg: nothing in it keeps the server from starting
         let at = table.find("2 warnings").unwrap_or_else(|| panic!("{table}"));
         assert_eq!(&table[at..], expected);
         let state = |key: &str| check.settings.iter().find(|s| s.key == key).unwrap().state;
-        for key in ["initLimit", "peerType", "-Dzookeeper.cnxTimeout", "server.2"] {
-            assert_eq!(state(key), "ensemble", "{key}");
+        for key in ["initLimit", "peerType", "-Dzookeeper.cnxTimeout"] {
+            assert_eq!(state(key), "works", "{key}");
         }
-        assert_eq!(state("leader.ackLoggingFrequency"), "no effect");
+        assert_eq!(state("server.2"), "ensemble");
+        for key in ["leader.ackLoggingFrequency", "leaderServes"] {
+            assert_eq!(state(key), "no effect", "{key}");
+        }
         let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
+    }
+
+    // rows: C-15
+    #[test]
+    fn a_host_that_nobody_knows_is_a_problem() {
+        let nobody = |_: &str| -> io::Result<()> { Err(io::Error::other("nobody knows it")) };
+        let known = |host: &str| match host {
+            "here" => Ok(()),
+            other => Err(io::Error::other(other.to_owned())),
+        };
+        let mut every = checked("dataDir=/data\nclientPort=2181\nclientPortAddress=[::]\n", &[]);
+        look_up(&mut every, nobody);
+        assert_eq!(every.problems, vec![]);
+        let mut named = checked("clientPortAddress=here\ndataDir=/data\nclientPort=2181\n", &[]);
+        look_up(&mut named, known);
+        assert_eq!(named.problems, vec![]);
+        look_up(&mut named, nobody);
+        let table = render(&named, false);
+        let problem = "zoo.cfg:1: resolve host here: nobody knows it; name a host or address";
+        assert!(table.contains(problem), "{table}");
+        assert!(table.ends_with("zoo.cfg: the server refuses to start with it\n"), "{table}");
+        assert_eq!(named.settings[0].state, "wrong");
+
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("myid"), "2\n").unwrap();
+        let text = format!("dataDir={}\nserver.2=a:2888:3888;there:2181\n", dir.path().display());
+        let mut line = checked(&text, &[]);
+        look_up(&mut line, known);
+        assert_eq!(
+            line.problems[0].to_string(),
+            "zoo.cfg:2: resolve host there: there; name a host or address of this machine"
+        );
     }
 
     #[test]

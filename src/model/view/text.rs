@@ -117,13 +117,16 @@ impl View {
             }
         }
         let view = Self { version, members, rule: Rule::Majority };
+        let is_plain = groups.is_empty() && weights.is_empty();
+        if !is_plain {
+            complete(&view, &groups, &mut weights)?;
+        }
         if view.voters().next().is_none() {
             return Err(ViewError::NoVoters);
         }
-        if groups.is_empty() && weights.is_empty() {
+        if is_plain {
             return Ok(view);
         }
-        complete(&view, &groups, &mut weights)?;
         Ok(Self { rule: Rule::Hierarchical { groups, weights }, ..view })
     }
 }

@@ -1,0 +1,153 @@
+//! Where clients connect: `clientPort`, `clientPortAddress`, and what a `server.N` line says of it.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use super::check::{Checker, Setting};
+use super::members::ClientAddress;
+use crate::model::plain_host;
+
+/// What an empty name stands for in Java: this machine, without asking a name server.
+const EMPTY: &str = "127.0.0.1";
+
+/// The host as it is listened on: `None` is every address of the machine, an IPv6 address has no brackets.
+///
+/// # Errors
+/// Why it can be no host. Whether a name or the zone of an address exists is found out later.
+///
+/// Source: `InetAddress.getByName`, JDK 17; a listener at `0.0.0.0` is one at `::`.
+fn host_of(value: &str) -> Result<Option<String>, &'static str> {
+    let host = match value.strip_prefix('[') {
+        None if value.is_empty() => EMPTY,
+        None => value,
+        Some(bracketed) => {
+            let inner = bracketed.strip_suffix(']').ok_or("has an unclosed bracket")?;
+            let address = inner.split_once('%').map_or(inner, |(address, _)| address);
+            if address.parse::<Ipv6Addr>().is_err() {
+                return Err("has brackets around what is no IPv6 address");
+            }
+            inner
+        }
+    };
+    let host = plain_host(host);
+    let is_any = host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+    Ok(Some(host).filter(|_| !is_any))
+}
+
+/// Host and port for clients, from `clientPort` or from this server's own `server.N` line.
+pub(super) fn take(
+    checker: &mut Checker,
+    own_line: Option<ClientAddress>,
+) -> Option<ClientAddress> {
+    let problems = checker.problems.len();
+    let port = checker.number("clientPort", (0, i32::from(u16::MAX)));
+    let port_was_wrong = checker.problems.len() > problems;
+    let host = checker.take("clientPortAddress");
+    let whole = checker.whole.clone();
+    match (port, host, own_line) {
+        (None, Some(host), _) if !port_was_wrong => {
+            let text = format!(
+                "clientPortAddress={} is set but clientPort is not; add clientPort=2181",
+                host.value
+            );
+            checker.problem(&host.place, text);
+            None
+        }
+        (None, None, None) if !port_was_wrong => {
+            // Java stays up and serves nobody; that helps nobody either.
+            checker.problem(&whole, "clientPort is not set; add clientPort=2181");
+            None
+        }
+        (None, None, Some(own)) if !port_was_wrong => Some(own),
+        (None, ..) => None,
+        (Some((port, place)), host, own) => {
+            let fixed = (take_host(checker, host)?, port as u16);
+            let Some(own) = own else { return Some(fixed) };
+            let text = format!(
+                "clientPort={port} differs from this server's own server line; remove one of them"
+            );
+            match differs(&fixed, &own) {
+                Some(true) => checker.problem(&place, text),
+                Some(false) => {}
+                // Names are not resolved here; Java refuses if they turn out to be two addresses.
+                None => checker.warn(&place, format!("{text}, or else the line counts")),
+            }
+            Some(own)
+        }
+    }
+}
+
+/// Whether the address of the keys is another one than that of the line; `None` if names would have to be resolved.
+fn differs(fixed: &ClientAddress, own: &ClientAddress) -> Option<bool> {
+    let host = |address: &ClientAddress| address.0.as_deref().map(plain_host);
+    let (one, other) = (host(fixed), host(own));
+    let is_any = |host: &str| ["0.0.0.0", "0:0:0:0:0:0:0:0"].contains(&host);
+    if fixed.1 != own.1 || one.as_deref().is_none_or(is_any) {
+        return Some(fixed.1 != own.1);
+    }
+    let is_name =
+        |host: &Option<String>| host.as_ref().is_some_and(|h| h.parse::<IpAddr>().is_err());
+    if one != other && (is_name(&one) || is_name(&other)) { None } else { Some(one != other) }
+}
+
+/// `None` when it is no host; a problem says why.
+fn take_host(checker: &mut Checker, setting: Option<Setting>) -> Option<Option<String>> {
+    let Some(Setting { value, place, .. }) = setting else { return Some(None) };
+    let wrong =
+        |why| checker.problem(&place, format!("clientPortAddress={value} {why}; correct it"));
+    host_of(&value).map_err(wrong).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, ConfigError, Environment, Source, parse};
+
+    fn with_id(text: &str, my_id: Option<&str>) -> Result<Config, ConfigError> {
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id };
+        parse(source, &Environment::new(), &[])
+    }
+
+    // rows: C-15
+    #[test]
+    fn hosts_are_written_as_java_reads_them() {
+        let of = |host: &str| {
+            let text = format!("dataDir=/d\nclientPort=2181\nclientPortAddress={host}\n");
+            with_id(&text, None).map(|config| config.client_host).map_err(|error| error.to_string())
+        };
+        for every in ["[::]", "::", "0:0:0:0:0:0:0:0", "0.0.0.0", "0", "[0::0]", "::ffff:0.0.0.0"] {
+            assert_eq!(of(every), Ok(None), "{every}");
+        }
+        for (host, plain) in [
+            ("", "127.0.0.1"),
+            ("127.1", "127.0.0.1"),
+            ("[::1]", "0:0:0:0:0:0:0:1"),
+            ("::%lo", "::%lo"),
+            ("[fe80::1%2]", "fe80:0:0:0:0:0:0:1%2"),
+            ("Some.Name", "Some.Name"),
+        ] {
+            assert_eq!(of(host), Ok(Some(plain.to_owned())), "{host}");
+        }
+        for wrong in ["[::1", "[127.0.0.1]", "[]", "[name]", "["] {
+            let error = of(wrong).expect_err(wrong);
+            let start = format!("zoo.cfg:3: clientPortAddress={wrong} has ");
+            assert!(error.starts_with(&start) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_are_not_resolved_to_compare_them() {
+        let of = |address: &str, line: &str| {
+            let text = format!(
+                "dataDir=/d\nclientPort=2181\nclientPortAddress={address}\nserver.1=a:1:2;{line}\n"
+            );
+            with_id(&text, Some("1")).map(|config| (config.client_host, config.warnings.len()))
+        };
+        let some = |host: &str| Some(host.to_owned());
+        // A single server is warned of as well.
+        assert_eq!(of("localhost", "127.0.0.1:2181").unwrap(), (some("127.0.0.1"), 2));
+        assert_eq!(of("localhost", "2181").unwrap(), (None, 2));
+        assert_eq!(of("::1", "[0::1]:2181").unwrap(), (some("0:0:0:0:0:0:0:1"), 1));
+        assert_eq!(of("0.0.0.0", "h:2181").unwrap(), (some("h"), 1));
+        assert!(of("127.0.0.1", "127.0.0.2:2181").is_err());
+        assert!(of("localhost", "localhost:2182").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! From the name of a host to an address, as Java finds it.
+
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+
+/// The address that `host` stands for: of several the first IPv4 one, if there is any, else the first.
+///
+/// * `host`: a name or an address; an IPv6 address without brackets, perhaps with a zone (a number, or the name of one of this
+///   machine's interfaces) behind `%`.
+///
+/// # Errors
+/// When there is no such host, or no such interface.
+///
+/// Source: `InetAddress.getByName`, JDK 17, which prefers IPv4.
+pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+    if let Some((address, zone)) = host.split_once('%')
+        && let Ok(address) = address.parse::<Ipv6Addr>()
+    {
+        let zone = zone.parse().map_or_else(|_| interface(zone), Ok)?;
+        return Ok(SocketAddrV6::new(address, port, 0, zone).into());
+    }
+    let found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    preferred(&found).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
+}
+
+fn preferred(found: &[SocketAddr]) -> Option<SocketAddr> {
+    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
+}
+
+/// The number of an interface.
+fn interface(name: &str) -> io::Result<u32> {
+    // Any socket is good enough to ask by.
+    let asked = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    Ok(netdevice::name_to_index(&asked, name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: C-15
+    #[test]
+    fn an_ipv4_address_is_preferred() {
+        let v4: SocketAddr = "127.0.0.1:7".parse().unwrap();
+        let v6: SocketAddr = "[::1]:7".parse().unwrap();
+        assert_eq!(preferred(&[v6, v4]), Some(v4));
+        assert_eq!(preferred(&[v6]), Some(v6));
+        assert_eq!(preferred(&[]), None);
+    }
+
+    // rows: C-15
+    #[test]
+    fn zones_are_numbers_or_interfaces() {
+        assert_eq!(resolve("::1", 7).unwrap(), "[::1]:7".parse().unwrap());
+        assert_eq!(resolve("fe80:0:0:0:0:0:0:1%5", 7).unwrap(), "[fe80::1%5]:7".parse().unwrap());
+        let SocketAddr::V6(at_loopback) = resolve("::%lo", 7).unwrap() else { panic!("IPv6") };
+        assert!(at_loopback.scope_id() > 0 && at_loopback.ip().is_unspecified());
+        for wrong in ["::1%nosuch", "127.0.0.1%lo", "no such host"] {
+            assert!(resolve(wrong, 7).is_err(), "{wrong}");
+        }
+    }
+}

@@ -14,6 +14,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/common/", "stage differential "),
     ("compat-tests/interchange/", "stage interchange "),
     ("compat-tests/election/", "stage election "),
+    ("compat-tests/ensemble/", "stage ensemble "),
     ("compat-tests/clients/", "stage clients "),
     ("compat-tests/words/ensemble", "stage words-members "),
     ("compat-tests/words/", "stage words "),

@@ -46,7 +46,8 @@ class Client(Session):
                 time.sleep(0.03)
 
     def connect_once(self, seconds):
-        self.sent = self.received = 0
+        # Numbers go on, as Java's client counts: a server takes the answer of another by session and number.
+        self.sent = self.received = getattr(self, "sent", 0)
         host, port = self.address.rsplit(":", 1)
         if old := getattr(self, "socket", None):
             old.close()

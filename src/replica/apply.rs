@@ -103,12 +103,7 @@ impl Replica {
                 && tree.options().digest
                 && digest.tree_digest != tree.digest() as i64
             {
-                self.stats.digest_mismatches += 1;
-                let (zxid, expected) = (entry.header.zxid, digest.tree_digest);
-                tracing::error!(
-                    "digest mismatch at {zxid:#x}: predicted {expected}, the tree has {}",
-                    tree.digest()
-                );
+                self.on_mismatch(entry.header.zxid, digest.tree_digest, tree.digest());
             }
             for effect in effects {
                 self.tell(shared, tree, entry.header.zxid, &effect);
@@ -117,6 +112,17 @@ impl Replica {
         }
         let took_us = inflight.conn.as_ref().map(|_| now_us.saturating_sub(inflight.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms });
+    }
+
+    fn on_mismatch(&mut self, zxid: i64, predicted: i64, found: u64) {
+        let text =
+            format!("digest mismatch at {zxid:#x}: predicted {predicted}, the tree has {found}");
+        if let Some(fuzzy) = &mut self.fuzzy {
+            fuzzy.mismatches += 1;
+            return tracing::debug!("{text}, as it came with SNAP");
+        }
+        self.stats.digest_mismatches += 1;
+        tracing::error!("{text}");
     }
 
     /// Whether it ends a session that fell silent although its client is there.

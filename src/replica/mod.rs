@@ -184,6 +184,13 @@ pub enum Mode {
     Observing,
 }
 
+/// What was seen of a tree that came with SNAP.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fuzzy {
+    /// Digests that were not those predicted.
+    mismatches: u64,
+}
+
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
 struct Inflight {
     /// `None`: takes no zxid and is answered once all before it is.
@@ -218,6 +225,9 @@ pub struct Replica {
     rebuilding: Option<Zxid>,
     /// Learners whose syncs have been reached, and are to be told.
     synced: Vec<LinkId>,
+    /// The tree came with SNAP. Java writes its tree while it goes on changing it, so this one may hold what comes next:
+    /// until this server follows, digests are not expected to be those predicted.
+    fuzzy: Option<Fuzzy>,
     /// A committed transaction could not be read.
     unreadable: bool,
     wall_ms: i64,
@@ -274,6 +284,7 @@ impl Replica {
             arrived: None,
             rebuilding: None,
             synced: Vec::new(),
+            fuzzy: None,
             unreadable: false,
             wall_ms: 0,
             now_us: 0,

@@ -1,6 +1,6 @@
 //! Elections come and go: what that means to the clients and to the tree.
 
-use super::{Action, Mode, Replica};
+use super::{Action, Fuzzy, Mode, Replica};
 use crate::model::sync::Ordering;
 use crate::model::{Epoch, SessionId, Zxid};
 use crate::request::prep::Prep;
@@ -60,7 +60,10 @@ impl Replica {
                 }
             }
             zab::Action::Lead { epoch } => self.lead(epoch),
-            zab::Action::Follow { .. } => self.follow(),
+            zab::Action::Follow { .. } => {
+                self.follow();
+                self.settle_fuzzy(out);
+            }
             zab::Action::Rest => self.rest(),
             zab::Action::FromLearner { link, packet } => self.on_learner(link, packet, out),
             zab::Action::FromLeader { packet } => self.on_leader(packet, out),
@@ -71,14 +74,24 @@ impl Replica {
     fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         let Some(tree) = self.arrived.take() else { return };
         self.replace_tree(tree);
+        self.fuzzy = Some(Fuzzy::default());
         self.inflight.retain(|inflight| inflight.zxid.is_some_and(|at| zxid < at));
         let frozen = self.shared.state.tree.write().freeze();
         let frozen = frozen.expect("a new tree has no snapshot under way");
         out.push(Action::Install(frozen));
     }
 
+    /// All that the leader had committed when it ended its tree is applied: it stood before NEWLEADER.
+    fn settle_fuzzy(&mut self, out: &mut Vec<Action>) {
+        let Some(Fuzzy { mismatches: 1.. }) = self.fuzzy.take() else { return };
+        // The one written when the tree came is not of its zxid: it would be counted as a mismatch at the next start.
+        self.snapshot(out);
+        self.shared.state.tree.write().forget_digests();
+    }
+
     fn lead(&mut self, epoch: Epoch) {
         self.mode = Mode::Leading;
+        self.fuzzy = None;
         self.write_config();
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();

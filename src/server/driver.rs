@@ -294,24 +294,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     }
                 }
                 Action::Rebuild => self.rebuild(),
-                Action::Peer(zab::Action::Promise { promise, epoch }) => {
-                    let file = match promise {
-                        zab::Promise::Accepted => EpochFile::Accepted,
-                        zab::Promise::Current => EpochFile::Current,
-                    };
-                    commands.push(store::Command::SaveEpoch { file, epoch });
-                }
-                Action::Peer(zab::Action::Truncate { to }) => {
-                    commands.push(store::Command::Truncate { to });
-                }
-                Action::Peer(zab::Action::ReadLog { link, from, through }) => {
-                    self.read_log(link, from, through);
-                }
-                Action::Peer(action) => {
-                    if let Some(peers) = &mut self.peers {
-                        peers.perform(action, self.replica.peer());
-                    }
-                }
+                Action::Peer(action) => self.perform_for_peers(action, &mut commands),
                 Action::Stop(reason) => {
                     return Some(Ended::Failed { reason: reason.to_owned(), exit: 1 });
                 }
@@ -334,6 +317,25 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
         None
+    }
+
+    fn perform_for_peers(&mut self, action: zab::Action, commands: &mut Vec<store::Command>) {
+        match action {
+            zab::Action::Promise { promise, epoch } => {
+                let file = match promise {
+                    zab::Promise::Accepted => EpochFile::Accepted,
+                    zab::Promise::Current => EpochFile::Current,
+                };
+                commands.push(store::Command::SaveEpoch { file, epoch });
+            }
+            zab::Action::Truncate { to } => commands.push(store::Command::Truncate { to }),
+            zab::Action::ReadLog { link, from, through } => self.read_log(link, from, through),
+            action => {
+                if let Some(peers) = &mut self.peers {
+                    peers.perform(action, self.replica.peer());
+                }
+            }
+        }
     }
 
     /// * `installed`: it is the leader's tree, and much depends on it.

@@ -14,7 +14,7 @@ use super::decide::{self, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
 use super::names::{self, Folders, Named, Packing};
 use super::packing::Unpacker;
-use super::scan::{self, ScanError};
+use super::scan::{self, ScanError, Scanned};
 use super::snapshot::{self, Trailers};
 use super::snapshot_read::{Progress, ReadError, SnapshotReader};
 use crate::model::{Epoch, Zxid};
@@ -226,16 +226,7 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    if let Some((before, behind)) = scanned.hole {
-        return Err(RecoverError::Hole { dir: folders.logs.clone(), before, behind });
-    }
-    if let (Some(at), Some((_, first))) = (after, scanned.gap)
-        && scanned.gap.is_some_and(|(before, _)| before == after)
-    {
-        tracing::error!(
-            "the log goes on with {first:#x} behind the snapshot of {at}: what was between them is lost"
-        );
-    }
+    look_for_holes(&scanned, after, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
     let missed = damaged.into_iter().find(|file| !decide::makes_up_for(last, gap, file.zxid));
     if let Some(damaged) = missed {
@@ -264,6 +255,25 @@ pub fn recover<D: Disk, R: Restore>(
         replay_took: clock().saturating_sub(loaded_at),
         initialize: initialize && start == Start::Empty,
     })
+}
+
+/// Txns that are missing between two others are lost (D-48); those behind the snapshot may have been taken away on purpose.
+fn look_for_holes<E: Error>(
+    scanned: &Scanned,
+    after: Option<Zxid>,
+    dir: &Path,
+) -> Result<(), RecoverError<E>> {
+    if let Some((before, behind)) = scanned.hole {
+        return Err(RecoverError::Hole { dir: dir.to_owned(), before, behind });
+    }
+    if let (Some(at), Some((before, first))) = (after, scanned.gap)
+        && before == after
+    {
+        tracing::error!(
+            "the log goes on with {first:#x} behind the snapshot of {at}: what was between them is lost"
+        );
+    }
+    Ok(())
 }
 
 /// Removes snapshots that were never finished.

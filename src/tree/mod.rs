@@ -213,6 +213,11 @@ impl Tree {
         self.nodes.len() + 1
     }
 
+    /// As if none had been kept: some were of a tree that was not yet what its zxid said.
+    pub fn forget_digests(&mut self) {
+        self.digests = Digests::default();
+    }
+
     /// Digests of the tree as it was at some zxids, the oldest first.
     pub fn digests(&self) -> impl Iterator<Item = (Zxid, u64)> {
         self.digests.iter()

@@ -2,11 +2,9 @@
 //!
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
-use super::history::Logged;
-use super::link::{Link, Stage, put_committed};
+use super::link::{Link, Stage};
 use super::packet::{LearnerInfo, Packet};
-use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, How, Input, Learners, LinkId, Note, Promise, Sabotage, Sync};
+use super::{Action, Core, Input, Learners, LinkId, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,21 +27,21 @@ enum Phase {
 #[derive(Debug)]
 pub struct Leader {
     phase: Phase,
-    epoch: Epoch,
-    links: BTreeMap<LinkId, Link>,
+    pub(super) epoch: Epoch,
+    pub(super) links: BTreeMap<LinkId, Link>,
     /// Highest epoch anybody of them accepted.
-    accepted: Epoch,
+    pub(super) accepted: Epoch,
     /// Who said which epoch it accepted, who promised itself to ours, who has our history.
-    known: BTreeSet<ServerId>,
-    promised: BTreeSet<ServerId>,
-    synchronised: BTreeSet<ServerId>,
+    pub(super) known: BTreeSet<ServerId>,
+    pub(super) promised: BTreeSet<ServerId>,
+    pub(super) synchronised: BTreeSet<ServerId>,
     /// Our own promise is on disk.
-    has_promised: bool,
+    pub(super) has_promised: bool,
     /// How far each voter's log is durable.
-    acked: BTreeMap<ServerId, Zxid>,
-    proposed: Zxid,
+    pub(super) acked: BTreeMap<ServerId, Zxid>,
+    pub(super) proposed: Zxid,
     /// Peer ticks in this phase.
-    ticks: u64,
+    pub(super) ticks: u64,
 }
 
 impl Leader {
@@ -304,142 +302,6 @@ impl Leader {
             self.synchronise(core, id, out);
         }
         self.try_establish(core, out);
-    }
-
-    fn synchronise(&mut self, core: &mut Core, id: LinkId, out: &mut Vec<Action>) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        // It may have to give up what it had acknowledged.
-        if !core.has(Sabotage::AckedIsKept) {
-            self.acked.remove(&link.id);
-        }
-        let plan = match link.last {
-            _ if core.settings.always_sends_tree => Plan::Snap,
-            last => core.spoilt(sync::plan(&core.history, last), last),
-        };
-        if plan == Plan::ReadLog {
-            link.stage = Stage::Reading;
-            link.start = core.history.committed();
-            let from = link.last.unwrap_or(Zxid::ZERO);
-            self.forward_tail(core, id, out);
-            return out.push(Action::ReadLog { link: id, from, through: core.history.committed() });
-        }
-        self.carry_out(core, id, &plan, None, out);
-    }
-
-    fn on_log_read(&mut self, core: &mut Core, id: LinkId, read: LogRead, out: &mut Vec<Action>) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        if link.stage != Stage::Reading {
-            return;
-        }
-        let through = link.start;
-        let last = link.last.unwrap_or(Zxid::ZERO);
-        let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
-        let plan = sync::around(read.before.filter(|_| is_whole), last);
-        let plan = core.spoilt(plan, Some(last));
-        self.carry_out(core, id, &plan, Some(read), out);
-    }
-
-    /// Sends what a learner gets first, what follows, and NEWLEADER.
-    ///
-    /// * `read`: the transactions that follow; `None`: those of the window.
-    fn carry_out(
-        &mut self,
-        core: &mut Core,
-        id: LinkId,
-        plan: &Plan,
-        read: Option<LogRead>,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        let committed = core.history.committed();
-        let held = std::mem::take(&mut link.held);
-        let was_read = read.is_some();
-        let through = if was_read { link.start } else { committed };
-        let (how, first, after) = match *plan {
-            Plan::Nothing => (How::Diff, Packet::Diff { zxid: committed }, committed),
-            Plan::Diff { after } => (How::Diff, Packet::Diff { zxid: through }, after),
-            Plan::Trunc { to } => (How::Trunc { to }, Packet::Trunc { zxid: to }, to),
-            Plan::Snap | Plan::ReadLog => {
-                link.stage = Stage::WantsSnapshot;
-                return out.push(Action::SendSnapshot { link: id });
-            }
-        };
-        link.stage = Stage::Synchronising;
-        link.start = committed;
-        let mut bytes = Vec::new();
-        first.encode(&mut bytes);
-        let mut txns = 0;
-        let mut put = |logged: &Logged| {
-            if after < logged.0 {
-                put_committed(logged, &mut bytes);
-                txns += 1;
-            }
-        };
-        match &read {
-            Some(read) => read.entries.iter().for_each(&mut put),
-            None => core.history.window().iter().for_each(&mut put),
-        }
-        out.push(Action::ToLearner { link: id, bytes: bytes.into() });
-        if was_read {
-            // What was proposed and committed since, in order.
-            out.extend(held.into_iter().map(|bytes| Action::ToLearner { link: id, bytes }));
-        } else {
-            self.forward_tail(core, id, out);
-        }
-        self.note_sync(core, id, how, txns);
-        self.say_new_leader(core, id, out);
-    }
-
-    fn note_sync(&mut self, core: &mut Core, id: LinkId, how: How, txns: u64) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        let sync = Sync { learner: link.id, is_observer: link.is_observer, how, txns };
-        link.sync = Some(sync);
-        let under_way = self.syncs_under_way(how);
-        core.notes.push(Note::SyncBegun { sync, under_way });
-    }
-
-    fn syncs_under_way(&self, how: How) -> u64 {
-        let is_alike = |link: &&Link| {
-            let way = link.sync.map(|sync| sync.how.is_tree());
-            link.stage == Stage::Synchronising && way == Some(how.is_tree())
-        };
-        self.links.values().filter(is_alike).count() as u64
-    }
-
-    /// The tree at `zxid` is on its way to a learner: what follows it goes behind it.
-    fn on_snapshot(&mut self, core: &mut Core, id: LinkId, zxid: Zxid, out: &mut Vec<Action>) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        if link.stage != Stage::WantsSnapshot {
-            return;
-        }
-        link.stage = Stage::Synchronising;
-        link.start = core.history.committed();
-        let mut bytes = Vec::new();
-        let missing = core.history.window().iter().filter(|logged| zxid < logged.0);
-        let txns = missing.map(|logged| put_committed(logged, &mut bytes)).count() as u64;
-        if !bytes.is_empty() {
-            out.push(Action::ToLearner { link: id, bytes: bytes.into() });
-        }
-        self.forward_tail(core, id, out);
-        self.note_sync(core, id, How::Snap { zxid }, txns);
-        self.say_new_leader(core, id, out);
-    }
-
-    /// What is proposed and not committed: observers hear of it once it is.
-    fn forward_tail(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
-        let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_observer) else { return };
-        if core.has(Sabotage::TailForgotten) {
-            return;
-        }
-        for (zxid, entry) in core.history.tail() {
-            link.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
-        }
-    }
-
-    fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        let view = Bytes::from(core.next_view(self.epoch).to_string());
-        link.say(id, &Packet::NewLeader { epoch: self.epoch, view }, out);
     }
 
     fn on_ack_new_leader(

@@ -15,6 +15,7 @@
 //! # Not here
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).
 
+mod bring_up;
 pub mod election;
 mod history;
 mod leader;

@@ -1,0 +1,201 @@
+//! A tree that came with SNAP from a leader of Java's, who writes it while it goes on changing it.
+
+#[allow(dead_code, reason = "shared between tests that use different parts")]
+mod world;
+
+use bytes::Bytes;
+use jute::data::{Acl, Id};
+use jute::proto::CreateRequest;
+use jute::{Encode, Vector};
+use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
+use oxkeeper::replica::{Action, Input, Mode, Replica};
+use oxkeeper::request::{Conns, Limits, Shared};
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::txn::Entry;
+use oxkeeper::tree::{Options, State, Tree};
+use oxkeeper::zab::{self, Packet, Peer};
+use std::sync::Arc;
+use world::{SETTINGS, WALL_MS, World};
+
+/// The leader's: what it has written when it begins with its tree, when it ends, and in the end.
+const BEGUN: usize = 5;
+const ENDED: usize = 9;
+const ALL: usize = 12;
+const OPTIONS: Options =
+    Options { seed: 1, digest: true, extended_types: false, emulate_353: false };
+const EPOCH: Epoch = Epoch(1);
+
+/// What a leader writes: creates, which change their parent as well, and are refused the second time.
+fn written() -> Vec<(Zxid, Bytes)> {
+    let mut leader = World::new(SETTINGS, false);
+    let create = |path: &str| {
+        let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
+        let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
+        let mut body = Vec::new();
+        CreateRequest { path: Some(path.into()), data: Some(b"x"), acl, flags: 0 }
+            .encode(&mut body);
+        body
+    };
+    leader.ask(op::CREATE, create("/a"));
+    for number in leader.log.len()..ALL {
+        leader.ask(op::CREATE, create(&format!("/a/{number}")));
+    }
+    assert_eq!(leader.log.len(), ALL);
+    leader.log.drain(..).map(|(zxid, entry)| (zxid, entry.into())).collect()
+}
+
+fn apply(tree: &mut Tree, entries: &[(Zxid, Bytes)]) {
+    for (_, entry) in entries {
+        let entry = Entry::decode(entry).unwrap();
+        tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+    }
+}
+
+/// The same tree as of another zxid.
+fn renamed(mut tree: Tree, zxid: Zxid) -> Box<Tree> {
+    tree.freeze().unwrap();
+    let mut bytes = Vec::new();
+    while !tree.freeze_piece(&mut bytes) {}
+    let mut loader = Loader::new(OPTIONS);
+    let taken = loader.take(&bytes).unwrap();
+    assert!(taken.ended);
+    Box::new(loader.finish(zxid).unwrap())
+}
+
+/// A follower, and a disk that has everything at once.
+struct Follower {
+    replica: Replica,
+    shared: Arc<Shared>,
+    snapshots: Vec<Zxid>,
+}
+
+impl Follower {
+    fn new() -> Self {
+        let shared = Arc::new(Shared {
+            state: State::new(Tree::new(OPTIONS), 1),
+            conns: Conns::default(),
+            throttle: Default::default(),
+            limits: Limits::default(),
+            clock_ms: Default::default(),
+            at_rest: Default::default(),
+        });
+        let settings = zab::Settings {
+            tick_time_ms: 1000,
+            init_limit: 10,
+            sync_limit: 10,
+            always_sends_tree: false,
+            reconfigs: false,
+            resend_min_ms: 200,
+            resend_max_ms: 60_000,
+        };
+        let view = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+        let peer = Peer::member(
+            ServerId(1),
+            settings,
+            View::parse(view).unwrap(),
+            (Epoch(0), Epoch(0)),
+            None,
+        );
+        let replica = Replica::member(shared.clone(), peer, SETTINGS, 0);
+        let mut follower = Self { replica, shared, snapshots: Vec::new() };
+        follower.step(Input::Tick { wall_ms: WALL_MS });
+        follower.step(of_peers(zab::Input::Elected { leader: ServerId(2) }));
+        follower.hear(Packet::LeaderInfo { epoch: EPOCH });
+        follower
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while !inputs.is_empty() {
+            let input = inputs.remove(0);
+            let mut actions = Vec::new();
+            self.replica.step(input, &mut actions);
+            for action in actions {
+                match action {
+                    Action::Append { zxid, .. } => {
+                        inputs.push(Input::Flushed { through: zxid, now_us: 1 });
+                    }
+                    Action::Peer(zab::Action::Promise { promise, epoch }) => {
+                        inputs.push(of_peers(zab::Input::Promised { promise, epoch }));
+                    }
+                    Action::Install(frozen) => {
+                        inputs.push(Input::SnapshotEnded(frozen));
+                        let installed = zab::Input::Installed { zxid: frozen.zxid };
+                        inputs.push(of_peers(installed));
+                    }
+                    Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, packet: Packet) {
+        self.step(of_peers(zab::Input::Leader { packet }));
+    }
+
+    fn take(&mut self, entries: &[(Zxid, Bytes)]) {
+        for (zxid, entry) in entries {
+            self.hear(Packet::Proposal { zxid: *zxid, entry: entry.clone() });
+            self.hear(Packet::Commit { zxid: *zxid });
+        }
+    }
+
+    /// What a leader sends with its tree, as Java's sends it: what it did meanwhile stands before NEWLEADER.
+    fn join(tree: Tree, entries: &[(Zxid, Bytes)]) -> Self {
+        let mut follower = Self::new();
+        let zxid = entries[BEGUN - 1].0;
+        follower.step(Input::LeaderTree { zxid, tree: renamed(tree, zxid) });
+        follower.take(&entries[BEGUN..ENDED]);
+        follower.hear(Packet::NewLeader { epoch: EPOCH, view: Bytes::new() });
+        follower.hear(Packet::UpToDate);
+        assert_eq!(follower.replica.mode(), Mode::Following);
+        follower
+    }
+
+    fn digest(&self) -> u64 {
+        self.shared.state.tree.read().digest()
+    }
+}
+
+// rows: Q-83 Q-122
+#[test]
+fn a_tree_that_is_ahead_of_its_zxid_is_nobodys_mistake() {
+    let entries = written();
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..ENDED]);
+    let mut follower = Follower::join(tree, &entries);
+    assert_eq!(follower.replica.stats.digest_mismatches, 0);
+    assert_eq!(follower.snapshots, [entries[ENDED - 1].0], "one that is of its zxid");
+    follower.take(&entries[ENDED..]);
+    assert_eq!(follower.replica.stats.digest_mismatches, 0);
+    let mut whole = Tree::new(OPTIONS);
+    apply(&mut whole, &entries);
+    assert_eq!(follower.digest(), whole.digest());
+}
+
+#[test]
+fn an_exact_tree_needs_no_second_snapshot() {
+    let entries = written();
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..BEGUN]);
+    let follower = Follower::join(tree, &entries);
+    assert_eq!((follower.replica.stats.digest_mismatches, follower.snapshots.len()), (0, 0));
+}
+
+// rows: Q-83 Q-122
+#[test]
+fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
+    let entries = written();
+    let mut tree = Tree::new(OPTIONS);
+    // It lacks one of those before.
+    apply(&mut tree, &entries[..BEGUN - 1]);
+    apply(&mut tree, &entries[BEGUN..ENDED]);
+    let mut follower = Follower::join(tree, &entries);
+    follower.take(&entries[ENDED..]);
+    assert_eq!(follower.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
+}
+
+fn of_peers(input: zab::Input) -> Input {
+    Input::Peer { input, now_us: 1 }
+}

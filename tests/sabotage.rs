@@ -2,6 +2,9 @@
 //!
 //! `cargo test --features sabotage --test sabotage`
 
+#![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a name")]
+#![allow(clippy::print_stdout, reason = "what was found is worth a line")]
+
 #[path = "zab/checks/mod.rs"]
 mod checks;
 #[path = "zab/climate.rs"]

@@ -504,14 +504,6 @@ impl World {
         (core.current, core.history.last(), at)
     }
 
-    pub fn leader(&self) -> Option<usize> {
-        self.nodes.iter().position(|node| node.leads.is_some())
-    }
-
-    pub fn epoch(&self, at: usize) -> Epoch {
-        self.nodes[at].peer.as_ref().expect("it lives").core.current
-    }
-
     /// Everybody who lives has the same transactions; gives their number.
     pub fn assert_all_alike(&mut self) -> usize {
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.peer.is_some()) {

@@ -9,6 +9,7 @@ from client import Client
 from wire import Lost
 
 TIMEOUT_MS = 20_000  # Longer than any of the outages here, so that a session that is lost was lost by the servers.
+LOOK_SECONDS = 12  # Without progress: what the servers say is kept then, while they still can. Sessions live longer.
 PAUSE_SECONDS = 0.004  # Between two writes: the servers under test share the machine.
 
 
@@ -185,9 +186,13 @@ class Load:
         """Waits until every worker has got on, so that each step is seen by all; raises what has failed."""
         goals = [(worker, worker.acked + writes) for worker in self.workers]
         deadline = time.monotonic() + 60
-        while not self.failures and any(worker.acked < goal for worker, goal in goals):
-            assert time.monotonic() < deadline, "no progress: " + ", ".join(
-                f"{type(worker).__name__} at {worker.client.address}" for worker, goal in goals if worker.acked < goal)
+        look = time.monotonic() + LOOK_SECONDS
+        while not self.failures and (late := [worker for worker, goal in goals if worker.acked < goal]):
+            told = ", ".join(f"{type(worker).__name__} {worker.client.id:#x} at {worker.client.address}" for worker in late)
+            if look < time.monotonic():
+                look = deadline + 1
+                self.ensemble.look_into(told)
+            assert time.monotonic() < deadline, f"no progress: {told}"
             time.sleep(0.02)
         assert not self.failures, self.failures[0]
 

@@ -222,6 +222,15 @@ class Ensemble:
         assert self.leader() is leader, f"{self.leader()} leads, not {leader}"
         self.start()
 
+    def look_into(self, why):
+        """Keeps what the servers say of themselves just now, in their folders: they are about to be called stuck."""
+        print(f"[stuck? {self.folder}: {why}]", end=" ", flush=True)
+        for member in self.running():
+            said = [f"==== {word}\n{member.word(word)}" for word in ("srvr", "cons", "dump", "mntr")]
+            if member.kind != "o":
+                said.append(subprocess.run(["jstack", str(member.process.pid)], capture_output=True, text=True).stdout)
+            (member.folder / "stuck.txt").write_text("\n".join([why, *said]))
+
     def tails(self):
         return "\n".join(f"{member}:\n{member.tail()}" for member in self.members)
 

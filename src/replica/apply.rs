@@ -6,7 +6,6 @@ use crate::model::{Code, EventKind, SessionId, Zxid, op, path, perms};
 use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AHEAD_MAX, AclId, Applied, Change, Effects, Tree, Trigger};
-use crate::zab;
 use jute::proto::SyncRequest;
 use jute::{Encode, Reader};
 use std::task::Waker;
@@ -44,10 +43,6 @@ impl Replica {
         if self.unreadable {
             out.push(Action::Stop("a committed transaction can't be read"));
         }
-        for link in self.synced.drain(..) {
-            let bytes = zab::Packet::Sync.to_bytes();
-            out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
-        }
         if done.requests > 0 {
             shared.throttle.end(done, &mut self.wakers);
         }
@@ -77,7 +72,6 @@ impl Replica {
         if inflight.zxid.is_none() {
             let op = if inflight.code.is_ok() { inflight.op } else { 0 };
             self.note(inflight, op, tree.last_zxid().to_wire(), now_us);
-            self.synced.extend(inflight.link);
             self.answer_plain(tree.last_zxid(), inflight);
         } else {
             let entry = match Entry::decode(&inflight.entry) {

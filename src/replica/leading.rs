@@ -46,6 +46,11 @@ impl Replica {
     }
 
     fn on_request(&mut self, link: LinkId, request: &Request, out: &mut Vec<Action>) {
+        if request.op == op::SYNC {
+            self.stats.learners_syncs += 1;
+            self.zab.step(zab::Input::Sync { link }, &mut self.zab_out);
+            return self.on_zab(self.now_us, out);
+        }
         let owner = Owner::Elsewhere(link.0);
         let mut inflight = Inflight {
             zxid: None,
@@ -57,13 +62,7 @@ impl Replica {
             op: request.op,
             received_us: 0,
             weight: Done::default(),
-            link: Some(link),
         };
-        if request.op == op::SYNC {
-            self.stats.learners_syncs += 1;
-            self.inflight.push_back(inflight);
-            return self.on_zab(self.now_us, out);
-        }
         if request.op == op::CREATE_SESSION
             && let Some(timeout_ms) = request.body.first_chunk::<4>()
         {

@@ -104,7 +104,6 @@ impl Replica {
             op: op::CREATE_SESSION,
             received_us,
             weight: Done::default(),
-            link: None,
         };
         self.learning.push(ask, false);
         let request = Request { session, xid: 0, op: op::CREATE_SESSION, body, who: Vec::new() };
@@ -237,7 +236,6 @@ impl Inflight {
             op: 0,
             received_us: 0,
             weight: Done::default(),
-            link: None,
         }
     }
 }

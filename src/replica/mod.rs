@@ -206,8 +206,6 @@ struct Inflight {
     received_us: u64,
     /// What it counts for in [`crate::request::Throttle`].
     weight: Done,
-    /// For a sync: the learner whose client waits for it.
-    link: Option<LinkId>,
 }
 
 /// The machine.
@@ -223,8 +221,6 @@ pub struct Replica {
     arrived: Option<Box<Tree>>,
     /// The log was cut here, and the tree is being loaded anew.
     rebuilding: Option<Zxid>,
-    /// Learners whose syncs have been reached, and are to be told.
-    synced: Vec<LinkId>,
     /// The tree came with SNAP. Java writes its tree while it goes on changing it, so this one may hold what comes next:
     /// until this server follows, digests are not expected to be those predicted.
     fuzzy: Option<Fuzzy>,
@@ -283,7 +279,6 @@ impl Replica {
             learning: learning::Learning::default(),
             arrived: None,
             rebuilding: None,
-            synced: Vec::new(),
             fuzzy: None,
             unreadable: false,
             wall_ms: 0,
@@ -520,7 +515,6 @@ impl Replica {
             op: kind,
             received_us,
             weight: Done::default(),
-            link: None,
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
         true
@@ -576,7 +570,6 @@ impl Inflight {
             op: asked.op,
             received_us: batch.received_us,
             weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
-            link: None,
         }
     }
 }

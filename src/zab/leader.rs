@@ -7,7 +7,7 @@ use super::packet::{LearnerInfo, Packet};
 use super::{Action, Core, Input, Learners, LinkId, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far the leader itself has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Leader {
     pub(super) synchronised: BTreeSet<ServerId>,
     /// Our own promise is on disk.
     pub(super) has_promised: bool,
+    /// Learners' syncs, each with the last proposal before it.
+    syncs: VecDeque<(Zxid, LinkId)>,
     /// How far each voter's log is durable.
     pub(super) acked: BTreeMap<ServerId, Zxid>,
     pub(super) proposed: Zxid,
@@ -67,6 +69,7 @@ impl Leader {
             promised: BTreeSet::new(),
             synchronised: BTreeSet::new(),
             has_promised: false,
+            syncs: VecDeque::new(),
             acked: BTreeMap::from([(core.me, core.history.last())]),
             proposed: core.history.last(),
             ticks: 0,
@@ -115,6 +118,7 @@ impl Leader {
             Input::LearnerGone { link } => self.on_gone(link),
             Input::Progress { link } => self.heard(link),
             Input::SnapshotBegun { link, zxid } => self.on_snapshot(core, link, zxid, out),
+            Input::Sync { link } => self.on_sync(core, link, out),
             Input::LogRead { link, read } => self.on_log_read(core, link, read, out),
             // A truncation or installation of an earlier role; an own election is the peer's.
             Input::Elected { .. }
@@ -392,7 +396,31 @@ impl Leader {
         }
     }
 
+    /// Answered between the commits it came between: a learner of Java's answers its clients in the order they asked, and
+    /// one that hears of a later commit first never answers anybody again.
+    fn on_sync(&mut self, core: &Core, link: LinkId, out: &mut Vec<Action>) {
+        if core.history.committed() < core.history.last() {
+            self.syncs.push_back((core.history.last(), link));
+        } else if let Some(to) = self.links.get_mut(&link) {
+            to.say(link, &Packet::Sync, out);
+        }
+    }
+
     fn commit(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
+        while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
+            if core.history.committed() < zxid {
+                self.commit_through(core, zxid, out);
+            }
+            if let Some(link) = self.links.get_mut(&id) {
+                link.say(id, &Packet::Sync, out);
+            }
+        }
+        if core.history.committed() < agreed {
+            self.commit_through(core, agreed, out);
+        }
+    }
+
+    fn commit_through(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
         let has_followers =
             self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
         let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);

@@ -160,6 +160,7 @@ impl Learner {
             | Input::Learner { .. }
             | Input::LearnerGone { .. }
             | Input::SnapshotBegun { .. }
+            | Input::Sync { .. }
             | Input::LogRead { .. } => {}
         }
     }

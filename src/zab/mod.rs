@@ -111,6 +111,10 @@ pub enum Input {
     Progress {
         link: Option<LinkId>,
     },
+    /// A learner's client wants to see all that was proposed until now.
+    Sync {
+        link: LinkId,
+    },
     /// The tree at `zxid` is on its way to a learner.
     SnapshotBegun {
         link: LinkId,

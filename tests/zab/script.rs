@@ -93,6 +93,7 @@ impl Stage<'_> {
                 Input::Learner { link: link_of(link), packet: packet_of(packet) }
             }
             ["propose", at] => Input::Propose { zxid: zxid(at), payload: payload(zxid(at)) },
+            ["sync", link] => Input::Sync { link: link_of(link) },
             ["tree", link, at] => Input::SnapshotBegun { link: link_of(link), zxid: zxid(at) },
             ["log", link, "before", before, "entries", ref entries @ ..] => {
                 let entries = entries.iter().map(|at| (zxid(at), payload(zxid(at)))).collect();

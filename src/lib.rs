@@ -10,6 +10,8 @@ pub mod net;
 pub mod replica;
 pub mod request;
 pub mod server;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod store;
 pub mod tools;
 pub mod tree;

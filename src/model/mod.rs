@@ -23,6 +23,17 @@ pub use zxid::{Epoch, Zxid};
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SessionId(pub i64);
 
+impl SessionId {
+    /// The first one of a server that starts now.
+    ///
+    /// * `boot_ms`: milliseconds since its machine started.
+    ///
+    /// Source: `SessionTrackerImpl.initializeNextSessionId`; a standalone server counts as server 1 (P-15).
+    pub const fn first(server: ServerId, boot_ms: i64) -> Self {
+        Self((((boot_ms << 24) as u64 >> 8) as i64) | server.0 << 56)
+    }
+}
+
 impl std::fmt::Display for SessionId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:#x}", self.0)

@@ -291,7 +291,7 @@ async fn read(
                 let _stopped = events.send(PeerEvent::Tree { source, packet, tree });
                 continue;
             }
-            push(&mut packets, packet);
+            packet.push_to(&mut packets);
         }
         if !packets.is_empty() && events.send(PeerEvent::Packets { source, packets }).is_err() {
             return Ok(());
@@ -300,20 +300,6 @@ async fn read(
         if stream.read_buf(&mut buffer).await.map_err(|error| error.to_string())? == 0 {
             return Ok(());
         }
-    }
-}
-
-/// Of several acknowledgements or commits in a row the last says it all; but not where it says something else, as the
-/// acknowledgements of NEWLEADER and UPTODATE do, whose counter is 0.
-fn push(packets: &mut Vec<Packet>, packet: Packet) {
-    match (packets.last_mut(), &packet) {
-        (Some(Packet::Ack { zxid: last }), Packet::Ack { zxid })
-            if last.counter() != 0 && zxid.counter() != 0 =>
-        {
-            *last = (*last).max(*zxid);
-        }
-        (Some(Packet::Commit { zxid: last }), Packet::Commit { zxid }) => *last = *zxid,
-        _ => packets.push(packet),
     }
 }
 
@@ -443,26 +429,5 @@ async fn write_tree(
         }
         // Clients are served beside it.
         tokio::task::yield_now().await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Epoch, Zxid};
-
-    fn ack(counter: u32) -> Packet {
-        Packet::Ack { zxid: Zxid::new(Epoch(2), counter) }
-    }
-
-    // rows: Q-42
-    #[test]
-    fn the_acknowledgement_of_uptodate_hides_no_other() {
-        let mut packets = Vec::new();
-        // A learner of ours says the last one at UPTODATE, after what it was proposed before.
-        for counter in [0, 1, 2, 3, 0, 4, 5] {
-            push(&mut packets, ack(counter));
-        }
-        assert_eq!(packets, [ack(0), ack(3), ack(0), ack(5)]);
     }
 }

@@ -12,7 +12,7 @@ use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
 use crate::metrics::Registry;
-use crate::model::ServerId;
+use crate::model::{ServerId, SessionId};
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
@@ -400,7 +400,7 @@ fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
 pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
-        first_session: clock::first_session(my_id(config).0),
+        first_session: SessionId::first(my_id(config), clock::since_boot_ms()).0,
         snap_count: u64::from(config.snap_count),
         snap_size_bytes: config.snap_size_limit_bytes.unwrap_or(0),
         sessionless_timeout_ms: u64::from(config.sessionless_cnxn_timeout_ms),

@@ -43,10 +43,3 @@ pub fn since_boot_ms() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
-
-/// The first session id of a server that starts now.
-///
-/// Source: `SessionTrackerImpl.initializeNextSessionId`; a standalone server counts as server 1 (P-15).
-pub fn first_session(server: i64) -> i64 {
-    (((since_boot_ms() << 24) as u64 >> 8) as i64) | server << 56
-}

@@ -5,7 +5,7 @@ use super::peers::{Incoming, Peers};
 use super::pipeline::{self, Handed, Pipeline};
 use super::report::Report;
 use super::roles::Roles;
-use super::{log_read, snapshots};
+use super::snapshots;
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::model::{EventKind, SessionId, Zxid};
 use crate::replica::{Action, Input, Mode, Replica, Stats, TICK_MS, WriteSample};
@@ -13,7 +13,7 @@ use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
 use crate::store::worker::{FlushReport, WorkerHandle};
-use crate::store::{self, Disk, Folders};
+use crate::store::{self, Disk, Folders, log_read};
 use crate::tree::freeze::Frozen;
 use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
@@ -385,7 +385,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             (self.disk.clone(), self.folders.logs.clone(), self.sender.clone());
         let limit_bytes = self.peers.as_ref().map_or(0, |peers| peers.log_read_max_bytes());
         tokio::task::spawn_blocking(move || {
-            let read = log_read::read(&disk, &dir, (from, through), limit_bytes);
+            let tail = log_read::read(&disk, &dir, (from, through), limit_bytes);
+            let read = zab::LogRead { before: tail.before, entries: tail.entries };
             let _stopped = sender.send(Event::Peer(zab::Input::LogRead { link, read }));
         });
     }

@@ -4,12 +4,12 @@ use super::boot::ServerError;
 use super::driver::Event;
 use super::peers::Peers;
 use crate::config::Config;
-use crate::model::{Epoch, Zxid};
+use crate::model::Zxid;
 use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::{self, Bind, Patience};
 use crate::request::Shared;
 use crate::store::Disk;
-use crate::store::epoch::{self, EpochError, EpochFile};
+use crate::store::epoch;
 use crate::tree::Options;
 use crate::zab::{Peer, Settings};
 use std::io;
@@ -35,7 +35,7 @@ pub fn peer<D: Disk>(
     last: Option<Zxid>,
 ) -> Result<Option<Peer>, ServerError> {
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
-    let epochs = epochs(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
+    let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
         ServerError::System { what: "read the epochs promised to", source: io::Error::other(error) }
     })?;
     let settings = Settings {
@@ -48,27 +48,6 @@ pub fn peer<D: Disk>(
         resend_max_ms: ensemble.notification_interval_max_ms,
     };
     Ok(Some(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last)))
-}
-
-/// The epochs accepted and current.
-///
-/// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says (D-05,
-/// D-06). A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
-/// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
-fn epochs<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), EpochError> {
-    let read = |which| -> Result<Option<Epoch>, EpochError> {
-        Ok(epoch::read(disk, dir, which)?.max(epoch::read_left_over(disk, dir, which)?))
-    };
-    let current = read(EpochFile::Current)?.unwrap_or(last.epoch());
-    if current < last.epoch() {
-        tracing::warn!(
-            current = current.0,
-            %last,
-            "the log is ahead of the current epoch: a synchronisation was cut short; the next leader says what counts"
-        );
-    }
-    let accepted = read(EpochFile::Accepted)?.unwrap_or(last.epoch()).max(current);
-    Ok((accepted, current))
 }
 
 /// Opens the ports for the other members, if there are any.
@@ -115,36 +94,4 @@ pub fn connect(
         elections,
         driver,
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::sim_disk::SimDisk;
-
-    // rows: D-05 D-06
-    #[test]
-    fn epochs_are_what_the_files_promise() {
-        let dir = Path::new("/data/version-2");
-        let last = Zxid::new(Epoch(5), 7);
-        let found = |files: &[(&str, &str)]| {
-            let disk = SimDisk::new();
-            disk.create_dir(dir).unwrap();
-            for (name, text) in files {
-                let file = disk.create(&dir.join(name)).unwrap();
-                disk.write_at(&file, 0, text.as_bytes()).unwrap();
-            }
-            epochs(&disk, dir, last).map(|(accepted, current)| (accepted.0, current.0)).ok()
-        };
-        assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
-        assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
-        assert_eq!(
-            found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]),
-            Some((6, 4)),
-            "cut short"
-        );
-        assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
-        assert_eq!(found(&[("acceptedEpoch", "3"), ("currentEpoch", "6")]), Some((6, 6)));
-        assert_eq!(found(&[("currentEpoch", "six")]), None);
-    }
 }

@@ -10,7 +10,6 @@ mod driver;
 mod driver_tests;
 mod environment;
 mod limits;
-mod log_read;
 pub mod logging;
 mod member;
 mod peers;

@@ -3,12 +3,13 @@
 //! A small directory is restored where it is read. From [`ALONE_MAX`] on a second thread builds the tree, while this one
 //! reads, checks, unpacks and cuts: with a million znodes that is a third of the work.
 
-use crate::model::{Zxid, op};
+use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};
-use crate::tree::load::{Batch, Builder, LoadError, Parser};
-use crate::tree::txn::{Entry, Txn, TxnError};
+use crate::tree::load::{Batch, LoadError, Parser};
+use crate::tree::rebuild::Rebuild;
+use crate::tree::txn::{Entry, TxnError};
 use crate::tree::{Options, Tree};
-use jute::txn::{TxnDigest, TxnHeader};
+use jute::txn::TxnDigest;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -70,7 +71,7 @@ pub struct Restorer {
 
 /// Where the tree is built.
 enum Stage {
-    Here(Box<Building>),
+    Here(Box<Rebuild>),
     There(There),
     /// While it moves from here to there.
     Nowhere,
@@ -94,7 +95,7 @@ impl Restorer {
             keeps_orphans: false,
             replayed: 0,
             log_bytes: (0, 0),
-            stage: Stage::Here(Box::new(Building::new(options))),
+            stage: Stage::Here(Box::new(Rebuild::new(options))),
             told: Instant::now(),
         }
     }
@@ -204,7 +205,7 @@ impl Restore for Restorer {
 
     fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), RestoreError> {
         match &mut self.stage {
-            Stage::Here(building) => building.snapshot_done(zxid, trailers)?,
+            Stage::Here(building) => building.snapshot_done(zxid, digest_of(trailers))?,
             Stage::There(there) => {
                 there.send(Work::SnapshotDone(zxid, trailers));
                 there.settle();
@@ -244,87 +245,6 @@ const fn percent(done: u64, of: u64) -> u64 {
     done.saturating_mul(100) / if of == 0 { 1 } else { of }
 }
 
-/// The tree and what is compared with it.
-struct Building {
-    options: Options,
-    builder: Builder,
-    tree: Tree,
-    /// Where Java's snapshot stops being fuzzy: digests are compared from there on (D-69).
-    exact_from: i64,
-    digest_mismatches: u64,
-}
-
-impl Building {
-    fn new(options: Options) -> Self {
-        Self {
-            options,
-            builder: Builder::new(options),
-            tree: Tree::new(options),
-            exact_from: 0,
-            digest_mismatches: 0,
-        }
-    }
-
-    fn add(&mut self, batch: &Batch) -> Result<(), LoadError> {
-        self.builder.add(batch)
-    }
-
-    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), LoadError> {
-        let builder = std::mem::replace(&mut self.builder, Builder::new(self.options));
-        self.tree = builder.finish(zxid)?;
-        if let Some(digest) = trailers.digest.filter(|digest| digest.zxid > 0) {
-            self.exact_from = digest.zxid;
-            if digest.zxid == zxid.to_wire() {
-                let found = TxnDigest { version: digest.version, tree_digest: digest.digest };
-                self.compare(digest.zxid, found);
-            }
-        }
-        Ok(())
-    }
-
-    fn replay(&mut self, entry: &Entry<'_>) {
-        self.tree.apply(&entry.header, &entry.txn, &mut Vec::new());
-        if let Some(digest) = entry.digest {
-            self.compare(entry.header.zxid, digest);
-        }
-    }
-
-    fn compare(&mut self, zxid: i64, digest: TxnDigest) {
-        if !self.options.digest
-            || digest.version != crate::tree::digest::DIGEST_VERSION
-            || zxid < self.exact_from
-        {
-            return;
-        }
-        let ours = self.tree.digest() as i64;
-        if ours != digest.tree_digest {
-            self.digest_mismatches += 1;
-            if self.digest_mismatches == 1 {
-                tracing::error!(
-                    "digest mismatch at {zxid:#x}: logged {}, the tree has {ours}",
-                    digest.tree_digest
-                );
-            }
-        }
-    }
-
-    /// Takes away the ephemerals of sessions that no longer exist (D-67); returns their number.
-    fn remove_orphans(&mut self) -> usize {
-        let orphans = self.tree.orphan_sessions();
-        for &client_id in &orphans {
-            let header = TxnHeader {
-                client_id,
-                zxid: self.tree.last_zxid().to_wire(),
-                kind: op::CLOSE_SESSION,
-                ..TxnHeader::default()
-            };
-            tracing::warn!("session {client_id:#x} is gone; its ephemeral znodes are removed");
-            self.tree.apply(&header, &Txn::CloseSession { paths: None }, &mut Vec::new());
-        }
-        orphans.len()
-    }
-}
-
 enum Work {
     Batch(Batch),
     SnapshotDone(Zxid, Trailers),
@@ -341,18 +261,18 @@ struct There {
     spare: Receiver<Batch>,
     /// The first error. What is sent after it is dropped.
     failed: Arc<Mutex<Option<LoadError>>>,
-    thread: JoinHandle<Building>,
+    thread: JoinHandle<Rebuild>,
 }
 
 impl There {
     /// Without a thread to be had it stays here.
-    fn start(building: Box<Building>) -> Stage {
+    fn start(building: Box<Rebuild>) -> Stage {
         let (work, works) = mpsc::sync_channel(QUEUE_MAX);
         let (done, spare) = mpsc::channel();
         let failed = Arc::new(Mutex::new(None));
         let errors = failed.clone();
         // The thread gets the tree by the queue, so that it is still here when there is no thread.
-        let (hand, handed) = mpsc::sync_channel::<Box<Building>>(1);
+        let (hand, handed) = mpsc::sync_channel::<Box<Rebuild>>(1);
         let spawned = thread::Builder::new().name("restore".to_owned()).spawn(move || {
             let mut building = *handed.recv().expect("the tree comes before the thread's end");
             for work in works {
@@ -399,14 +319,20 @@ impl There {
     }
 
     /// All that was sent is done when this returns.
-    fn end(self) -> Building {
+    fn end(self) -> Rebuild {
         drop(self.work);
         self.thread.join().expect("the building thread does not panic")
     }
 }
 
+/// The digest of a snapshot, and the zxid it belongs to.
+fn digest_of(trailers: Trailers) -> Option<(i64, TxnDigest)> {
+    let digest = trailers.digest?;
+    Some((digest.zxid, TxnDigest { version: digest.version, tree_digest: digest.digest }))
+}
+
 fn perform(
-    building: &mut Building,
+    building: &mut Rebuild,
     work: Work,
     done: &mpsc::Sender<Batch>,
 ) -> Result<(), LoadError> {
@@ -416,7 +342,7 @@ fn perform(
             batch.clear();
             let _gone = done.send(batch);
         }
-        Work::SnapshotDone(zxid, trailers) => building.snapshot_done(zxid, trailers)?,
+        Work::SnapshotDone(zxid, trailers) => building.snapshot_done(zxid, digest_of(trailers))?,
         Work::Entries(bytes) => {
             let mut rest = &bytes[..];
             while let Some((len, behind)) = rest.split_first_chunk::<4>() {

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk, Reading};
-use crate::model::Epoch;
+use crate::model::{Epoch, Zxid};
 
 /// Which promise a file holds (D-05).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,6 +84,32 @@ fn read_file<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochErr
     }
 }
 
+/// The epochs accepted and current: what this server has promised.
+///
+/// * `last`: of its log.
+///
+/// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says (D-05,
+/// D-06). A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
+/// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
+///
+/// # Errors
+/// As [`read`].
+pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), EpochError> {
+    let newest = |which| -> Result<Option<Epoch>, EpochError> {
+        Ok(read(disk, dir, which)?.max(read_left_over(disk, dir, which)?))
+    };
+    let current = newest(EpochFile::Current)?.unwrap_or(last.epoch());
+    if current < last.epoch() {
+        tracing::warn!(
+            current = current.0,
+            %last,
+            "the log is ahead of the current epoch: a synchronisation was cut short; the next leader says what counts"
+        );
+    }
+    let accepted = newest(EpochFile::Accepted)?.unwrap_or(last.epoch()).max(current);
+    Ok((accepted, current))
+}
+
 /// Saves an epoch; durable when it returns.
 ///
 /// # Errors
@@ -139,5 +165,30 @@ mod tests {
         assert_eq!(read_left_over(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(4)));
         assert!(matches!(read(&disk, dir, EpochFile::Accepted), Err(EpochError::Malformed { .. })));
         assert_eq!(read_left_over(&disk, dir, EpochFile::Accepted).unwrap(), None);
+    }
+
+    // rows: D-05 D-06
+    #[test]
+    fn epochs_are_what_the_files_promise() {
+        let dir = Path::new(DIR);
+        let last = Zxid::new(Epoch(5), 7);
+        let found = |files: &[(&str, &str)]| {
+            let disk = SimDisk::new();
+            for (name, text) in files {
+                let file = disk.create(&dir.join(name)).unwrap();
+                disk.write_at(&file, 0, text.as_bytes()).unwrap();
+            }
+            promised(&disk, dir, last).map(|(accepted, current)| (accepted.0, current.0)).ok()
+        };
+        assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
+        assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
+        assert_eq!(
+            found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]),
+            Some((6, 4)),
+            "cut short"
+        );
+        assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
+        assert_eq!(found(&[("acceptedEpoch", "3"), ("currentEpoch", "6")]), Some((6, 6)));
+        assert_eq!(found(&[("currentEpoch", "six")]), None);
     }
 }

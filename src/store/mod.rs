@@ -23,6 +23,7 @@ pub mod decide;
 pub mod disk;
 pub mod epoch;
 pub mod log;
+pub mod log_read;
 pub mod names;
 mod packing;
 pub mod purge;

@@ -106,6 +106,12 @@ impl SimDisk {
         self.state().cut_at = Some(n);
     }
 
+    /// Changes work again, and nothing was lost: it was a process that ended.
+    pub fn restore_power(&self) {
+        let mut state = self.state();
+        (state.cut_at, state.fail_at) = (None, None);
+    }
+
     /// Makes one change fail, the one behind `n` others: nothing of it happens, and those after it work.
     pub fn fail_change(&self, n: u64) {
         let mut state = self.state();

@@ -27,6 +27,7 @@ mod node;
 mod owners;
 mod quota;
 mod read;
+pub mod rebuild;
 mod state;
 #[cfg(test)]
 mod tests;

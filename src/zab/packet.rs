@@ -200,6 +200,20 @@ impl Packet {
         }
     }
 
+    /// Puts it behind the others that came with it. Of several acknowledgements or commits in a row the last says it all;
+    /// but not where it says something else, as the acknowledgements of NEWLEADER and UPTODATE do, whose counter is 0.
+    pub fn push_to(self, packets: &mut Vec<Self>) {
+        match (packets.last_mut(), &self) {
+            (Some(Self::Ack { zxid: last }), Self::Ack { zxid })
+                if last.counter() != 0 && zxid.counter() != 0 =>
+            {
+                *last = (*last).max(*zxid);
+            }
+            (Some(Self::Commit { zxid: last }), Self::Commit { zxid }) => *last = *zxid,
+            _ => packets.push(self),
+        }
+    }
+
     /// As ZooKeeper's sources call it.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -500,5 +514,17 @@ mod tests {
         crowd.truncate(crowd.len() - 4);
         put_i32(&mut crowd, i32::MAX);
         assert!(matches!(decode(&crowd), Err(PacketError::Auth { .. })));
+    }
+
+    // rows: Q-42
+    #[test]
+    fn the_acknowledgement_of_uptodate_hides_no_other() {
+        let ack = |counter| Packet::Ack { zxid: Zxid::new(Epoch(2), counter) };
+        let mut packets = Vec::new();
+        // A learner of ours says the last one at UPTODATE, after what it was proposed before.
+        for counter in [0, 1, 2, 3, 0, 4, 5] {
+            ack(counter).push_to(&mut packets);
+        }
+        assert_eq!(packets, [ack(0), ack(3), ack(0), ack(5)]);
     }
 }

@@ -1,12 +1,21 @@
 //! The end of the log for a learner that missed more than is kept in memory.
 
+use super::disk::Disk;
+use super::{names, scan};
 use crate::model::Zxid;
-use crate::store::{Disk, names, scan};
-use crate::zab::LogRead;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::Path;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Tail {
+    /// The last entry at or before the zxid asked for.
+    pub before: Option<Zxid>,
+    /// Those behind it.
+    pub entries: Vec<(Zxid, Bytes)>,
+}
 
 /// Reads from the last entry at or before `from` through `through`.
 ///
@@ -17,8 +26,8 @@ pub fn read<D: Disk>(
     dir: &Path,
     (from, through): (Zxid, Zxid),
     limit_bytes: u64,
-) -> LogRead {
-    let mut read = LogRead::default();
+) -> Tail {
+    let mut read = Tail::default();
     let mut bytes = 0;
     // From the beginning of the file that would hold `from`: the entry before it says where the histories part.
     let files = names::logs(disk, dir).unwrap_or_default();
@@ -38,10 +47,10 @@ pub fn read<D: Disk>(
     });
     match scanned {
         Ok(scanned) if scanned.gap.is_none() && bytes <= limit_bytes => read,
-        Ok(_) => LogRead::default(),
+        Ok(_) => Tail::default(),
         Err(error) => {
             tracing::warn!(%error, "read the log for a learner; it gets the tree instead");
-            LogRead::default()
+            Tail::default()
         }
     }
 }

@@ -1,0 +1,248 @@
+//! Worlds from seeds: `sim --seed N` replays one, `sim --seconds S` or `--minutes M` tries fresh ones.
+//!
+//! A world that fails is told with its seed, the property that does not hold, the steps that are needed for it, and its
+//! last lines. It is looked into by processes of its own, for what a server asserts ends the process.
+
+#![allow(clippy::print_stdout, reason = "what it finds is its output")]
+#![allow(clippy::disallowed_methods, reason = "it has a budget of time, and starts itself again")]
+
+use clap::Parser;
+use oxkeeper::sim::{self, Climate, Failure, Plan, Plant, Tracing};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Lines of a failed world that are shown.
+const LAST_LINES: usize = 60;
+/// Smaller plans tried at the most.
+const TRIES_MAX: usize = 300;
+
+/// Runs a whole ensemble with its clients, disks and network in one process; one seed decides everything.
+#[derive(Clone, Parser)]
+#[command(name = "sim")]
+struct Arguments {
+    /// Replays the world of this seed and tells all that happens in it
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Of its steps only these, as in 0-7,12
+    #[arg(long, requires = "seed")]
+    only: Option<String>,
+    /// Tries fresh seeds for so long
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Likewise
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// The first of the fresh seeds; by default one that was never there
+    #[arg(long)]
+    from: Option<u64>,
+    /// Says only what becomes of it
+    #[arg(long)]
+    quiet: bool,
+    /// Puts a bug of agreement back (with the feature sabotage)
+    #[arg(long)]
+    sabotage: Option<String>,
+    /// Plants a fault that no server makes
+    #[arg(long)]
+    plant: Option<String>,
+}
+
+/// The world under way, for a panic to name.
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match (arguments.seed, arguments.minutes, arguments.seconds) {
+        (Some(seed), _, _) => replay(&arguments, seed),
+        (None, None, None) => {
+            println!("say --seed, --seconds or --minutes; see --help");
+            ExitCode::from(2)
+        }
+        (None, minutes, seconds) => {
+            let budget = Duration::from_secs(minutes.unwrap_or(0) * 60 + seconds.unwrap_or(0));
+            hunt(&arguments, budget)
+        }
+    }
+}
+
+/// The plan of a seed under what the arguments say.
+fn plan(arguments: &Arguments, seed: u64) -> Result<Plan, String> {
+    let mut climate = Climate::of(seed);
+    if let Some(name) = &arguments.plant {
+        let named = |plant: &Plant| format!("{plant:?}") == *name;
+        let known = || format!("--plant: one of {:?}", Plant::ALL);
+        climate.plant = Some(Plant::ALL.into_iter().find(named).ok_or_else(known)?);
+    }
+    if let Some(name) = &arguments.sabotage {
+        spoil(&mut climate, name)?;
+    }
+    let plan = Plan::in_climate(climate);
+    Ok(match &arguments.only {
+        None => plan,
+        Some(text) => plan.only(&places(text).ok_or("--only: write as in 0-7,12")?),
+    })
+}
+
+#[cfg(feature = "sabotage")]
+fn spoil(climate: &mut Climate, name: &str) -> Result<(), String> {
+    use oxkeeper::zab::Sabotage;
+    let bug = Sabotage::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+    climate.sabotage = Some(bug.ok_or_else(|| format!("--sabotage: one of {:?}", Sabotage::ALL))?);
+    Ok(())
+}
+
+#[cfg(not(feature = "sabotage"))]
+fn spoil(_: &mut Climate, _: &str) -> Result<(), String> {
+    Err("--sabotage needs the feature of that name".to_owned())
+}
+
+/// Reads `0-7,12`.
+fn places(text: &str) -> Option<Vec<usize>> {
+    let mut places = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        places.extend(from.parse::<usize>().ok()?..=to.parse::<usize>().ok()?);
+    }
+    Some(places)
+}
+
+/// Writes what [`places`] reads.
+fn ranges(places: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &place in places {
+        match ranges.last_mut() {
+            Some((_, to)) if *to + 1 == place => *to = place,
+            _ => ranges.push((place, place)),
+        }
+    }
+    let texts = ranges.iter().map(|(from, to)| format!("{from}-{to}"));
+    texts.collect::<Vec<_>>().join(",")
+}
+
+fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
+    let plan = match plan(arguments, seed) {
+        Ok(plan) => plan,
+        Err(why) => {
+            println!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    let tracing = if arguments.quiet {
+        Tracing::Off
+    } else {
+        println!("{:?}", plan.climate);
+        plan.steps.iter().enumerate().for_each(|(at, step)| println!("step {at:>4} {step}"));
+        Tracing::To(Box::new(|line| println!("{line}")))
+    };
+    let lived = sim::live(&plan, tracing);
+    let (events, committed) = (lived.events, lived.committed);
+    println!(
+        "seed {seed}: {} ms, {committed} transactions, {events} events",
+        lived.lasted_us / 1000
+    );
+    match lived.failure {
+        None => ExitCode::SUCCESS,
+        Some(Failure { check, what }) => {
+            println!("seed {seed}: {check}: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
+    let began = Instant::now();
+    let fresh = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    // Short enough to be typed, and far from those of another night.
+    let fresh = fresh.map_or(1, |since| since.as_secs() % 100_000_000 * 1000);
+    let first = arguments.from.unwrap_or(fresh);
+    let told = arguments.clone();
+    let own = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        own(panic);
+        tell(&told, SEED.load(Ordering::Relaxed), "panic");
+    }));
+    println!("seeds from {first}");
+    let (mut seed, mut committed, mut lasted_us) = (first, 0, 0);
+    while began.elapsed() < budget {
+        let plan = match plan(arguments, seed) {
+            Ok(plan) => plan,
+            Err(why) => {
+                println!("{why}");
+                return ExitCode::from(2);
+            }
+        };
+        SEED.store(seed, Ordering::Relaxed);
+        let lived = sim::live(&plan, Tracing::Off);
+        committed += lived.committed;
+        lasted_us += lived.lasted_us;
+        if let Some(Failure { check, what }) = lived.failure {
+            tell(arguments, seed, &format!("{check}: {what}"));
+            return ExitCode::FAILURE;
+        }
+        seed += 1;
+    }
+    let (worlds, took) = (seed - first, began.elapsed().as_secs_f64());
+    println!(
+        "{worlds} worlds, {:.1} a second; {committed} transactions in {} minutes of theirs; nothing found",
+        worlds as f64 / took,
+        lasted_us / 60_000_000
+    );
+    ExitCode::SUCCESS
+}
+
+/// A process of this program for one world. `None`: it can't be started.
+fn child(arguments: &Arguments, seed: u64, only: &[usize], quiet: bool) -> Option<Command> {
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(["--seed", &seed.to_string(), "--only", &ranges(only)]);
+    if quiet {
+        command.arg("--quiet");
+    }
+    for (name, value) in [("--plant", &arguments.plant), ("--sabotage", &arguments.sabotage)] {
+        if let Some(value) = value {
+            command.args([name, value]);
+        }
+    }
+    command.stderr(Stdio::null());
+    Some(command)
+}
+
+/// What a world comes to: the check it fails, or how the process ended.
+fn verdict(arguments: &Arguments, seed: u64, only: &[usize]) -> String {
+    let Some(output) = child(arguments, seed, only, true).and_then(|mut run| run.output().ok())
+    else {
+        return "not run".to_owned();
+    };
+    if output.status.code() != Some(1) {
+        return output.status.to_string();
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let last = text.lines().last().unwrap_or_default();
+    last.split(": ").nth(1).unwrap_or_default().to_owned()
+}
+
+/// Looks into a world that fails, and tells what it needs to.
+fn tell(arguments: &Arguments, seed: u64, what: &str) {
+    println!("seed {seed} fails: {what}");
+    let Ok(whole) = plan(arguments, seed) else { return };
+    let count = whole.steps.len();
+    let wanted = verdict(arguments, seed, &(0..count).collect::<Vec<_>>());
+    let fails = |only: &[usize]| verdict(arguments, seed, only) == wanted;
+    let kept = sim::shrink::shrink(count, TRIES_MAX, fails);
+    println!("of its {count} steps these {} are enough:", kept.len());
+    for &at in &kept {
+        println!("step {at:>4} {}", whole.steps[at]);
+    }
+    let output = child(arguments, seed, &kept, false).and_then(|mut command| command.output().ok());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    println!("the last lines of that world:");
+    lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).for_each(|line| println!("{line}"));
+    let spoilt = |name: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(" --{name} {value}")).unwrap_or_default()
+    };
+    let more = spoilt("plant", &arguments.plant) + &spoilt("sabotage", &arguments.sabotage);
+    let features = if arguments.sabotage.is_some() { "sim,sabotage" } else { "sim" };
+    let run = format!("cargo run --release --features {features} --bin sim -- --seed {seed}{more}");
+    println!("all of it: {run}\nless of it: {run} --only {}", ranges(&kept));
+}

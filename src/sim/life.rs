@@ -1,0 +1,158 @@
+//! A world from its beginning to its end.
+
+use super::ask::{Ask, PATHS};
+use super::check::{Failure, Seen, Server};
+use super::faults::Armed;
+use super::plan::{Deed, MS, Micros, Plan, Plant};
+use super::trace::Tracing;
+use super::world::World;
+use std::collections::VecDeque;
+
+/// Once faults are over all has to come to rest within this.
+const REST_US: Micros = 20_000 * MS;
+/// Looked at this often.
+const LOOK_US: Micros = 20 * MS;
+/// Rest is what lasts so long.
+const STILL_US: Micros = 100 * MS;
+
+/// What became of a world.
+pub struct Lived {
+    pub failure: Option<Failure>,
+    /// Its last lines, or all, as was wished.
+    pub lines: VecDeque<String>,
+    /// How much happened: the same for the same plan.
+    pub events: u64,
+    /// Transactions that were committed.
+    pub committed: usize,
+    pub lasted_us: Micros,
+}
+
+/// Lets a world live.
+pub fn live(plan: &Plan, tracing: Tracing) -> Lived {
+    let mut world = World::new(plan.clone(), tracing);
+    world.live();
+    Lived {
+        failure: world.failure,
+        lines: world.trace.lines,
+        events: world.trace.events,
+        committed: world.checks.truth.committed().len(),
+        lasted_us: world.now_us,
+    }
+}
+
+impl World {
+    fn live(&mut self) {
+        let lasts_us = self.climate().lasts_us;
+        if self.climate().plant == Some(Plant::TamperedTree) {
+            self.run_until(lasts_us / 2);
+            (0..self.servers.len()).for_each(|server| self.tamper(server));
+        }
+        self.run_until(lasts_us);
+        self.heal();
+        self.come_to_rest();
+        // Whatever was committed is there again after the power was gone everywhere.
+        for server in 0..self.servers.len() {
+            let keeps = self.rng.below(1000);
+            self.end(server, Armed::Power { keeps, down_us: 0 });
+        }
+        self.come_to_rest();
+    }
+
+    /// All serve, a write of each client succeeds, and all have the same.
+    fn come_to_rest(&mut self) {
+        self.wait_for_rest("before the last writes");
+        for client in 0..self.clients.len() {
+            self.clients[client].last_done = 0;
+            let mut asks = vec![Ask::Last, Ask::Sync { path: 0 }, Ask::ReadPair];
+            asks.extend((0..PATHS.len()).map(|path| Ask::Get { path, watch: false }));
+            self.do_deed(client, Deed::Ask(asks));
+        }
+        self.wait_for_rest("after the last writes");
+        if self.failure.is_some() {
+            return;
+        }
+        if let Some(client) = self.clients.iter().find(|client| client.last_done == 0) {
+            let why = format!("client {} could not write although nothing failed", client.at);
+            return self.see(&Seen::Restless { why: &why });
+        }
+        self.see_calm();
+    }
+
+    fn wait_for_rest(&mut self, when: &str) {
+        let end_us = self.now_us + REST_US;
+        let mut still_us = 0;
+        while self.failure.is_none() {
+            self.run_until(self.now_us + LOOK_US);
+            still_us = if self.is_at_rest() { still_us + LOOK_US } else { 0 };
+            if STILL_US <= still_us {
+                return;
+            }
+            if end_us < self.now_us {
+                let why = format!("no rest {when}: {}", self.standing());
+                return self.see(&Seen::Restless { why: &why });
+            }
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let last = self.checks.truth.last();
+        self.clients.iter().all(super::client::Client::is_idle)
+            && self.servers.iter().all(|server| {
+                let process = server.process.as_ref();
+                process.is_some_and(|process| {
+                    process.is_serving() && process.is_quiet() && process.last() == last
+                })
+            })
+    }
+
+    /// How things stand, in words.
+    fn standing(&self) -> String {
+        let servers = self.servers.iter().map(|server| match &server.process {
+            None => "down".to_owned(),
+            Some(process) => {
+                let (mode, last) = (process.replica.mode(), process.last());
+                let quiet = if process.is_quiet() { "quiet" } else { "busy" };
+                format!("{mode:?} at {last}, {quiet}")
+            }
+        });
+        let servers: Vec<String> = servers.collect();
+        let clients: Vec<String> = self
+            .clients
+            .iter()
+            .map(|client| format!("{:?}, {} asked", client.place, client.asked.len()))
+            .collect();
+        let last = self.checks.truth.last();
+        format!(
+            "committed {last}; servers: {}; clients: {}",
+            servers.join("; "),
+            clients.join("; ")
+        )
+    }
+
+    fn see_calm(&mut self) {
+        let processes: Vec<_> = self
+            .servers
+            .iter()
+            .enumerate()
+            .filter_map(|(at, server)| Some((at, server.process.as_ref()?)))
+            .collect();
+        let trees: Vec<_> =
+            processes.iter().map(|(_, process)| process.shared.state.tree.read()).collect();
+        let servers: Vec<Server<'_>> = processes
+            .iter()
+            .zip(&trees)
+            .map(|((server, process), tree)| Server {
+                server: *server,
+                tree,
+                mismatches: process.replica.stats.digest_mismatches,
+            })
+            .collect();
+        let seen = self.checks.see(&Seen::Calm { servers: &servers });
+        drop(servers);
+        drop(trees);
+        drop(processes);
+        if let Err(failure) = seen {
+            self.fail(failure.check, failure.what);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The replicated state at every zxid, in the plainest way: what is read is compared with it.
+//!
+//! It shares with the tree the decoding of transactions, and nothing else.
+
+use crate::model::{EventKind, op, path};
+use crate::tree::txn::{CreateKind, Txn};
+use jute::Reader;
+use jute::data::Stat;
+use jute::txn::TxnHeader;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// One znode, at one zxid.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    pub data: Option<Rc<[u8]>>,
+    pub czxid: i64,
+    pub mzxid: i64,
+    pub pzxid: i64,
+    pub version: i32,
+    pub cversion: i32,
+    pub owner: i64,
+    pub children: i32,
+}
+
+impl Node {
+    /// Whether a stat is of this, times left out.
+    pub fn is(&self, stat: &Stat) -> bool {
+        let len = self.data.as_ref().map_or(0, |data| data.len() as i32);
+        // Clients are told how many children came and went together.
+        let cversion = self.cversion.wrapping_mul(2).wrapping_sub(self.children);
+        let ours = (self.czxid, self.mzxid, self.pzxid, self.version, cversion, self.owner);
+        let theirs =
+            (stat.czxid, stat.mzxid, stat.pzxid, stat.version, stat.cversion, stat.ephemeral_owner);
+        ours == theirs && (self.children, len) == (stat.num_children, stat.data_length)
+    }
+}
+
+/// One session's life.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    pub opened: i64,
+    pub closed: Option<i64>,
+}
+
+/// All states there were.
+#[derive(Default)]
+pub struct Model {
+    /// Each znode's states, oldest first; `None`: it was not there.
+    nodes: BTreeMap<String, Vec<(i64, Option<Node>)>>,
+    /// What watchers of a path could have heard.
+    events: BTreeMap<String, Vec<(i64, EventKind)>>,
+    pub sessions: BTreeMap<i64, Life>,
+    last: i64,
+}
+
+impl Model {
+    /// A new server's.
+    pub fn new() -> Self {
+        let mut model = Self::default();
+        let root = Node { data: Some(Rc::from([])), children: 1, ..Node::default() };
+        model.nodes.insert(String::new(), vec![(0, Some(root))]);
+        model
+    }
+
+    /// The znode at a path after the transaction `zxid`. The root is the empty path.
+    pub fn at(&self, path: &str, zxid: i64) -> Option<&Node> {
+        let states = self.nodes.get(path)?;
+        let behind = states.partition_point(|(at, _)| *at <= zxid);
+        states[..behind].last()?.1.as_ref()
+    }
+
+    fn now(&self, path: &str) -> Option<&Node> {
+        self.at(path, i64::MAX)
+    }
+
+    /// What watchers of a path could have heard after `after` and through `through`, in order.
+    pub fn events(
+        &self,
+        path: &str,
+        after: i64,
+        through: i64,
+    ) -> impl Iterator<Item = (i64, EventKind)> {
+        let all = self.events.get(path).into_iter().flatten().copied();
+        all.filter(move |(zxid, _)| after < *zxid && *zxid <= through)
+    }
+
+    /// Names of the children after the transaction `zxid`, in order.
+    pub fn children(&self, path: &str, zxid: i64) -> Vec<&str> {
+        let prefix = format!("{path}/");
+        let below = self.nodes.range(prefix.clone()..).map(|(path, _)| path.as_str());
+        let below = below.take_while(|path| path.starts_with(&prefix));
+        let names = below.filter(|path| self.at(path, zxid).is_some());
+        names.filter_map(|path| path.strip_prefix(&prefix)).filter(|n| !n.contains('/')).collect()
+    }
+
+    /// All paths that are there now.
+    pub fn paths(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.nodes.iter().filter_map(|(path, states)| {
+            Some((path.as_str(), states.last().and_then(|(_, node)| node.as_ref())?))
+        })
+    }
+
+    pub fn is_alive(&self, session: i64) -> bool {
+        self.sessions.get(&session).is_some_and(|life| life.closed.is_none())
+    }
+
+    /// Applies one transaction.
+    pub fn apply(&mut self, header: &TxnHeader, txn: &Txn<'_>) {
+        self.last = header.zxid;
+        match txn {
+            Txn::Create(create) => {
+                let owner = match create.kind {
+                    CreateKind::Persistent => 0,
+                    kind => kind.owner(header.client_id),
+                };
+                self.create(&create.path, create.data, owner, create.parent_cversion);
+            }
+            Txn::Delete { path } => self.delete(path),
+            Txn::SetData { path, data, version } => {
+                let zxid = header.zxid;
+                let data = data.map(Rc::from);
+                if self.change(path, |node| {
+                    (node.data, node.version, node.mzxid) = (data, *version, zxid);
+                }) {
+                    self.note(path, EventKind::NodeDataChanged);
+                }
+            }
+            Txn::CreateSession { .. } => {
+                let life = Life { opened: header.zxid, closed: None };
+                self.sessions.insert(header.client_id, life);
+            }
+            Txn::CloseSession { .. } => {
+                // Whatever the list says: all that the session owned.
+                for path in self.owned_by(header.client_id) {
+                    self.delete(&path);
+                }
+                if let Some(life) = self.sessions.get_mut(&header.client_id) {
+                    life.closed.get_or_insert(header.zxid);
+                }
+            }
+            Txn::Multi(parts) => self.multi(header, parts),
+            Txn::SetAcl { .. } | Txn::Check { .. } | Txn::Error(_) => {}
+        }
+    }
+
+    fn multi(&mut self, header: &TxnHeader, parts: &jute::Vector<'_, jute::txn::Txn<'_>>) {
+        if parts.iter().any(|part| part.kind == op::ERROR) {
+            return;
+        }
+        for part in parts.iter() {
+            let data = part.data.unwrap_or_default();
+            if let Ok(txn) = Txn::decode(part.kind, &mut Reader::new(data)) {
+                self.apply(header, &txn);
+            }
+        }
+    }
+
+    /// Paths of a session's ephemerals.
+    pub fn owned_by(&self, session: i64) -> Vec<String> {
+        let owned = self.paths().filter(|(_, node)| node.owner == session);
+        owned.map(|(path, _)| path.to_owned()).collect()
+    }
+
+    fn note(&mut self, path: &str, kind: EventKind) {
+        self.events.entry(path.to_owned()).or_default().push((self.last, kind));
+    }
+
+    fn note_children(&mut self, parent: &str) {
+        let parent = if parent.is_empty() { "/" } else { parent };
+        self.note(&parent.to_owned(), EventKind::NodeChildrenChanged);
+    }
+
+    fn set(&mut self, path: &str, node: Option<Node>) {
+        let zxid = self.last;
+        let states = self.nodes.entry(path.to_owned()).or_default();
+        // One transaction makes one state.
+        states.pop_if(|(at, _)| *at == zxid);
+        states.push((zxid, node));
+    }
+
+    fn change(&mut self, path: &str, change: impl FnOnce(&mut Node)) -> bool {
+        let Some(mut node) = self.now(path).cloned() else { return false };
+        change(&mut node);
+        self.set(path, Some(node));
+        true
+    }
+
+    fn create(&mut self, path: &str, data: Option<&[u8]>, owner: i64, cversion: i32) {
+        let (zxid, parent) = (self.last, path::parent(path).unwrap_or_default());
+        if self.now(path).is_some() {
+            return;
+        }
+        let has_parent = self.change(parent, |node| {
+            node.children += 1;
+            if node.cversion < cversion {
+                (node.cversion, node.pzxid) = (cversion, zxid);
+            }
+        });
+        if !has_parent {
+            return;
+        }
+        let data = data.map(Rc::from);
+        let (czxid, mzxid, pzxid) = (zxid, zxid, zxid);
+        self.set(path, Some(Node { data, czxid, mzxid, pzxid, owner, ..Node::default() }));
+        self.note(path, EventKind::NodeCreated);
+        self.note_children(parent);
+    }
+
+    fn delete(&mut self, path: &str) {
+        let (zxid, parent) = (self.last, path::parent(path).unwrap_or_default());
+        let is_there = self.now(path).is_some();
+        self.change(parent, |node| {
+            node.pzxid = node.pzxid.max(zxid);
+            node.children -= i32::from(is_there);
+        });
+        if is_there {
+            self.set(path, None);
+            self.note(path, EventKind::NodeDeleted);
+            self.note_children(parent);
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! Connections to the other servers, and what passes over them: as `server::peers`, `net::quorum` and `net::election`.
+
+use super::check::Seen;
+use super::network::{Chunk, End, PipeId, Port};
+use super::plan::{MS, Micros};
+use super::server::{Happened, Incoming, TICK_TIME_MS, tree_options};
+use super::world::{Event, Of, World};
+use crate::model::ServerId;
+use crate::tree::freeze::Frozen;
+use crate::tree::load::Loader;
+use crate::zab::{self, LinkId, Notification, Packet, SIGNATURE};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How long a leader is called that refuses, and one that does not answer.
+const REFUSED_US: Micros = 300 * MS;
+const SILENT_US: Micros = 5 * TICK_TIME_MS * MS;
+const DIAL_PAUSE_US: Micros = 20 * MS;
+
+/// The leader, as its learner reaches it.
+pub struct Leader {
+    pub dial: u64,
+    to: usize,
+    pipe: Option<PipeId>,
+    /// Said before there was a connection.
+    unsent: Vec<Bytes>,
+}
+
+/// Waits behind a tree that is being sent.
+enum Item {
+    Bytes(Bytes),
+    Tree(Frozen),
+}
+
+/// What came in over a connection and is no whole packet yet.
+enum Reader {
+    Packets(BytesMut),
+    Tree { zxid: crate::model::Zxid, loader: Box<Loader>, bytes: BytesMut, is_ended: bool },
+}
+
+/// A connection to another server's election port.
+#[derive(Default)]
+struct Wire {
+    pipe: Option<PipeId>,
+    /// The last that was said while there was no connection.
+    slot: Option<Bytes>,
+    is_ringing: bool,
+    is_up: bool,
+}
+
+#[derive(Default)]
+pub struct Links {
+    learners: BTreeMap<LinkId, PipeId>,
+    next_link: u64,
+    pub leader: Option<Leader>,
+    dials: u64,
+    readers: BTreeMap<PipeId, Reader>,
+    writers: BTreeMap<LinkId, VecDeque<Item>>,
+    wires: BTreeMap<usize, Wire>,
+}
+
+impl Links {
+    pub fn is_on(&self, dial: u64) -> bool {
+        self.leader.as_ref().is_some_and(|leader| leader.dial == dial)
+    }
+
+    fn link_of(&self, pipe: PipeId) -> Option<LinkId> {
+        self.learners.iter().find(|(_, of)| **of == pipe).map(|(&link, _)| link)
+    }
+
+    /// Forgets a learner; gives the trees that are not sent to their end.
+    fn forget(&mut self, link: LinkId) -> Vec<Frozen> {
+        if let Some(pipe) = self.learners.remove(&link) {
+            self.readers.remove(&pipe);
+        }
+        let unsent = self.writers.remove(&link).into_iter().flatten();
+        unsent
+            .filter_map(|item| if let Item::Tree(frozen) = item { Some(frozen) } else { None })
+            .collect()
+    }
+}
+
+impl World {
+    pub fn perform_for_links(&mut self, of: Of, action: zab::Action) {
+        let server = of.server;
+        match action {
+            zab::Action::ToLearner { link, bytes } => {
+                self.see_packets(server, &bytes, false);
+                self.put(of, link, bytes);
+            }
+            zab::Action::CloseLink { link, why } => {
+                self.note(server, || format!("> close {link:?}: {why}"));
+                self.drop_link(of, link);
+                let gone = Incoming::Peer(zab::Input::LearnerGone { link });
+                self.come_in(of, gone);
+            }
+            zab::Action::Connect { leader } => self.call(of, leader),
+            zab::Action::ToLeader { bytes } => {
+                self.see_packets(server, &bytes, true);
+                let Some(process) = self.process(of) else { return };
+                let Some(leader) = &mut process.links.leader else { return };
+                match leader.pipe {
+                    Some(pipe) => self.send(pipe, End::Caller, bytes),
+                    None => leader.unsent.push(bytes),
+                }
+            }
+            zab::Action::HangUp => self.hang_up(of),
+            zab::Action::Tell { to, notification } => {
+                self.say(of, to.0 as usize, notification.encode());
+            }
+            zab::Action::DialAll => {
+                (0..self.servers.len()).for_each(|to| self.begin_ring(of, to));
+            }
+            // The rest is the replica's.
+            _ => {}
+        }
+    }
+
+    fn see_packets(&mut self, server: usize, bytes: &Bytes, goes_up: bool) {
+        let durable = self.servers[server].durable;
+        let told = self.servers[server].process.as_ref().map(|process| process.told);
+        let Some(told) = told else { return };
+        let mut bytes = BytesMut::from(&bytes[..]);
+        while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
+            self.note(server, || {
+                let to = if goes_up { "leader" } else { "learner" };
+                format!("> to {to} {}", super::turns::short(&format!("{packet:?}")))
+            });
+            let packet = &packet;
+            self.see(&if goes_up {
+                Seen::ToLeader { server, packet, durable, told }
+            } else {
+                Seen::ToLearner { server, packet, durable }
+            });
+        }
+    }
+
+    fn come_in(&mut self, of: Of, incoming: Incoming) {
+        if let Some(process) = self.process(of) {
+            process.incoming.push_back(incoming);
+            self.wake_driver(of);
+        }
+    }
+
+    fn put(&mut self, of: Of, link: LinkId, bytes: Bytes) {
+        let Some(process) = self.process(of) else { return };
+        let Some(&pipe) = process.links.learners.get(&link) else { return };
+        match process.links.writers.get_mut(&link) {
+            Some(waiting) => waiting.push_back(Item::Bytes(bytes)),
+            None => self.send(pipe, End::Called, bytes),
+        }
+    }
+
+    pub fn send_tree(&mut self, of: Of, link: LinkId, frozen: Frozen) {
+        self.note(of.server, || format!("> tree {} to {link:?}", frozen.zxid));
+        let Some(process) = self.process(of) else { return };
+        if !process.links.learners.contains_key(&link) {
+            return self.end_trees(of, vec![frozen]);
+        }
+        let is_first = !process.links.writers.contains_key(&link);
+        process.links.writers.entry(link).or_default().push_back(Item::Tree(frozen));
+        if is_first {
+            self.begin_tree(of, link);
+        }
+    }
+
+    fn begin_tree(&mut self, of: Of, link: LinkId) {
+        let Some(process) = self.process(of) else { return };
+        let Some(&pipe) = process.links.learners.get(&link) else { return };
+        let waiting = process.links.writers.get(&link).and_then(|waiting| waiting.front());
+        let Some(Item::Tree(frozen)) = waiting else { return };
+        let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
+        self.send(pipe, End::Called, snap);
+        self.ask_within(50, 6000, Event::TreePiece(of, link));
+    }
+
+    /// The next piece of a tree goes to a learner.
+    pub fn send_piece(&mut self, of: Of, link: LinkId) {
+        let Some(process) = self.process(of) else { return };
+        let Some(&pipe) = process.links.learners.get(&link) else { return };
+        let waiting = process.links.writers.get(&link).and_then(|waiting| waiting.front());
+        let Some(&Item::Tree(frozen)) = waiting else { return };
+        let mut bytes = Vec::new();
+        let is_last = {
+            let tree = process.shared.state.tree.read();
+            tree.holds(frozen).then(|| tree.freeze_piece(&mut bytes))
+        };
+        match is_last {
+            // It was replaced while it was sent.
+            None => {
+                self.drop_link(of, link);
+                self.come_in(of, Incoming::Peer(zab::Input::LearnerGone { link }));
+            }
+            Some(false) => {
+                self.send(pipe, End::Called, bytes.into());
+                self.ask_within(20, 2000, Event::TreePiece(of, link));
+            }
+            Some(true) => {
+                bytes.extend_from_slice(&(SIGNATURE.len() as u32).to_be_bytes());
+                bytes.extend_from_slice(SIGNATURE);
+                self.send(pipe, End::Called, bytes.into());
+                self.end_trees(of, vec![frozen]);
+                self.go_on_behind_tree(of, link, pipe);
+            }
+        }
+    }
+
+    fn go_on_behind_tree(&mut self, of: Of, link: LinkId, pipe: PipeId) {
+        let Some(process) = self.process(of) else { return };
+        let Some(mut waiting) = process.links.writers.remove(&link) else { return };
+        waiting.pop_front();
+        while let Some(item) = waiting.pop_front() {
+            match item {
+                Item::Bytes(bytes) => self.send(pipe, End::Called, bytes),
+                Item::Tree(_) => {
+                    waiting.push_front(item);
+                    let Some(process) = self.process(of) else { return };
+                    process.links.writers.insert(link, waiting);
+                    return self.begin_tree(of, link);
+                }
+            }
+        }
+    }
+
+    fn end_trees(&mut self, of: Of, trees: Vec<Frozen>) {
+        for frozen in trees {
+            self.ask_within(10, 100, Event::Happen(of, Happened::TreeSent(frozen)));
+        }
+    }
+
+    /// Closes the connection to a learner.
+    fn drop_link(&mut self, of: Of, link: LinkId) {
+        let Some(process) = self.process(of) else { return };
+        let pipe = process.links.learners.get(&link).copied();
+        let trees = process.links.forget(link);
+        self.end_trees(of, trees);
+        if let Some(pipe) = pipe {
+            self.close(pipe, End::Called);
+        }
+    }
+
+    fn hang_up(&mut self, of: Of) {
+        let Some(process) = self.process(of) else { return };
+        let Some(leader) = process.links.leader.take() else { return };
+        if let Some(pipe) = leader.pipe {
+            process.links.readers.remove(&pipe);
+            self.close(pipe, End::Caller);
+        }
+    }
+
+    fn call(&mut self, of: Of, leader: ServerId) {
+        self.hang_up(of);
+        let now_us = self.now_us;
+        let Some(process) = self.process(of) else { return };
+        process.links.dials += 1;
+        let dial = process.links.dials;
+        let (to, unsent) = (leader.0 as usize, Vec::new());
+        process.links.leader = Some(Leader { dial, to, pipe: None, unsent });
+        self.ask_within(100, 2000, Event::Dial { of, dial, began_us: now_us });
+    }
+
+    pub fn dial(&mut self, of: Of, dial: u64, began_us: Micros) {
+        let Some(process) = self.process(of) else { return };
+        let Some(leader) = process.links.leader.as_mut().filter(|leader| leader.dial == dial)
+        else {
+            return;
+        };
+        let to = leader.to;
+        let reaches = self.net.reaches(of.server, to);
+        if reaches && self.servers[to].process.is_some() {
+            return self.reach(of, to, dial);
+        }
+        let limit_us = if reaches { REFUSED_US } else { SILENT_US };
+        if limit_us < self.now_us - began_us {
+            self.note(of.server, || format!("* leader {to} is not to be reached"));
+            return self.come_in(of, Incoming::Leader { dial, input: zab::Input::LeaderGone });
+        }
+        self.ask_within(DIAL_PAUSE_US / 2, DIAL_PAUSE_US, Event::Dial { of, dial, began_us });
+    }
+
+    fn reach(&mut self, of: Of, to: usize, dial: u64) {
+        let pipe = self.net.connect(of.server, to, Port::Quorum { dial });
+        let there = self.of(to);
+        if let Some(process) = self.process(there) {
+            process.links.next_link += 1;
+            let link = LinkId(process.links.next_link);
+            process.links.learners.insert(link, pipe);
+            process.links.readers.insert(pipe, Reader::Packets(BytesMut::new()));
+        }
+        let Some(process) = self.process(of) else { return };
+        process.links.readers.insert(pipe, Reader::Packets(BytesMut::new()));
+        let Some(leader) = &mut process.links.leader else { return };
+        leader.pipe = Some(pipe);
+        for bytes in std::mem::take(&mut leader.unsent) {
+            self.send(pipe, End::Caller, bytes);
+        }
+    }
+
+    /// From a learner, or from the leader.
+    pub fn link_hears(&mut self, of: Of, pipe: PipeId, end: End, chunk: Chunk) {
+        let seed = self.climate().seed ^ of.server as u64;
+        let dial = match self.net.pipes.get(&pipe).map(|found| found.port) {
+            Some(Port::Quorum { dial }) => dial,
+            _ => return,
+        };
+        let Some(process) = self.process(of) else { return };
+        let link = process.links.link_of(pipe);
+        let wrap = |input| match (end, link) {
+            (End::Called, Some(_)) => Some(Incoming::Peer(input)),
+            (End::Called, None) => None,
+            (End::Caller, _) => Some(Incoming::Leader { dial, input }),
+        };
+        let Chunk::Bytes(bytes) = chunk else {
+            process.links.readers.remove(&pipe);
+            let gone = match link {
+                Some(link) if end == End::Called => {
+                    let trees = process.links.forget(link);
+                    self.end_trees(of, trees);
+                    wrap(zab::Input::LearnerGone { link })
+                }
+                _ => wrap(zab::Input::LeaderGone),
+            };
+            gone.into_iter().for_each(|gone| self.come_in(of, gone));
+            return;
+        };
+        let Some(reader) = process.links.readers.get_mut(&pipe) else { return };
+        let mut incoming = Vec::new();
+        match reader.take(&bytes, seed, &mut incoming) {
+            Ok(()) => {}
+            Err(why) => return self.fail("panic", format!("{} hears {why}", of.server)),
+        }
+        for read in incoming {
+            let read = match (read, link) {
+                (Read::Packet(packet), Some(link)) if end == End::Called => {
+                    wrap(zab::Input::Learner { link, packet })
+                }
+                (Read::Packet(packet), _) => wrap(zab::Input::Leader { packet }),
+                (Read::Tree(zxid, tree), _) => Some(Incoming::Tree { dial, zxid, tree }),
+            };
+            read.into_iter().for_each(|read| self.come_in(of, read));
+        }
+    }
+}
+
+enum Read {
+    Packet(Packet),
+    Tree(crate::model::Zxid, Box<crate::tree::Tree>),
+}
+
+impl Reader {
+    /// # Errors
+    /// In words, what is wrong with the bytes.
+    fn take(&mut self, more: &Bytes, seed: u64, read: &mut Vec<Read>) -> Result<(), String> {
+        let mut packets = Vec::new();
+        match self {
+            Self::Packets(bytes) | Self::Tree { bytes, .. } => bytes.extend_from_slice(more),
+        }
+        loop {
+            match self {
+                Self::Packets(bytes) => {
+                    let packet = Packet::decode(bytes).map_err(|error| error.to_string())?;
+                    match packet {
+                        None => break,
+                        Some(Packet::Snap { zxid }) => {
+                            let loader = Box::new(Loader::new(tree_options(seed)));
+                            let bytes = std::mem::take(bytes);
+                            read.extend(packets.drain(..).map(Read::Packet));
+                            *self = Self::Tree { zxid, loader, bytes, is_ended: false };
+                        }
+                        Some(packet) => packet.push_to(&mut packets),
+                    }
+                }
+                Self::Tree { zxid, loader, bytes, is_ended } => {
+                    if !*is_ended {
+                        let taken = loader.take(bytes).map_err(|error| error.to_string())?;
+                        let _taken = bytes.split_to(taken.bytes);
+                        *is_ended = taken.ended;
+                        if taken.bytes == 0 && !taken.ended {
+                            break;
+                        }
+                        continue;
+                    }
+                    let wanted = 4 + SIGNATURE.len();
+                    if bytes.len() < wanted {
+                        break;
+                    }
+                    let signature = bytes.split_to(wanted);
+                    if &signature[4..] != SIGNATURE {
+                        return Err("no signature behind a tree".to_owned());
+                    }
+                    let (zxid, rest) = (*zxid, std::mem::take(bytes));
+                    let fresh = Box::new(Loader::new(tree_options(seed)));
+                    let loader = std::mem::replace(loader, fresh);
+                    let tree = loader.finish(zxid).map_err(|error| error.to_string())?;
+                    read.push(Read::Tree(zxid, Box::new(tree)));
+                    *self = Self::Packets(rest);
+                }
+            }
+        }
+        read.extend(packets.into_iter().map(Read::Packet));
+        Ok(())
+    }
+}
+
+/// The election ports.
+impl World {
+    fn say(&mut self, of: Of, to: usize, bytes: Bytes) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        match wire.pipe {
+            Some(pipe) => self.say_over(pipe, of.server, bytes),
+            None => {
+                wire.slot = Some(bytes);
+                self.begin_ring(of, to);
+            }
+        }
+    }
+
+    fn say_over(&mut self, pipe: PipeId, from: usize, bytes: Bytes) {
+        let Some(found) = self.net.pipes.get(&pipe) else { return };
+        let end = if found.caller == from { End::Caller } else { End::Called };
+        self.send(pipe, end, bytes);
+    }
+
+    fn begin_ring(&mut self, of: Of, to: usize) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        if to == of.server || wire.pipe.is_some() || wire.is_ringing {
+            return;
+        }
+        wire.is_ringing = true;
+        self.ask_within(100, 3000, Event::Ring { of, to });
+    }
+
+    /// A call gets through, or not. The greater id keeps the connection it made; the smaller is called back.
+    pub fn ring(&mut self, of: Of, to: usize) {
+        let from = of.server;
+        let is_there = self.net.reaches(from, to) && self.servers[to].process.is_some();
+        let there = self.of(to);
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        wire.is_ringing = false;
+        if !is_there {
+            if wire.pipe.is_none() && std::mem::take(&mut wire.is_up) {
+                self.hear_wire(of, zab::Input::LinkDown { to: ServerId(to as i64) });
+            }
+            return;
+        }
+        if from < to {
+            // It would not call if it had the connection that the other side may still believe in.
+            self.drop_wire(there, from);
+            return self.begin_ring(there, from);
+        }
+        let pipe = self.net.connect(from, to, Port::Election);
+        for (of, other) in [(of, to), (there, from)] {
+            self.drop_wire(of, other);
+            let Some(process) = self.process(of) else { continue };
+            let wire = process.links.wires.entry(other).or_default();
+            (wire.pipe, wire.is_up) = (Some(pipe), true);
+            let slot = wire.slot.take();
+            self.hear_wire(of, zab::Input::LinkUp { to: ServerId(other as i64) });
+            slot.into_iter().for_each(|bytes| self.say_over(pipe, of.server, bytes));
+        }
+    }
+
+    fn drop_wire(&mut self, of: Of, to: usize) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        if let Some(pipe) = wire.pipe.take()
+            && let Some(found) = self.net.pipes.get(&pipe)
+        {
+            let end = if found.caller == of.server { End::Caller } else { End::Called };
+            self.close(pipe, end);
+        }
+    }
+
+    fn hear_wire(&mut self, of: Of, input: zab::Input) {
+        self.come_in(of, Incoming::Peer(input));
+    }
+
+    pub fn wire_hears(&mut self, of: Of, pipe: PipeId, chunk: Chunk) {
+        let Some(found) = self.net.pipes.get(&pipe) else { return };
+        let from = if found.caller == of.server { found.called } else { found.caller };
+        let id = ServerId(from as i64);
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(from).or_default();
+        if wire.pipe != Some(pipe) {
+            return;
+        }
+        match chunk {
+            Chunk::Bytes(bytes) => match Notification::decode(&bytes) {
+                Ok(notification) => {
+                    self.hear_wire(of, zab::Input::Heard { from: id, notification });
+                }
+                Err(error) => self.fail("panic", format!("{} hears {error}", of.server)),
+            },
+            Chunk::End => {
+                (wire.pipe, wire.is_up) = (None, false);
+                self.hear_wire(of, zab::Input::LinkDown { to: id });
+            }
+        }
+    }
+}

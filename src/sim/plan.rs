@@ -1,0 +1,239 @@
+//! What a world is like and what will happen in it: all of it follows from a seed.
+//!
+//! A plan is made before its world begins, as a list of steps that stand for themselves: a fault brings its own end with
+//! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
+
+use super::ask::Ask;
+use super::rng::Rng;
+use std::fmt;
+
+/// Microseconds of a world's time.
+pub type Micros = u64;
+
+pub const MS: Micros = 1000;
+
+/// A bug of the world's own, for tests of the checks: each shows what a check is there to find.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Plant {
+    /// A disk that says it has flushed what is gone with the next power cut.
+    LyingDisk,
+    /// A server whose epoch files are lost with each crash.
+    ForgottenEpochs,
+    /// A tree that was changed without a transaction.
+    TamperedTree,
+    /// An event that never reaches its client.
+    LostEvent,
+    /// An event that comes twice.
+    RepeatedEvent,
+    /// An event behind the answer that shows the change.
+    LateEvent,
+    /// An answer of other data than the server gave.
+    WrongAnswer,
+    /// An answer with a zxid from before those that were there already.
+    OldZxid,
+    /// Two answers in each other's place.
+    SwappedAnswers,
+}
+
+impl Plant {
+    pub const ALL: [Self; 9] = [
+        Self::LyingDisk,
+        Self::ForgottenEpochs,
+        Self::TamperedTree,
+        Self::LostEvent,
+        Self::RepeatedEvent,
+        Self::LateEvent,
+        Self::WrongAnswer,
+        Self::OldZxid,
+        Self::SwappedAnswers,
+    ];
+}
+
+/// What a world is like.
+#[derive(Clone, Debug)]
+pub struct Climate {
+    pub seed: u64,
+    pub voters: usize,
+    pub observers: usize,
+    pub clients: usize,
+    /// Transactions between two snapshots, at the most.
+    pub snap_count: u64,
+    /// Every learner gets the whole tree.
+    pub sends_trees: bool,
+    /// Its disk takes fifty times as long.
+    pub slow_disk: Option<usize>,
+    /// From one machine to another.
+    pub latency_us: Micros,
+    /// How long things fail, before all faults end.
+    pub lasts_us: Micros,
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<crate::zab::Sabotage>,
+    pub plant: Option<Plant>,
+}
+
+impl Climate {
+    pub fn of(seed: u64) -> Self {
+        let mut rng = Rng::new(seed, 1);
+        let voters = if rng.one_in(3) { 5 } else { 3 };
+        Self {
+            seed,
+            voters,
+            observers: if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 },
+            clients: rng.range(2, 4) as usize,
+            snap_count: [8, 20, 60, 1000][rng.pick(4)],
+            sends_trees: rng.one_in(6),
+            slow_disk: rng.one_in(4).then(|| rng.pick(voters)),
+            latency_us: [100, 500, 3000][rng.pick(3)],
+            lasts_us: rng.range(2000, 5000) * MS,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
+            plant: None,
+        }
+    }
+
+    /// Voters first, observers behind them.
+    pub const fn servers(&self) -> usize {
+        self.voters + self.observers
+    }
+}
+
+/// Something goes wrong. Those that last say for how long.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// The process dies during one of the next changes to the disk; those before it are with the machine.
+    Kill { server: usize, changes: u64, down_us: Micros },
+    /// Likewise the power goes; of what was not synced some may be there.
+    PowerCut { server: usize, changes: u64, keeps: u64, down_us: Micros },
+    /// Power goes everywhere at once.
+    PowerCutAll { keeps: u64, down_us: Micros },
+    /// The disk refuses one change, and with that the process ends.
+    DiskError { server: usize, changes: u64, down_us: Micros },
+    /// A server, or all its machine, stands still.
+    Stall { server: usize, for_us: Micros },
+    /// Nothing passes from one of these nodes to one of the others, or back. Clients count on from the servers.
+    Cut { from: Vec<usize>, to: Vec<usize>, both_ways: bool, for_us: Micros },
+    /// All connections between two nodes break, with what is on its way.
+    Break { one: usize, other: usize },
+    /// The wall clock of a server is set.
+    SetClock { server: usize, by_ms: i64 },
+    /// Old snapshots and logs are removed.
+    Purge { server: usize },
+}
+
+/// A client does something.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    /// Sends these together.
+    Ask(Vec<Ask>),
+    /// Leaves its connection and goes to that server with its session.
+    Move { server: usize },
+    /// Says nothing for so long, which may cost it its session.
+    Sleep { for_us: Micros },
+}
+
+#[derive(Clone, Debug)]
+pub enum What {
+    Client { client: usize, deed: Deed },
+    Fault(Fault),
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub at_us: Micros,
+    pub what: What,
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub climate: Climate,
+    /// In the order of their times.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    pub fn of(seed: u64) -> Self {
+        Self::in_climate(Climate::of(seed))
+    }
+
+    /// What happens to the climate's seed in a climate that may have been changed.
+    pub fn in_climate(climate: Climate) -> Self {
+        let mut rng = Rng::new(climate.seed, 2);
+        let mut steps = Vec::new();
+        for client in 0..climate.clients {
+            let deed = Deed::Ask(vec![Ask::Setup]);
+            let mut at_us = (200 + 100 * client as u64) * MS;
+            steps.push(Step { at_us, what: What::Client { client, deed } });
+            while at_us < climate.lasts_us {
+                let deed = some_deed(&mut rng, &climate);
+                steps.push(Step { at_us, what: What::Client { client, deed } });
+                at_us += rng.range(1, 60) * MS;
+            }
+        }
+        let mut at_us = 0;
+        // Some worlds are rough, some are nearly calm: what one hides the other may show.
+        let pause_ms = [60, 200, 600][rng.pick(3)];
+        loop {
+            at_us += rng.range(1, 2 * pause_ms) * MS;
+            if climate.lasts_us <= at_us {
+                break;
+            }
+            let fault = some_fault(&mut rng, &climate);
+            steps.push(Step { at_us, what: What::Fault(fault) });
+        }
+        steps.sort_by_key(|step| step.at_us);
+        Self { climate, steps }
+    }
+
+    /// Only the steps at these places.
+    pub fn only(&self, kept: &[usize]) -> Self {
+        let steps = kept.iter().filter_map(|&at| self.steps.get(at).cloned()).collect();
+        Self { climate: self.climate.clone(), steps }
+    }
+}
+
+fn some_deed(rng: &mut Rng, climate: &Climate) -> Deed {
+    match rng.below(60) {
+        0 | 1 => Deed::Move { server: rng.pick(climate.servers()) },
+        2 => Deed::Sleep { for_us: rng.range(200, 3000) * MS },
+        _ => {
+            let count = if rng.one_in(4) { rng.range(2, 8) } else { 1 };
+            Deed::Ask((0..count).map(|_| Ask::some(rng)).collect())
+        }
+    }
+}
+
+fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
+    let server = rng.pick(climate.servers());
+    let nodes = climate.servers() + climate.clients;
+    let down_us = rng.range(5, 900) * MS;
+    match rng.below(26) {
+        0..4 => Fault::Kill { server, changes: rng.below(12), down_us },
+        4..8 => Fault::PowerCut { server, changes: rng.below(12), keeps: rng.below(4000), down_us },
+        8 => Fault::PowerCutAll { keeps: rng.below(4000), down_us },
+        9 => Fault::DiskError { server, changes: rng.below(12), down_us },
+        10..13 => Fault::Stall { server, for_us: rng.range(20, 1200) * MS },
+        13..20 => some_cut(rng, climate),
+        20..23 => Fault::Break { one: rng.pick(nodes), other: rng.pick(nodes) },
+        23 | 24 => Fault::SetClock { server, by_ms: rng.below(20_000_000) as i64 - 10_000_000 },
+        _ => Fault::Purge { server },
+    }
+}
+
+fn some_cut(rng: &mut Rng, climate: &Climate) -> Fault {
+    let nodes: Vec<usize> = (0..climate.servers() + climate.clients).collect();
+    let for_us = rng.range(20, 1500) * MS;
+    let (from, to): (Vec<usize>, Vec<usize>) = if rng.one_in(2) {
+        let alone = nodes[rng.pick(climate.servers())];
+        nodes.iter().partition(|&&node| node == alone)
+    } else {
+        nodes.iter().partition(|_| rng.one_in(2))
+    };
+    let (from, to) = if rng.one_in(2) { (from, to) } else { (to, from) };
+    Fault::Cut { from, to, both_ways: !rng.one_in(3), for_us }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9.3} ms  {:?}", self.at_us as f64 / 1000.0, self.what)
+    }
+}

@@ -1,0 +1,40 @@
+//! Chance, from a seed.
+
+/// SplitMix64: the same seed, the same world, on every machine.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// * `stream`: numbers of different streams of one seed have nothing to do with each other, so that what one part of
+    ///   a world draws does not change what another part meets.
+    pub const fn new(seed: u64, stream: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03))
+    }
+
+    pub const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to below `n`, which is not 0.
+    pub const fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// A place in a list of `len`.
+    pub const fn pick(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    pub const fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// From `low` through `high`.
+    pub const fn range(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+}

@@ -1,0 +1,306 @@
+//! One server: a disk that outlives it, and while its process lives all that `server` would hold.
+
+use super::faults::Armed;
+use super::network::PipeId;
+use super::peers::Links;
+use super::plan::{Climate, MS, Micros};
+use super::restore::{Restorer, restore};
+use crate::model::{Epoch, Member, Role, Rule, ServerId, SessionId, View, Zxid};
+use crate::replica::{self, Replica, TICK_MS};
+use crate::request::{Command, Connection, Conns, Limits, Need, Shared};
+use crate::sim::check::Durable;
+use crate::store::decide::Start;
+use crate::store::sim_disk::SimDisk;
+use crate::store::{
+    self, DigestTrailer, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
+    SnapshotError, SnapshotWriter, Trailers, Worker, epoch, recover,
+};
+use crate::tree::digest::DIGEST_VERSION;
+use crate::tree::freeze::Frozen;
+use crate::tree::{Options, State, Tree};
+use crate::zab::{self, Peer};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub type Disk = FailStop<SimDisk>;
+type Clock = fn() -> Duration;
+
+pub const TICK_TIME_MS: u64 = 100;
+/// Milliseconds since 1970 when a world begins.
+const WALL_MS: i64 = 1_700_000_000_000;
+
+/// What reached the driver and was not taken up yet.
+pub enum Happened {
+    Flushed { through: Zxid },
+    SnapshotEnded { frozen: Frozen, installed: bool },
+    TreeSent(Frozen),
+    Rebuilt(Box<Tree>),
+    Peer(zab::Input),
+}
+
+/// From the other servers, in the order it came.
+pub enum Incoming {
+    Peer(zab::Input),
+    /// From the leader that was called with this number; nothing to an older one counts.
+    Leader {
+        dial: u64,
+        input: zab::Input,
+    },
+    Tree {
+        dial: u64,
+        zxid: Zxid,
+        tree: Box<Tree>,
+    },
+}
+
+/// A snapshot that is being written.
+pub struct Job {
+    pub frozen: Frozen,
+    pub installed: bool,
+    pub body: Vec<u8>,
+}
+
+/// A client's connection as its server holds it.
+pub struct Side {
+    pub machine: Connection,
+    pub input: Vec<u8>,
+    pub need: Need,
+    pub is_due: bool,
+}
+
+/// The process.
+pub struct Process {
+    pub replica: Replica,
+    pub shared: Arc<Shared>,
+    pub disk: Disk,
+    pub worker: Worker<Disk, Clock>,
+    /// For the log thread.
+    pub log: Vec<store::Command>,
+    pub log_is_due: bool,
+    pub jobs: Vec<Job>,
+    pub happened: VecDeque<Happened>,
+    pub incoming: VecDeque<Incoming>,
+    pub commands: VecDeque<Command>,
+    pub turn_is_due: bool,
+    pub actions: Vec<replica::Action>,
+    pub began_us: Micros,
+    pub ticks: u64,
+    pub links: Links,
+    pub sides: BTreeMap<PipeId, Side>,
+    /// The epoch its leader told of.
+    pub told: Epoch,
+    /// What of its tree was looked at while it served.
+    pub served: Option<Zxid>,
+}
+
+pub struct Server {
+    pub disk: SimDisk,
+    pub process: Option<Process>,
+    /// Counts processes, so that what was meant for one does not reach the next.
+    pub life: u64,
+    pub durable: Durable,
+    /// How far its wall clock is off.
+    pub wall_off_ms: i64,
+    /// Its machine stands still until then.
+    pub stalled_us: Micros,
+    /// Its process is to come again then.
+    pub starts_us: Micros,
+    /// What is about to end its process.
+    pub armed: Option<Armed>,
+}
+
+impl Server {
+    pub fn new() -> Self {
+        Self {
+            disk: SimDisk::new(),
+            process: None,
+            life: 0,
+            durable: Durable::default(),
+            wall_off_ms: 0,
+            stalled_us: 0,
+            starts_us: 0,
+            armed: None,
+        }
+    }
+
+    pub const fn wall_ms(&self, now_us: Micros) -> i64 {
+        WALL_MS + (now_us / MS) as i64 + self.wall_off_ms
+    }
+}
+
+impl Process {
+    /// Monotonic time of the process.
+    pub const fn own_us(&self, now_us: Micros) -> Micros {
+        now_us - self.began_us
+    }
+
+    pub fn is_serving(&self) -> bool {
+        self.replica.mode() != replica::Mode::Resting
+    }
+
+    pub fn last(&self) -> Zxid {
+        self.shared.state.tree.read().last_zxid()
+    }
+
+    pub const fn ticks_due(&self, now_us: Micros) -> u64 {
+        self.own_us(now_us) / MS / TICK_MS
+    }
+}
+
+pub fn folders() -> Folders {
+    Folders::new(Path::new("/data"), Path::new("/log"))
+}
+
+pub fn tree_options(seed: u64) -> Options {
+    Options { seed, ..Options::default() }
+}
+
+/// Who belongs to the ensemble.
+pub fn view(climate: &Climate) -> View {
+    let member = |at: usize| Member {
+        id: ServerId(at as i64),
+        addresses: Vec::new(),
+        role: if at < climate.voters { Role::Participant } else { Role::Observer },
+        client: None,
+    };
+    let members = (0..climate.servers()).map(|at| (ServerId(at as i64), member(at)));
+    View { version: 0, members: members.collect(), rule: Rule::Majority }
+}
+
+const fn peer_settings(climate: &Climate) -> zab::Settings {
+    zab::Settings {
+        tick_time_ms: TICK_TIME_MS,
+        init_limit: 10,
+        sync_limit: 5,
+        always_sends_tree: climate.sends_trees,
+        reconfigs: false,
+        resend_min_ms: 100,
+        resend_max_ms: 800,
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        min_session_timeout_ms: 2 * TICK_TIME_MS as i32,
+        max_session_timeout_ms: 40 * TICK_TIME_MS as i32,
+        ..Limits::default()
+    }
+}
+
+/// Starts a server on what its disk holds, as `server::boot` does.
+///
+/// # Errors
+/// In words, why it can't.
+pub fn boot(
+    server: &Server,
+    me: usize,
+    climate: &Climate,
+    now_us: Micros,
+) -> Result<(Process, Durable), String> {
+    let disk = FailStop::new(server.disk.clone());
+    let folders = folders();
+    let seed = climate.seed ^ me as u64;
+    recover::prepare_folders(&disk, &folders, true).map_err(|error| error.to_string())?;
+    let mut restorer = Restorer::new(tree_options(seed));
+    let wanted = RecoverOptions::default();
+    let recovered = restore(&disk, &folders, wanted, &mut restorer)?;
+    let (tree, mismatches) = restorer.finish();
+    if mismatches > 0 {
+        return Err(format!("{mismatches} digests differ in replay"));
+    }
+    let last = tree.last_zxid();
+    let (accepted, current) =
+        epoch::promised(&disk, &folders.snapshots, last).map_err(|error| error.to_string())?;
+    let log_options = LogOptions { prealloc: 1 << 16, ..LogOptions::default() };
+    let log = Log::new(disk.clone(), &folders.logs, log_options, Some(last));
+    let clock: Clock = || Duration::ZERO;
+    let slow_after = Duration::from_secs(1);
+    let worker = Worker::new(disk.clone(), log, &folders.snapshots, slow_after, clock);
+    let shared = Arc::new(Shared {
+        state: State::new(tree, seed),
+        conns: Conns::default(),
+        throttle: Default::default(),
+        limits: limits(),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+    });
+    let id = ServerId(me as i64);
+    let epochs = (accepted, current);
+    let peer = Peer::member(id, peer_settings(climate), view(climate), epochs, recovered.last);
+    #[cfg(feature = "sabotage")]
+    let peer = spoilt(peer, climate);
+    let settings = replica::Settings {
+        tick_time_ms: TICK_TIME_MS,
+        // A machine has been up for as long as its world, and a bit: processes come and go.
+        first_session: SessionId::first(id, (now_us / MS) as i64 + 1000).0,
+        snap_count: climate.snap_count,
+        snap_size_bytes: 0,
+        seed: seed ^ server.life,
+        ..replica::Settings::DEFAULT
+    };
+    let replica = Replica::member(shared.clone(), peer, settings, 0);
+    if recovered.start == Start::Empty {
+        write_first(&disk, &folders, &shared).map_err(|error| error.to_string())?;
+    }
+    recover::consume_initialize(&disk, &folders).map_err(|error| error.to_string())?;
+    let process = Process {
+        replica,
+        shared,
+        disk,
+        worker,
+        log: Vec::new(),
+        log_is_due: false,
+        jobs: Vec::new(),
+        happened: VecDeque::new(),
+        incoming: VecDeque::new(),
+        commands: VecDeque::new(),
+        turn_is_due: false,
+        actions: Vec::new(),
+        began_us: now_us,
+        ticks: 0,
+        links: Links::default(),
+        sides: BTreeMap::new(),
+        told: Epoch(0),
+        served: None,
+    };
+    Ok((process, Durable { last, accepted, current }))
+}
+
+#[cfg(feature = "sabotage")]
+const fn spoilt(mut peer: Peer, climate: &Climate) -> Peer {
+    peer.core.sabotage = climate.sabotage;
+    peer
+}
+
+/// A new directory gets its first snapshot before anything else happens.
+fn write_first(disk: &Disk, folders: &Folders, shared: &Shared) -> Result<(), SnapshotError> {
+    let mut tree = shared.state.tree.write();
+    let Some(frozen) = tree.freeze() else { return Ok(()) };
+    let mut body = Vec::new();
+    while !tree.freeze_piece(&mut body) {}
+    tree.thaw();
+    write_snapshot(disk, folders, frozen, &body)
+}
+
+/// Puts a whole snapshot in its place.
+///
+/// # Errors
+/// Those of the disk.
+pub fn write_snapshot(
+    disk: &Disk,
+    folders: &Folders,
+    frozen: Frozen,
+    body: &[u8],
+) -> Result<(), SnapshotError> {
+    let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, Packing::Plain)?;
+    writer.body(body)?;
+    let zxid = frozen.zxid.to_wire();
+    let digest = frozen.digest.map(|digest| DigestTrailer {
+        zxid,
+        version: DIGEST_VERSION,
+        digest: digest as i64,
+    });
+    writer.finish(Trailers { digest, zxid: Some(zxid) }).map(drop)
+}

@@ -1,0 +1,54 @@
+//! From a plan that fails to a smaller one that fails too.
+
+/// Tries to leave out steps, more and more of them at a time, until none can go.
+///
+/// * `count`: of steps. `fails`: whether the plan with only these steps still does.
+///
+/// Gives the places of the steps that are needed.
+///
+/// Source: "Simplifying and Isolating Failure-Inducing Input" (Zeller, Hildebrandt, 2002), complements only.
+pub fn shrink(
+    count: usize,
+    tries_max: usize,
+    mut fails: impl FnMut(&[usize]) -> bool,
+) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..count).collect();
+    let (mut parts, mut tries) = (2, 0);
+    while parts <= kept.len() && tries < tries_max {
+        let size = kept.len().div_ceil(parts);
+        let smaller = (0..parts).find_map(|part| {
+            tries += 1;
+            let (from, to) = (part * size, (part * size + size).min(kept.len()));
+            let without: Vec<usize> =
+                kept.iter().take(from).chain(kept.iter().skip(to)).copied().collect();
+            (from < to && tries <= tries_max && fails(&without)).then_some(without)
+        });
+        match smaller {
+            Some(smaller) => (kept, parts) = (smaller, (parts - 1).max(2)),
+            None if parts == kept.len() => break,
+            None => parts = (parts * 2).min(kept.len()),
+        }
+    }
+    if kept.len() == 1 && fails(&[]) {
+        kept.clear();
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_stays() {
+        let mut tries = 0;
+        let kept = shrink(500, 1000, |steps| {
+            tries += 1;
+            [17, 18, 400].iter().all(|step| steps.contains(step))
+        });
+        assert_eq!(kept, [17, 18, 400]);
+        assert!(tries < 200, "{tries}");
+        assert_eq!(shrink(40, 1000, |_| true), []);
+        assert_eq!(shrink(4, 1000, |_| false), [0, 1, 2, 3]);
+    }
+}

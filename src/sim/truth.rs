@@ -1,0 +1,128 @@
+//! What all servers together have agreed on, as seen from outside: who proposed what, which of it is committed, and the
+//! state after each transaction.
+//!
+//! A zxid names one proposal, and the epoch's leader says which history it began with. So the last zxid of a server names
+//! all of its history, whether it came by log, by DIFF or as a tree.
+
+use super::model::Model;
+use crate::model::{Epoch, Zxid};
+use crate::tree::txn::Entry;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// A committed transaction.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    pub zxid: Zxid,
+    pub entry: Bytes,
+    /// Of the tree behind it, as its leader foretold.
+    pub digest: u64,
+}
+
+#[derive(Default)]
+pub struct Truth {
+    proposed: BTreeMap<Zxid, Bytes>,
+    /// Who led each epoch, and the last of the history it began with.
+    pub leaders: BTreeMap<Epoch, (usize, Zxid)>,
+    committed: Vec<Committed>,
+    pub model: Model,
+    /// Of a tree without transactions.
+    first_digest: u64,
+}
+
+impl Truth {
+    /// * `first_digest`: of a new server's tree.
+    pub fn new(first_digest: u64) -> Self {
+        Self { first_digest, model: Model::new(), ..Self::default() }
+    }
+
+    pub fn last(&self) -> Zxid {
+        self.committed.last().map_or(Zxid::ZERO, |last| last.zxid)
+    }
+
+    pub fn committed(&self) -> &[Committed] {
+        &self.committed
+    }
+
+    pub fn proposal(&self, zxid: Zxid) -> Option<&Bytes> {
+        self.proposed.get(&zxid)
+    }
+
+    pub fn propose(&mut self, zxid: Zxid, entry: Bytes) {
+        self.proposed.insert(zxid, entry);
+    }
+
+    /// The committed transaction of this zxid.
+    pub fn find(&self, zxid: Zxid) -> Option<&Committed> {
+        let at = self.committed.binary_search_by_key(&zxid, |committed| committed.zxid).ok()?;
+        Some(&self.committed[at])
+    }
+
+    /// The digest of a tree whose last transaction is this committed one.
+    pub fn digest_at(&self, zxid: Zxid) -> Option<u64> {
+        if zxid == Zxid::ZERO { Some(self.first_digest) } else { Some(self.find(zxid)?.digest) }
+    }
+
+    /// Whether a history that ends with `last` holds `zxid`.
+    pub fn holds(&self, last: Zxid, zxid: Zxid) -> bool {
+        let mut last = last;
+        loop {
+            if last < zxid || last == zxid || zxid == Zxid::ZERO {
+                return zxid <= last;
+            }
+            if last.epoch() == zxid.epoch() {
+                return true;
+            }
+            match self.leaders.get(&last.epoch()) {
+                Some((_, before)) if *before < last => last = *before,
+                _ => return false,
+            }
+        }
+    }
+
+    /// What a history that ends with `last` holds behind `after`, in order.
+    ///
+    /// # Errors
+    /// In words, why there is no such history.
+    pub fn between(&self, after: Zxid, last: Zxid) -> Result<Vec<Zxid>, String> {
+        let (mut zxids, mut at) = (Vec::new(), last);
+        while after < at {
+            if at.counter() == 0 {
+                return Err(format!("{at} is no transaction"));
+            }
+            if !self.proposed.contains_key(&at) {
+                return Err(format!("{at} was never proposed"));
+            }
+            zxids.push(at);
+            at = if at.counter() > 1 {
+                Zxid::new(at.epoch(), at.counter() - 1)
+            } else {
+                let Some((_, before)) = self.leaders.get(&at.epoch()) else {
+                    return Err(format!("nobody leads epoch {}", at.epoch().0));
+                };
+                *before
+            };
+        }
+        if at != after {
+            return Err(format!("a history that ends with {last} does not hold {after}, but {at}"));
+        }
+        zxids.reverse();
+        Ok(zxids)
+    }
+
+    /// The next transactions are committed.
+    ///
+    /// # Errors
+    /// When one of them can't be read.
+    pub fn commit(&mut self, zxids: &[Zxid]) -> Result<(), String> {
+        for &zxid in zxids {
+            let bytes = self.proposed.get(&zxid).ok_or("committed without a proposal")?.clone();
+            let before = self.committed.last().map_or(self.first_digest, |last| last.digest);
+            let entry = Entry::decode(&bytes).map_err(|error| format!("{zxid}: {error}"))?;
+            self.model.apply(&entry.header, &entry.txn);
+            let digest = entry.digest.map_or(before, |digest| digest.tree_digest as u64);
+            self.committed.push(Committed { zxid, entry: bytes.clone(), digest });
+        }
+        Ok(())
+    }
+}

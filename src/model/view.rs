@@ -65,6 +65,11 @@ impl View {
         self.members.get(&id).is_some_and(|member| member.role == Role::Participant)
     }
 
+    /// Whether a server is told to listen only.
+    pub fn is_observer(&self, id: ServerId) -> bool {
+        self.members.get(&id).is_some_and(|member| member.role == Role::Observer)
+    }
+
     /// Those who vote, in rising order.
     pub fn voters(&self) -> impl Iterator<Item = ServerId> {
         let votes = |member: &&Member| member.role == Role::Participant;

@@ -161,7 +161,9 @@ impl Election {
         // Someone is back: what it has to say should not wait for a pause that has grown over minutes.
         self.resend_ticks = u64::from(self.setup.resend_min_ms / TICK_MS).max(1);
         self.resend_at = self.now + self.resend_ticks;
-        if to != self.setup.me && self.setup.views.is_voter(to) {
+        // One that is in no configuration known here may tell of a newer one.
+        let views = &self.setup.views;
+        if to != self.setup.me && (views.is_voter(to) || !views.has_member(to)) {
             self.tell(to, out);
         }
     }

@@ -1,11 +1,13 @@
 //! Who belongs to an ensemble, and which sets of them decide.
 
+mod change;
 mod member;
 mod text;
 
 use super::{ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use change::ChangeError;
 pub use member::plain_host;
 pub use text::ViewError;
 

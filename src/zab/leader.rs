@@ -220,9 +220,7 @@ impl Leader {
             return self.tell_epochs(out);
         }
         self.accepted = self.accepted.max(accepted);
-        if !is_observer {
-            self.known.insert(info.id);
-        }
+        self.known.insert(info.id);
         self.try_propose_epoch(core, out);
     }
 
@@ -268,7 +266,7 @@ impl Leader {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.stage = Stage::Promised;
         link.last = last;
-        let (server, is_observer) = (link.id, link.is_observer);
+        let server = link.id;
         if self.phase == Phase::Promising {
             let ours = (core.current, Some(core.history.last()));
             if let Some(theirs) = current.map(|current| (current, last))
@@ -278,7 +276,7 @@ impl Leader {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
                 return self.close(id, why, out);
             }
-            if current.is_some() && last.is_some() && !is_observer {
+            if current.is_some() && last.is_some() {
                 self.promised.insert(server);
             }
             return self.try_open(core, out);
@@ -333,11 +331,9 @@ impl Leader {
             let under_way = self.syncs_under_way(sync.how);
             core.notes.push(Note::SyncEnded { sync, under_way });
         }
-        let Some(link) = self.links.get(&id) else { return };
-        if !link.is_observer {
-            self.synchronised.insert(server);
-            self.acked.insert(server, start);
-        }
+        // By the configuration that is to come an observer may vote: it has the history, and saved the epoch.
+        self.synchronised.insert(server);
+        self.acked.insert(server, start);
         if self.is_broadcasting() {
             return self.activate(id, out);
         }
@@ -576,7 +572,7 @@ impl Leader {
         let mut there: BTreeSet<ServerId> = self
             .links
             .values()
-            .filter(|link| Stage::Synchronised <= link.stage && !link.is_observer)
+            .filter(|link| Stage::Synchronised <= link.stage)
             .map(|link| link.id)
             .collect();
         there.insert(core.me);

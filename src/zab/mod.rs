@@ -37,7 +37,6 @@ pub use learner::Learner;
 pub use notes::{How, Learners, Note, Stats, Sync};
 pub use packet::{LearnerInfo, Packet, PacketError, Request, SIGNATURE};
 pub use peer::{Peer, Role};
-pub use reconfig::Ensemble;
 pub use sabotage::Sabotage;
 pub use sync::LogRead;
 

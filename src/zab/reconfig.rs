@@ -12,17 +12,6 @@ use crate::model::{Epoch, Role, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a reconfiguration is judged by.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ensemble {
-    /// In force.
-    pub view: View,
-    /// Another one was proposed and is not decided.
-    pub is_changing: bool,
-    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
-    pub synced: BTreeSet<ServerId>,
-}
-
 impl Core {
     /// The configuration in force and the one to come.
     pub(super) fn views(&self) -> Views {
@@ -174,17 +163,13 @@ fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
 }
 
 impl Leader {
-    /// By what a reconfiguration is judged.
-    pub fn ensemble(&self, core: &Core) -> Ensemble {
+    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
+    pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
         let has_history = |link: &&super::link::Link| {
             Stage::Synchronised <= link.stage && !link.is_observer
         };
         let learners = self.links.values().filter(has_history).map(|link| link.id);
-        Ensemble {
-            view: core.view.clone(),
-            is_changing: core.next.is_some(),
-            synced: learners.chain([core.me]).collect(),
-        }
+        learners.chain([core.me]).collect()
     }
 
     /// Who is to lead by the proposed configuration: this server, if it has its place in it; otherwise the one that has

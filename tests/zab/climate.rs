@@ -1,7 +1,7 @@
 //! What a world is like, and what fails in it.
 
-use crate::world::World;
-use oxkeeper::model::ServerId;
+use crate::world::{Node, World};
+use oxkeeper::model::{ServerId, View};
 use oxkeeper::zab::{Input, LinkId, Peer, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -249,7 +249,26 @@ impl World {
                 return;
             }
         }
-        panic!("{}: convergence: it never calms down", self.climate);
+        panic!("{}: convergence: it never calms down\n{}", self.climate, self.standing());
+    }
+
+    /// How each of them stands, a line each.
+    fn standing(&self) -> String {
+        let voters = |view: &View| view.voters().map(|id| id.0).collect::<Vec<_>>();
+        let line = |node: &Node| {
+            let Some(peer) = &node.peer else { return "is down\n".to_owned() };
+            let core = &peer.core;
+            let next = core.next.as_ref().map(|next| (next.version, voters(next)));
+            let (role, view) = (peer.role(), (core.view.version, voters(&core.view)));
+            let role = format!("{role:?}").chars().take(60).collect::<String>();
+            format!(
+                "{}: serves {}, last {}, view {view:x?}, next {next:x?}, {role}\n",
+                core.me,
+                node.serves,
+                core.history.last()
+            )
+        };
+        self.nodes.iter().map(line).collect()
     }
 
     fn is_calm(&self) -> bool {

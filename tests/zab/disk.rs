@@ -20,6 +20,8 @@ pub struct Disk {
     pub current: Epoch,
     /// The configuration of the next start, if it is not the first one.
     pub view: Option<View>,
+    /// What was proposed, decided or not.
+    pub next: Option<View>,
     /// A planted fault: records are reported as written and are not.
     pub lies: bool,
 }

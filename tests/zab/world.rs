@@ -179,9 +179,12 @@ impl World {
         let me = ServerId(at as i64);
         let mut peer = Peer::member(me, settings, view, epochs, Some(last));
         peer.core.finds_view = view_in;
-        // What was proposed is in the log, decided or not.
-        if let Some(view) = node.tree.iter().rev().find_map(|(_, payload)| view_in(payload)) {
-            peer.core.see_view(view, &mut Vec::new());
+        // What was proposed is in the log, decided or not; as a server reads it, whose first file is its operator's.
+        let logged = node.tree.iter().rev().find_map(|(_, payload)| view_in(payload));
+        for view in [logged, node.disk.next.clone()].into_iter().flatten() {
+            if node.disk.view.is_some() && view.version <= last.to_wire() {
+                peer.core.see_view(view, &mut Vec::new());
+            }
         }
         self.climate.spoil(&mut peer);
         node.disk.lies = self.climate.lying_disk == Some(at);
@@ -297,7 +300,7 @@ impl World {
                 node.disk.view = Some(view);
                 self.decided += 1;
             }
-            Action::ViewProposed { .. } => {}
+            Action::ViewProposed { view } => node.disk.next = Some(view),
             Action::DialAll => (0..self.nodes.len()).for_each(|to| self.dial(at, to)),
             // As a driver of no clients would.
             Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
@@ -377,11 +380,11 @@ impl World {
     pub fn change(&mut self, at: usize) {
         let Some(Role::Leading(leader)) = self.nodes[at].peer.as_ref().map(Peer::role) else { return };
         let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
-        let ensemble = leader.ensemble(core);
-        if ensemble.is_changing || self.nodes[at].leads.is_none() {
+        let synced = leader.synced(core);
+        if core.next.is_some() || self.nodes[at].leads.is_none() {
             return;
         }
-        let mut view = ensemble.view;
+        let mut view = core.view.clone();
         for at in 0..self.nodes.len() {
             let role = match self.below(3) {
                 0 => Kind::Observer,
@@ -397,7 +400,7 @@ impl World {
         }
         let zxid = self.nodes[at].proposed.next().expect("an epoch is long");
         view.version = zxid.to_wire();
-        if view.voters().next().is_some() && view.has_quorum(&ensemble.synced) {
+        if view.voters().next().is_some() && view.has_quorum(&synced) {
             self.propose_payload(at, format!("{VIEW}{view}").into());
         }
     }

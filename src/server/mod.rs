@@ -12,6 +12,7 @@ mod environment;
 mod limits;
 pub mod logging;
 mod member;
+mod membership;
 mod peers;
 mod pipeline;
 mod ready;

@@ -235,6 +235,8 @@ pub fn recover<D: Disk, R: Restore>(
     }
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     scan::repair(disk, &folders.logs, &scanned).map_err(repair)?;
+    // Likewise a snapshot and epochs whose names may be with the operating system alone.
+    disk.sync_dir(&folders.snapshots).map_err(repair)?;
     if initialize && start != Start::Empty {
         consume_initialize(disk, folders).map_err(repair)?;
     }
@@ -531,6 +533,22 @@ mod tests {
             (recovered.snapshot_took.as_millis(), recovered.replay_took.as_millis()),
             (3, 5)
         );
+    }
+
+    #[test]
+    fn what_was_read_once_outlives_a_power_cut() {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 3, &[1, 2, 3]);
+        put_log(&disk, "log.1", &[1, 2, 3, 4]);
+        // A process was killed before it had flushed this.
+        put_log(&disk, "log.5", &[5, 6]);
+        disk.sync_dir(&folders().logs).unwrap();
+        let (zxids, _) = default(&disk.image().crash(1));
+        assert_eq!(zxids, [1, 2, 3, 4, 5, 6]);
+        let (zxids, _) = default(&disk);
+        assert_eq!(zxids, [1, 2, 3, 4, 5, 6], "and is answered for from now on");
+        let (found, _) = default(&disk.image().crash(0));
+        assert_eq!(found, zxids);
     }
 
     // rows: D-30 D-31

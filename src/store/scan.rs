@@ -141,7 +141,8 @@ pub fn scan<D: Disk, E>(
     Ok(scanned)
 }
 
-/// Mends what [`scan`] found: removes files without a header, cuts a torn flush off. Durable when it returns.
+/// Mends what [`scan`] found: removes files without a header, cuts a torn flush off, and makes what is left durable. A
+/// process that was killed may have left records with the operating system alone; whoever reads them answers for them.
 ///
 /// To be done before a new log file is made, which would make the torn one no longer the newest.
 ///
@@ -156,7 +157,11 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
     for path in &scanned.unwritten {
         disk.remove(path)?;
     }
-    if scanned.unwritten.is_empty() { Ok(()) } else { disk.sync_dir(dir) }
+    // Older ones were durable before there was a newer one.
+    if let Some(newest) = names::logs(disk, dir)?.pop() {
+        disk.sync_data(&disk.open(&dir.join(newest.name))?)?;
+    }
+    disk.sync_dir(dir)
 }
 
 fn bytes_of<D: Disk, E>(disk: &D, dir: &Path, files: &[Named]) -> Result<u64, ScanError<E>> {

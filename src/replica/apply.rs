@@ -103,6 +103,10 @@ impl Replica {
                 self.tell(shared, tree, entry.header.zxid, &effect);
             }
             self.answer(entry.header.zxid, inflight, &applied);
+            if applied.kind == op::CLOSE_SESSION && inflight.op != op::CLOSE_SESSION {
+                // A learner hears of it by its transaction alone: its leader found the client silent.
+                self.end_session(SessionId(entry.header.client_id), None);
+            }
         }
         let took_us = inflight.conn.as_ref().map(|_| now_us.saturating_sub(inflight.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms });
@@ -224,17 +228,20 @@ impl Replica {
     }
 
     fn answer_close(&mut self, zxid: i64, inflight: &Inflight) {
-        let owner = self.sessions.remove(inflight.session);
         if let Some(conn) = &inflight.conn {
             conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
                 reply::reply(out, reply::header(inflight.xid, zxid, Code::OK), |_| {});
             });
         }
-        // Expired, or closed by a connection that it had been taken from: whoever still speaks for it is cut off.
-        let is_asker =
-            |owner: &Arc<Conn>| inflight.conn.as_ref().is_some_and(|conn| Arc::ptr_eq(conn, owner));
-        if let Some(owner) = owner.filter(|owner| !is_asker(owner)) {
-            close_owner(&owner, inflight.session, &mut self.wakers);
+        self.end_session(inflight.session, inflight.conn.as_ref());
+    }
+
+    /// Expired, or closed by a connection that it had been taken from: whoever still speaks for it is cut off.
+    fn end_session(&mut self, session: SessionId, asker: Option<&Arc<Conn>>) {
+        let is_asker = |owner: &Arc<Conn>| asker.is_some_and(|conn| Arc::ptr_eq(conn, owner));
+        let owner = self.sessions.remove(session).filter(|owner| !is_asker(owner));
+        if let Some(owner) = owner {
+            close_owner(&owner, session, &mut self.wakers);
         }
     }
 

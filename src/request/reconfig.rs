@@ -41,17 +41,26 @@ impl Judging<'_> {
         if let Some(member) = view.members.values().find(many)
             && !rules.many_addresses
         {
-            tracing::warn!(server = member.id.0, "reconfiguration refused: multiAddress.enabled is not set");
+            tracing::warn!(
+                server = member.id.0,
+                "reconfiguration refused: multiAddress.enabled is not set"
+            );
             return Err(Code::BAD_ARGUMENTS);
         }
         let voters_min = if rules.needs_two_voters { 2 } else { 1 };
         if view.voters().count() < voters_min {
-            tracing::warn!(voters_min, "reconfiguration refused: too few of the members would vote");
+            tracing::warn!(
+                voters_min,
+                "reconfiguration refused: too few of the members would vote"
+            );
             return Err(Code::BAD_ARGUMENTS);
         }
         if !view.has_quorum(&ensemble.synced) {
             let synced: Vec<i64> = ensemble.synced.iter().map(|id| id.0).collect();
-            tracing::warn!(?synced, "reconfiguration refused: who follows now is no quorum of the new voters");
+            tracing::warn!(
+                ?synced,
+                "reconfiguration refused: who follows now is no quorum of the new voters"
+            );
             return Err(Code::NEW_CONFIG_NO_QUORUM);
         }
         view.version = self.zxid.to_wire();
@@ -78,19 +87,22 @@ impl Judging<'_> {
 /// The configuration that is asked for, whole or by what changes.
 fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> Result<View, Code> {
     if let Some(text) = request.new_members.as_deref() {
-        return View::parse(&text.replace(',', "\n")).map_err(|error| {
-            tracing::warn!(%error, "reconfiguration refused");
-            code_of_text(&error, text)
-        }).and_then(|view| {
-            let observes = view.members.values().any(|member| member.role == Role::Observer);
-            // Java's reader of configurations fails here, before anybody counts.
-            if view.voters().count() == 1 && observes && needs_two_voters {
-                return Err(Code::MARSHALLING_ERROR);
-            }
-            Ok(view)
-        });
+        return View::parse(&text.replace(',', "\n"))
+            .map_err(|error| {
+                tracing::warn!(%error, "reconfiguration refused");
+                code_of_text(&error, text)
+            })
+            .and_then(|view| {
+                let observes = view.members.values().any(|member| member.role == Role::Observer);
+                // Java's reader of configurations fails here, before anybody counts.
+                if view.voters().count() == 1 && observes && needs_two_voters {
+                    return Err(Code::MARSHALLING_ERROR);
+                }
+                Ok(view)
+            });
     }
-    let (leaving, joining) = (request.leaving_servers.as_deref(), request.joining_servers.as_deref());
+    let (leaving, joining) =
+        (request.leaving_servers.as_deref(), request.joining_servers.as_deref());
     now.changed(leaving.unwrap_or(""), joining.unwrap_or("")).map_err(|error| {
         tracing::warn!(%error, "reconfiguration refused");
         match error {

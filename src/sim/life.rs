@@ -48,8 +48,14 @@ impl World {
             (0..self.servers.len()).for_each(|server| self.tamper(server));
         }
         self.run_until(lasts_us);
+        if self.failure.is_some() {
+            return;
+        }
         self.heal();
         self.come_to_rest();
+        if self.failure.is_some() {
+            return;
+        }
         // Whatever was committed is there again after the power was gone everywhere.
         for server in 0..self.servers.len() {
             let keeps = self.rng.below(1000);
@@ -61,6 +67,10 @@ impl World {
     /// All serve, a write of each client succeeds, and all have the same.
     fn come_to_rest(&mut self) {
         self.wait_for_rest("before the last writes");
+        self.wait_for_ends();
+        if self.failure.is_some() {
+            return;
+        }
         for client in 0..self.clients.len() {
             self.clients[client].last_done = 0;
             let mut asks = vec![Ask::Last, Ask::Sync { path: 0 }, Ask::ReadPair];
@@ -91,6 +101,25 @@ impl World {
                 let why = format!("no rest {when}: {}", self.standing());
                 return self.see(&Seen::Restless { why: &why });
             }
+        }
+    }
+
+    /// Sessions that nobody speaks for are ended.
+    fn wait_for_ends(&mut self) {
+        let end_us = self.now_us + REST_US;
+        while self.failure.is_none() {
+            let held: Vec<i64> = self.clients.iter().map(|client| client.session).collect();
+            let sessions = &self.checks.truth.model.sessions;
+            let left = sessions
+                .iter()
+                .find(|(id, life)| life.closed.is_none() && !held.contains(id))
+                .map(|(&id, _)| id);
+            let Some(id) = left else { return };
+            if end_us < self.now_us {
+                let why = format!("session {id:#x}, which nobody has, does not end");
+                return self.see(&Seen::Restless { why: &why });
+            }
+            self.run_until(self.now_us + LOOK_US);
         }
     }
 

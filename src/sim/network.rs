@@ -175,9 +175,9 @@ impl Network {
         lane.queue.pop_front().map(|(_, chunk)| chunk)
     }
 
-    /// This end is told that the other one has gone, or went itself: nothing is left of the connection.
-    pub fn forget(&mut self, id: PipeId) {
-        self.pipes.remove(&id);
+    /// This end was told that the other one has gone.
+    pub fn ended(&mut self, id: PipeId, end: End) {
+        self.close_dead(id, end);
     }
 
     /// A machine's process is gone: of what it had sent, some is on its way.

@@ -242,7 +242,7 @@ impl World {
             }
         }
         if is_over {
-            self.net.forget(pipe);
+            self.net.ended(pipe, end);
         }
     }
 

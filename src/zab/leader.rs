@@ -22,7 +22,9 @@ enum Phase {
     Synchronising,
     Broadcasting,
     /// A reconfiguration named another leader: nothing is decided here any more, and the learners leave.
-    Leaving { to: ServerId },
+    Leaving {
+        to: ServerId,
+    },
 }
 
 /// A leader, from its election to its end.
@@ -420,7 +422,8 @@ impl Leader {
         let found = core.history.tail().iter().find(|(zxid, _)| *zxid == at);
         let view = found.and_then(|(_, entry)| (core.finds_view)(entry));
         let view = view.expect("a reconfiguration is what it was when it was proposed");
-        let before = core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
+        let before =
+            core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
         if let Some(before) = before.last() {
             self.commit(core, before, out);
         }

@@ -143,7 +143,9 @@ impl Core {
                 (true, Some(named)) => {
                     format!("by configuration {version:#x} server {named} is to lead")
                 }
-                (true, None) => format!("leader {leader} does not lead by configuration {version:#x}"),
+                (true, None) => {
+                    format!("leader {leader} does not lead by configuration {version:#x}")
+                }
                 (false, _) => format!("this server has another role by configuration {version:#x}"),
             };
             self.go_on_under(named, why);
@@ -165,9 +167,8 @@ fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
 impl Leader {
     /// Who has the leader's history and acknowledges what it proposes, the leader among them.
     pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
-        let has_history = |link: &&super::link::Link| {
-            Stage::Synchronised <= link.stage && !link.is_observer
-        };
+        let has_history =
+            |link: &&super::link::Link| Stage::Synchronised <= link.stage && !link.is_observer;
         let learners = self.links.values().filter(has_history).map(|link| link.id);
         learners.chain([core.me]).collect()
     }

@@ -378,7 +378,9 @@ impl World {
 
     /// A leader proposes another configuration, if enough of it have its history.
     pub fn change(&mut self, at: usize) {
-        let Some(Role::Leading(leader)) = self.nodes[at].peer.as_ref().map(Peer::role) else { return };
+        let Some(Role::Leading(leader)) = self.nodes[at].peer.as_ref().map(Peer::role) else {
+            return;
+        };
         let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
         let synced = leader.synced(core);
         if core.next.is_some() || self.nodes[at].leads.is_none() {
@@ -395,7 +397,8 @@ impl World {
             if self.below(4) == 0 {
                 view.members.remove(&id);
             } else {
-                view.members.insert(id, Member { id, addresses: vec![address(at)], role, client: None });
+                view.members
+                    .insert(id, Member { id, addresses: vec![address(at)], role, client: None });
             }
         }
         let zxid = self.nodes[at].proposed.next().expect("an epoch is long");
@@ -418,7 +421,9 @@ impl World {
         let Some(to) = self.links.get_mut(&link) else { return };
         let packets = packets(bytes);
         for packet in &packets {
-            self.named += usize::from(matches!(packet, Packet::CommitAndActivate { leader, .. } if leader.0 as usize != at));
+            self.named += usize::from(
+                matches!(packet, Packet::CommitAndActivate { leader, .. } if leader.0 as usize != at),
+            );
             let disk = &self.nodes[at].disk;
             let seen = self.checks.see(Event::ToLearner { at, packet, disk });
             if let Err(error) = seen {

@@ -50,8 +50,13 @@ impl Answers {
             let entry = Entry::decode(&committed.entry).map_err(|error| error.to_string())?;
             let (session, xid) = (entry.header.client_id, entry.header.cxid);
             let zxid = committed.zxid;
-            let is_server = xid == 0 || entry.header.kind == op::ERROR;
-            if is_server {
+            let is_refused = match &entry.txn {
+                Txn::Error(_) => true,
+                Txn::Multi(parts) => parts.iter().any(|part| part.kind == op::ERROR),
+                _ => false,
+            };
+            // Nobody's request, or nothing is done.
+            if xid == 0 || is_refused {
                 continue;
             }
             let life = truth.model.sessions.get(&session);

@@ -230,7 +230,8 @@ impl World {
         }
     }
 
-    fn is_asleep(&self, client: usize) -> bool {
+    /// It takes nothing up, and says nothing.
+    pub fn is_asleep(&self, client: usize) -> bool {
         !self.is_healing && self.now_us < self.clients[client].asleep_us
     }
 

@@ -181,6 +181,8 @@ impl World {
     pub fn heal(&mut self) {
         self.is_healing = true;
         self.trace.note(self.now_us, "!", 0, || "faults are over".to_owned());
+        let due = self.net.mend_all(self.now_us);
+        self.ask_all(due);
         for server in 0..self.servers.len() {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);

@@ -60,9 +60,8 @@ impl World {
     }
 
     pub fn turn_side(&mut self, of: Of, pipe: PipeId) {
-        let stalled_us = self.servers[of.server].stalled_us;
-        if self.now_us < stalled_us {
-            return self.ask(stalled_us, Event::Side(of, pipe));
+        if self.now_us < self.servers[of.server].stalled_us {
+            return self.ask_later(Event::Side(of, pipe));
         }
         let now_us = self.now_us;
         let Some(process) = self.process(of) else { return };

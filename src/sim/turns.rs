@@ -28,9 +28,8 @@ impl World {
     }
 
     pub fn turn(&mut self, of: Of) {
-        let stalled_us = self.servers[of.server].stalled_us;
-        if self.now_us < stalled_us {
-            return self.ask(stalled_us, Event::Turn(of));
+        if self.now_us < self.servers[of.server].stalled_us {
+            return self.ask_later(Event::Turn(of));
         }
         let taken = self.rng.range(1, TAKEN_MAX) as usize;
         let Some(process) = self.process(of) else { return };

@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 /// A client looks up from what it does this often.
 pub const CLIENT_TURN_US: Micros = 20 * MS;
 
+/// Who stands still is looked at again after so long.
+const LATER_US: Micros = 5 * MS;
+
 /// Of one process of a server: what was asked by one is nothing to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Of {
@@ -134,6 +137,11 @@ impl World {
         self.ask(at_us, event);
     }
 
+    /// Whoever it is for does nothing now: it may be able to in a while.
+    pub fn ask_later(&mut self, event: Event) {
+        self.ask(self.now_us + LATER_US, event);
+    }
+
     pub fn ask_all(&mut self, due: impl IntoIterator<Item = Due>) {
         for (at_us, pipe, end) in due {
             self.ask(at_us, Event::Arrive(pipe, end));
@@ -225,8 +233,12 @@ impl World {
         if let Some(server) = self.servers.get(node)
             && self.now_us < server.stalled_us
         {
-            let at_us = server.stalled_us;
-            return self.ask(at_us, Event::Arrive(pipe, end));
+            return self.ask_later(Event::Arrive(pipe, end));
+        }
+        if let Some(client) = node.checked_sub(self.servers.len())
+            && self.is_asleep(client)
+        {
+            return self.ask_later(Event::Arrive(pipe, end));
         }
         let Some(chunk) = self.net.arrive(self.now_us, pipe, end) else { return };
         let port = self.net.pipes[&pipe].port;

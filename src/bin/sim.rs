@@ -8,6 +8,7 @@
 
 use clap::Parser;
 use oxkeeper::sim::{self, Climate, Failure, Plan, Plant, Tracing};
+use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -163,6 +164,7 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
     }));
     println!("seeds from {first}");
     let (mut seed, mut committed, mut lasted_us) = (first, 0, 0);
+    let mut counts = BTreeMap::<&str, u64>::new();
     while began.elapsed() < budget {
         let plan = match plan(arguments, seed) {
             Ok(plan) => plan,
@@ -175,6 +177,7 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
         let lived = sim::live(&plan, Tracing::Off);
         committed += lived.committed;
         lasted_us += lived.lasted_us;
+        lived.counts.iter().for_each(|(what, count)| *counts.entry(what).or_default() += count);
         if let Some(Failure { check, what }) = lived.failure {
             tell(arguments, seed, &format!("{check}: {what}"));
             return ExitCode::FAILURE;
@@ -187,6 +190,8 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
         worlds as f64 / took,
         lasted_us / 60_000_000
     );
+    let counts = counts.iter().map(|(what, count)| format!("{count} {what}"));
+    println!("{}", counts.collect::<Vec<_>>().join(", "));
     ExitCode::SUCCESS
 }
 

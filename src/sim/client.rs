@@ -384,6 +384,7 @@ impl World {
         if session == 0 {
             found.forget_session();
             self.note_client(client, || format!("has lost session {before:#x}"));
+            self.trace.count("sessions lost");
             self.see(&Seen::Expired { client, session: before });
             self.part(client, 5);
             return Ok(());
@@ -394,6 +395,7 @@ impl World {
         found.session = session;
         found.place = Place::Open(pipe);
         self.note_client(client, || format!("has session {session:#x}"));
+        self.trace.count(if before == 0 { "sessions" } else { "sessions moved" });
         self.see(&Seen::Welcomed { client, session, is_new: before == 0 });
         let found = &self.clients[client];
         if !found.data_watches.is_empty() || !found.child_watches.is_empty() {
@@ -430,6 +432,11 @@ impl World {
             let body = super::turns::short(&format!("{body:?}"));
             format!("is told {header:x?} {body}")
         });
+        self.trace.count(match (header.err == 0, request.is_write()) {
+            (true, true) => "writes",
+            (true, false) => "reads",
+            (false, _) => "refusals",
+        });
         let at_us = self.now_us;
         let (told, body_ref) = (&request, &body);
         self.see(&Seen::Answered { client, session, request: told, header, body: body_ref, at_us });
@@ -463,6 +470,7 @@ impl World {
             }
         };
         self.note_client(client, || format!("hears {kind:?} {path} at {zxid:#x}"));
+        self.trace.count(if zxid == -1 { "events missed" } else { "events" });
         let found = &mut self.clients[client];
         found.last_zxid = found.last_zxid.max(zxid);
         if kind != EventKind::NodeChildrenChanged {

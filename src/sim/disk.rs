@@ -119,6 +119,7 @@ impl World {
             let durable = &mut self.servers[of.server].durable;
             durable.last = durable.last.max(frozen.zxid);
         }
+        self.trace.count("snapshots");
         let takes_us = self.disk_takes(of.server) * 4;
         let ended = Happened::SnapshotEnded { frozen, installed };
         self.ask(self.now_us + takes_us, Event::Happen(of, ended));
@@ -134,6 +135,7 @@ impl World {
             Ok(_) => {
                 let (tree, _) = restorer.finish();
                 self.note(of.server, || format!("> rebuilt, {}", tree.last_zxid()));
+                self.trace.count("trees rebuilt");
                 let rebuilt = Happened::Rebuilt(Box::new(tree));
                 self.ask_within(10, 2000, Event::Happen(of, rebuilt));
             }
@@ -147,6 +149,7 @@ impl World {
         let tail = log_read::read(&process.disk, &dir, asked, LOG_READ_MAX_BYTES);
         let read = zab::LogRead { before: tail.before, entries: tail.entries };
         let happened = Happened::Peer(zab::Input::LogRead { link, read });
+        self.trace.count("logs read");
         self.ask_within(10, 500, Event::Happen(of, happened));
     }
 

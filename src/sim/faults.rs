@@ -125,6 +125,11 @@ impl World {
     /// A process ends, and with it all its connections; it comes again later.
     pub fn end(&mut self, server: usize, how: Armed) {
         self.note(server, || format!("! ends: {how:?}"));
+        self.trace.count(match how {
+            Armed::Power { .. } => "power cuts",
+            Armed::Process { .. } => "kills",
+            Armed::Error { .. } => "disk errors",
+        });
         let due = self.net.die(self.now_us, server);
         self.ask_all(due);
         let found = &mut self.servers[server];

@@ -6,7 +6,7 @@ use super::faults::Armed;
 use super::plan::{Deed, MS, Micros, Plan, Plant};
 use super::trace::Tracing;
 use super::world::World;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Once faults are over all has to come to rest within this.
 const REST_US: Micros = 20_000 * MS;
@@ -25,6 +25,8 @@ pub struct Lived {
     /// Transactions that were committed.
     pub committed: usize,
     pub lasted_us: Micros,
+    /// What happened how often.
+    pub counts: BTreeMap<&'static str, u64>,
 }
 
 /// Lets a world live.
@@ -37,6 +39,7 @@ pub fn live(plan: &Plan, tracing: Tracing) -> Lived {
         events: world.trace.events,
         committed: world.checks.truth.committed().len(),
         lasted_us: world.now_us,
+        counts: world.trace.counts,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What happened in a world, for those who read it.
 
 use super::plan::Micros;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Lines kept by [`Tracing::Last`].
 const KEPT: usize = 400;
@@ -23,9 +23,15 @@ pub struct Trace {
     pub lines: VecDeque<String>,
     /// Of all that would have been written: two runs of one plan have the same.
     pub events: u64,
+    /// What happened how often: a world in which nothing does proves nothing.
+    pub counts: BTreeMap<&'static str, u64>,
 }
 
 impl Trace {
+    pub fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
     /// * `who`: whose line it is.
     pub fn note(&mut self, now_us: Micros, who: &str, at: usize, text: impl FnOnce() -> String) {
         self.events += 1;

@@ -145,6 +145,12 @@ impl World {
             (process.last(), process.is_serving(), process.replica.mode());
         for note in notes {
             self.note(server, || format!("* {note:?}"));
+            match &note {
+                Note::SyncBegun { sync, .. } => self.trace.count(sync.how.name()),
+                Note::Looking { .. } => self.trace.count("elections"),
+                Note::Leads { .. } => self.trace.count("leaders"),
+                _ => {}
+            }
             if let Note::Leads { epoch, .. } = note {
                 let (holders, quorum) = (self.holders(last), self.quorum());
                 self.see(&Seen::Leads { server, epoch, last, holders, quorum });

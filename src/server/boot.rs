@@ -21,6 +21,7 @@ use crate::store::decide::Start;
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
 use crate::store::recover::{self, RecoverError};
+use crate::store::worker::WorkerError;
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
     worker,
@@ -186,6 +187,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         peers,
         roles,
         loader,
+        cuts: 0,
     };
     let port = Arc::new(AtomicU16::new(listener.address.port()));
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
@@ -249,6 +251,7 @@ fn restore(
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
+        running: false,
     };
     let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
@@ -295,7 +298,8 @@ fn tree_options(config: &Config, seed: u64) -> Options {
 fn loader(disk: &Disk, folders: &Folders, config: &Config, seed: u64) -> Arc<Loader> {
     let (disk, folders) = (disk.clone(), folders.clone());
     let options = tree_options(config, seed);
-    let wanted = RecoverOptions { trust_empty: config.trust_empty_snapshot, autocreate: true };
+    let trust_empty = config.trust_empty_snapshot;
+    let wanted = RecoverOptions { trust_empty, autocreate: true, running: true };
     Arc::new(move || {
         let mut restorer = Restorer::new(options).keep_orphans();
         let began = std::time::Instant::now();
@@ -440,11 +444,20 @@ fn start_log(
             worker::Event::Flushed(report) => Event::Flushed(report),
             // A snapshot's error, which ends the server with its own code.
             worker::Event::Failed(error) if is_echo(&error) => return,
+            // As Java: a server that can't write snapshots must not go on (D-34).
+            worker::Event::Failed(error @ WorkerError::Snapshot(_)) => {
+                Event::Failed { reason: format!("write snapshot: {}", chain(&error)), exit: 10 }
+            }
             worker::Event::Failed(error) => Event::Failed {
                 reason: format!("the log's disk failed: {}", chain(&error)),
                 exit: 1,
             },
             worker::Event::Truncated { to } => Event::Peer(zab::Input::Truncated { to }),
+            worker::Event::Uncuttable { last } => Event::Peer(zab::Input::Uncuttable { last }),
+            worker::Event::Placed { zxid, replaces: true, .. } => {
+                Event::Peer(zab::Input::Installed { zxid })
+            }
+            worker::Event::Placed { replaces: false, .. } => return,
             worker::Event::EpochSaved { file, epoch } => {
                 let promise = match file {
                     EpochFile::Accepted => zab::Promise::Accepted,

@@ -6,7 +6,7 @@ use super::server::{Happened, Job, folders, tree_options, write_snapshot};
 use super::world::{Event, Of, World};
 use crate::model::Zxid;
 use crate::store::worker;
-use crate::store::{Command, RecoverOptions, epoch::EpochFile, log_read};
+use crate::store::{Command, Draft, RecoverOptions, epoch::EpochFile, log_read};
 use crate::tree::freeze::Frozen;
 use crate::zab::{self, LinkId, Promise};
 
@@ -34,7 +34,7 @@ impl World {
         let cuts: Vec<Zxid> = batch
             .iter()
             .filter_map(|command| match command {
-                Command::Truncate { to } => Some(*to),
+                Command::Truncate { to, .. } => Some(*to),
                 _ => None,
             })
             .collect();
@@ -52,6 +52,18 @@ impl World {
                 worker::Event::Truncated { to } => {
                     durable.last = durable.last.min(to);
                     Happened::Peer(zab::Input::Truncated { to })
+                }
+                worker::Event::Uncuttable { last } => {
+                    self.trace.count("cuts refused");
+                    Happened::Peer(zab::Input::Uncuttable { last })
+                }
+                worker::Event::Placed { zxid, replaces, .. } => {
+                    self.trace.count("snapshots");
+                    if !replaces {
+                        continue;
+                    }
+                    durable.last = durable.last.max(zxid);
+                    Happened::Peer(zab::Input::Installed { zxid })
                 }
                 worker::Event::EpochSaved { file, epoch } => {
                     let promise = match file {
@@ -89,7 +101,8 @@ impl World {
     pub fn begin_snapshot(&mut self, of: Of, frozen: Frozen, installed: bool) {
         self.note(of.server, || format!("> snapshot {}, installed {installed}", frozen.zxid));
         let Some(process) = self.process(of) else { return };
-        process.jobs.push(Job { frozen, installed, body: Vec::new() });
+        let cuts = process.cuts;
+        process.jobs.push(Job { frozen, installed, body: Vec::new(), cuts });
         self.ask_within(100, 6000, Event::Job(of));
     }
 
@@ -107,29 +120,36 @@ impl World {
             None => {
                 // The tree was replaced meanwhile, and nobody needs this.
                 let job = process.jobs.remove(0);
-                let ended = Happened::SnapshotEnded { frozen: job.frozen, installed: false };
-                return self.ask_within(10, 100, Event::Happen(of, ended));
+                let Job { frozen, installed, cuts, .. } = job;
+                let drafted = Happened::Drafted { frozen, draft: None, installed, cuts };
+                return self.ask_within(10, 100, Event::Happen(of, drafted));
             }
         }
-        let Job { frozen, installed, body } = process.jobs.remove(0);
-        if let Err(error) = write_snapshot(&process.disk, &folders(), frozen, &body) {
-            return self.disk_failed(of, &error);
-        }
-        if installed {
-            let durable = &mut self.servers[of.server].durable;
-            durable.last = durable.last.max(frozen.zxid);
-        }
-        self.trace.count("snapshots");
+        let Job { frozen, installed, body, cuts } = process.jobs.remove(0);
+        let draft = match write_snapshot(&process.disk, &folders(), frozen, &body) {
+            Ok(draft) => Some(draft),
+            Err(error) => return self.disk_failed(of, &error),
+        };
         let takes_us = self.disk_takes(of.server) * 4;
-        let ended = Happened::SnapshotEnded { frozen, installed };
-        self.ask(self.now_us + takes_us, Event::Happen(of, ended));
+        let drafted = Happened::Drafted { frozen, draft, installed, cuts };
+        self.ask(self.now_us + takes_us, Event::Happen(of, drafted));
+    }
+
+    /// By the log thread, unless the log was cut meanwhile and it is no leader's.
+    pub fn place(&mut self, of: Of, draft: Draft, installed: bool, cuts: u64) {
+        let Some(process) = self.process(of) else { return };
+        if !installed && cuts != process.cuts {
+            return draft.discard(&process.disk);
+        }
+        process.log.push(Command::Place { draft, replaces: installed });
+        self.wake_log(of);
     }
 
     /// Loads the tree anew: the log was cut behind it.
     pub fn rebuild(&mut self, of: Of) {
         let seed = self.climate().seed ^ of.server as u64;
         let Some(process) = self.process(of) else { return };
-        let wanted = RecoverOptions { trust_empty: false, autocreate: true };
+        let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(tree_options(seed));
         match restore(&process.disk, &folders(), wanted, &mut restorer) {
             Ok(_) => {

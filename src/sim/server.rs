@@ -12,7 +12,7 @@ use crate::sim::check::Durable;
 use crate::store::decide::Start;
 use crate::store::sim_disk::SimDisk;
 use crate::store::{
-    self, DigestTrailer, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
+    self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
     SnapshotError, SnapshotWriter, Trailers, Worker, epoch, recover,
 };
 use crate::tree::digest::DIGEST_VERSION;
@@ -33,8 +33,16 @@ const WALL_MS: i64 = 1_700_000_000_000;
 
 /// What reached the driver and was not taken up yet.
 pub enum Happened {
-    Flushed { through: Zxid },
-    SnapshotEnded { frozen: Frozen, installed: bool },
+    Flushed {
+        through: Zxid,
+    },
+    /// * `draft`: unless the tree was replaced meanwhile. `cuts`: of the log that had been asked for when it began.
+    Drafted {
+        frozen: Frozen,
+        draft: Option<Draft>,
+        installed: bool,
+        cuts: u64,
+    },
     TreeSent(Frozen),
     Rebuilt(Box<Tree>),
     Peer(zab::Input),
@@ -60,6 +68,7 @@ pub struct Job {
     pub frozen: Frozen,
     pub installed: bool,
     pub body: Vec<u8>,
+    pub cuts: u64,
 }
 
 /// A client's connection as its server holds it.
@@ -80,6 +89,8 @@ pub struct Process {
     pub log: Vec<store::Command>,
     pub log_is_due: bool,
     pub jobs: Vec<Job>,
+    /// Cuts of the log that were asked for.
+    pub cuts: u64,
     pub happened: VecDeque<Happened>,
     pub incoming: VecDeque<Incoming>,
     pub commands: VecDeque<Command>,
@@ -253,6 +264,7 @@ pub fn boot(
         log: Vec::new(),
         log_is_due: false,
         jobs: Vec::new(),
+        cuts: 0,
         happened: VecDeque::new(),
         incoming: VecDeque::new(),
         commands: VecDeque::new(),
@@ -281,10 +293,10 @@ fn write_first(disk: &Disk, folders: &Folders, shared: &Shared) -> Result<(), Sn
     let mut body = Vec::new();
     while !tree.freeze_piece(&mut body) {}
     tree.thaw();
-    write_snapshot(disk, folders, frozen, &body)
+    write_snapshot(disk, folders, frozen, &body)?.place(disk).map(drop)
 }
 
-/// Puts a whole snapshot in its place.
+/// Writes all that will be of a snapshot.
 ///
 /// # Errors
 /// Those of the disk.
@@ -293,7 +305,7 @@ pub fn write_snapshot(
     folders: &Folders,
     frozen: Frozen,
     body: &[u8],
-) -> Result<(), SnapshotError> {
+) -> Result<Draft, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, Packing::Plain)?;
     writer.body(body)?;
     let zxid = frozen.zxid.to_wire();
@@ -302,5 +314,5 @@ pub fn write_snapshot(
         version: DIGEST_VERSION,
         digest: digest as i64,
     });
-    writer.finish(Trailers { digest, zxid: Some(zxid) }).map(drop)
+    writer.draft(Trailers { digest, zxid: Some(zxid) })
 }

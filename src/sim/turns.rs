@@ -87,11 +87,9 @@ impl World {
                 let now_us = process.own_us(now_us);
                 self.step(of, Input::Flushed { through, now_us });
             }
-            Happened::SnapshotEnded { frozen, installed } => {
+            Happened::Drafted { frozen, draft, installed, cuts } => {
                 self.step(of, Input::SnapshotEnded(frozen));
-                if installed {
-                    self.tell(of, zab::Input::Installed { zxid: frozen.zxid });
-                }
+                draft.into_iter().for_each(|draft| self.place(of, draft, installed, cuts));
             }
             Happened::TreeSent(frozen) => self.step(of, Input::SnapshotEnded(frozen)),
             Happened::Rebuilt(tree) => self.step(of, Input::Rebuilt { tree }),
@@ -199,6 +197,9 @@ impl World {
                 Action::Wake(waker) => waker.wake(),
                 Action::Snapshot(frozen) => self.begin_snapshot(of, frozen, false),
                 Action::Install(frozen) => {
+                    if let Some(store::Command::Truncate { replaced, .. }) = commands.last_mut() {
+                        *replaced = true;
+                    }
                     commands.push(store::Command::Roll);
                     self.begin_snapshot(of, frozen, true);
                 }
@@ -232,7 +233,10 @@ impl World {
             }
             zab::Action::Truncate { to } => {
                 self.note(of.server, || format!("> truncate to {to}"));
-                commands.push(store::Command::Truncate { to });
+                if let Some(process) = self.process(of) {
+                    process.cuts += 1;
+                }
+                commands.push(store::Command::Truncate { to, replaced: false });
             }
             zab::Action::ReadLog { link, from, through } => {
                 self.ask_within(200, 5000, Event::ReadLog { of, link, from, through });

@@ -47,11 +47,13 @@ pub struct RecoverOptions {
     pub trust_empty: bool,
     /// `zookeeper.db.autocreate`, default true.
     pub autocreate: bool,
+    /// The server runs: what looks like a left-over may be a snapshot that it is writing. Default false.
+    pub running: bool,
 }
 
 impl Default for RecoverOptions {
     fn default() -> Self {
-        Self { trust_empty: false, autocreate: true }
+        Self { trust_empty: false, autocreate: true, running: false }
     }
 }
 
@@ -193,7 +195,7 @@ pub fn recover<D: Disk, R: Restore>(
     state: &mut R,
     mut clock: impl FnMut() -> Duration,
 ) -> Result<Recovered, RecoverError<R::Error>> {
-    remove_leftovers(disk, &folders.snapshots)?;
+    remove_leftovers(disk, &folders.snapshots, options)?;
     state.reset();
     let mut skipped = Vec::new();
     let begun = clock();
@@ -279,7 +281,14 @@ fn look_for_holes<E: Error>(
 }
 
 /// Removes snapshots that were never finished.
-fn remove_leftovers<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<(), RecoverError<E>> {
+fn remove_leftovers<D: Disk, E: Error>(
+    disk: &D,
+    dir: &Path,
+    options: RecoverOptions,
+) -> Result<(), RecoverError<E>> {
+    if options.running {
+        return Ok(());
+    }
     let names =
         disk.list(dir).map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
     for name in names.into_iter().filter(|name| names::is_snapshot_temporary(name)) {
@@ -646,7 +655,7 @@ mod tests {
     fn without_a_snapshot() {
         let disk = SimDisk::new();
         let initialize = || put(&disk, PathBuf::from("/log/initialize"), b"");
-        let strict = RecoverOptions { autocreate: false, trust_empty: false };
+        let strict = RecoverOptions { autocreate: false, ..RecoverOptions::default() };
         let (zxids, recovered) = default(&disk);
         assert_eq!(
             (zxids.len(), recovered.start, recovered.last),

@@ -228,6 +228,9 @@ fn verdict(arguments: &Arguments, seed: u64, only: &[usize]) -> String {
 /// Looks into a world that fails, and tells what it needs to.
 fn tell(arguments: &Arguments, seed: u64, what: &str) {
     println!("seed {seed} fails: {what}");
+    if arguments.quiet {
+        return;
+    }
     let Ok(whole) = plan(arguments, seed) else { return };
     let count = whole.steps.len();
     let wanted = verdict(arguments, seed, &(0..count).collect::<Vec<_>>());

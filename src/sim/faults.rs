@@ -140,10 +140,16 @@ impl World {
         let (Armed::Power { down_us, .. } | Armed::Process { down_us } | Armed::Error { down_us }) =
             how;
         if let Armed::Power { keeps, .. } = how {
-            found.disk = found.disk.image().crash(keeps);
+            let image = found.lied.take().unwrap_or_else(|| found.disk.image());
+            found.disk = image.crash(keeps);
         }
-        if self.climate().plant == Some(Plant::ForgottenEpochs) {
-            self.forget_epochs(server);
+        match self.plan.climate.plant {
+            Some(Plant::ForgottenEpochs) => self.forget_epochs(server),
+            Some(Plant::LyingDisk) => {
+                // From here on it only says that it has what it is given.
+                self.servers[server].lied = Some(self.servers[server].disk.image());
+            }
+            _ => {}
         }
         let starts_us = self.now_us + down_us;
         self.servers[server].starts_us = starts_us;
@@ -188,6 +194,9 @@ impl World {
         self.trace.note(self.now_us, "!", 0, || "faults are over".to_owned());
         let due = self.net.mend_all(self.now_us);
         self.ask_all(due);
+        if self.climate().plant == Some(Plant::StuckServer) {
+            (1..self.servers.len()).for_each(|other| self.net.cut(other, 0));
+        }
         for server in 0..self.servers.len() {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);

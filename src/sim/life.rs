@@ -48,7 +48,7 @@ impl World {
         let lasts_us = self.climate().lasts_us;
         if self.climate().plant == Some(Plant::TamperedTree) {
             self.run_until(lasts_us / 2);
-            (0..self.servers.len()).for_each(|server| self.tamper(server));
+            self.tamper(0);
         }
         self.run_until(lasts_us);
         if self.failure.is_some() {

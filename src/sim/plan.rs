@@ -33,10 +33,12 @@ pub enum Plant {
     OldZxid,
     /// Two answers in each other's place.
     SwappedAnswers,
+    /// A server that is cut off for ever.
+    StuckServer,
 }
 
 impl Plant {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -46,6 +48,7 @@ impl Plant {
         Self::WrongAnswer,
         Self::OldZxid,
         Self::SwappedAnswers,
+        Self::StuckServer,
     ];
 }
 
@@ -85,6 +88,24 @@ impl Climate {
             slow_disk: rng.one_in(4).then(|| rng.pick(voters)),
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
+            plant: None,
+        }
+    }
+
+    /// Three servers, three clients, and nothing special.
+    pub const fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            voters: 3,
+            observers: 0,
+            clients: 3,
+            snap_count: 100,
+            sends_trees: false,
+            slow_disk: None,
+            latency_us: 500,
+            lasts_us: 6000 * MS,
             #[cfg(feature = "sabotage")]
             sabotage: None,
             plant: None,
@@ -159,6 +180,7 @@ impl Plan {
     pub fn in_climate(climate: Climate) -> Self {
         let mut rng = Rng::new(climate.seed, 2);
         let mut steps = Vec::new();
+        let busy_ms = [20, 40, 80][rng.pick(3)];
         for client in 0..climate.clients {
             let deed = Deed::Ask(vec![Ask::Setup]);
             let mut at_us = (200 + 100 * client as u64) * MS;
@@ -166,7 +188,7 @@ impl Plan {
             while at_us < climate.lasts_us {
                 let deed = some_deed(&mut rng, &climate);
                 steps.push(Step { at_us, what: What::Client { client, deed } });
-                at_us += rng.range(1, 60) * MS;
+                at_us += rng.range(1, busy_ms) * MS;
             }
         }
         let mut at_us = 0;

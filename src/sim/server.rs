@@ -10,7 +10,7 @@ use crate::replica::{self, Replica, TICK_MS};
 use crate::request::{Command, Connection, Conns, Limits, Need, Shared};
 use crate::sim::check::Durable;
 use crate::store::decide::Start;
-use crate::store::sim_disk::SimDisk;
+use crate::store::sim_disk::{Image, SimDisk};
 use crate::store::{
     self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
     SnapshotError, SnapshotWriter, Trailers, Worker, epoch, recover,
@@ -120,6 +120,8 @@ pub struct Server {
     pub starts_us: Micros,
     /// What is about to end its process.
     pub armed: Option<Armed>,
+    /// A planted fault: all that the next power cut leaves.
+    pub lied: Option<Image>,
 }
 
 impl Server {
@@ -133,6 +135,7 @@ impl Server {
             stalled_us: 0,
             starts_us: 0,
             armed: None,
+            lied: None,
         }
     }
 

@@ -1,0 +1,176 @@
+//! Whole ensembles in one process (`src/sim`): worlds from fixed seeds, faults planted into them, bugs put back.
+//!
+//! `cargo test --release --features sim,sabotage --test sim`; `sim --seconds 60` tries fresh seeds.
+
+#![allow(clippy::print_stdout, reason = "what was found is worth a line")]
+
+use oxkeeper::sim::ask::Ask;
+use oxkeeper::sim::plan::{Deed, MS, Step, What};
+use oxkeeper::sim::{Climate, Failure, Lived, Plan, Plant, Tracing, live, shrink};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+#[track_caller]
+fn lives(plan: &Plan) -> Lived {
+    let lived = live(plan, Tracing::Last);
+    if let Some(Failure { check, what }) = &lived.failure {
+        let last: Vec<&str> = lived.lines.iter().map(String::as_str).collect();
+        let last = last[last.len().saturating_sub(40)..].join("\n");
+        let seed = plan.climate.seed;
+        panic!("{last}\nseed {seed}: {check}: {what}");
+    }
+    lived
+}
+
+// What must hold holds, and what can happen does happen.
+#[test]
+fn worlds_from_fixed_seeds() {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for seed in 1..=300 {
+        let lived = lives(&Plan::of(seed));
+        lived
+            .counts
+            .into_iter()
+            .for_each(|(what, count)| *counts.entry(what).or_default() += count);
+    }
+    println!("{counts:?}");
+    for (what, enough) in [
+        ("DIFF", 1000),
+        ("SNAP", 300),
+        ("TRUNC", 3),
+        ("logs read", 100),
+        ("trees rebuilt", 1),
+        ("snapshots", 1000),
+        ("power cuts", 1000),
+        ("kills", 300),
+        ("disk errors", 50),
+        ("leaders", 500),
+        ("writes", 5000),
+        ("reads", 5000),
+        ("refusals", 5000),
+        ("events", 500),
+        ("events missed", 50),
+        ("sessions lost", 30),
+        ("sessions moved", 500),
+    ] {
+        let count = counts.get(what).copied().unwrap_or(0);
+        assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");
+    }
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    let told = || {
+        let lines = Rc::new(RefCell::new(String::new()));
+        let taken = lines.clone();
+        let take = move |line: &str| {
+            let mut all = taken.borrow_mut();
+            all.push_str(line);
+            all.push('\n');
+        };
+        live(&Plan::of(7), Tracing::To(Box::new(take)));
+        lines.take()
+    };
+    let (first, second) = (told(), told());
+    assert!(first.lines().count() > 1000);
+    assert!(first == second, "two runs of one seed differ");
+}
+
+/// The first world of those from `seed` on that fails, and how.
+fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Failure)> {
+    (1..=worlds).find_map(|seed| {
+        let mut climate = Climate::of(seed);
+        spoil(&mut climate);
+        let plan = Plan::in_climate(climate);
+        let failure = live(&plan, Tracing::Off).failure?;
+        Some((plan, failure))
+    })
+}
+
+// Each check sees what goes on in a world: it finds the fault that was planted for it.
+#[test]
+fn planted_faults_are_found() {
+    let table: &[(Plant, &[&str])] = &[
+        (Plant::LyingDisk, &["durability"]),
+        (Plant::ForgottenEpochs, &["one leader", "primary order", "promises", "agreement"]),
+        (Plant::TamperedTree, &["digests", "answers"]),
+        (Plant::LostEvent, &["watches"]),
+        (Plant::RepeatedEvent, &["watches"]),
+        (Plant::LateEvent, &["watches"]),
+        (Plant::WrongAnswer, &["answers"]),
+        (Plant::OldZxid, &["sessions", "answers", "real time"]),
+        (Plant::SwappedAnswers, &["sessions", "answers"]),
+        (Plant::StuckServer, &["convergence"]),
+    ];
+    assert_eq!(table.len(), Plant::ALL.len());
+    for (plant, checks) in table {
+        let found = first_failure(60, |climate| climate.plant = Some(*plant));
+        let (_, Failure { check, what }) =
+            found.unwrap_or_else(|| panic!("{plant:?} is not found"));
+        println!("{plant:?}: {check}: {what}");
+        assert!(checks.contains(&check), "{plant:?} is found by {check}: {what}");
+    }
+}
+
+// What a failure does not need is left out of its plan.
+#[test]
+fn a_failing_plan_shrinks() {
+    let spoil = |climate: &mut Climate| climate.plant = Some(Plant::LostEvent);
+    let (plan, failure) = first_failure(60, spoil).expect("it is found");
+    let fails = |kept: &[usize]| {
+        let found = live(&plan.only(kept), Tracing::Off).failure;
+        found.is_some_and(|found| found.check == failure.check)
+    };
+    let kept = shrink::shrink(plan.steps.len(), 200, fails);
+    println!("{} of {} steps", kept.len(), plan.steps.len());
+    assert!(kept.len() < plan.steps.len() / 4, "{} of {}", kept.len(), plan.steps.len());
+    assert!(fails(&kept));
+}
+
+fn calm(seed: u64, deeds: Vec<(u64, usize, Deed)>) -> Plan {
+    let climate = Climate::calm(seed);
+    let step =
+        |(at_ms, client, deed)| Step { at_us: at_ms * MS, what: What::Client { client, deed } };
+    Plan { climate, steps: deeds.into_iter().map(step).collect() }
+}
+
+// Whoever has the connection of a session that its leader found silent closes it: followers too.
+#[test]
+fn a_silent_client_learns_that_its_session_is_over() {
+    for seed in 1..=12 {
+        let deeds =
+            (0..3).map(|client| (1000, client, Deed::Sleep { for_us: 4000 * MS })).collect();
+        let lived = lives(&calm(seed, deeds));
+        assert_eq!(lived.counts.get("sessions lost"), Some(&3));
+    }
+}
+
+// With nothing going wrong nothing is lost, refused or done late.
+#[test]
+fn a_calm_world() {
+    let asks = |path| {
+        let set = Ask::Set { path, versioned: false, large: false };
+        Deed::Ask(vec![Ask::Create { path, ephemeral: false }, set, Ask::Get { path, watch: true }])
+    };
+    let mut deeds = vec![(600, 0, asks(0)), (700, 1, asks(1)), (800, 2, asks(2))];
+    deeds.extend([(900, 0, Deed::Move { server: 1 }), (1200, 1, Deed::Ask(vec![Ask::Close]))]);
+    let lived = lives(&calm(3, deeds));
+    let count = |what| lived.counts.get(what).copied().unwrap_or(0);
+    assert_eq!((count("sessions lost"), count("sessions"), count("writes")), (0, 4, 13));
+    // One leads until the power is gone everywhere, and one after that.
+    assert_eq!((count("leaders"), count("power cuts")), (2, 3));
+}
+
+#[cfg(feature = "sabotage")]
+#[test]
+fn bugs_put_back_are_found() {
+    use oxkeeper::zab::Sabotage::*;
+    for bug in [AckBeforeFlush, CommitBeforeUpToDate, PromiseUnsaved, ServesTooSoon, TailForgotten]
+    {
+        let found = first_failure(300, |climate| climate.sabotage = Some(bug));
+        let (plan, Failure { check, what }) =
+            found.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        println!("{bug:?}: seed {}: {check}: {what}", plan.climate.seed);
+    }
+}

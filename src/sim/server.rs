@@ -227,19 +227,8 @@ pub fn boot(
     let last = tree.last_zxid();
     let (accepted, current) =
         epoch::promised(&disk, &folders.snapshots, last).map_err(|error| error.to_string())?;
-    let log_options = LogOptions { prealloc: 1 << 16, ..LogOptions::default() };
-    let log = Log::new(disk.clone(), &folders.logs, log_options, Some(last));
-    let clock: Clock = || Duration::ZERO;
-    let slow_after = Duration::from_secs(1);
-    let worker = Worker::new(disk.clone(), log, &folders.snapshots, slow_after, clock);
-    let shared = Arc::new(Shared {
-        state: State::new(tree, seed),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits: limits(),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-    });
+    let worker = worker(&disk, &folders, last);
+    let shared = shared(tree, seed);
     let id = ServerId(me as i64);
     let epochs = (accepted, current);
     let peer = Peer::member(id, peer_settings(climate), view(climate), epochs, recovered.last);
@@ -281,6 +270,24 @@ pub fn boot(
         served: None,
     };
     Ok((process, Durable { last, accepted, current }))
+}
+
+fn worker(disk: &Disk, folders: &Folders, last: Zxid) -> Worker<Disk, Clock> {
+    let options = LogOptions { prealloc: 1 << 16, ..LogOptions::default() };
+    let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
+    let (clock, slow_after): (Clock, _) = (|| Duration::ZERO, Duration::from_secs(1));
+    Worker::new(disk.clone(), log, &folders.snapshots, slow_after, clock)
+}
+
+fn shared(tree: Tree, seed: u64) -> Arc<Shared> {
+    Arc::new(Shared {
+        state: State::new(tree, seed),
+        conns: Conns::default(),
+        throttle: Default::default(),
+        limits: limits(),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+    })
 }
 
 #[cfg(feature = "sabotage")]

@@ -236,9 +236,7 @@ pub fn recover<D: Disk, R: Restore>(
         return Err(RecoverError::Behind { path: folders.snapshots.join(damaged.name), last });
     }
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
-    scan::repair(disk, &folders.logs, &scanned).map_err(repair)?;
-    // Likewise a snapshot and epochs whose names may be with the operating system alone.
-    disk.sync_dir(&folders.snapshots).map_err(repair)?;
+    mend(disk, folders, &scanned).map_err(repair)?;
     if initialize && start != Start::Empty {
         consume_initialize(disk, folders).map_err(repair)?;
     }
@@ -259,6 +257,13 @@ pub fn recover<D: Disk, R: Restore>(
         replay_took: clock().saturating_sub(loaded_at),
         initialize: initialize && start == Start::Empty,
     })
+}
+
+/// What was read is durable from here on: this server answers for it.
+fn mend<D: Disk>(disk: &D, folders: &Folders, scanned: &Scanned) -> io::Result<()> {
+    scan::repair(disk, &folders.logs, scanned)?;
+    // The names of a snapshot and of epochs may be with the operating system alone, too.
+    disk.sync_dir(&folders.snapshots)
 }
 
 /// Txns that are missing between two others are lost (D-48); those behind the snapshot may have been taken away on purpose.

@@ -12,6 +12,7 @@ const SCRIPT_LINES_MAX: usize = 50;
 const RUNNERS: &[(&str, &str)] = &[
     ("tests/shuttle.rs", "stage shuttle "),
     ("tests/sabotage.rs", "stage shuttle "),
+    ("tests/sim.rs", "stage sim "),
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),
     ("compat-tests/election/main.rs", "stage election "),

@@ -1,0 +1,117 @@
+//! Connections to the election ports, and what passes over them: as `net::election`.
+
+use super::network::{Chunk, End, PipeId, Port};
+use super::server::Incoming;
+use super::world::{Event, Of, World};
+use crate::model::ServerId;
+use crate::zab::{self, Notification};
+use bytes::Bytes;
+
+/// A connection to another server's election port.
+#[derive(Default)]
+pub struct Wire {
+    pub pipe: Option<PipeId>,
+    /// The last that was said while there was no connection.
+    pub slot: Option<Bytes>,
+    pub is_ringing: bool,
+    pub is_up: bool,
+}
+
+impl World {
+    pub fn say(&mut self, of: Of, to: usize, bytes: Bytes) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        match wire.pipe {
+            Some(pipe) => self.say_over(pipe, of.server, bytes),
+            None => {
+                wire.slot = Some(bytes);
+                self.begin_ring(of, to);
+            }
+        }
+    }
+
+    fn say_over(&mut self, pipe: PipeId, from: usize, bytes: Bytes) {
+        let Some(found) = self.net.pipes.get(&pipe) else { return };
+        let end = if found.caller == from { End::Caller } else { End::Called };
+        self.send(pipe, end, bytes);
+    }
+
+    pub fn begin_ring(&mut self, of: Of, to: usize) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        if to == of.server || wire.pipe.is_some() || wire.is_ringing {
+            return;
+        }
+        wire.is_ringing = true;
+        self.ask_within(100, 3000, Event::Ring { of, to });
+    }
+
+    /// A call gets through, or not. The greater id keeps the connection it made; the smaller is called back.
+    pub fn ring(&mut self, of: Of, to: usize) {
+        let from = of.server;
+        let is_there = self.net.reaches(from, to) && self.servers[to].process.is_some();
+        let there = self.of(to);
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        wire.is_ringing = false;
+        if !is_there {
+            if wire.pipe.is_none() && std::mem::take(&mut wire.is_up) {
+                self.hear_wire(of, zab::Input::LinkDown { to: ServerId(to as i64) });
+            }
+            return;
+        }
+        if from < to {
+            // It would not call if it had the connection that the other side may still believe in.
+            self.drop_wire(there, from);
+            return self.begin_ring(there, from);
+        }
+        let pipe = self.net.connect(from, to, Port::Election);
+        for (of, other) in [(of, to), (there, from)] {
+            self.drop_wire(of, other);
+            let Some(process) = self.process(of) else { continue };
+            let wire = process.links.wires.entry(other).or_default();
+            (wire.pipe, wire.is_up) = (Some(pipe), true);
+            let slot = wire.slot.take();
+            self.hear_wire(of, zab::Input::LinkUp { to: ServerId(other as i64) });
+            slot.into_iter().for_each(|bytes| self.say_over(pipe, of.server, bytes));
+        }
+    }
+
+    fn drop_wire(&mut self, of: Of, to: usize) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        if let Some(pipe) = wire.pipe.take()
+            && let Some(found) = self.net.pipes.get(&pipe)
+        {
+            let end = if found.caller == of.server { End::Caller } else { End::Called };
+            self.close(pipe, end);
+        }
+    }
+
+    fn hear_wire(&mut self, of: Of, input: zab::Input) {
+        self.come_in(of, Incoming::Peer(input));
+    }
+
+    pub fn wire_hears(&mut self, of: Of, pipe: PipeId, chunk: Chunk) {
+        let Some(found) = self.net.pipes.get(&pipe) else { return };
+        let from = if found.caller == of.server { found.called } else { found.caller };
+        let id = ServerId(from as i64);
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(from).or_default();
+        if wire.pipe != Some(pipe) {
+            return;
+        }
+        match chunk {
+            Chunk::Bytes(bytes) => match Notification::decode(&bytes) {
+                Ok(notification) => {
+                    self.hear_wire(of, zab::Input::Heard { from: id, notification });
+                }
+                Err(error) => self.fail("panic", format!("{} hears {error}", of.server)),
+            },
+            Chunk::End => {
+                (wire.pipe, wire.is_up) = (None, false);
+                self.hear_wire(of, zab::Input::LinkDown { to: id });
+            }
+        }
+    }
+}

@@ -168,7 +168,7 @@ impl Model {
 
     fn note_children(&mut self, parent: &str) {
         let parent = if parent.is_empty() { "/" } else { parent };
-        self.note(&parent.to_owned(), EventKind::NodeChildrenChanged);
+        self.note(parent, EventKind::NodeChildrenChanged);
     }
 
     fn set(&mut self, path: &str, node: Option<Node>) {

@@ -67,7 +67,7 @@ impl Truth {
     pub fn holds(&self, last: Zxid, zxid: Zxid) -> bool {
         let mut last = last;
         loop {
-            if last < zxid || last == zxid || zxid == Zxid::ZERO {
+            if last <= zxid || zxid == Zxid::ZERO {
                 return zxid <= last;
             }
             if last.epoch() == zxid.epoch() {

@@ -228,7 +228,7 @@ impl State<'_> {
                 self.has_stat(path, body)
             }
             (Request::ReadPair, Body::Pair(pair)) => {
-                let wanted = PAIR.map(|path| data_of(path));
+                let wanted = PAIR.map(data_of);
                 let differ = wanted[0] != wanted[1] && wanted.iter().all(Option::is_some);
                 if pair.each_ref().map(Option::as_deref) != wanted || differ {
                     return Err(format!("{pair:?}, where there is {wanted:?}"));

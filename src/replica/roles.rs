@@ -27,7 +27,10 @@ pub(super) fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
 /// The configuration that an entry proposes.
 fn view_in(entry: &[u8]) -> Option<View> {
     let text = txn::config_in(entry)?;
-    match std::str::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| View::parse(text).map_err(|error| error.to_string())) {
+    match std::str::from_utf8(text)
+        .map_err(|error| error.to_string())
+        .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
+    {
         Ok(view) => Some(view),
         Err(error) => {
             tracing::error!("reconfiguration that cannot be read: {error}");

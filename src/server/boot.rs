@@ -140,8 +140,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
-    let options = log_options(&config);
-    let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
+    let log = Log::new(disk.clone(), &folders.logs, log_options(&config), Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),

@@ -314,9 +314,7 @@ impl Learner {
                 self.append(core, zxid, entry, out)?;
                 self.on_commit(core, zxid, out)
             }
-            Packet::CommitAndActivate { zxid, leader } => {
-                self.on_decided(core, zxid, leader, out)
-            }
+            Packet::CommitAndActivate { zxid, leader } => self.on_decided(core, zxid, leader, out),
             Packet::InformAndActivate { zxid, leader, entry } => {
                 self.append(core, zxid, entry, out)?;
                 self.on_decided(core, zxid, leader, out)

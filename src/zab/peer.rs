@@ -1,8 +1,6 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
-use super::election::{
-    self, Backing, Elected, Election, Notification, PeerState, Standing, Vote,
-};
+use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
 use super::{Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Settings};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;

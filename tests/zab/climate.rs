@@ -272,8 +272,7 @@ impl World {
     }
 
     fn is_calm(&self) -> bool {
-        self.members()
-            .all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
+        self.members().all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
             && self.links.values().all(|link| link.up.is_empty() && link.down.is_empty())
     }
 }

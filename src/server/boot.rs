@@ -148,6 +148,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         limits: limits(&config, seed),
         clock_ms: Default::default(),
         at_rest: Default::default(),
+        is_read_only: Default::default(),
     });
 
     let place = (&disk, folders.snapshots.as_path());
@@ -409,6 +410,12 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        local_sessions: config.ensemble.as_ref().is_some_and(|of| of.local_sessions_enabled),
+        local_upgrades: config
+            .ensemble
+            .as_ref()
+            .is_some_and(|of| of.local_sessions_upgrading_enabled),
+        read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,

@@ -101,12 +101,14 @@ fn random_worlds() {
     let only: Option<u64> =
         std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
     let (mut seed, mut committed) = (only.unwrap_or(1), 0);
+    let (mut decided, mut named) = (0, 0);
     while began.elapsed() < budget() {
         let mut world = World::new(Climate::of(seed));
         world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             committed += world.live();
         }));
+        (decided, named) = (decided + world.decided, named + world.named);
         if let Err(panic) = lived {
             for line in world.trace.iter().flatten() {
                 println!("{line}");
@@ -118,6 +120,22 @@ fn random_worlds() {
         }
         seed += 1;
     }
-    println!("{seed} worlds, {committed} transactions");
+    println!(
+        "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times"
+    );
+    assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
+}
+
+// The planted fault of a disk that forgets: one that says nothing of it takes committed transactions from all.
+#[test]
+fn a_history_that_is_lost_and_not_missed_is_found() {
+    let lives = |seed, loses_unknown| {
+        let climate =
+            Climate { elects: true, loses: Some(seed as usize % 3), ..Climate::mild(3, seed) };
+        let mut world = World::new(Climate { loses_unknown, ..climate });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    };
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    assert!(lives(broken, false), "{broken}: one that knows of its loss does no harm");
 }

@@ -7,7 +7,7 @@ use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::roles::Roles;
-use super::{member, snapshots, stop};
+use super::{member, rescue, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
@@ -30,8 +30,10 @@ use crate::tree::{Options, State, Tree};
 use crate::zab;
 use std::convert::Infallible;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +55,11 @@ pub enum ServerError {
     Claim(#[from] ClaimError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
+    #[error(
+        "the data was put aside as damaged, and no leader has sent its tree since: bring data back, then remove {}",
+        mark.display()
+    )]
+    Unsure { mark: PathBuf },
     #[error("write the first snapshot")]
     Snapshot(#[from] SnapshotError),
     #[error("{what}")]
@@ -71,7 +78,10 @@ impl ServerError {
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
-            Self::Listen(ListenError::Bind { .. }) | Self::Recover(_) | Self::System { .. } => 1,
+            Self::Listen(ListenError::Bind { .. })
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::System { .. } => 1,
         }
     }
 
@@ -84,9 +94,11 @@ impl ServerError {
                 Some("clientPort")
             }
             Self::Listen(_) => Some("clientPortAddress"),
-            Self::Folders(_) | Self::Claim(_) | Self::Recover(_) | Self::Snapshot(_) => {
-                Some("dataDir")
-            }
+            Self::Folders(_)
+            | Self::Claim(_)
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::Snapshot(_) => Some("dataDir"),
             Self::System { .. } | Self::Failed { .. } => None,
         }
     }
@@ -167,7 +179,9 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
-    let peers = member::connect(&config, &shared, tree_options(&config, seed), sender.clone());
+    let (moves_sender, moves) = mpsc::unbounded_channel();
+    let options = tree_options(&config, seed);
+    let peers = member::connect(&config, &shared, options, sender.clone(), moves_sender);
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
     let driver = Driver {
         replica,
@@ -186,10 +200,10 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         loader,
         cuts: 0,
     };
-    let port = listener.address.port();
-    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port);
+    let port = Arc::new(AtomicU16::new(listener.address.port()));
+    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
     let stopping = CancellationToken::new();
-    let accepting = tokio::spawn(listener.run(shared.clone(), link, stopping.clone()));
+    let accepting = tokio::spawn(listener.run(shared.clone(), link, moves, port, stopping.clone()));
     let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
     ready(&state);
@@ -223,7 +237,7 @@ fn link(
     commands: mpsc::UnboundedSender<Command>,
     events: mpsc::UnboundedSender<Event>,
     clock: Clock,
-    client_port: u16,
+    client_port: Arc<AtomicU16>,
 ) -> Link {
     let desk = Desk::new(config, shared.clone(), metrics.clone(), events, clock, client_port);
     let desk = Arc::new(desk);
@@ -252,8 +266,8 @@ fn restore(
     };
     let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
-    let recovered = recover::recover(disk, folders, wanted, &mut restorer, move || began.elapsed())
-        .map_err(|error| ServerError::Recover(Box::new(error)))?;
+    let recovered =
+        rescue::restore(disk, folders, config.ensemble.is_some(), wanted, &mut restorer)?;
     for skipped in &recovered.skipped {
         tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
     }
@@ -414,6 +428,8 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,
+            needs_two_voters: config.ensemble.as_ref().is_none_or(|of| of.standalone_enabled),
+            many_addresses: config.ensemble.as_ref().is_some_and(|of| of.many_addresses),
             lists_closed: config.close_session_txn_enabled,
             entry_max: config.jute_max_buffer_bytes as usize
                 + config.jute_max_buffer_extra_bytes as usize,

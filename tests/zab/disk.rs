@@ -1,7 +1,7 @@
 //! A server's disk, and what is on its way there.
 
 use bytes::Bytes;
-use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::zab::Promise;
 use std::collections::VecDeque;
 
@@ -18,8 +18,14 @@ pub struct Disk {
     whole: Vec<Entry>,
     pub accepted: Epoch,
     pub current: Epoch,
+    /// The configuration of the next start, if it is not the first one.
+    pub view: Option<View>,
+    /// What was proposed, decided or not.
+    pub next: Option<View>,
     /// A planted fault: records are reported as written and are not.
     pub lies: bool,
+    /// The history was lost, and no tree has come since.
+    pub is_unsure: bool,
 }
 
 #[derive(Clone)]
@@ -86,9 +92,16 @@ impl Disk {
             Write::Install(tree) => {
                 self.trees.retain(|older| last_of(older) <= last_of(&tree));
                 self.trees.push(tree);
+                self.is_unsure = false;
                 self.restore();
             }
         }
+    }
+
+    /// All is lost but what was promised and who was followed last.
+    pub fn lose(&mut self) {
+        (self.log, self.trees, self.is_unsure) = (Vec::new(), Vec::new(), true);
+        self.restore();
     }
 
     fn restore(&mut self) {

@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
 
+#[path = "zab/changes.rs"]
+mod changes;
 #[path = "zab/checks/mod.rs"]
 mod checks;
 #[path = "zab/climate.rs"]

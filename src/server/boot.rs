@@ -152,8 +152,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
-    let options = log_options(&config);
-    let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
+    let log = Log::new(disk.clone(), &folders.logs, log_options(&config), Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),
@@ -163,8 +162,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         at_rest: Default::default(),
     });
 
-    let place = (&disk, folders.snapshots.as_path());
-    let peer = member::peer(&config, place, recovered.last)?;
+    let peer = member::peer(&config, (&disk, folders.snapshots.as_path()), recovered.last)?;
     let settings = settings(&config, seed);
     let mut replica = match peer {
         None => Replica::standalone(shared.clone(), settings, clock.now_ms()),

@@ -128,3 +128,16 @@ fn random_worlds() {
     assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }
+
+// The planted fault of a disk that forgets: one that says nothing of it takes committed transactions from all.
+#[test]
+fn a_history_that_is_lost_and_not_missed_is_found() {
+    let lives = |seed, loses_unknown| {
+        let climate =
+            Climate { elects: true, loses: Some(seed as usize % 3), ..Climate::mild(3, seed) };
+        let mut world = World::new(Climate { loses_unknown, ..climate });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    };
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    assert!(lives(broken, false), "{broken}: one that knows of its loss does no harm");
+}

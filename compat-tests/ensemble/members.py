@@ -72,13 +72,19 @@ class Member:
                  "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500", *(f"-D{line}" for line in self.flags)]
         return java(*flags, "-cp", jars() if self.kind == "j" else jars("3.8.6"), QUORUM_PEER)
 
-    def launch(self):
+    def launch(self, alone=False):
+        """`alone`: as a server that knows of no others, on the same data."""
+        config = self.folder / "zoo.cfg"
+        if alone:
+            text = config.read_text()
+            config = self.folder / "alone.cfg"
+            config.write_text("".join(line for line in text.splitlines(True) if not line.startswith("server.")))
         assert self.process is None, f"{self} runs"
         with self.log.open("a") as log:
             print(f"==== {KINDS[self.kind]}", file=log, flush=True)
             flags = " ".join(f"-D{line}" for line in ["znode.container.checkIntervalMs=500", *self.flags])
             environment = {**os.environ, "SERVER_JVMFLAGS": flags}
-            self.process = subprocess.Popen([*self.command(), self.folder / "zoo.cfg"], cwd=self.folder, stdout=log,
+            self.process = subprocess.Popen([*self.command(), config], cwd=self.folder, stdout=log,
                                             stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
 
     def end(self, how=signal.SIGTERM):
@@ -97,6 +103,14 @@ class Member:
                 print(f"[{self} ignores {how.name}]", end=" ", flush=True)
                 return
             raise Failed(f"{self} ignores {how.name}\n{self.tail()}") from None
+
+    def files(self, prefix):
+        """Of its data directory, by the zxid in their names."""
+        found = (self.folder / "data/version-2").glob(f"{prefix}.*")
+        return dict(sorted((int(path.name.split(".")[1], 16), path) for path in found))
+
+    def zxid(self):
+        return int(re.search(r"^Zxid: (\S+)", self.word("srvr"), re.M).group(1), 16)
 
     def forget(self):
         """Loses its disk, all but the number."""

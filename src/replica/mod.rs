@@ -236,8 +236,8 @@ pub struct Replica {
     looking_ms: Option<u64>,
     /// The tree that came with SNAP, until it is installed.
     arrived: Option<Box<Tree>>,
-    /// The log was cut here, and the tree is being loaded anew.
-    rebuilding: Option<Zxid>,
+    /// What the log thread made of a cut, while the tree is being loaded anew.
+    rebuilding: Option<zab::Input>,
     /// The tree came with SNAP. Java writes its tree while it goes on changing it, so this one may hold what comes next:
     /// until this server follows, digests are not expected to be those predicted.
     fuzzy: Option<Fuzzy>,

@@ -52,21 +52,40 @@ impl Replica {
     }
 
     pub(super) fn on_peer(&mut self, input: zab::Input, out: &mut Vec<Action>) {
-        if let zab::Input::Truncated { to } = input
-            && to < self.shared.state.tree.read().last_zxid()
-        {
+        let last = || self.shared.state.tree.read().last_zxid();
+        let is_other = match input {
             // The tree holds what is no longer in the log.
-            self.rebuilding = Some(to);
+            zab::Input::Truncated { to } => to < last(),
+            // The log holds what is not in the tree, and what waited for its commit was given up with the cut.
+            zab::Input::Uncuttable { last: logged } => last() < logged,
+            _ => false,
+        };
+        if is_other {
+            self.rebuilding = Some(input);
             return out.push(Action::Rebuild);
         }
+        self.hand_over(input, out);
+    }
+
+    fn hand_over(&mut self, input: zab::Input, out: &mut Vec<Action>) {
         self.zab.step(input, &mut self.zab_out);
         self.on_zab(self.now_us, out);
     }
 
+    /// The tree is what the log is now.
     pub(super) fn on_rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) {
-        let Some(to) = self.rebuilding.take() else { return };
+        let Some(input) = self.rebuilding.take() else { return };
+        let last = tree.last_zxid();
+        if let zab::Input::Truncated { to } = input
+            && to < last
+        {
+            return out.push(Action::Stop(
+                "the log was cut, and the tree read from disk goes on behind the cut",
+            ));
+        }
         self.replace_tree(tree);
-        self.on_peer(zab::Input::Truncated { to }, out);
+        self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| last < zxid));
+        self.hand_over(input, out);
     }
 
     pub(super) fn on_leader_tree(&mut self, zxid: Zxid, tree: Box<Tree>, out: &mut Vec<Action>) {

@@ -95,6 +95,7 @@ fn drive(tree: Tree) -> Driven {
         peers: None,
         roles: None,
         loader: Arc::new(|| Err(String::new())),
+        cuts: 0,
     };
     let driving = tokio::spawn(driver.run(Vec::new()));
     Driven { shared, disk, commands, events: sender, driving }

@@ -127,6 +127,10 @@ impl World {
         let trees = if waits { 0 } else { self.nodes[at].writes.trees.len() };
         let trees = self.below(trees + 1);
         self.crash_after(at, logged, trees);
+        if self.climate.loses == Some(at) && self.below(2) == 0 {
+            self.note(|| format!("{at} loses its history"));
+            self.nodes[at].disk.lose();
+        }
     }
 
     /// * `logged`, `trees`: how many of the writes under way still happen.
@@ -178,7 +182,8 @@ impl World {
         let epochs = (node.disk.accepted, node.disk.current);
         let last = last_of(&node.tree);
         let me = ServerId(at as i64);
-        let mut peer = Peer::member(me, settings, view, epochs, Some(last));
+        let knows = !node.disk.is_unsure || self.climate.loses_unknown;
+        let mut peer = Peer::member(me, settings, view, epochs, knows.then_some(last));
         peer.core.finds_view = view_in;
         // What was proposed is in the log, decided or not; as a server reads it, whose first file is its operator's.
         let logged = node.tree.iter().rev().find_map(|(_, payload)| view_in(payload));
@@ -353,7 +358,10 @@ impl World {
     /// was proposed, if there it is worse.
     fn holders(&self, at: usize, tree: &[Entry]) -> (usize, usize) {
         let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
+        let lost = self.climate.loses.map(|at| ServerId(at as i64));
         let has = |id: &ServerId| match tree.len().checked_sub(1) {
+            // What it acknowledged it had.
+            Some(_) if lost == Some(*id) => true,
             Some(last) => self.nodes[id.0 as usize].disk.whole().get(last) == tree.last(),
             None => true,
         };

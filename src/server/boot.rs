@@ -7,7 +7,7 @@ use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::roles::Roles;
-use super::{member, snapshots, stop};
+use super::{member, rescue, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
@@ -30,6 +30,7 @@ use crate::tree::{Options, State, Tree};
 use crate::zab;
 use std::convert::Infallible;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
@@ -54,6 +55,11 @@ pub enum ServerError {
     Claim(#[from] ClaimError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
+    #[error(
+        "the data was put aside as damaged, and no leader has sent its tree since: bring data back, then remove {}",
+        mark.display()
+    )]
+    Unsure { mark: PathBuf },
     #[error("write the first snapshot")]
     Snapshot(#[from] SnapshotError),
     #[error("{what}")]
@@ -72,7 +78,10 @@ impl ServerError {
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
-            Self::Listen(ListenError::Bind { .. }) | Self::Recover(_) | Self::System { .. } => 1,
+            Self::Listen(ListenError::Bind { .. })
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::System { .. } => 1,
         }
     }
 
@@ -85,9 +94,11 @@ impl ServerError {
                 Some("clientPort")
             }
             Self::Listen(_) => Some("clientPortAddress"),
-            Self::Folders(_) | Self::Claim(_) | Self::Recover(_) | Self::Snapshot(_) => {
-                Some("dataDir")
-            }
+            Self::Folders(_)
+            | Self::Claim(_)
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::Snapshot(_) => Some("dataDir"),
             Self::System { .. } | Self::Failed { .. } => None,
         }
     }
@@ -141,8 +152,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
-    let options = log_options(&config);
-    let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
+    let log = Log::new(disk.clone(), &folders.logs, log_options(&config), Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),
@@ -150,10 +160,10 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         limits: limits(&config, seed),
         clock_ms: Default::default(),
         at_rest: Default::default(),
+        is_read_only: Default::default(),
     });
 
-    let place = (&disk, folders.snapshots.as_path());
-    let peer = member::peer(&config, place, recovered.last)?;
+    let peer = member::peer(&config, (&disk, folders.snapshots.as_path()), recovered.last)?;
     let settings = settings(&config, seed);
     let mut replica = match peer {
         None => Replica::standalone(shared.clone(), settings, clock.now_ms()),
@@ -255,8 +265,8 @@ fn restore(
     };
     let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
-    let recovered = recover::recover(disk, folders, wanted, &mut restorer, move || began.elapsed())
-        .map_err(|error| ServerError::Recover(Box::new(error)))?;
+    let recovered =
+        rescue::restore(disk, folders, config.ensemble.is_some(), wanted, &mut restorer)?;
     for skipped in &recovered.skipped {
         tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
     }
@@ -414,6 +424,12 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        local_sessions: config.ensemble.as_ref().is_some_and(|of| of.local_sessions_enabled),
+        local_upgrades: config
+            .ensemble
+            .as_ref()
+            .is_some_and(|of| of.local_sessions_upgrading_enabled),
+        read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,

@@ -17,6 +17,7 @@ mod peers;
 mod pipeline;
 mod ready;
 mod report;
+mod rescue;
 mod restore;
 mod roles;
 mod snapshots;

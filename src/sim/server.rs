@@ -287,6 +287,7 @@ fn shared(tree: Tree, seed: u64) -> Arc<Shared> {
         limits: limits(),
         clock_ms: Default::default(),
         at_rest: Default::default(),
+        is_read_only: Default::default(),
     })
 }
 

@@ -48,7 +48,7 @@ mod tests {
         });
         assert_eq!(kept, [17, 18, 400]);
         assert!(tries < 200, "{tries}");
-        assert_eq!(shrink(40, 1000, |_| true), []);
+        assert!(shrink(40, 1000, |_| true).is_empty());
         assert_eq!(shrink(4, 1000, |_| false), [0, 1, 2, 3]);
     }
 }

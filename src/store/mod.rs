@@ -6,7 +6,8 @@
 //! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
 //! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and how they are
 //! packed), [`epoch`], [`cut`], [`decide`]
-//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`worker`] (the log thread), [`purge`].
+//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`aside`]
+//! (when that fails), [`worker`] (the log thread), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.
@@ -19,6 +20,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 
+pub mod aside;
 pub mod cut;
 pub mod decide;
 pub mod disk;

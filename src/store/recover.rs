@@ -70,6 +70,8 @@ pub enum RecoverError<E: Error + 'static> {
     List { path: PathBuf, source: io::Error },
     #[error("remove leftover {}", path.display())]
     Remove { path: PathBuf, source: io::Error },
+    #[error("read snapshot {}", path.display())]
+    Denied { path: PathBuf, source: io::Error },
     #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
     AllSnapshotsBad { dir: PathBuf, tried: usize },
     #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
@@ -341,6 +343,10 @@ fn load_newest<D: Disk, R: Restore>(
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
                 continue;
+            }
+            // No damage: whoever runs this has to be told, not served an older state.
+            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(RecoverError::Denied { path, source });
             }
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "pass over unreadable snapshot");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::aside;
 use super::cut;
 use super::disk::Disk;
 use super::epoch::{self, EpochError, EpochFile};
@@ -101,6 +102,8 @@ pub enum WorkerError {
     Snapshot(#[from] SnapshotError),
     #[error("take back snapshots")]
     Purge(#[from] PurgeError),
+    #[error("remove the mark that the data does not count")]
+    Mark(#[source] std::io::Error),
 }
 
 /// What the log thread does, without the thread.
@@ -185,6 +188,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 if replaces {
                     purge::remove_snapshots_for(&self.disk, &placed.path, zxid)?;
                     self.log.drop_unreadable()?;
+                    aside::unmark(&self.disk, &self.data_dir).map_err(WorkerError::Mark)?;
                 }
                 report(Event::Placed { zxid, bytes, replaces });
             }

@@ -125,7 +125,12 @@ impl Leader {
             Input::Promised { promise: Promise::Accepted, .. } => self.on_own_promise(core, out),
             Input::Promised { promise: Promise::Current, .. } => self.open(core, out),
             Input::Learner { link, packet } => self.on_packet(core, link, packet, out),
-            Input::LearnerGone { link } => self.on_gone(link),
+            Input::LearnerGone { link } => {
+                self.on_gone(link);
+                if let Phase::Leaving { to } = self.phase {
+                    self.try_leave(core, to);
+                }
+            }
             Input::Progress { link } => self.heard(link),
             Input::SnapshotBegun { link, zxid } => self.on_snapshot(core, link, zxid, out),
             Input::Sync { link } => self.on_sync(core, link, out),

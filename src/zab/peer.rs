@@ -333,6 +333,9 @@ impl Peer {
 
     fn begin(&mut self, leader: ServerId, out: &mut Vec<Action>) {
         assert!(self.due.is_none() && self.core.is_settled(), "elected while the disk is behind");
+        if leader == self.core.me && self.core.is_unsure {
+            return self.stand_down("elected with nothing that counts".to_owned(), out);
+        }
         if leader != self.core.me {
             self.role = Role::Learning(Learner::new(&self.core, leader, out));
             self.early.values_mut().for_each(|(_, ticks)| *ticks = 0);

@@ -26,11 +26,12 @@ pub struct SessionId(pub i64);
 impl SessionId {
     /// The first one of a server that starts now.
     ///
-    /// * `boot_ms`: milliseconds since its machine started.
+    /// * `wall_ms`: milliseconds since 1970. Java takes those since its machine started, which come again with every start of
+    ///   the machine, and with them the ids of sessions whose clients may still believe in them.
     ///
     /// Source: `SessionTrackerImpl.initializeNextSessionId`; a standalone server counts as server 1 (P-15).
-    pub const fn first(server: ServerId, boot_ms: i64) -> Self {
-        Self((((boot_ms << 24) as u64 >> 8) as i64) | server.0 << 56)
+    pub const fn first(server: ServerId, wall_ms: i64) -> Self {
+        Self((((wall_ms << 24) as u64 >> 8) as i64) | server.0 << 56)
     }
 }
 
@@ -47,5 +48,18 @@ pub struct ServerId(pub i64);
 impl std::fmt::Display for ServerId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_a_server_begin_with_its_number_and_its_start() {
+        let first = |server, wall_ms| SessionId::first(ServerId(server), wall_ms).0;
+        assert_eq!(first(3, 0x18b_cfe5_6800), 0x038b_cfe5_6800_0000);
+        assert_eq!(first(3, 1) - first(3, 0), 0x1_0000, "so many a millisecond");
+        assert!(first(200, 0) < 0, "Java's byte has a sign");
     }
 }

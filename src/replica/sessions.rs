@@ -73,6 +73,8 @@ impl Replica {
                 && id.0 != crate::model::CONTAINER
                 && !self.sessions.contains(id)
                 && !self.locals.contains(id)
+                // A learner keeps those of its own clients only.
+                && !self.shared.state.tree.read().sessions().contains_key(&id.0)
             {
                 return id;
             }

@@ -417,7 +417,7 @@ fn connects(throttle: &Throttle, seed: u64) -> Option<Connects> {
 pub(super) fn settings(config: &Config, seed: u64) -> Settings {
     Settings {
         tick_time_ms: u64::from(config.tick_time_ms),
-        first_session: SessionId::first(my_id(config), clock::since_boot_ms()).0,
+        first_session: SessionId::first(my_id(config), clock::wall_ms()).0,
         snap_count: u64::from(config.snap_count),
         snap_size_bytes: config.snap_size_limit_bytes.unwrap_or(0),
         sessionless_timeout_ms: u64::from(config.sessionless_cnxn_timeout_ms),

@@ -34,12 +34,7 @@ impl Clock {
     }
 }
 
-fn wall_ms() -> i64 {
+/// Milliseconds since 1970.
+pub fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
-}
-
-/// Milliseconds since the machine started, from which session ids are made (P-15).
-pub fn since_boot_ms() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }

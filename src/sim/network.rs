@@ -302,11 +302,11 @@ mod tests {
         assert!(due.is_sorted_by(|a, b| a.0 <= b.0));
         assert_eq!(arrivals(&mut network, id, End::Called, MS * 1001), 50);
         for _ in 0..50 {
-            network.send(0, id, End::Caller, Bytes::from_static(b"x")).unwrap();
+            network.send(MS * 2000, id, End::Caller, Bytes::from_static(b"x")).unwrap();
         }
-        let due = network.break_between(0, 1, 0);
+        let due = network.break_between(MS * 2000, 1, 0);
         assert_eq!(due.len(), 2);
-        let arrived = arrivals(&mut network, id, End::Called, MS * 1000);
+        let arrived = arrivals(&mut network, id, End::Called, MS * 3000);
         assert!((1..51).contains(&arrived), "{arrived}: some of it, and the end");
         assert!(network.close(0, id, End::Called).is_some());
         assert!(network.send(0, id, End::Called, Bytes::new()).is_none());

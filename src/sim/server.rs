@@ -236,8 +236,7 @@ pub fn boot(
     let peer = spoilt(peer, climate);
     let settings = replica::Settings {
         tick_time_ms: TICK_TIME_MS,
-        // A machine has been up for as long as its world, and a bit: processes come and go.
-        first_session: SessionId::first(id, (now_us / MS) as i64 + 1000).0,
+        first_session: SessionId::first(id, server.wall_ms(now_us)).0,
         snap_count: climate.snap_count,
         snap_size_bytes: 0,
         seed: seed ^ server.life,

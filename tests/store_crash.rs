@@ -472,7 +472,7 @@ fn errors_at_a_start_are_told_and_the_next_start_works() {
     }
     assert_eq!(told[0], "remove leftover /data/version-2/.snapshot.15.tmp");
     assert!(told[1..].iter().all(|error| error == "mend log in /log/version-2"), "{told:?}");
-    assert_eq!(told.len(), 5);
+    assert_eq!(told.len(), 7);
 }
 
 /// A sector that can't be read: of a snapshot, the one before and the log stand in; of the log, nothing does.

@@ -188,14 +188,12 @@ impl Pending {
         }
     }
 
-    /// Paths proposed to be created for, or deleted from, one owner: `true` for created.
+    /// Paths with something proposed; `true` for those that will be `owner`'s then. One that was its ephemeral may be
+    /// deleted by now, and may be there again as somebody else's, or for good.
     pub fn owned_by(&self, owner: i64) -> impl Iterator<Item = (&str, bool)> {
         let live = self.index.iter().map(|&at| &self.slots[at as usize]);
-        live.filter_map(move |slot| match &slot.view {
-            None => Some((&*slot.path, false)),
-            Some(view) if view.stat.ephemeral_owner == owner => Some((&*slot.path, true)),
-            Some(_) => None,
-        })
+        let is_owned = move |view: &View| view.stat.ephemeral_owner == owner;
+        live.map(move |slot| (&*slot.path, slot.view.as_ref().is_some_and(is_owned)))
     }
 
     fn hash_of(&self, path: &str) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::harness::{FIRST_SESSION, TICK_TIME_MS, World};
 use super::wire::{
-    close, create, create_ephemeral, get, hello_again, hello_bytes, look, ping, set, watch,
+    close, create, create_ephemeral, delete, get, hello_again, hello_bytes, look, ping, set, watch,
     watch_children, watch_exists,
 };
 use oxkeeper::model::op;
@@ -43,6 +43,24 @@ fn a_write_that_meets_its_session_elsewhere_closes_without_a_reply() {
     // Refused it took a zxid all the same, as every write that is judged does.
     world.say(b, [look(1, op::EXISTS, "/late", false), create(2, "/b", "")]);
     assert_eq!(world.heard(b), ["1 @2 error -101", "2 @3 ok /b"]);
+}
+
+// rows: G-06
+#[test]
+fn what_took_an_ephemerals_place_outlives_its_session() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(a, [create_ephemeral(1, "/a"), create_ephemeral(2, "/b"), create_ephemeral(3, "/c")]);
+    world.heard(a);
+    // All of it is under way when the session's end is judged.
+    let again =
+        [delete(4, "/a"), create(5, "/a", "kept"), delete(6, "/b"), create_ephemeral(7, "/b")];
+    world.hold_log(true);
+    world.say(a, again);
+    world.say(a, [close(8)]);
+    world.hold_log(false);
+    world.say(b, [get(1, "/a"), get(2, "/b"), get(3, "/c")]);
+    assert_eq!(world.heard(b), ["1 @10 ok \"kept\" v0", "2 @10 error -101", "3 @10 error -101"]);
 }
 
 #[test]

@@ -419,11 +419,11 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 
     /// Reads the end of the log for a learner, beside the log thread: only what is committed is asked for.
     fn read_log(&self, link: LinkId, from: Zxid, through: Zxid) {
-        let (disk, dir, sender) =
-            (self.disk.clone(), self.folders.logs.clone(), self.sender.clone());
+        let (disk, folders, sender) =
+            (self.disk.clone(), self.folders.clone(), self.sender.clone());
         let limit_bytes = self.peers.as_ref().map_or(0, |peers| peers.log_read_max_bytes());
         tokio::task::spawn_blocking(move || {
-            let tail = log_read::read(&disk, &dir, (from, through), limit_bytes);
+            let tail = log_read::read(&disk, &folders, (from, through), limit_bytes);
             let read = zab::LogRead { before: tail.before, entries: tail.entries };
             let _stopped = sender.send(Event::Peer(zab::Input::LogRead { link, read }));
         });

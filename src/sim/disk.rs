@@ -31,13 +31,7 @@ impl World {
         let server = of.server;
         let Some(process) = self.process(of) else { return };
         let mut batch = std::mem::take(&mut process.log);
-        let cuts: Vec<Zxid> = batch
-            .iter()
-            .filter_map(|command| match command {
-                Command::Truncate { to, .. } => Some(*to),
-                _ => None,
-            })
-            .collect();
+        let cuts = cuts_of(&batch);
         let mut events = Vec::new();
         process.worker.run(&mut batch, &mut |event| events.push(event));
         let takes_us = self.disk_takes(server);
@@ -80,8 +74,7 @@ impl World {
                 }
                 worker::Event::Failed(error) => {
                     // A cut that was begun may be done, or not.
-                    let cut = cuts.iter().copied().fold(durable.last, Zxid::min);
-                    durable.last = cut;
+                    durable.last = cuts.into_iter().fold(durable.last, Zxid::min);
                     return self.disk_failed(of, &error);
                 }
             };
@@ -165,8 +158,7 @@ impl World {
 
     pub fn read_log(&mut self, of: Of, link: LinkId, asked: (Zxid, Zxid)) {
         let Some(process) = self.process(of) else { return };
-        let dir = folders().logs;
-        let tail = log_read::read(&process.disk, &dir, asked, LOG_READ_MAX_BYTES);
+        let tail = log_read::read(&process.disk, &folders(), asked, LOG_READ_MAX_BYTES);
         let read = zab::LogRead { before: tail.before, entries: tail.entries };
         let happened = Happened::Peer(zab::Input::LogRead { link, read });
         self.trace.count("logs read");
@@ -183,4 +175,15 @@ impl World {
         let before = std::mem::replace(&mut self.servers[server].durable, found);
         self.see(&Seen::Started { server, found, before, digest });
     }
+}
+
+/// What may be left of a history when a batch is done in part: where it is cut, and nothing for certain where another
+/// server's takes its place.
+fn cuts_of(batch: &[Command]) -> Vec<Zxid> {
+    let cut = |command: &Command| match command {
+        Command::Truncate { to, .. } => Some(*to),
+        Command::Place { replaces: true, .. } => Some(Zxid::ZERO),
+        _ => None,
+    };
+    batch.iter().filter_map(cut).collect()
 }

@@ -90,6 +90,7 @@ impl Follower {
             sync_limit: 10,
             always_sends_tree: false,
             reconfigs: false,
+            relays: false,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };

@@ -53,7 +53,7 @@ class Member:
 
     def __init__(self, folder, number, kind, command, observes, flags=()):
         self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
-        self.own_command, self.flags = command, flags
+        self.own_command, self.flags, self.host = command, flags, "127.0.0.1"
         self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.log, self.process = self.folder / "server.log", None
@@ -62,7 +62,7 @@ class Member:
 
     def line(self):
         role = "observer" if self.observes else "participant"
-        return f"server.{self.number}=127.0.0.1:{self.quorum_port}:{self.election_port}:{role}"
+        return f"server.{self.number}={self.host}:{self.quorum_port}:{self.election_port}:{role}"
 
     def command(self):
         if self.kind == "o":
@@ -159,6 +159,9 @@ class Ensemble:
         settings = [line for line in settings if line not in flags]
         self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters), flags)
                         for at, kind in enumerate(voters + observers)]
+        for member in self.members:
+            if any(line.startswith("observerMasterPort") for line in settings):
+                member.host = f"127.0.0.{member.number}"  # That port is one number for all.
         for member in self.members:
             (member.folder / "zoo.cfg").write_text("\n".join([
                 f"dataDir={member.folder / 'data'}",

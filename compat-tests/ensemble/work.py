@@ -199,7 +199,8 @@ def blast(member, count, others=()):
     c.close()
 
 
-def every_write(ensemble, count=400):
+def every_write(ensemble, count=400, apart=True):
+    """`apart`: the leader can tell members apart that a session comes through; not an observer from its master."""
     members = ensemble.members
     for member in members:
         others = [other for other in members if other is not member]
@@ -207,7 +208,8 @@ def every_write(ensemble, count=400):
         for other in others:
             watches(member, other)
         blast(member, count, others)
-    moves(members)
+    if apart:
+        moves(members)
     expiry(members)
     alike(ensemble)
 

@@ -126,7 +126,10 @@ impl Replica {
                 self.settle_fuzzy(out);
             }
             zab::Action::Rest => self.rest(),
-            zab::Action::FromLearner { link, packet } => self.on_learner(link, packet, out),
+            zab::Action::FromLearner { link, packet } if self.judges() => {
+                self.on_learner(link, packet, out);
+            }
+            zab::Action::FromLearner { link, packet } => self.relay_up(link, packet, out),
             zab::Action::FromLeader { packet } => self.on_leader(packet, out),
             action => out.push(Action::Peer(action)),
         }

@@ -46,6 +46,7 @@ pub fn peer<D: Disk>(
         sync_limit: u64::from(ensemble.sync_limit_ticks),
         always_sends_tree: ensemble.force_snapshot_sync,
         reconfigs: config.reconfig_enabled,
+        relays: ensemble.observer_master_port.is_some(),
         resend_min_ms: ensemble.notification_interval_min_ms,
         resend_max_ms: ensemble.notification_interval_max_ms,
     };
@@ -113,7 +114,7 @@ pub fn connect(
         LOG_READ_MAX_BYTES,
         (sender, events),
         elections,
-        membership,
+        (membership, ensemble.observer_master_port),
         driver,
     ))
 }

@@ -158,7 +158,7 @@ impl Leader {
     /// NEWLEADER, and dies of its COMMIT (ZOOKEEPER-4394).
     pub(super) fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         // One that is proposed and not decided follows as a proposal; Java's leaders tell it as if it were decided.
-        let view = match self.is_broadcasting() {
+        let view = match self.is_open() {
             true => core.view.to_string(),
             false => core.next_view(self.epoch).to_string(),
         };

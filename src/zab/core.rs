@@ -19,6 +19,8 @@ pub struct Settings {
     pub always_sends_tree: bool,
     /// `reconfigEnabled`.
     pub reconfigs: bool,
+    /// `observerMasterPort` is set: a follower takes observers.
+    pub relays: bool,
     /// First and last pause between two resends of a vote.
     pub resend_min_ms: u32,
     pub resend_max_ms: u32,

@@ -63,6 +63,7 @@ impl Peer {
             sync_limit: u64::from(u32::MAX),
             always_sends_tree: false,
             reconfigs: false,
+            relays: false,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };
@@ -138,6 +139,14 @@ impl Peer {
                 if self.due.is_none() {
                     self.begin(leader, out);
                 }
+            }
+            (Role::Learning(learner), Input::Learner { link, packet })
+                if learner.takes(link, Some(&packet)) =>
+            {
+                learner.step(&mut self.core, Input::Learner { link, packet }, out);
+            }
+            (Role::Learning(learner), Input::LearnerGone { link }) if learner.takes(link, None) => {
+                learner.step(&mut self.core, Input::LearnerGone { link }, out);
             }
             // It elected us before we know of it, or heard of a reconfiguration before we do.
             (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet }) => {
@@ -325,7 +334,12 @@ impl Peer {
                     out.push(Action::CloseLink { link, why: why.clone() });
                 }
             }
-            Role::Learning(_) => out.push(Action::HangUp),
+            Role::Learning(learner) => {
+                for link in learner.link_ids() {
+                    out.push(Action::CloseLink { link, why: why.clone() });
+                }
+                out.push(Action::HangUp);
+            }
         }
         out.push(Action::Rest);
         self.due = Some(why);

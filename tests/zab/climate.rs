@@ -84,6 +84,7 @@ impl Climate {
             sync_limit: 5,
             always_sends_tree: self.sends_trees,
             reconfigs: self.changes,
+            relays: false,
             resend_min_ms: 200,
             resend_max_ms: 1600,
         }

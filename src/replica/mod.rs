@@ -114,6 +114,8 @@ pub struct Settings {
     pub local_sessions: bool,
     /// `localSessionsUpgradingEnabled`: until they make an ephemeral znode.
     pub local_upgrades: bool,
+    /// `oxkeeper.quorumSync`: a sync is answered behind a transaction of its own, which a quorum has acknowledged.
+    pub quorum_sync: bool,
     /// `readonlymode.enabled`: those who only read are served without a leader.
     pub read_only: bool,
     pub rules: Rules,
@@ -133,6 +135,7 @@ impl Settings {
         container_max_never_used_ms: 0,
         local_sessions: false,
         local_upgrades: false,
+        quorum_sync: false,
         read_only: false,
         rules: Rules::DEFAULT,
         seed: 1,

@@ -434,6 +434,7 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
             .ensemble
             .as_ref()
             .is_some_and(|of| of.local_sessions_upgrading_enabled),
+        quorum_sync: config.quorum_sync,
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,

@@ -19,9 +19,9 @@ BALLAST = "ballast"
 class Site:
     """The ensemble, its network, and chance; what a fault may use."""
 
-    def __init__(self, cluster, rng, work, long=False):
+    def __init__(self, cluster, rng, work, hold=1.0):
         self.cluster, self.network, self.rng, self.work = cluster, cluster.network, rng, work
-        self.severed, self.notes, self.scale = [], [], 1.5 if long else 1.0
+        self.severed, self.notes, self.scale = [], [], hold
         self.leader = until("a leader", cluster.leader)
         self.others = [member for member in cluster.members if member is not self.leader]
         self.all = [member.number for member in cluster.members]
@@ -190,25 +190,39 @@ def fill(site, member):
     """Takes the space from a member, and looks at how it ends."""
     size = member.log.stat().st_size
     if member.mounted:
-        space = os.statvfs(member.folder / "data")
-        with open(member.folder / "data" / BALLAST, "wb") as ballast:
-            os.posix_fallocate(ballast.fileno(), 0, space.f_bavail * space.f_frsize)
+        with open(member.folder / "data" / BALLAST, "wb", buffering=0) as ballast:
+            try:
+                while ballast.write(bytes(65536)):
+                    pass
+            except OSError:
+                pass  # That was all the space there is.
     else:
         # Files may not grow beyond what the log has set aside; the log that is told of it has to stay below.
         logs = [path.stat().st_size for path in (member.folder / "data/version-2").glob("log.*")]
         resource.prlimit(member.process.pid, resource.RLIMIT_FSIZE, (max([size + 65536, *logs]), resource.RLIM_INFINITY))
     try:
-        until(f"{member} ends when its disk is full", lambda: site.work.stuff() or member.process.poll() is not None, END_SECONDS)
-        code, member.process = member.process.returncode, None
+        gone = lambda: site.work.stuff() or member.process.poll() is not None or out_of_service(member)  # noqa: E731
+        until(f"{member} ends when its disk is full", gone, END_SECONDS)
+        code = member.process.poll()
+        if code is not None:
+            member.process = None
         said = member.log.read_bytes()[size:].decode(errors="replace").splitlines()
         lines = [line for line in said if "No space left" in line or "File too large" in line]
-        if code == 0 or not lines:
+        if code == 0 or not lines or (code is None and member.kind == "o"):
             raise Failed(f"{member} ended with {code}, and does not say that its disk is full:\n{member.tail()}")
-        site.notes.append(f"{member} ended with {code}: {lines[0].strip()[:200]}")
-        site.hold(1)
+        ended = "is out of service" if code is None else f"ended with {code}"
+        site.notes.append(f"{member} {ended}: {lines[0].strip()[:200]}")
+        site.hold(2)
+        if member.process and member.process.poll() is not None:
+            member.process = None
     finally:
         if member.mounted:
             (member.folder / "data" / BALLAST).unlink()
+
+
+def out_of_service(member):
+    """A Java leader does not end: it says again and again that it can't follow, until there is space."""
+    return member.kind != "o" and not member.mode()
 
 
 # Which network each is tried on: packets get lost in `namespaces` only as such; `proxies` can reset and hold connections.

@@ -89,13 +89,13 @@ class Proxies(Network):
         self.ports = {(viewer, other.number): (free_port(), free_port()) for viewer, other in pairs}
         specs = []
         for (viewer, number), (quorum, election) in self.ports.items():
-            other, way = members[number - 1], {"from": viewer, "to": number, "hello": None}
+            other, way = members[number - 1], {"from": viewer, "to": number, "hello": None, "patient": False}
             if viewer == 0:
                 specs.append({**way, "listen": quorum, "target": other.port})
                 other.address = f"127.0.0.1:{quorum}"
                 continue
             back = self.ports[number, viewer][1]
-            specs.append({**way, "listen": quorum, "target": other.quorum_port})
+            specs.append({**way, "listen": quorum, "target": other.quorum_port, "patient": True})
             specs.append({**way, "listen": election, "target": other.election_port, "hello": f"127.0.0.1:{back}"})
         self.launch(HERE / "proxies.py", json.dumps(specs))
 

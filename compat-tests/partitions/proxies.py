@@ -16,6 +16,7 @@ import struct
 import sys
 
 AGAIN_SECONDS = 0.2
+PATIENCE_TRIES = 50
 CHUNK_BYTES, CHUNKS_MAX = 65536, 64  # Of one direction under way; then the sender waits.
 HELLO_BYTES, HELLO_VERSION = 20, -65536  # Version, server, length of the address that follows.
 
@@ -47,13 +48,13 @@ class Link:
     def __init__(self, net, way, near):
         self.net, self.way, self.ends, self.ended = net, way, [near], asyncio.Event()
 
-    async def run(self, port, hello):
+    async def run(self, port, hello, patient):
         source, target = self.way
         await self.net.opened(source, target)
         await self.net.opened(target, source)
         if self.net.rule(source, target)[2] or self.net.rule(target, source)[2] or self.ends[0][0].at_eof():
             return
-        self.ends.append(await asyncio.open_connection("127.0.0.1", port, limit=CHUNK_BYTES))
+        self.ends.append(await dialed(port, patient))
         (near_in, near_out), (far_in, far_out) = self.ends
         for _, out in self.ends:
             out.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -70,6 +71,17 @@ class Link:
         self.ended.set()
         for _, out in self.ends:
             out.transport.abort()
+
+
+async def dialed(port, patient):
+    """The far end. Who dials a leader that does not listen yet would be refused and try again; here he has been accepted
+    already, and an end instead would send him back to elections, so it is the proxy that tries again."""
+    for _ in range(PATIENCE_TRIES if patient else 0):
+        try:
+            return await asyncio.open_connection("127.0.0.1", port, limit=CHUNK_BYTES)
+        except OSError:
+            await asyncio.sleep(0.02)
+    return await asyncio.open_connection("127.0.0.1", port, limit=CHUNK_BYTES)
 
 
 async def rewritten(near_in, hello):
@@ -126,7 +138,7 @@ async def serve(net, spec):
         link = Link(net, (spec["from"], spec["to"]), (incoming, out))
         net.links.add(link)
         try:
-            await link.run(spec["target"], spec["hello"])
+            await link.run(spec["target"], spec["hello"], spec["patient"])
         except (OSError, asyncio.IncompleteReadError):
             pass  # Nobody listens there, or the dialer has gone.
         finally:

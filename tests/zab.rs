@@ -101,12 +101,14 @@ fn random_worlds() {
     let only: Option<u64> =
         std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
     let (mut seed, mut committed) = (only.unwrap_or(1), 0);
+    let (mut decided, mut named) = (0, 0);
     while began.elapsed() < budget() {
         let mut world = World::new(Climate::of(seed));
         world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             committed += world.live();
         }));
+        (decided, named) = (decided + world.decided, named + world.named);
         if let Err(panic) = lived {
             for line in world.trace.iter().flatten() {
                 println!("{line}");
@@ -118,6 +120,9 @@ fn random_worlds() {
         }
         seed += 1;
     }
-    println!("{seed} worlds, {committed} transactions");
+    println!(
+        "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times"
+    );
+    assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }

@@ -23,6 +23,8 @@ impl Code {
     pub const AUTH_FAILED: Self = Self(-115);
     pub const SESSION_MOVED: Self = Self(-118);
     pub const NO_WATCHER: Self = Self(-121);
+    pub const NEW_CONFIG_NO_QUORUM: Self = Self(-13);
+    pub const RECONFIG_IN_PROGRESS: Self = Self(-14);
     pub const RECONFIG_DISABLED: Self = Self(-123);
     /// Of SASL by its name; told to everybody who has not shown a scheme that is required.
     pub const SESSION_CLOSED_REQUIRE_AUTH: Self = Self(-124);

@@ -16,7 +16,7 @@ pub use acl::{Acl, Identity, OPEN_ACL, perms};
 pub use algorithm::DigestAlgorithm;
 pub use code::{Code, EventKind, op, xid};
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
-pub use view::{Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
+pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Zxid};
 
 /// A client session. Never 0 for a live one: 0 on the wire means "none yet".

@@ -1,11 +1,13 @@
 //! Who belongs to an ensemble, and which sets of them decide.
 
+mod change;
 mod member;
 mod text;
 
 use super::{ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use change::ChangeError;
 pub use member::plain_host;
 pub use text::ViewError;
 
@@ -63,6 +65,11 @@ impl View {
 
     pub fn is_voter(&self, id: ServerId) -> bool {
         self.members.get(&id).is_some_and(|member| member.role == Role::Participant)
+    }
+
+    /// Whether a server is told to listen only.
+    pub fn is_observer(&self, id: ServerId) -> bool {
+        self.members.get(&id).is_some_and(|member| member.role == Role::Observer)
     }
 
     /// Those who vote, in rising order.

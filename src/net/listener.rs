@@ -11,7 +11,9 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::sync::atomic::AtomicU16;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,10 +31,14 @@ pub enum ListenError {
     Bind { address: SocketAddr, source: io::Error },
 }
 
+/// Where clients connect: a host (`None`: every address) and a port.
+pub type ClientPlace = (Option<String>, u16);
+
 /// A bound client port.
 pub struct Listener {
     listener: StdListener,
     pub address: SocketAddr,
+    backlog: i32,
     per_address_max: usize,
     conns_max: usize,
     keep_alive: bool,
@@ -44,41 +50,14 @@ impl Listener {
     /// # Errors
     /// [`ListenError`] naming the address.
     pub fn bind(config: &Config) -> Result<Self, ListenError> {
-        let wanted = match &config.client_host {
-            // One socket for both families; IPv4 clients appear as plain IPv4 (P-23a).
-            None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), config.client_port),
-            Some(host) => resolve(host, config.client_port)
-                .map_err(|source| ListenError::Resolve { host: host.clone(), source })?,
-        };
         let backlog = Some(config.client_port_listen_backlog).filter(|&backlog| backlog > 0);
         let backlog = backlog.unwrap_or(BACKLOG_DEFAULT);
-        let bind = |address: SocketAddr| -> io::Result<StdListener> {
-            let socket =
-                Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            if address.is_ipv6() {
-                socket.set_only_v6(false)?;
-            }
-            socket.set_reuse_address(true)?;
-            socket.bind(&address.into())?;
-            socket.listen(backlog)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket.into())
-        };
-        let without_v6 = SocketAddr::from(([0, 0, 0, 0], config.client_port));
-        let listener = match bind(wanted) {
-            // A machine without IPv6 has no dual-stack socket to give.
-            Err(error)
-                if config.client_host.is_none() && error.kind() != io::ErrorKind::AddrInUse =>
-            {
-                bind(without_v6)
-            }
-            other => other,
-        };
-        let fail = |source| ListenError::Bind { address: wanted, source };
-        let listener = listener.map_err(fail)?;
+        let place = (config.client_host.clone(), config.client_port);
+        let (listener, address) = bind_at(&place, backlog)?;
         Ok(Self {
-            address: listener.local_addr().map_err(fail)?,
+            address,
             listener,
+            backlog,
             per_address_max: usize::try_from(config.max_client_cnxns).unwrap_or(0),
             conns_max: config.max_cnxns as usize,
             keep_alive: config.client_tcp_keep_alive,
@@ -87,20 +66,32 @@ impl Listener {
 
     /// Accepts and serves until `stop`; gives the connections that are left, each a task.
     ///
+    /// * `moves`: other places to listen at, from now on; connections stay as they are.
+    /// * `port`: kept true for those who tell of it.
+    ///
     /// # Errors
     /// When the runtime can't take the socket.
     pub async fn run(
         self,
         shared: Arc<Shared>,
         link: Link,
+        mut moves: UnboundedReceiver<ClientPlace>,
+        port: Arc<AtomicU16>,
         stop: CancellationToken,
     ) -> io::Result<TaskTracker> {
         let tasks = TaskTracker::new();
         let counts = Arc::new(Counts::default());
-        let listener = TcpListener::from_std(self.listener)?;
+        let mut listener = TcpListener::from_std(self.listener)?;
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return Ok(tasks),
+                Some(place) = moves.recv() => {
+                    if let Some((moved, address)) = move_to(&place, self.backlog) {
+                        listener = moved;
+                        port.store(address.port(), Ordering::Relaxed);
+                    }
+                    continue;
+                }
                 accepted = listener.accept() => accepted,
             };
             let (stream, peer) = match accepted {
@@ -127,6 +118,61 @@ impl Listener {
                 tracing::debug!(%peer, %error, "set keep-alive");
             }
             start(stream, peer, &shared, &link, place, &tasks);
+        }
+    }
+}
+
+/// Binds; gives the address, which has a port of its own where 0 was asked for.
+fn bind_at(
+    (host, port): &ClientPlace,
+    backlog: i32,
+) -> Result<(StdListener, SocketAddr), ListenError> {
+    let wanted = match host {
+        // One socket for both families; IPv4 clients appear as plain IPv4 (P-23a).
+        None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), *port),
+        Some(host) => resolve(host, *port)
+            .map_err(|source| ListenError::Resolve { host: host.clone(), source })?,
+    };
+    let bind = |address: SocketAddr| -> io::Result<StdListener> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(false)?;
+        }
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(backlog)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
+    };
+    let without_v6 = SocketAddr::from(([0, 0, 0, 0], *port));
+    let listener = match bind(wanted) {
+        // A machine without IPv6 has no dual-stack socket to give.
+        Err(error) if host.is_none() && error.kind() != io::ErrorKind::AddrInUse => {
+            bind(without_v6)
+        }
+        other => other,
+    };
+    let fail = |source| ListenError::Bind { address: wanted, source };
+    let listener = listener.map_err(fail)?;
+    let address = listener.local_addr().map_err(fail)?;
+    Ok((listener, address))
+}
+
+/// Binds the place that a reconfiguration names; `None`: it can't be had, and the old one stays.
+fn move_to(place: &ClientPlace, backlog: i32) -> Option<(TcpListener, SocketAddr)> {
+    let bound = bind_at(place, backlog).map_err(|error| error.to_string());
+    let moved = bound.and_then(|(listener, address)| {
+        let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
+        Ok((listener, address))
+    });
+    match moved {
+        Ok((listener, address)) => {
+            tracing::info!(%address, "clients are served here from now on");
+            Some((listener, address))
+        }
+        Err(error) => {
+            tracing::error!(error, "the client port of the new configuration can't be had; the old one is kept");
+            None
         }
     }
 }

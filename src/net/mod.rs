@@ -12,5 +12,5 @@ pub mod quorum;
 mod resolve;
 
 pub use client::{Asked, Link, Words};
-pub use listener::{ListenError, Listener};
+pub use listener::{ClientPlace, ListenError, Listener};
 pub use resolve::resolve;

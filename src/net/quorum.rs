@@ -9,7 +9,7 @@ use std::future::Future;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -146,8 +146,9 @@ pub struct Bind {
 }
 
 /// Listens for learners; never gives up.
-pub async fn listen(bind: Bind, events: UnboundedSender<PeerEvent>) {
-    let mut next_link = 0;
+///
+/// * `links`: numbers of the connections that all such listeners have accepted.
+pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<PeerEvent>) {
     let mut told = false;
     loop {
         let listener = match open(&bind).await {
@@ -164,8 +165,7 @@ pub async fn listen(bind: Bind, events: UnboundedSender<PeerEvent>) {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    next_link += 1;
-                    let link = LinkId(next_link);
+                    let link = LinkId(links.fetch_add(1, Ordering::Relaxed));
                     let ready = std::future::ready(Ok(stream));
                     let handle = start(ready, Source::Learner(link), events.clone(), None);
                     if events.send(PeerEvent::Accepted { link, handle, peer }).is_err() {

@@ -7,7 +7,7 @@ use crate::request::{Answered, Conn, Done, Outgoing, Shared, multi, reply};
 use crate::tree::txn::Entry;
 use crate::tree::{AHEAD_MAX, AclId, Applied, Change, Effects, Tree, Trigger};
 use jute::proto::SyncRequest;
-use jute::{Encode, Reader};
+use jute::{Encode, Reader, put_buffer};
 use std::task::Waker;
 
 /// Transactions applied under one hold of the exclusive lock: well below a millisecond's worth.
@@ -186,6 +186,7 @@ impl Replica {
                     return conn.close(&mut self.wakers); // Without a reply (P-22).
                 }
                 let header = reply::header(inflight.xid, zxid, applied.code);
+                let view = &self.zab.core.view;
                 conn.push_answer(&mut self.wakers, |out| {
                     reply::reply(out, header, |to| {
                         let path = applied.path.as_deref();
@@ -193,6 +194,11 @@ impl Replica {
                             op::CREATE => reply::path_and_stat(to, path, None),
                             op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => {
                                 reply::path_and_stat(to, path, applied.stat.as_ref())
+                            }
+                            // The one in force, which by now it is.
+                            op::RECONFIG => {
+                                put_buffer(to, view.to_string().as_bytes());
+                                reply::path_and_stat(to, None, applied.stat.as_ref());
                             }
                             op::SET_DATA | op::SET_ACL => {
                                 reply::path_and_stat(to, None, applied.stat.as_ref())

@@ -78,6 +78,7 @@ impl Replica {
             wall_ms: self.wall_ms,
             skip_acl: shared.limits.skip_acl,
             schemes: &shared.limits.schemes,
+            ensemble: self.ensemble(request.op),
         };
         let mut entry = Vec::new();
         let prepared = {

@@ -256,7 +256,13 @@ impl Replica {
     }
 
     /// A member of an ensemble, whose tree is what its disk held. It rests until its first election is over.
-    pub fn member(shared: Arc<Shared>, zab: zab::Peer, settings: Settings, now_ms: u64) -> Self {
+    pub fn member(
+        shared: Arc<Shared>,
+        mut zab: zab::Peer,
+        settings: Settings,
+        now_ms: u64,
+    ) -> Self {
+        roles::adopt_view_finder(&mut zab, &shared.state.tree.read());
         shared.at_rest.store(true, Ordering::Relaxed);
         Self::new(shared, zab, Mode::Resting, settings, now_ms)
     }
@@ -440,6 +446,7 @@ impl Replica {
                         wall_ms,
                         skip_acl: shared.limits.skip_acl,
                         schemes: &shared.limits.schemes,
+                        ensemble: self.ensemble(asked.op),
                     };
                     let from = entries.len();
                     match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
@@ -498,6 +505,7 @@ impl Replica {
             wall_ms,
             skip_acl: true,
             schemes: &shared.limits.schemes,
+            ensemble: None,
         };
         let prepared = {
             let tree = self.shared.state.tree.read();

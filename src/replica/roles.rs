@@ -2,13 +2,52 @@
 
 use super::{Action, Fuzzy, Mode, Replica};
 use crate::model::sync::Ordering;
-use crate::model::{Epoch, SessionId, Zxid};
+use crate::model::{Epoch, SessionId, View, Zxid, op};
 use crate::request::prep::Prep;
-use crate::request::{Batch, Done, Owner, Sessions};
-use crate::tree::Tree;
+use crate::request::{Batch, Done, Ensemble, Owner, Sessions};
+use crate::tree::{Tree, txn};
 use crate::zab;
 
+/// Teaches a peer to see a configuration in what is proposed, and tells it of the one in its history: decided or not, it
+/// decides with the one in force until a leader knows more. The file that says so may have been lost with the power; and
+/// what it says does not count unless the history has it, for then nobody had this server's word for it.
+pub(super) fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
+    peer.core.finds_view = view_in;
+    // A file that was never changed by a reconfiguration is its operator's, whatever an older one was.
+    if peer.core.view.version > 0
+        && let Some(text) = tree.config()
+        && let Ok(text) = std::str::from_utf8(text)
+        && let Ok(view) = View::parse(text)
+    {
+        // The driver keeps it for the next start when it is proposed; this one is there already.
+        peer.core.see_view(view, &mut Vec::new());
+    }
+}
+
+/// The configuration that an entry proposes.
+fn view_in(entry: &[u8]) -> Option<View> {
+    let text = txn::config_in(entry)?;
+    match std::str::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| View::parse(text).map_err(|error| error.to_string())) {
+        Ok(view) => Some(view),
+        Err(error) => {
+            tracing::error!("reconfiguration that cannot be read: {error}");
+            None
+        }
+    }
+}
+
 impl Replica {
+    /// By what a leader judges a reconfiguration.
+    pub(super) fn ensemble(&self, asked: i32) -> Option<Ensemble> {
+        let zab::Role::Leading(leader) = self.zab.role() else { return None };
+        let core = &self.zab.core;
+        (asked == op::RECONFIG && self.mode == Mode::Leading).then(|| Ensemble {
+            view: core.view.clone(),
+            is_changing: core.next.is_some(),
+            synced: leader.synced(core),
+        })
+    }
+
     pub(super) fn on_peer(&mut self, input: zab::Input, out: &mut Vec<Action>) {
         if let zab::Input::Truncated { to } = input
             && to < self.shared.state.tree.read().last_zxid()

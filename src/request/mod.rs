@@ -29,6 +29,7 @@ mod pending;
 pub mod prep;
 mod quota;
 mod read;
+mod reconfig;
 pub mod reply;
 mod tally;
 mod throttle;
@@ -43,6 +44,7 @@ pub use expiry::{Owner, Session, Sessions};
 pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use password::password;
+pub use reconfig::Ensemble;
 pub use tally::{FrameSizes, Tally};
 pub use throttle::{Done, Throttle};
 

@@ -5,6 +5,7 @@
 
 use super::pending::{AclOf, Pending, View};
 use super::quota::{QuotaLog, data_len};
+use super::reconfig::Ensemble;
 use super::writes::Write;
 use crate::auth;
 use crate::model::{Acl, Code, Epoch, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
@@ -28,6 +29,8 @@ pub struct Asker<'a> {
     /// `skipACL`.
     pub skip_acl: bool,
     pub schemes: &'a auth::Schemes,
+    /// What a reconfiguration is judged by; `None`: this server is alone, or something else is asked.
+    pub ensemble: Option<Ensemble>,
 }
 
 /// Of a [`TxnDigest`] in an entry.
@@ -38,8 +41,12 @@ const DIGEST_LEN: usize = 12;
 pub struct Rules {
     /// `enforceQuota`: hard limits refuse.
     pub enforces_quota: bool,
-    /// `reconfigEnabled`: says which refusal reconfig gets.
+    /// `reconfigEnabled`
     pub reconfigs: bool,
+    /// `standaloneEnabled`: an ensemble of one voter is none.
+    pub needs_two_voters: bool,
+    /// `multiAddress.enabled`
+    pub many_addresses: bool,
     /// `closeSessionTxn.enabled`: the end of a session lists its ephemeral znodes.
     pub lists_closed: bool,
     /// Bytes of the longest entry: Java's server can read no longer one from its log, and does not start then.
@@ -51,6 +58,8 @@ impl Rules {
     pub const DEFAULT: Self = Self {
         enforces_quota: false,
         reconfigs: false,
+        needs_two_voters: true,
+        many_addresses: false,
         lists_closed: true,
         entry_max: 2 * 0xf_ffff,
     };
@@ -74,6 +83,8 @@ pub struct Prep {
     /// Of the tree once everything proposed is applied.
     pub(super) digest: u64,
     wanted: bool,
+    /// A reconfiguration that is proposed and not in the tree.
+    pub(super) reconfiguring: Option<Zxid>,
     pub(super) rules: Rules,
     pub(super) quota_log: QuotaLog,
 }
@@ -87,6 +98,7 @@ impl Prep {
             keeps_epoch: false,
             digest: tree.digest(),
             wanted: tree.options().digest,
+            reconfiguring: None,
             rules,
             quota_log: QuotaLog::default(),
         }
@@ -138,6 +150,7 @@ impl Prep {
 
     /// Everything through `through` is in the tree now.
     pub fn applied(&mut self, through: Zxid) {
+        self.reconfiguring.take_if(|zxid| *zxid <= through);
         self.pending.applied(through);
     }
 
@@ -206,7 +219,7 @@ pub(super) struct Judging<'j> {
     pub tree: &'j Tree,
     pub asker: &'j Asker<'j>,
     pub header: TxnHeader,
-    zxid: Zxid,
+    pub(super) zxid: Zxid,
     /// Where its log entry is written.
     pub to: &'j mut Vec<u8>,
     /// Where it begins there.
@@ -230,8 +243,7 @@ impl Judging<'_> {
                 put_i32(self.to, *timeout_ms);
                 Ok(())
             }
-            Write::Reconfig if self.prep.rules.reconfigs => Err(Code::UNIMPLEMENTED), // By a server that is alone.
-            Write::Reconfig => Err(Code::RECONFIG_DISABLED),
+            Write::Reconfig(request) => self.reconfig(request),
             Write::CloseSession => {
                 self.close_session();
                 Ok(())

@@ -3,7 +3,9 @@
 use super::create::{Creation, NO_TTL};
 use super::multi::{Fault, Parts};
 use crate::model::op;
-use jute::proto::{CheckVersionRequest, DeleteRequest, SetAclRequest, SetDataRequest};
+use jute::proto::{
+    CheckVersionRequest, DeleteRequest, ReconfigRequest, SetAclRequest, SetDataRequest,
+};
 use jute::{Reader, Ustring};
 
 pub(super) enum Write<'a> {
@@ -23,8 +25,7 @@ pub(super) enum Write<'a> {
         timeout_ms: i32,
     },
     CloseSession,
-    /// Refused: there is no ensemble to reconfigure.
-    Reconfig,
+    Reconfig(ReconfigRequest<'a>),
 }
 
 impl<'a> Write<'a> {
@@ -49,10 +50,7 @@ impl<'a> Write<'a> {
             },
             op::CREATE_SESSION => Self::CreateSession { timeout_ms: from.read().ok()? },
             op::CLOSE_SESSION => Self::CloseSession,
-            op::RECONFIG => {
-                from.read::<jute::proto::ReconfigRequest<'_>>().ok()?;
-                Self::Reconfig
-            }
+            op::RECONFIG => Self::Reconfig(from.read().ok()?),
             _ => return None,
         })
     }

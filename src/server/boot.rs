@@ -31,6 +31,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -166,7 +167,9 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
-    let peers = member::connect(&config, &shared, tree_options(&config, seed), sender.clone());
+    let (moves_sender, moves) = mpsc::unbounded_channel();
+    let options = tree_options(&config, seed);
+    let peers = member::connect(&config, &shared, options, sender.clone(), moves_sender);
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
     let driver = Driver {
         replica,
@@ -184,10 +187,10 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         roles,
         loader,
     };
-    let port = listener.address.port();
-    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port);
+    let port = Arc::new(AtomicU16::new(listener.address.port()));
+    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
     let stopping = CancellationToken::new();
-    let accepting = tokio::spawn(listener.run(shared.clone(), link, stopping.clone()));
+    let accepting = tokio::spawn(listener.run(shared.clone(), link, moves, port, stopping.clone()));
     let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
     ready(&state);
@@ -221,7 +224,7 @@ fn link(
     commands: mpsc::UnboundedSender<Command>,
     events: mpsc::UnboundedSender<Event>,
     clock: Clock,
-    client_port: u16,
+    client_port: Arc<AtomicU16>,
 ) -> Link {
     let desk = Desk::new(config, shared.clone(), metrics.clone(), events, clock, client_port);
     let desk = Arc::new(desk);
@@ -410,6 +413,8 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,
+            needs_two_voters: config.ensemble.as_ref().is_none_or(|of| of.standalone_enabled),
+            many_addresses: config.ensemble.as_ref().is_some_and(|of| of.many_addresses),
             lists_closed: config.close_session_txn_enabled,
             entry_max: config.jute_max_buffer_bytes as usize
                 + config.jute_max_buffer_extra_bytes as usize,

@@ -2,11 +2,13 @@
 
 use super::boot::ServerError;
 use super::driver::Event;
+use super::membership::{Membership, election_address, election_addresses};
 use super::peers::Peers;
 use crate::config::Config;
-use crate::model::{Epoch, Zxid};
+use crate::model::{Epoch, View, Zxid};
 use crate::net::election::{self, ElectionNet};
-use crate::net::quorum::{self, Bind, Patience};
+use crate::net::ClientPlace;
+use crate::net::quorum::Patience;
 use crate::request::Shared;
 use crate::store::Disk;
 use crate::store::epoch::{self, EpochError, EpochFile};
@@ -47,7 +49,13 @@ pub fn peer<D: Disk>(
         resend_min_ms: ensemble.notification_interval_min_ms,
         resend_max_ms: ensemble.notification_interval_max_ms,
     };
-    Ok(Some(Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last)))
+    let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
+    // Of what is not in the log nobody has this server's word.
+    let is_logged = |view: &View| view.version <= last.map_or(0, Zxid::to_wire);
+    if let Some(view) = ensemble.last_seen.clone().filter(is_logged) {
+        peer.core.see_view(view, &mut Vec::new());
+    }
+    Ok(Some(peer))
 }
 
 /// The epochs accepted and current.
@@ -77,30 +85,23 @@ pub fn connect(
     shared: &Arc<Shared>,
     options: Options,
     driver: UnboundedSender<Event>,
+    clients: UnboundedSender<ClientPlace>,
 ) -> Option<Peers> {
     let ensemble = config.ensemble.as_ref()?;
     let (sender, events) = mpsc::unbounded_channel();
     let own = ensemble.view.members.get(&ensemble.my_id);
-    for address in own.into_iter().flat_map(|member| &member.addresses) {
-        let host = (!ensemble.listen_on_all_addresses).then(|| address.host.clone());
-        let bind = Bind { host, port: address.quorum_port };
-        tokio::spawn(quorum::listen(bind, sender.clone()));
-    }
-    let election_address = |member: &crate::model::Member| -> Vec<election::Address> {
-        let all = member.addresses.iter();
-        all.map(|address| (address.host.clone(), address.election_port)).collect()
-    };
+    let membership =
+        Membership::new(ensemble, config.reconfig_enabled, sender.clone(), clients);
     let settings = election::Settings {
         me: ensemble.my_id,
-        addresses: own.map(&election_address).unwrap_or_default(),
+        addresses: own.map(election_address).unwrap_or_default(),
         on_all_addresses: ensemble.listen_on_all_addresses,
         multi_address: ensemble.many_addresses,
         timeout: Duration::from_millis(u64::from(ensemble.election_connect_timeout_ms)),
         keep_alive: ensemble.election_keep_alive,
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
     };
-    let others = ensemble.view.members.values().filter(|member| member.id != ensemble.my_id);
-    let others = others.map(|member| (member.id, election_address(member))).collect();
+    let others = election_addresses(&ensemble.view, ensemble.my_id);
     let elections = ElectionNet::start(settings, others);
     let silence_ms = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
     let patience = Patience {
@@ -113,6 +114,7 @@ pub fn connect(
         LOG_READ_MAX_BYTES,
         (sender, events),
         elections,
+        membership,
         driver,
     ))
 }

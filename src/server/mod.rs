@@ -13,6 +13,7 @@ mod limits;
 mod log_read;
 pub mod logging;
 mod member;
+mod membership;
 mod peers;
 mod pipeline;
 mod ready;

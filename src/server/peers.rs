@@ -1,6 +1,7 @@
 //! The other servers: connections to them, and what passes over these.
 
 use super::driver::Event;
+use super::membership::Membership;
 use crate::model::{ServerId, View};
 use crate::net::election::{self, ElectionNet, Inbox};
 use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
@@ -37,6 +38,7 @@ pub struct Peers {
     sender: UnboundedSender<PeerEvent>,
     elections: ElectionNet,
     heard: Inbox,
+    membership: Membership,
     driver: UnboundedSender<Event>,
     log_read_max_bytes: u64,
 }
@@ -55,6 +57,7 @@ impl Peers {
         log_read_max_bytes: u64,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),
+        membership: Membership,
         driver: UnboundedSender<Event>,
     ) -> Self {
         let trees: Arc<TreeSinks> =
@@ -72,6 +75,7 @@ impl Peers {
             sender,
             elections,
             heard,
+            membership,
             driver,
             log_read_max_bytes,
         }
@@ -206,6 +210,12 @@ impl Peers {
                 self.elections.send(to, notification.encode());
             }
             zab::Action::DialAll => self.elections.dial_all(),
+            zab::Action::ViewProposed { view } => {
+                self.membership.on_proposed(&view, &self.elections);
+            }
+            zab::Action::ViewDecided { view, is_last } => {
+                self.membership.on_decided(view, is_last, &mut self.elections);
+            }
             // The rest is the replica's and the driver's, or told by `roles`.
             _ => {}
         }

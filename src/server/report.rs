@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -94,7 +94,7 @@ pub struct Desk {
     metrics: Arc<Registry>,
     events: UnboundedSender<Event>,
     clock: Clock,
-    client_port: u16,
+    client_port: Arc<AtomicU16>,
     environment: EnvironmentInfo,
     /// Kept for `gtmk` and `stmk`. What is logged is chosen by `--log-level` and `RUST_LOG` instead.
     trace_mask: AtomicI64,
@@ -107,7 +107,7 @@ impl Desk {
         metrics: Arc<Registry>,
         events: UnboundedSender<Event>,
         clock: Clock,
-        client_port: u16,
+        client_port: Arc<AtomicU16>,
     ) -> Self {
         let (environment, trace_mask) = (environment::look(), AtomicI64::new(TRACE_MASK));
         Self { config, shared, metrics, events, clock, client_port, environment, trace_mask }
@@ -152,7 +152,7 @@ impl Desk {
             open_file_descriptors: open_files(),
             max_file_descriptors: rustix::process::getrlimit(rustix::process::Resource::Nofile)
                 .current,
-            client_port: self.client_port,
+            client_port: self.client_port.load(Ordering::Relaxed),
             environment: self.environment.clone(),
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..Status::default()

@@ -88,6 +88,10 @@ impl Roles {
             }
             Note::SyncBegun { sync, under_way } => self.on_sync(sync, under_way, true),
             Note::SyncEnded { sync, under_way } => self.on_sync(sync, under_way, false),
+            Note::Reconfigured { version } => {
+                let version = format!("{version:x}");
+                tracing::info!(version, "the configuration in force has changed");
+            }
             Note::Leads { epoch, with } => {
                 let away_ms = self.serve(Queues::OfLeader, now_us);
                 self.metrics.leader_unavailable_time.record(away_ms);

@@ -183,6 +183,11 @@ impl Tree {
         });
     }
 
+    /// What `/zookeeper/config` holds.
+    pub fn config(&self) -> Option<&[u8]> {
+        self.znode(self.find("/zookeeper/config")?).data().bytes()
+    }
+
     /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
     fn add_config_node(&mut self) {
         if self.find("/zookeeper/config").is_none() && self.find("/zookeeper").is_some() {

@@ -113,6 +113,18 @@ pub fn born_ms(entry: &[u8]) -> Option<i64> {
     Some(Reader::new(entry).read::<record::TxnHeader>().ok()?.time)
 }
 
+/// The text of the configuration that an entry proposes, if it does.
+pub fn config_in(entry: &[u8]) -> Option<&[u8]> {
+    const KIND_AT: usize = 28;
+    // Nearly all others are told apart by their type alone.
+    if entry.get(KIND_AT..KIND_AT + 4)? != op::RECONFIG.to_be_bytes() {
+        return None;
+    }
+    let mut from = Reader::new(entry);
+    from.read::<record::TxnHeader>().ok()?;
+    from.read::<record::SetDataTxn<'_>>().ok()?.data
+}
+
 impl<'a> Txn<'a> {
     /// Reads the record that belongs to type `kind`.
     ///

@@ -157,8 +157,13 @@ impl Leader {
     /// Behind it goes what is not committed yet: a learner of Java's before 3.9 forgets what it was proposed before
     /// NEWLEADER, and dies of its COMMIT (ZOOKEEPER-4394).
     pub(super) fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
+        // One that is proposed and not decided follows as a proposal; Java's leaders tell it as if it were decided.
+        let view = match self.is_broadcasting() {
+            true => core.view.to_string(),
+            false => core.next_view(self.epoch).to_string(),
+        };
         let Some(link) = self.links.get_mut(&id) else { return };
-        let view = Bytes::from(core.next_view(self.epoch).to_string());
+        let view = Bytes::from(view);
         link.say(id, &Packet::NewLeader { epoch: self.epoch, view }, out);
     }
 }

@@ -68,6 +68,15 @@ impl History {
         window.chain(self.tail.range(from(&self.tail)..)).map(|(zxid, _)| *zxid)
     }
 
+    /// What was logged as `zxid`, as far as it is remembered.
+    pub fn entry(&self, zxid: Zxid) -> Option<&Bytes> {
+        let found = |queue: &VecDeque<Logged>| {
+            queue.binary_search_by_key(&zxid, |(zxid, _)| *zxid).ok()
+        };
+        let in_tail = found(&self.tail).map(|at| &self.tail[at].1);
+        in_tail.or_else(|| found(&self.window).map(|at| &self.window[at].1))
+    }
+
     pub fn append(&mut self, zxid: Zxid, entry: Bytes) {
         self.last = zxid;
         if !self.forgets {

@@ -21,6 +21,8 @@ enum Phase {
     /// Waiting for a quorum to have our history.
     Synchronising,
     Broadcasting,
+    /// A reconfiguration named another leader: nothing is decided here any more, and the learners leave.
+    Leaving { to: ServerId },
 }
 
 /// A leader, from its election to its end.
@@ -42,6 +44,10 @@ pub struct Leader {
     /// How far each voter's log is durable.
     pub(super) acked: BTreeMap<ServerId, Zxid>,
     pub(super) proposed: Zxid,
+    /// The reconfiguration that is proposed and not committed.
+    reconfig: Option<Zxid>,
+    /// The one that is being committed, and who leads by it.
+    decided: Option<(Zxid, ServerId)>,
     /// Peer ticks in this phase.
     pub(super) ticks: u64,
 }
@@ -72,6 +78,8 @@ impl Leader {
             syncs: VecDeque::new(),
             acked: BTreeMap::from([(core.me, core.history.last())]),
             proposed: core.history.last(),
+            reconfig: None,
+            decided: None,
             ticks: 0,
         }
     }
@@ -152,8 +160,8 @@ impl Leader {
             }
             (Some(Stage::Synchronised | Stage::Active), Packet::Ack { zxid }) => {
                 // A counter of 0 acknowledges UPTODATE.
-                let server = self.links[&id].id;
-                if zxid.counter() != 0 && core.view.is_voter(server) {
+                let (server, is_observer) = (self.links[&id].id, self.links[&id].is_observer);
+                if zxid.counter() != 0 && !is_observer {
                     self.on_ack(core, server, zxid, out);
                 }
             }
@@ -203,7 +211,7 @@ impl Leader {
         self.links.insert(id, link);
         if self.phase != Phase::Discovering {
             let can_come = !core.has(Sabotage::PromisedStaysOut);
-            if self.epoch < accepted && core.view.is_voter(info.id) && can_come {
+            if self.epoch < accepted && core.is_voter(info.id) && can_come {
                 // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
                 let (who, theirs, ours) = (info.id.0, accepted.0, self.epoch.0);
                 return core
@@ -212,9 +220,7 @@ impl Leader {
             return self.tell_epochs(out);
         }
         self.accepted = self.accepted.max(accepted);
-        if core.view.is_voter(info.id) {
-            self.known.insert(info.id);
-        }
+        self.known.insert(info.id);
         self.try_propose_epoch(core, out);
     }
 
@@ -270,7 +276,7 @@ impl Leader {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
                 return self.close(id, why, out);
             }
-            if current.is_some() && last.is_some() && core.view.is_voter(server) {
+            if current.is_some() && last.is_some() {
                 self.promised.insert(server);
             }
             return self.try_open(core, out);
@@ -325,11 +331,9 @@ impl Leader {
             let under_way = self.syncs_under_way(sync.how);
             core.notes.push(Note::SyncEnded { sync, under_way });
         }
-        let Some(link) = self.links.get(&id) else { return };
-        if core.view.is_voter(server) && !link.is_observer {
-            self.synchronised.insert(server);
-            self.acked.insert(server, start);
-        }
+        // By the configuration that is to come an observer may vote: it has the history, and saved the epoch.
+        self.synchronised.insert(server);
+        self.acked.insert(server, start);
         if self.is_broadcasting() {
             return self.activate(id, out);
         }
@@ -343,13 +347,17 @@ impl Leader {
         }
         self.phase = Phase::Broadcasting;
         self.ticks = 0;
-        core.adopt_next_view(self.epoch);
-        let with = self.synchronised.iter().copied().collect();
+        core.activate(core.next_view(self.epoch), out);
+        let with = self.synchronised.iter().copied().filter(|id| core.view.is_voter(*id)).collect();
         core.notes.push(Note::Leads { epoch: self.epoch, with });
         out.push(Action::Lead { epoch: self.epoch });
         let ready = self.links.iter().filter(|(_, link)| link.stage == Stage::Synchronised);
         for id in ready.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.activate(id, out);
+        }
+        if !core.view.is_voter(core.me) {
+            // What an earlier leader left undecided is decided, and with it that another one leads.
+            core.look("this server does not vote by the configuration now in force".to_owned());
         }
     }
 
@@ -362,9 +370,13 @@ impl Leader {
 
     fn propose(&mut self, core: &mut Core, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
         assert!(self.proposed < zxid, "propose {zxid} after {}", self.proposed);
+        assert!(self.is_broadcasting(), "propose {zxid} while {:?}", self.phase);
         self.proposed = zxid;
         core.stats.proposals += 1;
         core.history.append(zxid, payload.clone());
+        if core.see_payload(&payload, out) {
+            self.reconfig = Some(zxid);
+        }
         let mut followers =
             self.links.iter_mut().filter(|(_, link)| link.is_forwarded() && !link.is_observer);
         if let Some((&first, link)) = followers.next() {
@@ -387,18 +399,49 @@ impl Leader {
         let Some(acked) = self.acked.get_mut(&from) else { return };
         // One that acknowledges what was never proposed is lying, or ahead of itself.
         *acked = zxid.min(self.proposed.max(core.history.last())).max(*acked);
-        if self.phase != Phase::Broadcasting {
-            return;
+        self.try_commit(core, out);
+    }
+
+    /// Commits what is agreed on. What follows a reconfiguration needs a quorum of the new configuration only.
+    fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        while self.is_broadcasting()
+            && let Some(agreed) = core.highest_agreed(&self.acked)
+            && core.history.committed() < agreed
+        {
+            match self.reconfig.filter(|at| *at <= agreed) {
+                Some(at) => self.commit_reconfig(core, at, out),
+                None => self.commit(core, agreed, out),
+            }
         }
-        let Some(agreed) = core.highest_agreed(&self.acked) else { return };
-        if core.history.committed() < agreed {
-            self.commit(core, agreed, out);
+    }
+
+    fn commit_reconfig(&mut self, core: &mut Core, at: Zxid, out: &mut Vec<Action>) {
+        self.reconfig = None;
+        let found = core.history.tail().iter().find(|(zxid, _)| *zxid == at);
+        let view = found.and_then(|(_, entry)| (core.finds_view)(entry));
+        let view = view.expect("a reconfiguration is what it was when it was proposed");
+        let before = core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
+        if let Some(before) = before.last() {
+            self.commit(core, before, out);
+        }
+        let leader = self.named(core, &view);
+        // Kept for the next start before anybody hears of it.
+        core.activate(view, out);
+        self.decided = Some((at, leader));
+        self.commit(core, at, out);
+        if leader != core.me {
+            self.phase = Phase::Leaving { to: leader };
+            self.ticks = 0;
+            out.push(Action::Rest);
         }
     }
 
     /// Answered between the commits it came between: a learner of Java's answers its clients in the order they asked, and
     /// one that hears of a later commit first never answers anybody again.
     fn on_sync(&mut self, core: &Core, link: LinkId, out: &mut Vec<Action>) {
+        if !self.is_broadcasting() {
+            return; // Its learner looks for who leads now, and asks again.
+        }
         if core.history.committed() < core.history.last() {
             self.syncs.push_back((core.history.last(), link));
         } else if let Some(to) = self.links.get_mut(&link) {
@@ -426,8 +469,15 @@ impl Leader {
         let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
         let (mut commits, mut informs) = (Vec::new(), Vec::new());
         let mut count = 0;
+        let decided = self.decided.take();
         core.history.commit(agreed, |(zxid, entry)| {
             count += 1;
+            if let Some((_, leader)) = decided.filter(|(at, _)| at == zxid) {
+                Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
+                Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
+                    .encode(&mut informs);
+                return;
+            }
             if has_followers {
                 Packet::Commit { zxid: *zxid }.encode(&mut commits);
             }
@@ -492,9 +542,20 @@ impl Leader {
             if self.ticks.is_multiple_of(2 * settings.ping_ticks()) {
                 self.look_after_quorum(core);
             }
+        } else if let Phase::Leaving { to } = self.phase {
+            self.try_leave(core, to);
         } else if settings.init_ticks() < self.ticks {
             let why = format!("no quorum within initLimit, while {:?}", self.phase);
             core.look(why);
+        }
+    }
+
+    /// Learners end the connection once they have heard who leads next: closing it could take that from them.
+    fn try_leave(&self, core: &mut Core, to: ServerId) {
+        let is_over = core.settings.ping_ticks() * 2 < self.ticks;
+        if is_over || self.links.values().all(|link| link.is_observer) {
+            let why = format!("by the configuration now in force server {to} is to lead");
+            core.go_on_under(Some(to), why);
         }
     }
 
@@ -511,7 +572,7 @@ impl Leader {
         let mut there: BTreeSet<ServerId> = self
             .links
             .values()
-            .filter(|link| Stage::Synchronised <= link.stage && !link.is_observer)
+            .filter(|link| Stage::Synchronised <= link.stage)
             .map(|link| link.id)
             .collect();
         there.insert(core.me);

@@ -63,7 +63,7 @@ pub struct Learner {
 impl Learner {
     pub fn new(core: &Core, leader: ServerId, out: &mut Vec<Action>) -> Self {
         out.push(Action::Connect { leader });
-        let is_observer = !core.view.is_voter(core.me);
+        let is_observer = core.is_observer();
         let (accepted, view_version) = (core.accepted, core.view.version);
         let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
         let packet = if is_observer {
@@ -188,7 +188,7 @@ impl Learner {
                 if new != epoch {
                     return Err(format!("NEWLEADER of epoch {}, promised was {}", new.0, epoch.0));
                 }
-                core.heard_view(&view);
+                core.heard_view(&view, out);
                 self.phase = Phase::Settling { epoch };
                 if core.has(Sabotage::AckBeforeFlush) {
                     self.on_adopted(core, epoch, out);
@@ -314,8 +314,36 @@ impl Learner {
                 self.append(core, zxid, entry, out)?;
                 self.on_commit(core, zxid, out)
             }
+            Packet::CommitAndActivate { zxid, leader } => {
+                self.on_decided(core, zxid, leader, out)
+            }
+            Packet::InformAndActivate { zxid, leader, entry } => {
+                self.append(core, zxid, entry, out)?;
+                self.on_decided(core, zxid, leader, out)
+            }
             packet => Err(format!("unexpected {} while {:?}", packet.name(), self.phase)),
         }
+    }
+
+    /// A reconfiguration is committed, and `leader` is to lead by it.
+    fn on_decided(
+        &mut self,
+        core: &mut Core,
+        zxid: Zxid,
+        leader: ServerId,
+        out: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        let Some(view) = core.history.entry(zxid).and_then(|entry| (core.finds_view)(entry)) else {
+            return Err(format!("{zxid} is said to be a reconfiguration, and is none here"));
+        };
+        if !self.is_serving() {
+            core.heard_decided(view, leader);
+            return self.on_commit(core, zxid, out);
+        }
+        let goes_on = core.adopt(view, Some(leader), self.leader, out);
+        let committed = self.on_commit(core, zxid, out);
+        debug_assert!(goes_on || core.is_over());
+        committed
     }
 
     fn append(
@@ -341,6 +369,7 @@ impl Learner {
         if !self.is_serving() {
             self.caught_up += 1;
         }
+        core.see_payload(&entry, out);
         core.append(zxid, entry, out);
         Ok(())
     }
@@ -400,7 +429,9 @@ impl Learner {
         self.phase = Phase::Serving { epoch };
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
-        core.adopt_heard_view();
+        if !core.adopt_heard(self.leader, out) {
+            return;
+        }
         core.notes.push(Note::Learns {
             leader: self.leader,
             epoch,

@@ -16,6 +16,7 @@
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).
 
 mod bring_up;
+mod core;
 pub mod election;
 mod history;
 mod leader;
@@ -24,20 +25,22 @@ mod link;
 mod notes;
 mod packet;
 mod peer;
+mod reconfig;
 mod sabotage;
 mod sync;
 
+pub use core::{Core, Settings};
 pub use election::{Notification, PeerState, Views, Vote};
 pub use history::History;
 pub use leader::Leader;
 pub use learner::Learner;
 pub use notes::{How, Learners, Note, Stats, Sync};
 pub use packet::{LearnerInfo, Packet, PacketError, Request, SIGNATURE};
-pub use peer::{Core, Peer, Role, Settings};
+pub use peer::{Peer, Role};
 pub use sabotage::Sabotage;
 pub use sync::LogRead;
 
-use crate::model::{Epoch, ServerId, Zxid};
+use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 
 /// A learner's connection to this server, as long as it leads.
@@ -213,6 +216,16 @@ pub enum Action {
     },
     /// Dial the election port of everyone without a connection.
     DialAll,
+    /// A configuration was proposed: keep it for the next start, and reach its members.
+    ViewProposed {
+        view: View,
+    },
+    /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
+    /// `is_last`: none that was proposed is newer.
+    ViewDecided {
+        view: View,
+        is_last: bool,
+    },
     /// An election begins. All that was appended is durable.
     Look {
         why: String,

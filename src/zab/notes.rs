@@ -60,6 +60,8 @@ pub enum Note {
     Looking { why: String },
     /// The election is over; this server is to be `state`.
     Elected { leader: ServerId, state: PeerState },
+    /// The configuration in force has changed.
+    Reconfigured { version: i64 },
     /// A learner is being sent what it lacks. `under_way`: so many are, in the same way.
     SyncBegun { sync: Sync, under_way: u64 },
     /// The learner has it on its disk. `under_way`: so many others have not.

@@ -1,240 +1,12 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
 use super::election::{
-    self, Backing, Elected, Election, Notification, PeerState, Standing, Views, Vote,
+    self, Backing, Elected, Election, Notification, PeerState, Standing, Vote,
 };
-use super::history::Logged;
-use super::{
-    Action, History, Input, Leader, Learner, LinkId, Note, Packet, Promise, Sabotage, Stats,
-};
+use super::{Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Settings};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Milliseconds of an [`Input::Tick`].
-const TICK_MS: u64 = 5;
-
-/// The times of an ensemble.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Settings {
-    pub tick_time_ms: u64,
-    /// In ticks of `tick_time_ms`, as `initLimit` and `syncLimit` are.
-    pub init_limit: u64,
-    pub sync_limit: u64,
-    /// `forceSnapshotSync`: every learner gets the whole tree.
-    pub always_sends_tree: bool,
-    /// `reconfigEnabled`.
-    pub reconfigs: bool,
-    /// First and last pause between two resends of a vote.
-    pub resend_min_ms: u32,
-    pub resend_max_ms: u32,
-}
-
-impl Settings {
-    pub(super) const fn init_ticks(&self) -> u64 {
-        self.init_limit * self.tick_time_ms / TICK_MS
-    }
-
-    pub(super) const fn sync_ticks(&self) -> u64 {
-        self.sync_limit * self.tick_time_ms / TICK_MS
-    }
-
-    /// Half of tickTime.
-    pub(super) const fn ping_ticks(&self) -> u64 {
-        let ticks = self.tick_time_ms / 2 / TICK_MS;
-        if ticks == 0 { 1 } else { ticks }
-    }
-}
-
-/// What every role shares.
-#[derive(Debug)]
-pub struct Core {
-    pub me: ServerId,
-    pub settings: Settings,
-    /// The configuration in force.
-    pub view: View,
-    pub accepted: Epoch,
-    pub current: Epoch,
-    pub history: History,
-    /// How far the log is durable.
-    pub flushed: Zxid,
-    /// An empty directory that nobody said to be new: what is in it does not count (D-02).
-    pub is_unsure: bool,
-    /// The newest configuration a leader told of, not in force yet.
-    heard: Option<View>,
-    /// Asked of the disk and not done yet.
-    promising: u32,
-    truncating: u32,
-    installing: u32,
-    /// Not to be appended before the log is cut or the tree installed: a crash would leave a log with a hole.
-    held: Vec<Logged>,
-    /// The history of this epoch's leader can be had as a whole tree only.
-    wants_tree: Option<Epoch>,
-    /// The role is over, for this reason.
-    over: Option<String>,
-    #[cfg(feature = "sabotage")]
-    pub sabotage: Option<super::Sabotage>,
-    /// The epoch of a leader was adopted.
-    pub(super) settled_on: Option<Epoch>,
-    pub stats: Stats,
-    /// What has happened since somebody took them away.
-    pub notes: Vec<Note>,
-}
-
-impl Core {
-    /// Whether those of `ids` who vote are enough, by every configuration that counts.
-    pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>) -> bool {
-        self.view.has_quorum(ids)
-    }
-
-    pub(super) fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
-        self.view.highest_agreed(acked)
-    }
-
-    /// Whether all that was appended is durable.
-    pub(super) fn is_durable(&self) -> bool {
-        self.history.last() <= self.flushed
-    }
-
-    fn is_settled(&self) -> bool {
-        self.has(Sabotage::LooksTooSoon)
-            || self.is_durable() && self.promising + self.truncating + self.installing == 0
-    }
-
-    /// What the disk has done, whatever this server is.
-    fn note(&mut self, input: &Input, out: &mut Vec<Action>) {
-        match input {
-            // What was flushed before a cut says nothing of what comes after it.
-            Input::Flushed { through } if self.truncating == 0 => {
-                self.flushed = self.flushed.max(*through);
-            }
-            Input::Truncated { to } => {
-                self.truncating = self.truncating.saturating_sub(1);
-                self.flushed = self.flushed.min(*to);
-                self.append_held(out);
-            }
-            Input::Uncuttable { last } => self.on_uncuttable(*last),
-            Input::Promised { promise, epoch } => {
-                self.promising = self.promising.saturating_sub(1);
-                match promise {
-                    Promise::Accepted => self.accepted = *epoch,
-                    Promise::Current => self.current = *epoch,
-                }
-            }
-            Input::Installed { zxid } => {
-                self.installing = self.installing.saturating_sub(1);
-                self.flushed = self.flushed.max(*zxid);
-                self.append_held(out);
-            }
-            _ => {}
-        }
-    }
-
-    /// Ends the role once the input under way is dealt with.
-    pub(super) fn look(&mut self, why: String) {
-        self.over.get_or_insert(why);
-    }
-
-    pub(super) fn promise(&mut self, promise: Promise, epoch: Epoch, out: &mut Vec<Action>) {
-        self.promising += 1;
-        out.push(Action::Promise { promise, epoch });
-    }
-
-    pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
-        self.history.append(zxid, payload.clone());
-        let is_free = self.truncating + self.installing == 0;
-        if is_free || self.has(Sabotage::AppendBehindTree) {
-            out.push(Action::Append { zxid, payload });
-        } else {
-            self.held.push((zxid, payload));
-        }
-    }
-
-    fn append_held(&mut self, out: &mut Vec<Action>) {
-        if self.truncating + self.installing == 0 {
-            let held = std::mem::take(&mut self.held);
-            out.extend(held.into_iter().map(|(zxid, payload)| Action::Append { zxid, payload }));
-        }
-    }
-
-    fn on_uncuttable(&mut self, last: Zxid) {
-        self.truncating = self.truncating.saturating_sub(1);
-        self.held.clear();
-        self.history = History::new(last);
-        self.flushed = last;
-    }
-
-    /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
-    /// next time is no vote.
-    pub(super) fn want_tree(&mut self, epoch: Epoch) {
-        self.wants_tree = Some(epoch);
-    }
-
-    /// What is said of our log to the leader of `epoch`.
-    pub(super) fn last_for(&self, epoch: Epoch, is_vote: bool) -> Option<Zxid> {
-        let wants_tree = !is_vote && self.wants_tree == Some(epoch);
-        (!self.is_unsure && !wants_tree).then_some(self.history.last())
-    }
-
-    pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
-        self.history.truncate(to);
-        if self.has(Sabotage::TruncationIgnored) {
-            return;
-        }
-        self.truncating += 1;
-        out.push(Action::Truncate { to });
-    }
-
-    pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
-        self.history.restart(zxid);
-        (self.is_unsure, self.wants_tree) = (false, None);
-        if !self.has(Sabotage::TreeNotAwaited) {
-            self.installing += 1;
-        }
-        out.push(Action::Install { zxid });
-    }
-
-    /// Nothing is on its way to the disk that the history of a leader depends on.
-    pub(super) fn has_history(&self) -> bool {
-        self.is_durable() && self.truncating + self.installing == 0
-    }
-
-    /// What a leader of `epoch` makes its learners agree on: the first configuration gets a number of its own.
-    pub(super) fn next_view(&self, epoch: Epoch) -> View {
-        let mut view = self.view.clone();
-        if view.version == 0 {
-            view.version = Zxid::new(epoch, 0).to_wire();
-        }
-        view
-    }
-
-    pub(super) fn adopt_next_view(&mut self, epoch: Epoch) {
-        if self.settings.reconfigs {
-            self.view = self.next_view(epoch);
-        }
-    }
-
-    /// Remembers the configuration a leader tells of; text that is none is passed over, as Java does.
-    pub(super) fn heard_view(&mut self, text: &Bytes) {
-        if text.len() <= 1 {
-            return;
-        }
-        match std::str::from_utf8(text)
-            .map_err(|error| error.to_string())
-            .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
-        {
-            Ok(view) => self.heard = Some(view),
-            Err(error) => tracing::warn!("configuration of the leader not understood: {error}"),
-        }
-    }
-
-    pub(super) fn adopt_heard_view(&mut self) {
-        let Some(view) = self.heard.take() else { return };
-        if self.settings.reconfigs && self.view.version < view.version {
-            self.view = view;
-        }
-    }
-}
 
 /// What a server is just now.
 #[derive(Debug)]
@@ -252,8 +24,10 @@ pub struct Peer {
     role: Role,
     /// Why an election is due, until the disk has everything.
     due: Option<String>,
-    /// First words of learners that came before we knew that we lead.
-    early: BTreeMap<LinkId, Packet>,
+    /// Who leads next, by the word of a reconfiguration.
+    named: Option<ServerId>,
+    /// First words of learners that came before we knew that we lead, and for how many more ticks they are kept.
+    early: BTreeMap<LinkId, (Packet, u32)>,
     /// What others said before our election began.
     heard: BTreeMap<ServerId, Notification>,
     /// What the others are told once the election is over.
@@ -261,8 +35,25 @@ pub struct Peer {
     /// Whose votes made us leader, until they follow.
     backing: Option<Backing>,
     round: i64,
+    /// Version of the configuration that others are told.
+    told_version: i64,
     /// Whose election link broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
+}
+
+/// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
+const EARLY_TICKS: u32 = 20;
+
+/// Closes the connections of those who have waited long enough for this server to lead.
+fn close_late(early: &mut BTreeMap<LinkId, (Packet, u32)>, out: &mut Vec<Action>) {
+    early.retain(|&link, (_, ticks)| {
+        if let Some(left) = ticks.checked_sub(1) {
+            *ticks = left;
+            return true;
+        }
+        out.push(Action::CloseLink { link, why: "we do not lead".to_owned() });
+        false
+    });
 }
 
 impl Peer {
@@ -306,11 +97,13 @@ impl Peer {
             core,
             role: Role::Looking(None),
             due: None,
+            named: None,
             early: BTreeMap::new(),
             heard: BTreeMap::new(),
             standing: None,
             backing: None,
             round: 0,
+            told_version: 0,
             down: BTreeSet::new(),
         }
     }
@@ -348,19 +141,21 @@ impl Peer {
                     self.begin(leader, out);
                 }
             }
-            // It elected us before we know of it.
-            (Role::Looking(_), Input::Learner { link, packet }) => {
-                self.early.insert(link, packet);
+            // It elected us before we know of it, or heard of a reconfiguration before we do.
+            (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet }) => {
+                self.early.insert(link, (packet, EARLY_TICKS));
             }
-            (Role::Looking(_), Input::LearnerGone { link }) => {
+            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link }) => {
                 self.early.remove(&link);
             }
             (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
-            (Role::Learning(_), Input::Learner { link, .. }) => {
-                out.push(Action::CloseLink { link, why: "we do not lead".to_owned() });
+            (Role::Learning(learner), input) => {
+                if input == Input::Tick {
+                    close_late(&mut self.early, out);
+                }
+                learner.step(&mut self.core, input, out);
             }
-            (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
         }
         if let Some(epoch) = self.core.settled_on.take()
             && let Some(standing) = &mut self.standing
@@ -368,16 +163,53 @@ impl Peer {
             standing.vote.epoch = i64::from(epoch.0);
             standing.config = Bytes::from(self.core.view.to_string());
         }
-        if let Some(why) = self.core.over.take() {
+        self.tell_of_view();
+        if let Some((why, named)) = self.core.over.take() {
             self.stand_down(why, out);
+            self.named = named;
         }
         if self.core.is_settled()
             && let Some(why) = self.due.take()
         {
+            if let Some(leader) = self.named.take() {
+                return self.go_on_under(leader, why, out);
+            }
             self.core.stats.elections += 1;
             self.core.notes.push(Note::Looking { why: why.clone() });
             out.push(Action::Look { why });
             self.look(out);
+        }
+    }
+
+    /// What others are told of the configuration is the one in force.
+    fn tell_of_view(&mut self) {
+        let Some(standing) = &mut self.standing else { return };
+        if self.told_version != self.core.view.version {
+            self.told_version = self.core.view.version;
+            standing.config = Bytes::from(self.core.view.to_string());
+        }
+    }
+
+    /// Takes the role that a reconfiguration means for this server.
+    fn go_on_under(&mut self, leader: ServerId, why: String, out: &mut Vec<Action>) {
+        let state = self.state_under(leader);
+        let config = Bytes::from(self.core.view.to_string());
+        let zxid = self.core.history.last().to_wire();
+        // As Java: no round and no epoch, until the new leader has one.
+        let vote = Vote { epoch: -1, zxid, leader };
+        self.standing = Some(Standing { state, vote, vote_round: -1, round: self.round, config });
+        self.core.notes.push(Note::Looking { why });
+        self.core.notes.push(Note::Elected { leader, state });
+        self.begin(leader, out);
+    }
+
+    fn state_under(&self, leader: ServerId) -> PeerState {
+        if leader == self.core.me {
+            PeerState::Leading
+        } else if self.core.is_observer() {
+            PeerState::Observing
+        } else {
+            PeerState::Following
         }
     }
 
@@ -402,7 +234,7 @@ impl Peer {
         let own = Vote { epoch: i64::from(core.current.0), zxid, leader: core.me };
         let setup = election::Setup {
             me: core.me,
-            views: Views::of(core.view.clone()),
+            views: core.views(),
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
             down: self.down.clone(),
@@ -435,7 +267,7 @@ impl Peer {
                 }
                 election::Action::DialAll => out.push(Action::DialAll),
                 election::Action::NewerView { view, .. } => {
-                    self.core.view = view;
+                    self.core.activate(view, out);
                     return self.look(out);
                 }
                 election::Action::Elected(elected) => return self.on_elected(elected, out),
@@ -445,16 +277,10 @@ impl Peer {
 
     fn on_elected(&mut self, elected: Elected, out: &mut Vec<Action>) {
         let Elected { vote, round, electors } = elected;
-        let (core, leader) = (&self.core, vote.leader);
-        let state = if leader == core.me {
-            PeerState::Leading
-        } else if core.view.is_voter(core.me) {
-            PeerState::Following
-        } else {
-            PeerState::Observing
-        };
+        let leader = vote.leader;
+        let state = self.state_under(leader);
         self.round = round;
-        let config = Bytes::from(core.view.to_string());
+        let config = Bytes::from(self.core.view.to_string());
         self.standing = Some(Standing { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
@@ -472,7 +298,7 @@ impl Peer {
                 self.elect(election::Input::Heard { from, notification }, out);
             }
             Role::Leading(_) | Role::Learning(_) => {
-                let views = Views::of(self.core.view.clone());
+                let views = self.core.views();
                 if let Some(standing) = &self.standing
                     && let Some(notification) = standing.answer(&views, from, &notification)
                 {
@@ -493,7 +319,7 @@ impl Peer {
 
     /// Gives up whatever this server is, so that an election follows.
     pub fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
-        (self.standing, self.backing) = (None, None);
+        (self.standing, self.backing, self.named) = (None, None, None);
         match std::mem::replace(&mut self.role, Role::Looking(None)) {
             Role::Looking(_) => {}
             Role::Leading(leader) => {
@@ -509,44 +335,15 @@ impl Peer {
 
     fn begin(&mut self, leader: ServerId, out: &mut Vec<Action>) {
         assert!(self.due.is_none() && self.core.is_settled(), "elected while the disk is behind");
-        let early = std::mem::take(&mut self.early);
         if leader != self.core.me {
             self.role = Role::Learning(Learner::new(&self.core, leader, out));
-            let why = "we do not lead".to_owned();
-            out.extend(early.into_keys().map(|link| Action::CloseLink { link, why: why.clone() }));
-            return;
+            self.early.values_mut().for_each(|(_, ticks)| *ticks = 0);
+            return close_late(&mut self.early, out);
         }
         let mut leader = Leader::new(&mut self.core, out);
-        for (link, packet) in early {
+        for (link, (packet, _)) in std::mem::take(&mut self.early) {
             leader.step(&mut self.core, Input::Learner { link, packet }, out);
         }
         self.role = Role::Leading(leader);
-    }
-}
-
-impl Core {
-    fn new(me: ServerId, settings: Settings, view: View, history: History) -> Self {
-        Self {
-            me,
-            settings,
-            view,
-            accepted: Epoch(0),
-            current: Epoch(0),
-            flushed: history.last(),
-            history,
-            is_unsure: false,
-            heard: None,
-            promising: 0,
-            truncating: 0,
-            installing: 0,
-            held: Vec::new(),
-            wants_tree: None,
-            over: None,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
-            settled_on: None,
-            stats: Stats::default(),
-            notes: Vec::new(),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a world is like, and what fails in it.
 
-use crate::world::World;
-use oxkeeper::model::ServerId;
+use crate::world::{Node, World};
+use oxkeeper::model::{ServerId, View};
 use oxkeeper::zab::{Input, LinkId, Peer, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,6 +20,8 @@ pub struct Climate {
     pub slow: Option<usize>,
     /// Acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
     pub java: Option<usize>,
+    /// Its members change while it lives.
+    pub changes: bool,
     /// Pairs (from, to) of which the second hears nothing of the first. Nothing is lost: it comes when it is over.
     pub silent: BTreeSet<(usize, usize)>,
     /// A planted fault: this one's disk says that it has written what it has not.
@@ -45,6 +47,7 @@ impl Climate {
             sends_trees: false,
             slow: None,
             java: None,
+            changes: false,
             silent: BTreeSet::new(),
             lying_disk: None,
             #[cfg(feature = "sabotage")]
@@ -53,6 +56,9 @@ impl Climate {
     }
 
     pub fn of(seed: u64) -> Self {
+        if seed % 6 == 4 {
+            return Self { observers: 2, elects: true, changes: true, ..Self::mild(3, seed) };
+        }
         let voters = if seed.is_multiple_of(3) { 5 } else { 3 };
         Self {
             observers: if seed.is_multiple_of(4) { 1 } else { 0 },
@@ -70,7 +76,7 @@ impl Climate {
             init_limit: 10,
             sync_limit: 5,
             always_sends_tree: self.sends_trees,
-            reconfigs: false,
+            reconfigs: self.changes,
             resend_min_ms: 200,
             resend_max_ms: 1600,
         }
@@ -110,8 +116,9 @@ impl World {
         match self.below(1000) {
             0..300 => self.write_one(at),
             300..650 => self.deliver_one(),
-            650..760 => self.propose(at),
             760..830 => self.tick_some(at),
+            740..750 if self.climate.changes => self.change(at),
+            650..760 => self.propose(at),
             830..940 if self.climate.elects => self.hear_one(),
             830..890 => self.elect(true),
             890..940 => self.propose(at),
@@ -242,13 +249,30 @@ impl World {
                 return;
             }
         }
-        panic!("{}: convergence: it never calms down", self.climate);
+        panic!("{}: convergence: it never calms down\n{}", self.climate, self.standing());
+    }
+
+    /// How each of them stands, a line each.
+    fn standing(&self) -> String {
+        let voters = |view: &View| view.voters().map(|id| id.0).collect::<Vec<_>>();
+        let line = |node: &Node| {
+            let Some(peer) = &node.peer else { return "is down\n".to_owned() };
+            let core = &peer.core;
+            let next = core.next.as_ref().map(|next| (next.version, voters(next)));
+            let (role, view) = (peer.role(), (core.view.version, voters(&core.view)));
+            let role = format!("{role:?}").chars().take(60).collect::<String>();
+            format!(
+                "{}: serves {}, last {}, view {view:x?}, next {next:x?}, {role}\n",
+                core.me,
+                node.serves,
+                core.history.last()
+            )
+        };
+        self.nodes.iter().map(line).collect()
     }
 
     fn is_calm(&self) -> bool {
-        self.nodes
-            .iter()
-            .filter(|node| node.peer.is_some())
+        self.members()
             .all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
             && self.links.values().all(|link| link.up.is_empty() && link.down.is_empty())
     }

@@ -1,7 +1,7 @@
 //! A server's disk, and what is on its way there.
 
 use bytes::Bytes;
-use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::zab::Promise;
 use std::collections::VecDeque;
 
@@ -18,6 +18,10 @@ pub struct Disk {
     whole: Vec<Entry>,
     pub accepted: Epoch,
     pub current: Epoch,
+    /// The configuration of the next start, if it is not the first one.
+    pub view: Option<View>,
+    /// What was proposed, decided or not.
+    pub next: Option<View>,
     /// A planted fault: records are reported as written and are not.
     pub lies: bool,
 }

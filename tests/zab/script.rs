@@ -5,22 +5,24 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [reconfigs]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `reconfigs`: reconfigEnabled |
 //! | `elected N` | its election is over, by an oracle |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
 //! | `disk`, `disk N` | all that was asked of the disk is done, or the next N things |
 //! | `disk can't cut, ends at Z` | instead of the cut that is next |
-//! | `propose Z` | a transaction of its own clients |
+//! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
 //! | `log L before Z or -, entries Z Z` | what the log on disk has |
 //! | `heard N STATE leader N epoch E zxid Z round R`, `link up N`, `link down N` | of the election port |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to the election port, too; prints what it holds |
 //!
-//! Zxids are `epoch:counter`, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both.
+//! Zxids are `epoch:counter`, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; PROPOSAL, NEWLEADER and
+//! INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
 
 use bytes::{Bytes, BytesMut};
+use crate::world::{VIEW, address, view_in};
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Promise,
@@ -92,7 +94,9 @@ impl Stage<'_> {
             ["learner", link, ref packet @ ..] => {
                 Input::Learner { link: link_of(link), packet: packet_of(packet) }
             }
-            ["propose", at] => Input::Propose { zxid: zxid(at), payload: payload(zxid(at)) },
+            ["propose", at, ref view @ ..] => {
+                Input::Propose { zxid: zxid(at), payload: payload_with(zxid(at), view) }
+            }
             ["sync", link] => Input::Sync { link: link_of(link) },
             ["tree", link, at] => Input::SnapshotBegun { link: link_of(link), zxid: zxid(at) },
             ["log", link, "before", before, "entries", ref entries @ ..] => {
@@ -148,26 +152,20 @@ impl Stage<'_> {
         let ids = |name: &str| after(name).iter().map_while(|word| word.parse::<i64>().ok());
         let one =
             |name: &str| *after(name).first().unwrap_or_else(|| panic!("server lacks {name}"));
-        let member = |id: i64, role: Kind| {
-            let member = Member { id: ServerId(id), addresses: Vec::new(), role, client: None };
-            (ServerId(id), member)
-        };
-        let voters = ids("of").map(|id| member(id, Kind::Participant));
-        let observers = ids("observers").map(|id| member(id, Kind::Observer));
-        let members = voters.chain(observers).collect();
-        let view = View { version: 0, members, rule: Rule::Majority };
+        let view = view_of(0, ids("of"), ids("observers"));
         let settings = Settings {
             tick_time_ms: 100,
             init_limit: 10,
             sync_limit: 5,
             always_sends_tree: words.contains(&"trees"),
-            reconfigs: false,
+            reconfigs: words.contains(&"reconfigs"),
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };
         let epochs = (Epoch(number(one("accepted"))), Epoch(number(one("current"))));
         let me = server(words[1]);
         let mut peer = Peer::member(me, settings, view, epochs, maybe(one("last")));
+        peer.core.finds_view = view_in;
         (self.spoil)(&mut peer);
         self.peer = Some(peer);
         self.disk.clear();
@@ -268,6 +266,11 @@ impl Stage<'_> {
                 )
             }
             Action::DialAll => "dial all".to_owned(),
+            Action::ViewProposed { view } => format!("keep for the next start: {}", members(view)),
+            Action::ViewDecided { view, is_last } => {
+                let more = if *is_last { "" } else { ", and a newer one is proposed" };
+                format!("in force: {}{more}", members(view))
+            }
             Action::Look { why } => format!("LOOK: {why}"),
         };
         writeln!(self.said, "{text}").unwrap();
@@ -306,6 +309,49 @@ fn payload(zxid: Zxid) -> Bytes {
     Bytes::from(format!("{zxid:?}"))
 }
 
+/// A payload that proposes a configuration, if there are words for one.
+fn payload_with(at: Zxid, words: &[&str]) -> Bytes {
+    view_in_words(at, words).map_or_else(|| payload(at), |view| format!("{VIEW}{view}").into())
+}
+
+/// `voters 1 2 [observers 4]`
+fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
+    let (first, rest) = words.split_first()?;
+    assert_eq!(*first, "voters", "{words:?}");
+    let (voters, observers) =
+        rest.split_at(rest.iter().position(|word| *word == "observers").unwrap_or(rest.len()));
+    let ids = |words: &[&str]| -> Vec<i64> {
+        words.iter().filter_map(|word| word.parse().ok()).collect()
+    };
+    Some(view_of(version.to_wire(), ids(voters).into_iter(), ids(observers).into_iter()))
+}
+
+fn view_of(
+    version: i64,
+    voters: impl Iterator<Item = i64>,
+    observers: impl Iterator<Item = i64>,
+) -> View {
+    let member = |id: i64, role: Kind| {
+        let addresses = vec![address(id as usize)];
+        (ServerId(id), Member { id: ServerId(id), addresses, role, client: None })
+    };
+    let voters = voters.map(|id| member(id, Kind::Participant));
+    let members = voters.chain(observers.map(|id| member(id, Kind::Observer))).collect();
+    View { version, members, rule: Rule::Majority }
+}
+
+/// As a script writes it.
+fn members(view: &View) -> String {
+    let ids = |role: Kind| {
+        let all = view.members.values().filter(move |member| member.role == role);
+        all.map(|member| format!(" {}", member.id.0)).collect::<String>()
+    };
+    let version = Zxid::from_wire(view.version).expect("versions are zxids");
+    let (voters, observers) = (ids(Kind::Participant), ids(Kind::Observer));
+    let observers = if observers.is_empty() { observers } else { format!(" observers{observers}") };
+    format!("version {version:?} voters{voters}{observers}")
+}
+
 fn packet_of(words: &[&str]) -> Packet {
     match *words {
         ["FOLLOWERINFO", id, "accepted", epoch] => Packet::FollowerInfo {
@@ -324,7 +370,21 @@ fn packet_of(words: &[&str]) -> Packet {
         ["DIFF", at] => Packet::Diff { zxid: zxid(at) },
         ["TRUNC", at] => Packet::Trunc { zxid: zxid(at) },
         ["SNAP", at] => Packet::Snap { zxid: zxid(at) },
-        ["PROPOSAL", at] => Packet::Proposal { zxid: zxid(at), entry: payload(zxid(at)) },
+        ["PROPOSAL", at, ref view @ ..] => {
+            Packet::Proposal { zxid: zxid(at), entry: payload_with(zxid(at), view) }
+        }
+        ["COMMITANDACTIVATE", at, "leader", id] => {
+            Packet::CommitAndActivate { zxid: zxid(at), leader: server(id) }
+        }
+        ["INFORMANDACTIVATE", at, "leader", id, ref view @ ..] => Packet::InformAndActivate {
+            zxid: zxid(at),
+            leader: server(id),
+            entry: payload_with(zxid(at), view),
+        },
+        ["NEWLEADER", epoch, "version", version, ref view @ ..] => {
+            let view = view_in_words(zxid(version), view).expect("a version is of a view");
+            Packet::NewLeader { epoch: Epoch(number(epoch)), view: view.to_string().into() }
+        }
         ["COMMIT", at] => Packet::Commit { zxid: zxid(at) },
         ["INFORM", at] => Packet::Inform { zxid: zxid(at), entry: payload(zxid(at)) },
         ["NEWLEADER", epoch] => {
@@ -343,8 +403,17 @@ fn text_of(packet: &Packet) -> String {
         Packet::FollowerInfo { accepted, info } | Packet::ObserverInfo { accepted, info } => {
             format!("{name} {} accepted {}", info.id.0, accepted.0)
         }
-        Packet::LeaderInfo { epoch } | Packet::NewLeader { epoch, .. } => {
-            format!("{name} {}", epoch.0)
+        Packet::LeaderInfo { epoch } => format!("{name} {}", epoch.0),
+        Packet::NewLeader { epoch, view } => {
+            let view = std::str::from_utf8(view).ok().and_then(|text| View::parse(text).ok());
+            match view.filter(|view| view.version != 0) {
+                Some(view) => format!("{name} {} {}", epoch.0, members(&view)),
+                None => format!("{name} {}", epoch.0),
+            }
+        }
+        Packet::CommitAndActivate { zxid, leader }
+        | Packet::InformAndActivate { zxid, leader, .. } => {
+            format!("{name} {zxid:?} leader {}", leader.0)
         }
         Packet::AckEpoch { current, last } => {
             let current = current.map_or("-".to_owned(), |epoch| epoch.0.to_string());

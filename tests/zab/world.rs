@@ -7,8 +7,8 @@ use crate::climate::Climate;
 use crate::disk::{Disk, Entry, Queues, Write, last_of};
 use crate::wires::{Link, Wires};
 use bytes::{Bytes, BytesMut};
-use oxkeeper::model::{Epoch, Member, Role, Rule, ServerId, View, Zxid};
-use oxkeeper::zab::{self, Action, Input, LinkId, LogRead, Packet, Peer};
+use oxkeeper::model::{Epoch, Member, PeerAddress, Role as Kind, Rule, ServerId, View, Zxid};
+use oxkeeper::zab::{Action, Input, LinkId, LogRead, Packet, Peer, Role};
 use std::collections::{BTreeMap, VecDeque};
 
 /// On its way to a learner.
@@ -50,6 +50,9 @@ pub struct World {
     next_payload: u64,
     checks: Checks,
     random: u64,
+    /// Configurations decided on, by all who heard of it; and times another leader was named.
+    pub decided: usize,
+    pub named: usize,
     /// What happened, if somebody wants to read it.
     pub trace: Option<Vec<String>>,
 }
@@ -65,6 +68,8 @@ impl World {
             next_link: 0,
             next_payload: 0,
             checks: Checks::default(),
+            decided: 0,
+            named: 0,
             random: climate.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             trace: None,
             climate,
@@ -83,8 +88,8 @@ impl World {
     fn view(&self) -> View {
         let member = |at: usize| Member {
             id: ServerId(at as i64),
-            addresses: Vec::new(),
-            role: if at < self.climate.voters { Role::Participant } else { Role::Observer },
+            addresses: vec![address(at)],
+            role: if at < self.climate.voters { Kind::Participant } else { Kind::Observer },
             client: None,
         };
         let members = (0..self.nodes.len()).map(|at| (ServerId(at as i64), member(at)));
@@ -165,13 +170,22 @@ impl World {
             return;
         }
         self.note(|| format!("{at} starts"));
-        let (view, settings) = (self.view(), self.climate.settings());
+        let (first, settings) = (self.view(), self.climate.settings());
         let node = &mut self.nodes[at];
+        let view = node.disk.view.clone().unwrap_or(first);
         node.tree = node.disk.whole().to_vec();
         let epochs = (node.disk.accepted, node.disk.current);
         let last = last_of(&node.tree);
         let me = ServerId(at as i64);
         let mut peer = Peer::member(me, settings, view, epochs, Some(last));
+        peer.core.finds_view = view_in;
+        // What was proposed is in the log, decided or not; as a server reads it, whose first file is its operator's.
+        let logged = node.tree.iter().rev().find_map(|(_, payload)| view_in(payload));
+        for view in [logged, node.disk.next.clone()].into_iter().flatten() {
+            if node.disk.view.is_some() && view.version <= last.to_wire() {
+                peer.core.see_view(view, &mut Vec::new());
+            }
+        }
         self.climate.spoil(&mut peer);
         node.disk.lies = self.climate.lying_disk == Some(at);
         node.peer = Some(peer);
@@ -282,6 +296,11 @@ impl World {
                 self.wires.put(at, to.0 as usize, notification);
                 self.dial(at, to.0 as usize);
             }
+            Action::ViewDecided { view, .. } => {
+                node.disk.view = Some(view);
+                self.decided += 1;
+            }
+            Action::ViewProposed { view } => node.disk.next = Some(view),
             Action::DialAll => (0..self.nodes.len()).for_each(|to| self.dial(at, to)),
             // As a driver of no clients would.
             Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
@@ -320,7 +339,7 @@ impl World {
         if !node.serves {
             return;
         }
-        let leads = node.leads.map(|_| (self.holders(&node.tree), self.quorum()));
+        let leads = node.leads.map(|_| self.holders(at, &node.tree));
         let seen = self.checks.see(Event::Applied { at, tree: &node.tree, leads });
         self.must(seen);
     }
@@ -329,18 +348,68 @@ impl World {
         self.climate.voters / 2 + 1
     }
 
-    /// How many voters have a history on disk.
-    fn holders(&self, tree: &[Entry]) -> usize {
-        let Some(last) = tree.len().checked_sub(1) else { return self.climate.voters };
-        let has = |node: &&Node| node.disk.whole().get(last) == tree.last();
-        self.nodes[..self.climate.voters].iter().filter(has).count()
+    /// How many voters have a history on disk, and how many are a quorum: by the configuration in force, and by that which
+    /// was proposed, if there it is worse.
+    fn holders(&self, at: usize, tree: &[Entry]) -> (usize, usize) {
+        let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
+        let has = |id: &ServerId| match tree.len().checked_sub(1) {
+            Some(last) => self.nodes[id.0 as usize].disk.whole().get(last) == tree.last(),
+            None => true,
+        };
+        let of = |view: &View| (view.voters().filter(has).count(), view.voters().count() / 2 + 1);
+        let in_force = of(&core.view);
+        let next = core.next.as_ref().map(of);
+        next.filter(|(holders, quorum)| holders < quorum).unwrap_or(in_force)
+    }
+
+    /// Who lives and belongs to the newest configuration.
+    pub fn members(&self) -> impl Iterator<Item = &Node> {
+        let views = self.nodes.iter().filter_map(|node| Some(&node.peer.as_ref()?.core.view));
+        let newest = views.max_by_key(|view| view.version);
+        let belongs = move |at: usize| {
+            newest.is_some_and(|view| view.members.contains_key(&ServerId(at as i64)))
+        };
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(move |(at, node)| node.peer.is_some() && belongs(*at))
+            .map(|(_, node)| node)
+    }
+
+    /// A leader proposes another configuration, if enough of it have its history.
+    pub fn change(&mut self, at: usize) {
+        let Some(Role::Leading(leader)) = self.nodes[at].peer.as_ref().map(Peer::role) else { return };
+        let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
+        let synced = leader.synced(core);
+        if core.next.is_some() || self.nodes[at].leads.is_none() {
+            return;
+        }
+        let mut view = core.view.clone();
+        for at in 0..self.nodes.len() {
+            let role = match self.below(3) {
+                0 => Kind::Observer,
+                1 => Kind::Participant,
+                _ => continue,
+            };
+            let id = ServerId(at as i64);
+            if self.below(4) == 0 {
+                view.members.remove(&id);
+            } else {
+                view.members.insert(id, Member { id, addresses: vec![address(at)], role, client: None });
+            }
+        }
+        let zxid = self.nodes[at].proposed.next().expect("an epoch is long");
+        view.version = zxid.to_wire();
+        if view.voters().next().is_some() && view.has_quorum(&synced) {
+            self.propose_payload(at, format!("{VIEW}{view}").into());
+        }
     }
 
     fn lead(&mut self, at: usize, epoch: Epoch) {
         let node = &mut self.nodes[at];
         (node.serves, node.leads, node.proposed) = (true, Some(epoch), Zxid::new(epoch, 0));
         let tree = &self.nodes[at].tree;
-        let (holders, quorum) = (self.holders(tree), self.quorum());
+        let (holders, quorum) = self.holders(at, tree);
         let seen = self.checks.see(Event::Leads { at, epoch, tree, holders, quorum });
         self.must(seen);
     }
@@ -349,6 +418,7 @@ impl World {
         let Some(to) = self.links.get_mut(&link) else { return };
         let packets = packets(bytes);
         for packet in &packets {
+            self.named += usize::from(matches!(packet, Packet::CommitAndActivate { leader, .. } if leader.0 as usize != at));
             let disk = &self.nodes[at].disk;
             let seen = self.checks.see(Event::ToLearner { at, packet, disk });
             if let Err(error) = seen {
@@ -382,9 +452,14 @@ impl World {
         if node.leads.is_none() {
             return;
         }
-        node.proposed = node.proposed.next().expect("an epoch is long");
         self.next_payload += 1;
         let payload = Bytes::copy_from_slice(&self.next_payload.to_be_bytes());
+        self.propose_payload(at, payload);
+    }
+
+    fn propose_payload(&mut self, at: usize, payload: Bytes) {
+        let node = &mut self.nodes[at];
+        node.proposed = node.proposed.next().expect("an epoch is long");
         let zxid = node.proposed;
         self.see(Event::Proposed { entry: &(zxid, payload.clone()) });
         self.step(at, Input::Propose { zxid, payload });
@@ -473,7 +548,7 @@ impl World {
         let voters: Vec<usize> =
             looking.iter().copied().filter(|&at| at < self.climate.voters).collect();
         let leads = |at: &usize| {
-            matches!(self.nodes[*at].peer.as_ref().map(Peer::role), Some(zab::Role::Leading(_)))
+            matches!(self.nodes[*at].peer.as_ref().map(Peer::role), Some(Role::Leading(_)))
         };
         let incumbent = (0..self.nodes.len()).find(leads);
         let leader = if is_careless && !voters.is_empty() && self.below(5) == 0 {
@@ -506,7 +581,9 @@ impl World {
 
     /// Everybody who lives has the same transactions; gives their number.
     pub fn assert_all_alike(&mut self) -> usize {
-        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.peer.is_some()) {
+        let ids = self.members().filter_map(|node| node.peer.as_ref()).map(|peer| peer.core.me.0);
+        for at in ids.map(|id| id as usize).collect::<Vec<_>>() {
+            let node = &self.nodes[at];
             let event = Event::Calm { at, tree: &node.tree, disk: node.disk.whole() };
             if let Err(error) = self.checks.see(event) {
                 panic!("{}: {error}", self.climate);
@@ -515,6 +592,17 @@ impl World {
         }
         self.checks.committed().len()
     }
+}
+
+/// In front of a payload that proposes a configuration.
+pub const VIEW: &str = "view ";
+
+pub fn view_in(payload: &[u8]) -> Option<View> {
+    View::parse(std::str::from_utf8(payload).ok()?.strip_prefix(VIEW)?).ok()
+}
+
+pub fn address(at: usize) -> PeerAddress {
+    PeerAddress { host: format!("host{at}"), quorum_port: 2888, election_port: 3888 }
 }
 
 /// What stands in `bytes`.

@@ -137,6 +137,12 @@ pub fn plain_host(host: &str) -> String {
     }
 }
 
+/// Whether an address is one that every machine has: `localhost`, a loopback address, or every address.
+pub(super) fn is_local(host: &str) -> bool {
+    let is_special = |address: core::net::IpAddr| address.is_loopback() || address.is_unspecified();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_special)
+}
+
 /// Fewer than four parts are an IPv4 address too: the last fills what is left. Decimal only.
 fn plain_ipv4(host: &str) -> Option<String> {
     let parts: Vec<&str> = host.split('.').collect();

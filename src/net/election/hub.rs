@@ -28,6 +28,8 @@ pub enum Command {
     },
     DialAll,
     SetPeers(Peers),
+    /// Own addresses, as others are told them.
+    MoveTo(Vec<Address>),
     /// * `read`: what came in behind the hello.
     Called {
         stream: TcpStream,
@@ -108,6 +110,7 @@ impl Hub {
                 all.into_iter().for_each(|to| self.dial(to, None));
             }
             Command::SetPeers(addresses) => self.addresses = addresses,
+            Command::MoveTo(addresses) => self.settings.addresses = addresses,
             Command::Called { stream, hello, read } => self.on_called(stream, hello, read),
             Command::Dialed { to, result } => self.on_dialed(to, result),
             Command::Ended { from, link } => self.on_ended(from, link),

@@ -68,6 +68,10 @@ pub enum Event {
 /// Sends and dials. Never waits.
 #[derive(Debug)]
 pub struct ElectionNet {
+    settings: Settings,
+    inbox: Inbox,
+    /// Ends the listening at the present addresses.
+    deaf: CancellationToken,
     commands: UnboundedSender<Command>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -78,18 +82,42 @@ impl ElectionNet {
     pub fn start(settings: Settings, peers: Peers) -> (Self, Inbox) {
         let (commands, receiver) = unbounded_channel();
         let (stop, tasks, inbox) = (CancellationToken::new(), TaskTracker::new(), Inbox::default());
-        for (host, port) in &settings.addresses {
-            let host = (!settings.on_all_addresses).then(|| host.clone());
-            let place = listen::Place { host, port: *port };
-            let listening =
-                listen::listen(place, settings.clone(), inbox.clone(), commands.clone());
-            let stop = stop.clone();
-            tasks.spawn(async move { stop.run_until_cancelled(listening).await });
-        }
-        let hub =
-            Hub::new(settings, peers, commands.clone(), inbox.clone(), stop.clone(), tasks.clone());
+        let hub = Hub::new(
+            settings.clone(),
+            peers,
+            commands.clone(),
+            inbox.clone(),
+            stop.clone(),
+            tasks.clone(),
+        );
         tasks.spawn(hub.run(receiver));
-        (Self { commands, stop, tasks }, inbox)
+        let deaf = stop.child_token();
+        let net = Self { settings, inbox: inbox.clone(), deaf, commands, stop, tasks };
+        net.listen();
+        (net, inbox)
+    }
+
+    fn listen(&self) {
+        for (host, port) in &self.settings.addresses {
+            let host = (!self.settings.on_all_addresses).then(|| host.clone());
+            let place = listen::Place { host, port: *port };
+            let (settings, commands) = (self.settings.clone(), self.commands.clone());
+            let listening = listen::listen(place, settings, self.inbox.clone(), commands);
+            let deaf = self.deaf.clone();
+            self.tasks.spawn(async move { deaf.run_until_cancelled(listening).await });
+        }
+    }
+
+    /// Listens at other addresses from now on, and tells others so. Connections stay as they are.
+    pub fn move_to(&mut self, addresses: Vec<Address>) {
+        if self.settings.addresses == addresses {
+            return;
+        }
+        self.deaf.cancel();
+        self.deaf = self.stop.child_token();
+        self.settings.addresses.clone_from(&addresses);
+        self.tell(Command::MoveTo(addresses));
+        self.listen();
     }
 
     /// Puts `message` in the place of whatever is unsent to `to`, and dials if there is no connection.

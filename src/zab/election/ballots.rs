@@ -67,6 +67,9 @@ impl Ballots {
     /// The servers that make `ballot` the outcome of an election that others have ended: a quorum, if the leader itself
     /// says that it leads. Without its word, those who still follow a leader that died would elect it for ever.
     ///
+    /// A configuration that was proposed to this server does not count here, as it does in Java: it may have come to
+    /// nothing, and who follows an established leader decides nothing.
+    ///
     /// * `me`, `round`: when `ballot` is for this server, only an election of its own round can have made it leader.
     pub fn settle(
         &self,
@@ -82,7 +85,7 @@ impl Ballots {
             self.get(leader).is_some_and(|cast| cast.state == PeerState::Leading)
         };
         let backing = self.for_same(ballot);
-        (leads && views.have_quorums(&backing)).then_some(backing)
+        (leads && views.current.has_quorum(&backing)).then_some(backing)
     }
 }
 

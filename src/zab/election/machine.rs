@@ -161,7 +161,9 @@ impl Election {
         // Someone is back: what it has to say should not wait for a pause that has grown over minutes.
         self.resend_ticks = u64::from(self.setup.resend_min_ms / TICK_MS).max(1);
         self.resend_at = self.now + self.resend_ticks;
-        if to != self.setup.me && self.setup.views.is_voter(to) {
+        // One that is in no configuration known here may tell of a newer one.
+        let views = &self.setup.views;
+        if to != self.setup.me && (views.is_voter(to) || !views.has_member(to)) {
             self.tell(to, out);
         }
     }
@@ -186,7 +188,7 @@ impl Election {
             self.tell(from, out);
         }
         if !self.setup.views.is_voter(heard.vote.leader) {
-            return;
+            return self.join_round(heard, out);
         }
         match heard.state {
             PeerState::Looking => self.on_looking(from, heard, out),
@@ -218,6 +220,17 @@ impl Election {
         }
         self.answered.insert(from, self.now);
         self.tell(from, out);
+    }
+
+    /// One whose vote was proposed to us, and not to itself, wants nobody; it hears nothing of earlier rounds than its own.
+    fn join_round(&mut self, heard: &Notification, out: &mut Vec<Action>) {
+        let wants_nobody = heard.state == PeerState::Looking && heard.vote == Vote::NOTHING;
+        if wants_nobody && self.round < heard.round {
+            self.round = heard.round;
+            self.votes.clear();
+            self.vote = self.setup.vote;
+            self.tell_all(out);
+        }
     }
 
     fn on_looking(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {

@@ -20,6 +20,11 @@ impl Views {
         self.all().any(|view| view.is_voter(id))
     }
 
+    /// Whether a server is in either, whether it votes or not.
+    pub fn has_member(&self, id: ServerId) -> bool {
+        self.all().any(|view| view.members.contains_key(&id))
+    }
+
     /// Who votes in either, in rising order.
     pub fn voters(&self) -> BTreeSet<ServerId> {
         self.all().flat_map(View::voters).collect()

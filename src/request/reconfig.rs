@@ -1,0 +1,112 @@
+//! Judging a reconfiguration: a request becomes the transaction that proposes another configuration.
+//!
+//! Source: `PrepRequestProcessor.pRequest2Txn`, case `reconfig`, ZooKeeper 3.9.5.
+
+use super::prep::Judging;
+use crate::model::{ChangeError, Code, Role, ServerId, View, ViewError, perms};
+use crate::tree::txn::write;
+use jute::proto::ReconfigRequest;
+use std::collections::BTreeSet;
+
+/// What a reconfiguration is judged by.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Ensemble {
+    /// In force.
+    pub view: View,
+    /// Another one was proposed and is not decided.
+    pub is_changing: bool,
+    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
+    pub synced: BTreeSet<ServerId>,
+}
+
+/// Where the configuration stands.
+const PATH: &str = "/zookeeper/config";
+
+impl Judging<'_> {
+    pub(super) fn reconfig(&mut self, request: &ReconfigRequest<'_>) -> Result<(), Code> {
+        let rules = self.prep.rules;
+        if !rules.reconfigs {
+            return Err(Code::RECONFIG_DISABLED);
+        }
+        self.asker.standing?;
+        let ensemble = self.asker.ensemble.as_ref().ok_or(Code::UNIMPLEMENTED)?;
+        if ensemble.is_changing || self.prep.reconfiguring.is_some() {
+            return Err(Code::RECONFIG_IN_PROGRESS);
+        }
+        if ![-1, ensemble.view.version].contains(&request.cur_config_id) {
+            return Err(Code::BAD_VERSION);
+        }
+        let mut view = wanted(&ensemble.view, request, rules.needs_two_voters)?;
+        let many = |member: &&crate::model::Member| member.addresses.len() > 1;
+        if let Some(member) = view.members.values().find(many)
+            && !rules.many_addresses
+        {
+            tracing::warn!(server = member.id.0, "reconfiguration refused: multiAddress.enabled is not set");
+            return Err(Code::BAD_ARGUMENTS);
+        }
+        let voters_min = if rules.needs_two_voters { 2 } else { 1 };
+        if view.voters().count() < voters_min {
+            tracing::warn!(voters_min, "reconfiguration refused: too few of the members would vote");
+            return Err(Code::BAD_ARGUMENTS);
+        }
+        if !view.has_quorum(&ensemble.synced) {
+            let synced: Vec<i64> = ensemble.synced.iter().map(|id| id.0).collect();
+            tracing::warn!(?synced, "reconfiguration refused: who follows now is no quorum of the new voters");
+            return Err(Code::NEW_CONFIG_NO_QUORUM);
+        }
+        view.version = self.zxid.to_wire();
+        self.propose_view(&view)
+    }
+
+    fn propose_view(&mut self, view: &View) -> Result<(), Code> {
+        let mut node = self.view(PATH).ok_or(Code::NO_NODE)?;
+        self.permit(&node, perms::WRITE)?;
+        let text = view.to_string();
+        write::set_data(self.to, PATH, Some(text.as_bytes()), -1);
+        self.fits()?;
+        let before = self.digest_of(&node, PATH);
+        node.stat.version = -1;
+        node.stat.mtime = self.header.time;
+        node.stat.mzxid = self.header.zxid;
+        (node.crc, node.data_len) = (self.crc(PATH, Some(text.as_bytes())), text.len() as _);
+        self.put(PATH, before, Some(node));
+        self.prep.reconfiguring = Some(self.zxid);
+        Ok(())
+    }
+}
+
+/// The configuration that is asked for, whole or by what changes.
+fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> Result<View, Code> {
+    if let Some(text) = request.new_members.as_deref() {
+        return View::parse(&text.replace(',', "\n")).map_err(|error| {
+            tracing::warn!(%error, "reconfiguration refused");
+            code_of_text(&error, text)
+        }).and_then(|view| {
+            let observes = view.members.values().any(|member| member.role == Role::Observer);
+            // Java's reader of configurations fails here, before anybody counts.
+            if view.voters().count() == 1 && observes && needs_two_voters {
+                return Err(Code::MARSHALLING_ERROR);
+            }
+            Ok(view)
+        });
+    }
+    let (leaving, joining) = (request.leaving_servers.as_deref(), request.joining_servers.as_deref());
+    now.changed(leaving.unwrap_or(""), joining.unwrap_or("")).map_err(|error| {
+        tracing::warn!(%error, "reconfiguration refused");
+        match error {
+            // Java does not expect them.
+            ChangeError::Number(_) => Code::MARSHALLING_ERROR,
+            _ => Code::BAD_ARGUMENTS,
+        }
+    })
+}
+
+/// Java's two ways to fail: the text is refused, or reading it fails where nobody expects it.
+fn code_of_text(error: &ViewError, text: &str) -> Code {
+    match error {
+        ViewError::Name { .. } | ViewError::Unicode { .. } => Code::MARSHALLING_ERROR,
+        ViewError::Value { key, .. } if !key.starts_with("server.") => Code::MARSHALLING_ERROR,
+        ViewError::NoVoters if text.contains("observer") => Code::MARSHALLING_ERROR,
+        _ => Code::BAD_ARGUMENTS,
+    }
+}

@@ -1,0 +1,226 @@
+//! What every role of a server shares: promises, history, and what is asked of the disk.
+
+use super::history::Logged;
+use super::{Action, History, Input, Note, Promise, Sabotage, Stats};
+use crate::model::{Epoch, ServerId, View, Zxid};
+use bytes::Bytes;
+
+/// Milliseconds of an [`Input::Tick`].
+const TICK_MS: u64 = 5;
+
+/// The times of an ensemble.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Settings {
+    pub tick_time_ms: u64,
+    /// In ticks of `tick_time_ms`, as `initLimit` and `syncLimit` are.
+    pub init_limit: u64,
+    pub sync_limit: u64,
+    /// `forceSnapshotSync`: every learner gets the whole tree.
+    pub always_sends_tree: bool,
+    /// `reconfigEnabled`.
+    pub reconfigs: bool,
+    /// First and last pause between two resends of a vote.
+    pub resend_min_ms: u32,
+    pub resend_max_ms: u32,
+}
+
+impl Settings {
+    pub(super) const fn init_ticks(&self) -> u64 {
+        self.init_limit * self.tick_time_ms / TICK_MS
+    }
+
+    pub(super) const fn sync_ticks(&self) -> u64 {
+        self.sync_limit * self.tick_time_ms / TICK_MS
+    }
+
+    /// Half of tickTime.
+    pub(super) const fn ping_ticks(&self) -> u64 {
+        let ticks = self.tick_time_ms / 2 / TICK_MS;
+        if ticks == 0 { 1 } else { ticks }
+    }
+}
+
+/// What every role shares.
+#[derive(Debug)]
+pub struct Core {
+    pub me: ServerId,
+    pub settings: Settings,
+    /// The configuration in force.
+    pub view: View,
+    /// A newer one that was proposed: until it is decided on, both decide.
+    pub next: Option<View>,
+    /// Finds the configuration in a payload that proposes one.
+    pub finds_view: fn(&[u8]) -> Option<View>,
+    pub accepted: Epoch,
+    pub current: Epoch,
+    pub history: History,
+    /// How far the log is durable.
+    pub flushed: Zxid,
+    /// An empty directory that nobody said to be new: what is in it does not count (D-02).
+    pub is_unsure: bool,
+    /// The newest configuration a leader told of, in force once this server is up to date, and who leads by it.
+    pub(super) heard: Option<(View, Option<ServerId>)>,
+    /// Asked of the disk and not done yet.
+    promising: u32,
+    truncating: u32,
+    installing: u32,
+    /// Not to be appended before the log is cut or the tree installed: a crash would leave a log with a hole.
+    held: Vec<Logged>,
+    /// The history of this epoch's leader can be had as a whole tree only.
+    wants_tree: Option<Epoch>,
+    /// The role is over, for this reason; this one is to lead, without an election.
+    pub(super) over: Option<(String, Option<ServerId>)>,
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<super::Sabotage>,
+    /// The epoch of a leader was adopted.
+    pub(super) settled_on: Option<Epoch>,
+    pub stats: Stats,
+    /// What has happened since somebody took them away.
+    pub notes: Vec<Note>,
+}
+
+impl Core {
+    pub(super) fn new(me: ServerId, settings: Settings, view: View, history: History) -> Self {
+        Self {
+            me,
+            settings,
+            view,
+            next: None,
+            finds_view: |_| None,
+            accepted: Epoch(0),
+            current: Epoch(0),
+            flushed: history.last(),
+            history,
+            is_unsure: false,
+            heard: None,
+            promising: 0,
+            truncating: 0,
+            installing: 0,
+            held: Vec::new(),
+            wants_tree: None,
+            over: None,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
+            settled_on: None,
+            stats: Stats::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether all that was appended is durable.
+    pub(super) fn is_durable(&self) -> bool {
+        self.history.last() <= self.flushed
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.has(Sabotage::LooksTooSoon)
+            || self.is_durable() && self.promising + self.truncating + self.installing == 0
+    }
+
+    /// What the disk has done, whatever this server is.
+    pub(super) fn note(&mut self, input: &Input, out: &mut Vec<Action>) {
+        match input {
+            // What was flushed before a cut says nothing of what comes after it.
+            Input::Flushed { through } if self.truncating == 0 => {
+                self.flushed = self.flushed.max(*through);
+            }
+            Input::Truncated { to } => {
+                self.truncating = self.truncating.saturating_sub(1);
+                self.flushed = self.flushed.min(*to);
+                self.append_held(out);
+            }
+            Input::Uncuttable { last } => self.on_uncuttable(*last),
+            Input::Promised { promise, epoch } => {
+                self.promising = self.promising.saturating_sub(1);
+                match promise {
+                    Promise::Accepted => self.accepted = *epoch,
+                    Promise::Current => self.current = *epoch,
+                }
+            }
+            Input::Installed { zxid } => {
+                self.installing = self.installing.saturating_sub(1);
+                self.flushed = self.flushed.max(*zxid);
+                self.append_held(out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the role once the input under way is dealt with.
+    pub(super) fn look(&mut self, why: String) {
+        self.over.get_or_insert((why, None));
+    }
+
+    /// Ends the role likewise; the next one is under `leader`, whom a reconfiguration named.
+    pub(super) fn go_on_under(&mut self, leader: Option<ServerId>, why: String) {
+        self.over.get_or_insert((why, leader));
+    }
+
+    pub(super) const fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
+    pub(super) fn promise(&mut self, promise: Promise, epoch: Epoch, out: &mut Vec<Action>) {
+        self.promising += 1;
+        out.push(Action::Promise { promise, epoch });
+    }
+
+    pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
+        self.history.append(zxid, payload.clone());
+        let is_free = self.truncating + self.installing == 0;
+        if is_free || self.has(Sabotage::AppendBehindTree) {
+            out.push(Action::Append { zxid, payload });
+        } else {
+            self.held.push((zxid, payload));
+        }
+    }
+
+    fn append_held(&mut self, out: &mut Vec<Action>) {
+        if self.truncating + self.installing == 0 {
+            let held = std::mem::take(&mut self.held);
+            out.extend(held.into_iter().map(|(zxid, payload)| Action::Append { zxid, payload }));
+        }
+    }
+
+    fn on_uncuttable(&mut self, last: Zxid) {
+        self.truncating = self.truncating.saturating_sub(1);
+        self.held.clear();
+        self.history = History::new(last);
+        self.flushed = last;
+    }
+
+    /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
+    /// next time is no vote.
+    pub(super) fn want_tree(&mut self, epoch: Epoch) {
+        self.wants_tree = Some(epoch);
+    }
+
+    /// What is said of our log to the leader of `epoch`.
+    pub(super) fn last_for(&self, epoch: Epoch, is_vote: bool) -> Option<Zxid> {
+        let wants_tree = !is_vote && self.wants_tree == Some(epoch);
+        (!self.is_unsure && !wants_tree).then_some(self.history.last())
+    }
+
+    pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
+        self.history.truncate(to);
+        if self.has(Sabotage::TruncationIgnored) {
+            return;
+        }
+        self.truncating += 1;
+        out.push(Action::Truncate { to });
+    }
+
+    pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+        self.history.restart(zxid);
+        (self.is_unsure, self.wants_tree) = (false, None);
+        if !self.has(Sabotage::TreeNotAwaited) {
+            self.installing += 1;
+        }
+        out.push(Action::Install { zxid });
+    }
+
+    /// Nothing is on its way to the disk that the history of a leader depends on.
+    pub(super) fn has_history(&self) -> bool {
+        self.is_durable() && self.truncating + self.installing == 0
+    }
+}

@@ -1,0 +1,205 @@
+//! An ensemble that changes: the configuration in force, the one that was proposed, and how one follows the other.
+//!
+//! From the moment a server has seen a newer configuration, every decision needs a quorum of each. The leader's
+//! COMMITANDACTIVATE ends that: the new one alone is in force, and who is to lead by it is named.
+//!
+//! Source: `QuorumPeer.processReconfig`, `Leader.tryToCommit`, `Learner.syncWithLeader`, ZooKeeper 3.9.5.
+
+use super::election::Views;
+use super::link::Stage;
+use super::{Action, Core, Leader, Note};
+use crate::model::{Epoch, Role, ServerId, View, Zxid};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Core {
+    /// The configuration in force and the one to come.
+    pub(super) fn views(&self) -> Views {
+        Views { current: self.view.clone(), next: self.next.clone() }
+    }
+
+    /// Whether those of `ids` who vote are enough, by every configuration that counts.
+    pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>) -> bool {
+        let by_next = self.next.as_ref().is_none_or(|next| next.has_quorum(ids));
+        self.view.has_quorum(ids) && by_next
+    }
+
+    /// The highest zxid that a quorum has acknowledged, by every configuration that counts.
+    pub(super) fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
+        let agreed = self.view.highest_agreed(acked)?;
+        match &self.next {
+            Some(next) => next.highest_agreed(acked).map(|by_next| agreed.min(by_next)),
+            None => Some(agreed),
+        }
+    }
+
+    /// Whether a server votes by any configuration that counts.
+    pub(super) fn is_voter(&self, id: ServerId) -> bool {
+        self.view.is_voter(id) || self.next.as_ref().is_some_and(|next| next.is_voter(id))
+    }
+
+    /// Whether this server only listens. One that is in no configuration follows, and has no vote.
+    pub(super) fn is_observer(&self) -> bool {
+        self.view.is_observer(self.me)
+    }
+
+    /// A configuration was proposed: from now on it decides as well.
+    pub fn see_view(&mut self, view: View, out: &mut Vec<Action>) {
+        let newest = self.next.as_ref().map_or(self.view.version, |next| next.version);
+        if self.settings.reconfigs && newest < view.version {
+            out.push(Action::ViewProposed { view: view.clone() });
+            self.next = Some(view);
+        }
+    }
+
+    /// Looks for a proposed configuration in a payload.
+    pub(super) fn see_payload(&mut self, payload: &Bytes, out: &mut Vec<Action>) -> bool {
+        let found = (self.finds_view)(payload);
+        let is_one = found.is_some();
+        if let Some(view) = found {
+            self.see_view(view, out);
+        }
+        is_one
+    }
+
+    /// A configuration was decided on, if it is newer than the one in force. Returns the one it follows.
+    pub(super) fn activate(&mut self, view: View, out: &mut Vec<Action>) -> Option<View> {
+        if !self.settings.reconfigs || view.version <= self.view.version {
+            return None;
+        }
+        let is_done = self.next.as_ref().is_none_or(|next| next.version <= view.version);
+        if is_done {
+            self.next = None;
+        }
+        let before = std::mem::replace(&mut self.view, view.clone());
+        self.notes.push(Note::Reconfigured { version: view.version });
+        out.push(Action::ViewDecided { view, is_last: is_done });
+        Some(before)
+    }
+
+    /// What a leader of `epoch` makes its learners agree on: what an earlier one left undecided; and the first
+    /// configuration gets a number of its own.
+    pub(super) fn next_view(&self, epoch: Epoch) -> View {
+        let mut view = self.next.as_ref().unwrap_or(&self.view).clone();
+        if view.version == 0 && self.settings.reconfigs {
+            view.version = Zxid::new(epoch, 0).to_wire();
+        }
+        view
+    }
+
+    /// NEWLEADER tells of a configuration. It takes the place of whatever was proposed to this server: the leader knows
+    /// of all that may have been decided. Text that is none is passed over, as Java does.
+    pub(super) fn heard_view(&mut self, text: &Bytes, out: &mut Vec<Action>) {
+        if text.len() <= 1 {
+            return;
+        }
+        match std::str::from_utf8(text)
+            .map_err(|error| error.to_string())
+            .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
+        {
+            Ok(view) => {
+                self.next = None;
+                self.see_view(view.clone(), out);
+                self.heard = Some((view, None));
+            }
+            Err(error) => tracing::warn!("configuration of the leader not understood: {error}"),
+        }
+    }
+
+    /// A configuration was decided on while this server is being brought up to date.
+    pub(super) fn heard_decided(&mut self, view: View, named: ServerId) {
+        if self.heard.as_ref().is_none_or(|(heard, _)| heard.version < view.version) {
+            self.heard = Some((view, Some(named)));
+        }
+    }
+
+    /// Adopts what was heard of on the way. `Err`: why this server can't go on under `leader`.
+    pub(super) fn adopt_heard(&mut self, leader: ServerId, out: &mut Vec<Action>) -> bool {
+        let Some((view, named)) = self.heard.take() else { return true };
+        self.adopt(view, named, leader, out)
+    }
+
+    /// Adopts a configuration that was decided on.
+    ///
+    /// * `named`: who is to lead by it; `None`: nobody said so.
+    ///
+    /// Returns whether this server goes on as it is, under `leader`. Otherwise its role is over.
+    pub(super) fn adopt(
+        &mut self,
+        view: View,
+        named: Option<ServerId>,
+        leader: ServerId,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Some(before) = self.activate(view, out) else { return true };
+        let changes_role = before.is_observer(self.me) != self.view.is_observer(self.me);
+        let changes_leader = match named {
+            Some(named) => named != leader,
+            None => !keeps_place(leader, &before, &self.view),
+        };
+        if changes_role || changes_leader {
+            let version = self.view.version;
+            let why = match (changes_leader, named) {
+                (true, Some(named)) => {
+                    format!("by configuration {version:#x} server {named} is to lead")
+                }
+                (true, None) => format!("leader {leader} does not lead by configuration {version:#x}"),
+                (false, _) => format!("this server has another role by configuration {version:#x}"),
+            };
+            self.go_on_under(named, why);
+            return false;
+        }
+        true
+    }
+}
+
+/// Whether a server votes in both, and is at the same place for its learners.
+fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
+    let places = |view: &View| -> Option<BTreeSet<(String, u16)>> {
+        let member = view.members.get(&id).filter(|member| member.role == Role::Participant)?;
+        Some(member.addresses.iter().map(|at| (at.host.clone(), at.quorum_port)).collect())
+    };
+    places(now).is_some_and(|now| Some(now) == places(before))
+}
+
+impl Leader {
+    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
+    pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
+        let has_history = |link: &&super::link::Link| {
+            Stage::Synchronised <= link.stage && !link.is_observer
+        };
+        let learners = self.links.values().filter(has_history).map(|link| link.id);
+        learners.chain([core.me]).collect()
+    }
+
+    /// Who is to lead by the proposed configuration: this server, if it has its place in it; otherwise the one that has
+    /// most of what was proposed.
+    pub(super) fn named(&self, core: &Core, next: &View) -> ServerId {
+        if keeps_place(core.me, &core.view, next) {
+            return core.me;
+        }
+        let there = |id: &ServerId| self.links.values().any(|link| link.id == *id);
+        let others = next.voters().filter(|id| *id != core.me && there(id));
+        let by_acked = |id: &ServerId| self.acked.get(id).copied();
+        others.max_by_key(by_acked).or_else(|| next.voters().next()).unwrap_or(core.me)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: Q-97
+    #[test]
+    fn a_leader_keeps_its_place_by_its_address_and_vote() {
+        let view = |line: &str| View::parse(&format!("server.2=b:1:2\n{line}")).unwrap();
+        let before = view("server.1=a:1:2;2181");
+        let keeps = |line| keeps_place(ServerId(1), &before, &view(line));
+        assert!(keeps("server.1=a:1:2;2182"));
+        assert!(keeps("server.1=a:1:3"), "Java looks at the quorum port only");
+        assert!(!keeps("server.1=a:9:2"));
+        assert!(!keeps("server.1=c:1:2"));
+        assert!(!keeps("server.1=a:1:2:observer"));
+        assert!(!keeps("server.3=a:1:2"));
+    }
+}

@@ -1,0 +1,207 @@
+"""Reconfigurations: members join, leave, change roles and ports, and the leader goes, all of it under load."""
+
+import re
+import struct
+import time
+
+from client import STAT, Client
+from load import Load
+from members import Failed, Member, free_port, until
+from wire import Lost, buffer
+
+RECONFIG = 16
+CONFIG = "/zookeeper/config"
+SETTINGS = ["reconfigEnabled=true", "skipACL=yes"]  # Who may change an ensemble is tried elsewhere.
+BAD_ARGUMENTS, MARSHALLING, NO_QUORUM, BAD_VERSION = -8, -5, -13, -103
+
+
+def text(value):
+    return struct.pack(">i", -1) if value is None else buffer(value.encode())
+
+
+def reconfig(c, joining=None, leaving=None, members=None, version=-1):
+    """The error, and the configuration that is in force then."""
+    error, body = c.call(RECONFIG, text(joining) + text(leaving) + text(members) + struct.pack(">q", version))
+    if error:
+        return error, None
+    (length,) = struct.unpack_from(">i", body)
+    STAT.unpack_from(body, 4 + length)
+    return 0, body[4:4 + length].decode()
+
+
+def config(c):
+    error, data, _ = c.get(CONFIG)
+    assert error == 0, f"get {CONFIG}: {error}"
+    return data.decode()
+
+
+def version_of(found):
+    return int(re.search(r"^version=([0-9a-f]+)$", found, re.M).group(1), 16)
+
+
+def line(member, role=None, client=None):
+    role = role or ("observer" if member.observes else "participant")
+    return (f"server.{member.number}=127.0.0.1:{member.quorum_port}:{member.election_port}:{role}"
+            f";127.0.0.1:{client or member.port}")
+
+
+def joiner(ensemble, kind):
+    """One more server, which knows the others and itself, as the documentation has it."""
+    number = max(member.number for member in ensemble.members) + 1
+    member = Member(ensemble.folder, number, kind, ensemble.members[0].own_command, False)
+    settings = (ensemble.members[0].folder / "zoo.cfg").read_text().splitlines()
+    dynamic = re.search(r"^dynamicConfigFile=(.*)$", "\n".join(settings), re.M).group(1)
+    kept = [line for line in settings if not re.match(r"dynamicConfigFile|dataDir|clientPort", line)]
+    with open(dynamic) as servers:
+        kept += [line for line in servers.read().splitlines() if line.startswith("server.")]
+    kept += [f"dataDir={member.folder / 'data'}", line(member)]
+    (member.folder / "zoo.cfg").write_text("\n".join(kept) + "\n")
+    return member
+
+
+class Change:
+    """Changes an ensemble step by step, and looks at every member after each."""
+
+    def __init__(self, ensemble, load):
+        self.ensemble, self.load, self.version, self.steps = ensemble, load, 0, []
+
+    def ask(self, through, **what):
+        """One reconfiguration through a member; gives back what it answered."""
+        c = Client([through.address])
+        try:
+            return reconfig(c, **what)
+        except Lost:
+            return None, None  # Its leader may be the one that goes.
+        finally:
+            c.socket.close()
+
+    def refused(self, wanted, **what):
+        for member in self.ensemble.running():
+            error, _ = self.ask(member, **what)
+            assert error == wanted, f"{what} through {member}: {error} instead of {wanted}"
+
+    def done(self, name, through, **what):
+        """Carried out, told by every member, and kept in its files."""
+        since = time.monotonic()
+        error, found = self.ask(through, **what)
+        assert error in (0, None), f"{name} through {through}: {error}"
+        members = self.ensemble.running()
+        told = until(f"{name}: one configuration at {members}", lambda: self.told(members, found))
+        assert self.version < version_of(told), f"{name}: {told} does not follow {self.version:x}"
+        self.version = version_of(told)
+        self.ensemble.wait(name)
+        self.load.progress()
+        until(f"{name}: files of {members}", lambda: all(self.is_kept(member, told) for member in members))
+        self.steps.append(f"{name} {(time.monotonic() - since) * 1000:.0f} ms")
+        return told
+
+    def told(self, members, wanted, least=None):
+        """The configuration that all of them tell, if it is `wanted`, or at least of a version."""
+        least, found = least or self.version + 1, set()
+        for member in members:
+            try:
+                c = Client([member.address])
+                c.sync()
+                found.add(config(c))
+                c.close()
+            except (Lost, Failed):
+                return None
+        if len(found) != 1 or (wanted and found != {wanted}) or version_of(min(found)) < least:
+            return None
+        return found.pop()
+
+    def is_kept(self, member, told):
+        """In the next start's files, and nothing proposed is left."""
+        static = (member.folder / "zoo.cfg").read_text()
+        named = re.search(r"^dynamicConfigFile=(.*)$", static, re.M)
+        if not named or not named.group(1).endswith(f".dynamic.{self.version:x}"):
+            return False
+        if re.search(r"^server\.", static, re.M) or (member.folder / "zoo.cfg.dynamic.next").exists():
+            return False
+        with open(named.group(1)) as servers:
+            return sorted(servers.read().split()) == sorted(told.split()[:-1])
+
+
+def check(ensemble, arguments):
+    c = Client(ensemble.addresses)
+    first = until("a configuration with a version", lambda: (found := config(c)) and version_of(found) and found)
+    assert version_of(first) & 0xFFFFFFFF == 0, f"the first one has the epoch's number: {first}"
+    c.close()
+    with Load(ensemble) as load:
+        change = Change(ensemble, load)
+        change.version = version_of(first)
+        until("files of the first", lambda: all(change.is_kept(member, first) for member in ensemble.members))
+        assert all((member.folder / "zoo.cfg.bak").exists() for member in ensemble.members)
+        every_step(ensemble, change)
+    return f"{', '.join(change.steps)}; {load.words()}"
+
+
+def every_step(ensemble, change):
+    one, two, three = ensemble.members[:3]
+    leader = ensemble.leader()
+    follower = next(member for member in (one, two, three) if member is not leader)
+
+    nobody = "server.7=127.0.0.1:1:2;3,server.8=127.0.0.1:4:5;6,server.9=127.0.0.1:7:8;9"
+    change.refused(NO_QUORUM, joining=nobody, leaving="1,2,3")
+    change.refused(BAD_VERSION, leaving="1", version=5)
+    change.refused(BAD_ARGUMENTS, joining="server.4=127.0.0.1:1:2")
+    change.refused(BAD_ARGUMENTS, leaving="1,2")
+    change.refused(MARSHALLING, leaving="x")
+    change.refused(BAD_ARGUMENTS, members="servers.1=127.0.0.1:1:2;3")
+
+    watcher = Client([follower.address])
+    watcher.get(CONFIG, watch=True)
+    four = joiner(ensemble, follower.kind)
+    ensemble.members.append(four)
+    ensemble.start(four)
+    change.done("join", follower, joining=line(four), version=change.version)
+    watcher.wait_event(3, CONFIG)
+    watcher.socket.close()
+
+    follower.observes = True
+    change.done("observe", leader, joining=line(follower))
+    follower.observes = False
+    change.done("vote", follower, joining=line(follower))
+
+    move_client_port(ensemble, change, follower, leader)
+
+    # The leader goes: another one is named, and leads without an election.
+    leader.observes = True
+    change.done("leader observes", leader, joining=line(leader))
+    assert ensemble.leader() is not leader
+    leader.observes = False
+    change.done("leader votes", leader, joining=line(leader))
+
+    # One that is left out goes on as a follower that has no vote, as in Java.
+    leader = ensemble.leader()
+    gone = next(member for member in ensemble.members if member is not leader)
+    change.done("leave", gone, leaving=str(gone.number))
+    ensemble.stop(gone)
+    ensemble.members.remove(gone)
+    leader = ensemble.leader()
+    change.done("whole", leader, members=",".join(line(member) for member in ensemble.members))
+
+    ensemble.stop()
+    ensemble.start()
+    told = until("the same configuration after a restart", lambda: change.told(ensemble.members, None, change.version))
+    assert version_of(told) == change.version
+
+
+def move_client_port(ensemble, change, member, leader):
+    """A member's clients are served elsewhere, while it runs; those it has stay."""
+    there = Client([member.address])
+    before, moved = member.port, free_port()
+    error, _ = change.ask(leader, joining=line(member, client=moved))
+    assert error == 0, f"move of a client port: {error}"
+    member.port, member.address = moved, f"127.0.0.1:{moved}"
+    ensemble.wait("the new port")
+    assert there.exists("/"), "a client that was there"
+    there.close()
+    try:
+        Client.connect_once(there, 1)
+        raise Failed(f"port {before} still serves")
+    except (Lost, OSError):
+        pass
+    change.version = version_of(until("the new port told", lambda: change.told(ensemble.running(), None)))
+    change.load.progress()
+    change.steps.append("client port")

@@ -228,7 +228,7 @@ def out_of_service(member):
 # Which network each is tried on: packets get lost in `namespaces` only as such; `proxies` can reset and hold connections.
 QUICK = {
     "proxies": [minority, leader, flaps, kills, full_leader],
-    "namespaces": [leader_alone, mute_leader, delay, pause],
+    "namespaces": [leader_alone, mute_leader, loss, delay, pause],
 }
 EVERY = [nothing, minority, leader, leader_alone, deaf_leader, mute_leader, mute_follower, bridge, halves, delay, loss, flaps,
          kills, pause, pause_quorum, full_follower, full_leader]

@@ -54,7 +54,8 @@ class Op:
             return f"{asked}{condition}: {came}"
         if self.kind == "event":
             return f"event {EVENTS.get(self.version, self.version)} {self.path}"
-        return f"{self.kind} {self.path} {self.data}"
+        data = (self.data or "")[-60:]
+        return f"{self.kind} {self.path} {data}{', watching' * bool(self.watch)}"
 
 
 def shown(ops, origin=None):

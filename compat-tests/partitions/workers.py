@@ -183,4 +183,12 @@ class Work:
         for client in [self.stuffer, *(worker.client for worker in self.workers)]:
             if not client.expired:
                 client.end()
+        return self.records()
+
+    def records(self):
         return [op for worker in self.workers for op in worker.client.records]
+
+    def abandon(self):
+        """Ends what goes on without waiting for it."""
+        self.over.set()
+        return self.records()

@@ -10,6 +10,7 @@
 from history import READS, Broken, Op, Round
 
 
+# rows: P-83
 def check(found):
     broken = []
     changed = [op for op in found.ops if op.kind in ("set", "make", "drop") and op.done]

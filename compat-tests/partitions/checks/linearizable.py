@@ -11,6 +11,7 @@ from linear import Undecided, explained, smallest
 STRICT = (*WRITES, "sync-read", "fenced-read")
 
 
+# rows: P-49 Q-46
 def check(found):
     broken, count = [], 0
     paths = {op.path for op in found.ops if op.kind in ("sync-read", "fenced-read")}

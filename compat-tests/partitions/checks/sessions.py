@@ -7,6 +7,7 @@ clients for as long as a session lasts. So every expiry was the servers' doing.
 from history import READS, Broken, Op, Round
 
 
+# rows: P-18 P-21 Q-81
 def check(found):
     broken, closed = [], set()
     for op in found.ops:

@@ -10,6 +10,7 @@ import bisect
 from history import NO_NODE, Broken, Op, Round
 
 
+# rows: P-33 P-58 P-75
 def check(found):
     changes, broken, watched = changes_of(found), [], 0
     for client in sorted({op.client for op in found.ops if op.watch}):

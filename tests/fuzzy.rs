@@ -67,6 +67,10 @@ struct Follower {
     replica: Replica,
     shared: Arc<Shared>,
     snapshots: Vec<Zxid>,
+    /// How often the tree was to be loaded again.
+    rebuilds: usize,
+    /// A cut was asked for.
+    truncating: bool,
 }
 
 impl Follower {
@@ -78,6 +82,7 @@ impl Follower {
             limits: Limits::default(),
             clock_ms: Default::default(),
             at_rest: Default::default(),
+            is_read_only: Default::default(),
         });
         let settings = zab::Settings {
             tick_time_ms: 1000,
@@ -97,7 +102,8 @@ impl Follower {
             None,
         );
         let replica = Replica::member(shared.clone(), peer, SETTINGS, 0);
-        let mut follower = Self { replica, shared, snapshots: Vec::new() };
+        let mut follower =
+            Self { replica, shared, snapshots: Vec::new(), rebuilds: 0, truncating: false };
         follower.step(Input::Tick { wall_ms: WALL_MS });
         follower.step(of_peers(zab::Input::Elected { leader: ServerId(2) }));
         follower.hear(Packet::LeaderInfo { epoch: EPOCH });
@@ -119,11 +125,17 @@ impl Follower {
                         inputs.push(of_peers(zab::Input::Promised { promise, epoch }));
                     }
                     Action::Install(frozen) => {
+                        let to = frozen.zxid;
+                        if std::mem::take(&mut self.truncating) {
+                            inputs.push(of_peers(zab::Input::Truncated { to }));
+                        }
                         inputs.push(Input::SnapshotEnded(frozen));
                         let installed = zab::Input::Installed { zxid: frozen.zxid };
                         inputs.push(of_peers(installed));
                     }
                     Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
+                    Action::Rebuild => self.rebuilds += 1,
+                    Action::Peer(zab::Action::Truncate { .. }) => self.truncating = true,
                     _ => {}
                 }
             }
@@ -155,6 +167,10 @@ impl Follower {
 
     fn digest(&self) -> u64 {
         self.shared.state.tree.read().digest()
+    }
+
+    fn last(&self) -> Zxid {
+        self.shared.state.tree.read().last_zxid()
     }
 }
 
@@ -194,6 +210,44 @@ fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
     let mut follower = Follower::join(tree, &entries);
     follower.take(&entries[ENDED..]);
     assert_eq!(follower.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
+}
+
+/// What was proposed and not committed is in the log, and no longer waits for a commit that another leader may never send:
+/// the tree has to have it, or it ends before the log does.
+// rows: Q-66
+#[test]
+fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
+    let entries = written();
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..BEGUN]);
+    let mut follower = Follower::join(tree, &entries);
+    for (zxid, entry) in &entries[ENDED..] {
+        follower.hear(Packet::Proposal { zxid: *zxid, entry: entry.clone() });
+    }
+    follower.step(of_peers(zab::Input::LeaderGone));
+    follower.step(of_peers(zab::Input::Elected { leader: ServerId(3) }));
+    follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+    let last = entries[ALL - 1].0;
+    follower.hear(Packet::Trunc { zxid: entries[ENDED].0 });
+    assert!(std::mem::take(&mut follower.truncating));
+    follower.step(of_peers(zab::Input::Uncuttable { last }));
+    assert_eq!((follower.rebuilds, follower.last()), (1, entries[ENDED - 1].0));
+    let mut whole = Tree::new(OPTIONS);
+    apply(&mut whole, &entries);
+    let digest = whole.digest();
+    follower.step(Input::Rebuilt { tree: Box::new(whole) });
+    assert_eq!((follower.digest(), follower.last()), (digest, last));
+    // The same leader is asked for its tree, and goes on behind it.
+    follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
+    let mut tree = Tree::new(OPTIONS);
+    apply(&mut tree, &entries[..=ENDED]);
+    let digest = tree.digest();
+    let zxid = entries[ENDED].0;
+    follower.step(Input::LeaderTree { zxid, tree: renamed(tree, zxid) });
+    follower.hear(Packet::NewLeader { epoch: Epoch(2), view: Bytes::new() });
+    follower.hear(Packet::UpToDate);
+    assert_eq!((follower.digest(), follower.last(), follower.rebuilds), (digest, zxid, 1));
+    assert_eq!(follower.replica.mode(), Mode::Following);
 }
 
 fn of_peers(input: zab::Input) -> Input {

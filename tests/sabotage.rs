@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a name")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
+#[path = "zab/changes.rs"]
+mod changes;
 #[path = "zab/checks/mod.rs"]
 mod checks;
 #[path = "zab/climate.rs"]
@@ -29,7 +31,8 @@ use world::World;
 const BUDGET: Duration = Duration::from_secs(30);
 
 /// Each bug, the script under `tests/zab` that reads differently with it, and whether random worlds find it
-/// as well: they do not need an epoch that nobody was asked for, and show the lost acknowledgements once in 20,000.
+/// as well: they do not need an epoch that nobody was asked for, show the lost acknowledgements once in 20,000, and end before a
+/// configuration that came to nothing is in the way.
 const TABLE: &[(Sabotage, &str, bool)] = &[
     (EpochBeforeHistory, "zk_4643_history_before_epoch", true),
     (AckBeforeFlush, "zk_4646_nothing_is_acknowledged_before_it_is_on_disk", true),
@@ -49,6 +52,8 @@ const TABLE: &[(Sabotage, &str, bool)] = &[
     (TailForgotten, "who_comes_while_something_is_proposed_gets_it", true),
     (KeptUnacknowledged, "what_is_kept_behind_a_tree_is_acknowledged_again", false),
     (PromisedStaysOut, "who_is_promised_to_a_later_epoch_is_let_in", true),
+    (NewcomersUnasked, "reconfig_both_decide_until_one_is_named", true),
+    (LostViewDecides, "reconfig_what_came_to_nothing_is_forgotten", false),
 ];
 
 /// What the first world says in which the bug shows, and how many lived before.

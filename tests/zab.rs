@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
 
+#[path = "zab/changes.rs"]
+mod changes;
 #[path = "zab/checks/mod.rs"]
 mod checks;
 #[path = "zab/climate.rs"]
@@ -125,4 +127,17 @@ fn random_worlds() {
     );
     assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
+}
+
+// The planted fault of a disk that forgets: one that says nothing of it takes committed transactions from all.
+#[test]
+fn a_history_that_is_lost_and_not_missed_is_found() {
+    let lives = |seed, loses_unknown| {
+        let climate =
+            Climate { elects: true, loses: Some(seed as usize % 3), ..Climate::mild(3, seed) };
+        let mut world = World::new(Climate { loses_unknown, ..climate });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    };
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    assert!(lives(broken, false), "{broken}: one that knows of its loss does no harm");
 }

@@ -148,6 +148,11 @@ def every_step(ensemble, change):
     change.refused(BAD_ARGUMENTS, leaving="1,2")
     change.refused(MARSHALLING, leaving="x")
     change.refused(BAD_ARGUMENTS, members="servers.1=127.0.0.1:1:2;3")
+    change.refused(BAD_ARGUMENTS, members="")
+    change.refused(BAD_ARGUMENTS, joining="server.4=127.0.0.1:1:2|127.0.0.2:1:2;3")
+    change.refused(MARSHALLING, members="server.1=127.0.0.1:1:2,server.2=127.0.0.1:3:4:observer")
+    change.refused(MARSHALLING, members="server.1=127.0.0.1:1:2,server.2=127.0.0.1:3:4,group.1=1:x")
+    change.refused(MARSHALLING, joining="server.x=127.0.0.1:1:2;3")
 
     watcher = Client([follower.address])
     watcher.get(CONFIG, watch=True)

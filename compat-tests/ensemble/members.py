@@ -51,9 +51,9 @@ def until(what, condition, seconds=START_SECONDS):
 class Member:
     """One server: its number and folder stay, the program may change."""
 
-    def __init__(self, folder, number, kind, command, observes):
+    def __init__(self, folder, number, kind, command, observes, flags=()):
         self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
-        self.own_command = command
+        self.own_command, self.flags = command, flags
         self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
         self.host, self.before = "127.0.0.1", []  # `before`: words in front of the command, as `ip netns exec NAME`.
         self.address = f"{self.host}:{self.port}"  # Clients'.
@@ -70,15 +70,23 @@ class Member:
             return self.own_command
         flags = [f"-Dorg.slf4j.simpleLogger.defaultLogLevel={JAVA_LOG}", "-Xmx256m",
                  "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500"]
+                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500",
+                 *(f"-D{line}" for line in self.flags)]
         return java(*flags, "-cp", jars() if self.kind == "j" else jars("3.8.6"), QUORUM_PEER)
 
-    def launch(self):
+    def launch(self, alone=False):
+        """`alone`: as a server that knows of no others, on the same data."""
+        config = self.folder / "zoo.cfg"
+        if alone:
+            text = config.read_text()
+            config = self.folder / "alone.cfg"
+            config.write_text("".join(line for line in text.splitlines(True) if not line.startswith("server.")))
         assert self.process is None, f"{self} runs"
         with self.log.open("a") as log:
             print(f"==== {KINDS[self.kind]}", file=log, flush=True)
-            environment = {**os.environ, "SERVER_JVMFLAGS": "-Dznode.container.checkIntervalMs=500"}
-            words = [*self.before, *self.command(), self.folder / "zoo.cfg"]
+            flags = " ".join(f"-D{line}" for line in ["znode.container.checkIntervalMs=500", *self.flags])
+            environment = {**os.environ, "SERVER_JVMFLAGS": flags}
+            words = [*self.before, *self.command(), config]
             self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                             env=environment, start_new_session=True)
 
@@ -98,6 +106,14 @@ class Member:
                 print(f"[{self} ignores {how.name}]", end=" ", flush=True)
                 return
             raise Failed(f"{self} ignores {how.name}\n{self.tail()}") from None
+
+    def files(self, prefix):
+        """Of its data directory, by the zxid in their names."""
+        found = (self.folder / "data/version-2").glob(f"{prefix}.*")
+        return dict(sorted((int(path.name.split(".")[1], 16), path) for path in found))
+
+    def zxid(self):
+        return int(re.search(r"^Zxid: (\S+)", self.word("srvr"), re.M).group(1), 16)
 
     def forget(self):
         """Loses its disk, all but the number."""
@@ -144,7 +160,9 @@ class Ensemble:
         command = shlex.split(command)
         command[0] = str(pathlib.Path(shutil.which(command[0]) or command[0]).resolve())
         voters, _, observers = kinds.partition("+")
-        self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters))
+        flags = [line for line in settings if line.startswith("readonlymode.")]  # Java knows it by -D alone.
+        settings = [line for line in settings if line not in flags]
+        self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters), flags)
                         for at, kind in enumerate(voters + observers)]
         self.place()
         for member in self.members:

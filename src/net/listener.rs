@@ -9,9 +9,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::sync::atomic::AtomicU16;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -171,7 +171,10 @@ fn move_to(place: &ClientPlace, backlog: i32) -> Option<(TcpListener, SocketAddr
             Some((listener, address))
         }
         Err(error) => {
-            tracing::error!(error, "the client port of the new configuration can't be had; the old one is kept");
+            tracing::error!(
+                error,
+                "the client port of the new configuration can't be had; the old one is kept"
+            );
             None
         }
     }

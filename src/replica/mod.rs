@@ -12,6 +12,7 @@ mod apply;
 mod containers;
 mod leading;
 mod learning;
+mod local;
 mod roles;
 mod rolls;
 mod sessions;
@@ -26,6 +27,7 @@ use crate::tree::freeze::Frozen;
 use crate::tree::{AHEAD_MAX, Tree, txn};
 use crate::zab::{self, LinkId};
 use bytes::Bytes;
+use local::Standing;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::task::Waker;
@@ -111,6 +113,12 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
+    /// `localSessionsEnabled`, of a member: new sessions are known to their server only.
+    pub local_sessions: bool,
+    /// `localSessionsUpgradingEnabled`: until they make an ephemeral znode.
+    pub local_upgrades: bool,
+    /// `readonlymode.enabled`: those who only read are served without a leader.
+    pub read_only: bool,
     pub rules: Rules,
     pub seed: u64,
 }
@@ -126,6 +134,9 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
+        local_sessions: false,
+        local_upgrades: false,
+        read_only: false,
         rules: Rules::DEFAULT,
         seed: 1,
     };
@@ -178,6 +189,8 @@ pub struct WriteSample {
 pub enum Mode {
     /// Nobody is served.
     Resting,
+    /// Nobody leads, and those who only read are served.
+    ReadOnly,
     Standalone,
     Leading,
     Following,
@@ -216,11 +229,15 @@ pub struct Replica {
     prep: Prep,
     /// All of them where they are judged; where they are not, those of this server's clients.
     sessions: Sessions,
+    /// Those that only this server knows.
+    locals: Sessions,
     learning: learning::Learning,
+    /// Monotonic milliseconds since which nobody leads, where that matters.
+    looking_ms: Option<u64>,
     /// The tree that came with SNAP, until it is installed.
     arrived: Option<Box<Tree>>,
-    /// The log was cut here, and the tree is being loaded anew.
-    rebuilding: Option<Zxid>,
+    /// What the log thread made of a cut, while the tree is being loaded anew.
+    rebuilding: Option<zab::Input>,
     /// The tree came with SNAP. Java writes its tree while it goes on changing it, so this one may hold what comes next:
     /// until this server follows, digests are not expected to be those predicted.
     fuzzy: Option<Fuzzy>,
@@ -282,7 +299,9 @@ impl Replica {
             mode,
             prep,
             sessions: Sessions::new(settings.tick_time_ms),
+            locals: Sessions::new(settings.tick_time_ms),
             learning: learning::Learning::default(),
+            looking_ms: None,
             arrived: None,
             rebuilding: None,
             fuzzy: None,
@@ -347,6 +366,16 @@ impl Replica {
         self.sessions.dues()
     }
 
+    /// Likewise those that only this server knows; `None` where there are none such.
+    pub fn local_dues(&self) -> Option<Vec<(u64, SessionId)>> {
+        self.keeps_sessions_local().then(|| self.locals.dues())
+    }
+
+    /// Number of sessions that only this server knows.
+    pub fn local_count(&self) -> usize {
+        self.locals.len()
+    }
+
     /// Requests on their way.
     pub fn outstanding(&self) -> usize {
         if self.mode == Mode::Standalone {
@@ -367,6 +396,15 @@ impl Replica {
                 // What was asked before the leader was lost: the connection is closed, and knows that nothing is sure.
                 Command::Open { .. } | Command::Reopen { .. } if self.mode == Mode::Resting => {}
                 Command::Writes(batch) if self.mode == Mode::Resting => self.drop_batch(&batch),
+                Command::Writes(batch) if self.mode == Mode::ReadOnly => self.refuse_writes(&batch),
+                Command::Reopen { conn, session, timeout_ms } if self.mode == Mode::ReadOnly => {
+                    self.reopen_read_only(&conn, session, timeout_ms);
+                }
+                Command::Open { conn, timeout_ms, .. } if self.keeps_sessions_local() => {
+                    self.open_local(&conn, timeout_ms);
+                }
+                Command::Reopen { conn, session, timeout_ms }
+                    if self.reopen_local(&conn, session, timeout_ms) => {}
                 Command::Open { conn, timeout_ms, received_us } if self.judges() => {
                     self.open((conn, received_us), timeout_ms, wall_ms, out);
                 }
@@ -417,7 +455,7 @@ impl Replica {
 
     fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
         let owner = Owner::Conn(batch.conn.clone());
-        let standing = self.sessions.check(batch.session, &owner);
+        let (standing, mut may_own) = self.check_session(batch.session, &owner);
         self.stats.stale_requests += stale_requests(batch);
         let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
         let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
@@ -433,16 +471,36 @@ impl Replica {
                 let body = &batch.bytes[start..asked.end];
                 start = asked.end;
                 let mut inflight = Inflight::asked(batch, asked);
-                if asked.op == op::SYNC {
+                let closes_local =
+                    asked.op == op::CLOSE_SESSION && self.locals.contains(batch.session);
+                if closes_local {
+                    self.locals.set_closing(batch.session);
+                    inflight.code = standing.err().unwrap_or(Code::OK);
+                } else if asked.op == op::SYNC {
                     // No transaction: answered once all before it is, with the path it came with.
                     inflight.code = standing.err().unwrap_or(Code::OK);
                     inflight.entry = Bytes::copy_from_slice(body);
                 } else {
+                    if let Standing::Upgrade { timeout_ms } =
+                        self.standing_for(batch.session, asked.op, body)
+                    {
+                        may_own = Ok(());
+                        self.give_up_local(batch.session, timeout_ms, owner.clone());
+                        let from = entries.len();
+                        let Some(zxid) =
+                            self.prepare_session(&tree, batch, timeout_ms, &mut entries)
+                        else {
+                            self.inflight.push_back(inflight);
+                            break;
+                        };
+                        proposals.push((zxid, from..entries.len()));
+                    }
                     let asker = Asker {
                         session: batch.session,
                         xid: asked.xid,
                         who: &batch.who,
                         standing,
+                        may_own,
                         wall_ms,
                         skip_acl: shared.limits.skip_acl,
                         schemes: &shared.limits.schemes,
@@ -483,6 +541,39 @@ impl Replica {
         }
     }
 
+    /// The transaction that lets all servers know of a session; `None` when there are no zxids left.
+    fn prepare_session(
+        &mut self,
+        tree: &Tree,
+        batch: &Batch,
+        timeout_ms: i32,
+        to: &mut Vec<u8>,
+    ) -> Option<Zxid> {
+        let shared = self.shared.clone();
+        let asker = Asker {
+            session: batch.session,
+            xid: 0,
+            who: &[],
+            standing: Ok(()),
+            may_own: Ok(()),
+            wall_ms: self.wall_ms,
+            skip_acl: true,
+            schemes: &shared.limits.schemes,
+            ensemble: None,
+        };
+        let body = timeout_ms.to_be_bytes();
+        match self.prep.prepare(tree, &asker, op::CREATE_SESSION, &body, to)? {
+            Prepared::Proposal(zxid) => {
+                let mut inflight = Inflight::of_others();
+                (inflight.zxid, inflight.session) = (Some(zxid), batch.session);
+                inflight.op = op::CREATE_SESSION;
+                self.inflight.push_back(inflight);
+                Some(zxid)
+            }
+            Prepared::Refused(_) => None, // A number is always readable.
+        }
+    }
+
     /// Proposes what the server itself wants, or a connection wants before it has a session.
     ///
     /// * `asked`: the connection that wants it, and the monotonic microseconds at which its frame was read.
@@ -502,6 +593,7 @@ impl Replica {
             xid: 0,
             who: &[],
             standing: Ok(()),
+            may_own: Ok(()),
             wall_ms,
             skip_acl: true,
             schemes: &shared.limits.schemes,
@@ -529,6 +621,7 @@ impl Replica {
     }
 
     fn on_zab(&mut self, now_us: u64, out: &mut Vec<Action>) {
+        self.end_read_only();
         // What an action leads to comes behind those that were there before it.
         while !self.zab_out.is_empty() {
             let mut actions = std::mem::take(&mut self.zab_out);
@@ -592,5 +685,7 @@ fn stale_requests(batch: &Batch) -> u64 {
 
 /// Answers one that is not served: the session is gone.
 fn refuse_session(conn: &Conn, wakers: &mut Vec<Waker>) {
-    conn.push_farewell(wakers, |out| reply::welcome(out, SessionId(0), 0, conn.wants_read_only()));
+    conn.push_farewell(wakers, |out| {
+        reply::welcome(out, SessionId(0), 0, conn.wants_read_only(), false);
+    });
 }

@@ -27,7 +27,10 @@ pub(super) fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
 /// The configuration that an entry proposes.
 fn view_in(entry: &[u8]) -> Option<View> {
     let text = txn::config_in(entry)?;
-    match std::str::from_utf8(text).map_err(|error| error.to_string()).and_then(|text| View::parse(text).map_err(|error| error.to_string())) {
+    match std::str::from_utf8(text)
+        .map_err(|error| error.to_string())
+        .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
+    {
         Ok(view) => Some(view),
         Err(error) => {
             tracing::error!("reconfiguration that cannot be read: {error}");
@@ -49,21 +52,40 @@ impl Replica {
     }
 
     pub(super) fn on_peer(&mut self, input: zab::Input, out: &mut Vec<Action>) {
-        if let zab::Input::Truncated { to } = input
-            && to < self.shared.state.tree.read().last_zxid()
-        {
+        let last = || self.shared.state.tree.read().last_zxid();
+        let is_other = match input {
             // The tree holds what is no longer in the log.
-            self.rebuilding = Some(to);
+            zab::Input::Truncated { to } => to < last(),
+            // The log holds what is not in the tree, and what waited for its commit was given up with the cut.
+            zab::Input::Uncuttable { last: logged } => last() < logged,
+            _ => false,
+        };
+        if is_other {
+            self.rebuilding = Some(input);
             return out.push(Action::Rebuild);
         }
+        self.hand_over(input, out);
+    }
+
+    fn hand_over(&mut self, input: zab::Input, out: &mut Vec<Action>) {
         self.zab.step(input, &mut self.zab_out);
         self.on_zab(self.now_us, out);
     }
 
+    /// The tree is what the log is now.
     pub(super) fn on_rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) {
-        let Some(to) = self.rebuilding.take() else { return };
+        let Some(input) = self.rebuilding.take() else { return };
+        let last = tree.last_zxid();
+        if let zab::Input::Truncated { to } = input
+            && to < last
+        {
+            return out.push(Action::Stop(
+                "the log was cut, and the tree read from disk goes on behind the cut",
+            ));
+        }
         self.replace_tree(tree);
-        self.on_peer(zab::Input::Truncated { to }, out);
+        self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| last < zxid));
+        self.hand_over(input, out);
     }
 
     pub(super) fn on_leader_tree(&mut self, zxid: Zxid, tree: Box<Tree>, out: &mut Vec<Action>) {
@@ -168,7 +190,7 @@ impl Replica {
     }
 
     /// Clients go elsewhere or come again; what they asked and nobody committed may yet be.
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         if self.mode == Mode::Resting {
             return;
         }

@@ -307,6 +307,11 @@ impl Connection {
             tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
             return Err(Need::Close(String::new()));
         }
+        if self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1) {
+            // As above; Java's other clients try elsewhere until somebody leads.
+            tracing::debug!(peer = %self.conn.peer, "a client that wants to write: connection closed");
+            return Err(Need::Close(String::new()));
+        }
         let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
             self.counts.refused += 1;
@@ -336,7 +341,8 @@ impl Connection {
             self.commands.push(Command::Reopen { conn, session, timeout_ms });
         } else {
             // Judged before anything happens to the connection that has the session now (P-18).
-            reply::welcome(&mut self.unsent, SessionId(0), 0, self.conn.wants_read_only());
+            let flag = self.conn.wants_read_only();
+            reply::welcome(&mut self.unsent, SessionId(0), 0, flag, false);
             return Err(Need::Close(format!("wrong password for session {session}")));
         }
         Ok(())
@@ -610,6 +616,7 @@ mod tests {
             limits,
             clock_ms: Default::default(),
             at_rest: Default::default(),
+            is_read_only: Default::default(),
         });
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())

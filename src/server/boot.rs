@@ -7,7 +7,7 @@ use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::roles::Roles;
-use super::{member, snapshots, stop};
+use super::{member, rescue, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
@@ -21,6 +21,7 @@ use crate::store::decide::Start;
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
 use crate::store::recover::{self, RecoverError};
+use crate::store::worker::WorkerError;
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
     worker,
@@ -29,6 +30,7 @@ use crate::tree::{Options, State, Tree};
 use crate::zab;
 use std::convert::Infallible;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
@@ -53,6 +55,11 @@ pub enum ServerError {
     Claim(#[from] ClaimError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
+    #[error(
+        "the data was put aside as damaged, and no leader has sent its tree since: bring data back, then remove {}",
+        mark.display()
+    )]
+    Unsure { mark: PathBuf },
     #[error("write the first snapshot")]
     Snapshot(#[from] SnapshotError),
     #[error("{what}")]
@@ -71,7 +78,10 @@ impl ServerError {
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
-            Self::Listen(ListenError::Bind { .. }) | Self::Recover(_) | Self::System { .. } => 1,
+            Self::Listen(ListenError::Bind { .. })
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::System { .. } => 1,
         }
     }
 
@@ -84,9 +94,11 @@ impl ServerError {
                 Some("clientPort")
             }
             Self::Listen(_) => Some("clientPortAddress"),
-            Self::Folders(_) | Self::Claim(_) | Self::Recover(_) | Self::Snapshot(_) => {
-                Some("dataDir")
-            }
+            Self::Folders(_)
+            | Self::Claim(_)
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::Snapshot(_) => Some("dataDir"),
             Self::System { .. } | Self::Failed { .. } => None,
         }
     }
@@ -140,8 +152,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let last = tree.last_zxid();
-    let options = log_options(&config);
-    let log = Log::new(disk.clone(), &folders.logs, options, Some(last));
+    let log = Log::new(disk.clone(), &folders.logs, log_options(&config), Some(last));
     let shared = Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),
@@ -149,10 +160,10 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         limits: limits(&config, seed),
         clock_ms: Default::default(),
         at_rest: Default::default(),
+        is_read_only: Default::default(),
     });
 
-    let place = (&disk, folders.snapshots.as_path());
-    let peer = member::peer(&config, place, recovered.last)?;
+    let peer = member::peer(&config, (&disk, folders.snapshots.as_path()), recovered.last)?;
     let settings = settings(&config, seed);
     let mut replica = match peer {
         None => Replica::standalone(shared.clone(), settings, clock.now_ms()),
@@ -186,6 +197,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         peers,
         roles,
         loader,
+        cuts: 0,
     };
     let port = Arc::new(AtomicU16::new(listener.address.port()));
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
@@ -249,11 +261,12 @@ fn restore(
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
+        running: false,
     };
     let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
-    let recovered = recover::recover(disk, folders, wanted, &mut restorer, move || began.elapsed())
-        .map_err(|error| ServerError::Recover(Box::new(error)))?;
+    let recovered =
+        rescue::restore(disk, folders, config.ensemble.is_some(), wanted, &mut restorer)?;
     for skipped in &recovered.skipped {
         tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
     }
@@ -295,7 +308,8 @@ fn tree_options(config: &Config, seed: u64) -> Options {
 fn loader(disk: &Disk, folders: &Folders, config: &Config, seed: u64) -> Arc<Loader> {
     let (disk, folders) = (disk.clone(), folders.clone());
     let options = tree_options(config, seed);
-    let wanted = RecoverOptions { trust_empty: config.trust_empty_snapshot, autocreate: true };
+    let trust_empty = config.trust_empty_snapshot;
+    let wanted = RecoverOptions { trust_empty, autocreate: true, running: true };
     Arc::new(move || {
         let mut restorer = Restorer::new(options).keep_orphans();
         let began = std::time::Instant::now();
@@ -410,6 +424,12 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        local_sessions: config.ensemble.as_ref().is_some_and(|of| of.local_sessions_enabled),
+        local_upgrades: config
+            .ensemble
+            .as_ref()
+            .is_some_and(|of| of.local_sessions_upgrading_enabled),
+        read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,
@@ -440,11 +460,20 @@ fn start_log(
             worker::Event::Flushed(report) => Event::Flushed(report),
             // A snapshot's error, which ends the server with its own code.
             worker::Event::Failed(error) if is_echo(&error) => return,
+            // As Java: a server that can't write snapshots must not go on (D-34).
+            worker::Event::Failed(error @ WorkerError::Snapshot(_)) => {
+                Event::Failed { reason: format!("write snapshot: {}", chain(&error)), exit: 10 }
+            }
             worker::Event::Failed(error) => Event::Failed {
                 reason: format!("the log's disk failed: {}", chain(&error)),
                 exit: 1,
             },
             worker::Event::Truncated { to } => Event::Peer(zab::Input::Truncated { to }),
+            worker::Event::Uncuttable { last } => Event::Peer(zab::Input::Uncuttable { last }),
+            worker::Event::Placed { zxid, replaces: true, .. } => {
+                Event::Peer(zab::Input::Installed { zxid })
+            }
+            worker::Event::Placed { replaces: false, .. } => return,
             worker::Event::EpochSaved { file, epoch } => {
                 let promise = match file {
                     EpochFile::Accepted => zab::Promise::Accepted,

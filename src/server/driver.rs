@@ -13,7 +13,7 @@ use crate::request::{Command, Namespace, Shared};
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
 use crate::store::worker::{FlushReport, WorkerHandle};
-use crate::store::{self, Disk, Folders};
+use crate::store::{self, Disk, Draft, Folders};
 use crate::tree::freeze::Frozen;
 use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
@@ -30,15 +30,22 @@ const BATCH_MAX: usize = 1024;
 /// be gone. What is not finished then may be done all the same, as with any server that a client loses.
 const MEMBER_STOP_MAX: Duration = Duration::from_secs(3);
 
+/// When which session expires; likewise those that only this server knows, where there are such.
+pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
+
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
     Flushed(FlushReport),
-    /// `took` is `None` unless it was written whole.
-    SnapshotEnded {
+    /// All that will be of a snapshot is on disk, and waits for its name.
+    Drafted {
         frozen: Frozen,
-        took: Option<Duration>,
-        /// It was the leader's tree, which is on disk now.
+        /// `None` unless it was written whole.
+        draft: Option<Draft>,
+        took: Duration,
+        /// It is the leader's tree.
         installed: bool,
+        /// Cuts of the log that had been asked for when it began.
+        cuts: u64,
     },
     /// A tree was sent to a learner, or will not be.
     TreeSent(Frozen),
@@ -49,7 +56,7 @@ pub enum Event {
     /// Somebody wants to know how things stand.
     Report(oneshot::Sender<Report>),
     /// Somebody wants to know when which session expires, in monotonic milliseconds.
-    Sessions(oneshot::Sender<Vec<(u64, SessionId)>>),
+    Sessions(oneshot::Sender<Dues>),
     /// No more commands are taken; end once everything proposed is answered.
     Stop,
     /// The disk failed, and with it this server.
@@ -90,6 +97,8 @@ pub struct Driver<D> {
     pub roles: Option<Roles>,
     /// Loads the tree from the files.
     pub loader: Arc<Loader>,
+    /// Cuts of the log that were asked for.
+    pub cuts: u64,
 }
 
 impl<D: Disk + Clone + 'static> Driver<D> {
@@ -159,11 +168,11 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 pipeline.flushed(&report, now_us, self.clock.wall_ms());
                 self.replica.step(Input::Flushed { through: report.through, now_us }, actions);
             }
-            Event::SnapshotEnded { frozen, took, installed } => {
-                self.note_snapshot(took);
+            Event::Drafted { frozen, draft, took, installed, cuts } => {
+                self.note_snapshot(draft.as_ref().map(|_| took));
                 self.replica.step(Input::SnapshotEnded(frozen), actions);
-                if installed && took.is_some() {
-                    self.tell(zab::Input::Installed { zxid: frozen.zxid }, actions);
+                if let Some(draft) = draft {
+                    self.place(draft, installed, cuts);
                 }
             }
             Event::TreeSent(frozen) => {
@@ -176,7 +185,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 let _gone = to.send(Report::of(&self.replica, self.roles.as_ref(), self.clock));
             }
             Event::Sessions(to) => {
-                let _gone = to.send(self.replica.session_dues());
+                let dues = (self.replica.session_dues(), self.replica.local_dues());
+                let _gone = to.send(dues);
             }
             Event::Stop | Event::Failed { .. } => {} // The loop's own.
         }
@@ -285,6 +295,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 Action::Wake(waker) => wakers.push(waker),
                 Action::Snapshot(frozen) => self.snapshot(frozen, false),
                 Action::Install(frozen) => {
+                    if let Some(store::Command::Truncate { replaced, .. }) = commands.last_mut() {
+                        *replaced = true;
+                    }
                     commands.push(store::Command::Roll);
                     self.snapshot(frozen, true);
                 }
@@ -328,7 +341,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 };
                 commands.push(store::Command::SaveEpoch { file, epoch });
             }
-            zab::Action::Truncate { to } => commands.push(store::Command::Truncate { to }),
+            zab::Action::Truncate { to } => {
+                self.cuts += 1;
+                commands.push(store::Command::Truncate { to, replaced: false });
+            }
             zab::Action::ReadLog { link, from, through } => self.read_log(link, from, through),
             action => {
                 if let Some(peers) = &mut self.peers {
@@ -342,29 +358,51 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     fn snapshot(&self, frozen: Frozen, installed: bool) {
         let (disk, dir, shared) =
             (self.disk.clone(), self.folders.snapshots.clone(), self.shared.clone());
-        let (sender, style) = (self.sender.clone(), self.snapshot_style);
+        let (sender, style, cuts) = (self.sender.clone(), self.snapshot_style, self.cuts);
         let begun = std::thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
             let began = Instant::now();
-            let written = snapshots::write(&disk, &dir, &shared, frozen, style, !installed);
-            let took = began.elapsed();
-            match &written {
-                Ok(None) => {}
-                Ok(Some(bytes)) => tracing::info!(zxid = %frozen.zxid, bytes, ms = took.as_millis() as u64, "snapshot written"),
-                Err(error) if is_echo(error) => {} // The log's error, which is told already.
+            let draft = match snapshots::draft(&disk, &dir, &shared, frozen, style, !installed) {
+                Ok(draft) => draft,
                 Err(error) => {
                     // As Java: a server that can't write snapshots must not go on (D-34).
-                    let reason = format!("write snapshot: {}", chain(error));
-                    let _stopped = sender.send(Event::Failed { reason, exit: 10 });
+                    let reason = format!("write snapshot: {}", chain(&error));
+                    // If it is the log's error, that is told already.
+                    if !is_echo(&error) {
+                        let _stopped = sender.send(Event::Failed { reason, exit: 10 });
+                    }
+                    None
                 }
+            };
+            let took = began.elapsed();
+            if let Some(Draft { bytes, .. }) = draft {
+                let ms = took.as_millis() as u64;
+                tracing::info!(zxid = %frozen.zxid, bytes, ms, "snapshot written");
             }
-            let took = matches!(written, Ok(Some(_))).then_some(took);
-            let _stopped = sender.send(Event::SnapshotEnded { frozen, took, installed });
+            let _stopped = sender.send(Event::Drafted { frozen, draft, took, installed, cuts });
         });
         if let Err(error) = begun {
             tracing::error!(%error, "start snapshot thread");
-            let ended = Event::SnapshotEnded { frozen, took: None, installed };
+            let ended = match installed {
+                // The others wait for it.
+                true => Event::Failed { reason: "start snapshot thread".to_owned(), exit: 10 },
+                false => {
+                    Event::Drafted { frozen, draft: None, took: Duration::ZERO, installed, cuts }
+                }
+            };
             let _stopped = self.sender.send(ended);
         }
+    }
+
+    /// By the log thread, so that the leader's tree counts once the log is cut, and none of our own that was begun before a
+    /// cut counts after it.
+    fn place(&self, draft: Draft, installed: bool, cuts: u64) {
+        if installed || cuts == self.cuts {
+            self.log.send(store::Command::Place { draft, replaces: installed });
+            return;
+        }
+        tracing::info!(zxid = %draft.zxid, "snapshot given up: the log was cut meanwhile");
+        let disk = self.disk.clone();
+        tokio::task::spawn_blocking(move || draft.discard(&disk));
     }
 
     /// Loads the tree anew, on a thread of its own. The log was cut, so no log thread writes to it meanwhile.

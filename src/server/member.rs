@@ -6,8 +6,8 @@ use super::membership::{Membership, election_address, election_addresses};
 use super::peers::Peers;
 use crate::config::Config;
 use crate::model::{Epoch, View, Zxid};
-use crate::net::election::{self, ElectionNet};
 use crate::net::ClientPlace;
+use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::Patience;
 use crate::request::Shared;
 use crate::store::Disk;
@@ -90,8 +90,7 @@ pub fn connect(
     let ensemble = config.ensemble.as_ref()?;
     let (sender, events) = mpsc::unbounded_channel();
     let own = ensemble.view.members.get(&ensemble.my_id);
-    let membership =
-        Membership::new(ensemble, config.reconfig_enabled, sender.clone(), clients);
+    let membership = Membership::new(ensemble, config.reconfig_enabled, sender.clone(), clients);
     let settings = election::Settings {
         me: ensemble.my_id,
         addresses: own.map(election_address).unwrap_or_default(),

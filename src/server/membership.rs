@@ -3,9 +3,9 @@
 use super::config_files::ConfigFiles;
 use crate::config::Ensemble;
 use crate::model::{Member, ServerId, View};
+use crate::net::ClientPlace;
 use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::{self, Bind, PeerEvent};
-use crate::net::ClientPlace;
 use crate::store::RealDisk;
 use std::io;
 use std::sync::Arc;

@@ -18,6 +18,7 @@ mod peers;
 mod pipeline;
 mod ready;
 mod report;
+mod rescue;
 mod restore;
 mod roles;
 mod snapshots;

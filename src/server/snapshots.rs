@@ -2,7 +2,7 @@
 
 use crate::config::{Config, SnapshotCompression};
 use crate::request::Shared;
-use crate::store::{DigestTrailer, Disk, Packing, SnapshotError, SnapshotWriter, Trailers};
+use crate::store::{DigestTrailer, Disk, Draft, Packing, SnapshotError, SnapshotWriter, Trailers};
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 use std::path::Path;
@@ -34,14 +34,7 @@ impl Style {
     }
 }
 
-/// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
-///
-/// * `gently`: rest between pieces, because clients are being served.
-///
-/// `None`: the tree was replaced meanwhile, and nobody needs the snapshot.
-///
-/// # Errors
-/// Those of the disk; nothing is left behind that a reader would take for a snapshot.
+/// Writes the frozen tree and gives the snapshot its name; returns its length in bytes. As [`draft`].
 pub fn write<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -50,6 +43,26 @@ pub fn write<D: Disk>(
     style: Style,
     gently: bool,
 ) -> Result<Option<u64>, SnapshotError> {
+    let Some(draft) = draft(disk, dir, shared, frozen, style, gently)? else { return Ok(None) };
+    Ok(Some(draft.place(disk)?.bytes))
+}
+
+/// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
+///
+/// * `gently`: rest between pieces, because clients are being served.
+///
+/// `None`: the tree was replaced meanwhile, and nobody needs the snapshot.
+///
+/// # Errors
+/// Those of the disk; nothing is left behind that a reader would take for a snapshot.
+pub fn draft<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    shared: &Shared,
+    frozen: Frozen,
+    style: Style,
+    gently: bool,
+) -> Result<Option<Draft>, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;
     let mut piece = Vec::new();
     loop {
@@ -81,6 +94,6 @@ pub fn write<D: Disk>(
         version: DIGEST_VERSION,
         digest: digest as i64,
     });
-    let written = writer.finish(Trailers { digest, zxid: style.with_zxid.then_some(zxid) })?;
-    Ok(Some(written.bytes))
+    let trailers = Trailers { digest, zxid: style.with_zxid.then_some(zxid) };
+    writer.draft(trailers).map(Some)
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use super::decide::FLUSH_MAX;
 use super::disk::Disk;
 use super::names;
-use super::record::{self, HEADER_LEN, Head, Records, Step};
+use super::record::{self, HEADER_LEN, Head, Records, Step, StopKind};
 use super::scan::FileSource;
 use crate::model::Zxid;
 
@@ -52,8 +52,6 @@ pub enum LogError {
     Fill { path: PathBuf, at: u64, source: io::Error },
     #[error("truncate log to {to}: log file {}", path.display())]
     Truncate { to: Zxid, path: PathBuf, source: io::Error },
-    #[error("truncate log to {to}: no log files in {}", dir.display())]
-    NoFiles { to: Zxid, dir: PathBuf },
 }
 
 /// Settings of a log.
@@ -147,6 +145,16 @@ impl<D: Disk> Log<D> {
     /// True when a flush is due before an entry of `len` bytes is appended, to keep invariant 3.
     pub fn is_full_for(&self, len: usize) -> bool {
         !self.pending.is_empty() && FLUSH_MAX < self.pending.len() as u64 + record::record_len(len)
+    }
+
+    /// The folder of its files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Highest zxid appended, by this process or before it.
+    pub const fn last(&self) -> Option<Zxid> {
+        self.last
     }
 
     /// Bytes of header and records in the file being written.
@@ -301,24 +309,25 @@ impl<D: Disk> Log<D> {
     /// file.
     ///
     /// Files go newest first, each durably, so that a crash in between leaves a log without a gap. Snapshots are not
-    /// touched: [`super::purge::remove_snapshots_after`].
+    /// touched: [`super::purge::remove_snapshots_after`]. They go behind the log: until then a start finds the newest
+    /// of them, which is history as it was, and what is cut off needs none of what is gone.
+    ///
+    /// A record that can't be read stays, and with it what keeps a start from passing over it.
     ///
     /// # Errors
-    /// [`LogError::NoFiles`] when there is no log at all; else the disk's.
+    /// Those of the disk.
     ///
-    /// Source: D-52. Java keeps the first record at or behind `to`, greater or not, and does not sync.
+    /// Source: D-52. Java keeps the first record at or behind `to`, greater or not, and does not sync; without any log
+    /// file it ends.
     pub fn truncate(&mut self, to: Zxid) -> Result<(), LogError> {
         self.roll()?;
         let list = |source| LogError::List { path: self.dir.clone(), source };
         let mut files = names::logs(&self.disk, &self.dir).map_err(list)?;
-        if files.is_empty() {
-            return Err(LogError::NoFiles { to, dir: self.dir.clone() });
-        }
         while let Some(file) = files.pop() {
             let path = self.dir.join(&file.name);
             let error = |source| LogError::Truncate { to, path: path.clone(), source };
             if file.zxid <= to {
-                self.cut(&path, to).map_err(error)?;
+                self.cut(&path, Some(to)).map_err(error)?;
                 break; // Names are first zxids: older files end before this one begins.
             }
             self.disk.remove(&path).map_err(error)?;
@@ -328,20 +337,42 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Cuts a file before its first record greater than `to`.
-    fn cut(&self, path: &Path, to: Zxid) -> io::Result<()> {
+    /// Cuts the newest file where it can't be read any more, once a snapshot has all that it held.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn drop_unreadable(&mut self) -> Result<(), LogError> {
+        self.roll()?;
+        let list = |source| LogError::List { path: self.dir.clone(), source };
+        let Some(file) = names::logs(&self.disk, &self.dir).map_err(list)?.pop() else {
+            return Ok(());
+        };
+        let path = self.dir.join(&file.name);
+        let to = file.zxid;
+        self.cut(&path, None).map_err(|source| LogError::Truncate { to, path, source })
+    }
+
+    /// Cuts a file before its first record greater than `to`; without `to`, before the first that can't be read.
+    fn cut(&self, path: &Path, to: Option<Zxid>) -> io::Result<()> {
         let mut records = Records::new(FileSource::open(&self.disk, path)?);
         if records.head()? != Head::Good {
             return Ok(());
         }
-        while let Step::Record { at, entry } = records.step()? {
-            if record::entry_zxid(entry).is_some_and(|zxid| to.to_wire() < zxid) {
-                let file = self.disk.open(path)?;
-                self.disk.set_len(&file, at)?;
-                return self.disk.sync_data(&file);
+        let end = loop {
+            match records.step()? {
+                Step::Record { at, entry } => {
+                    let zxid = record::entry_zxid(entry);
+                    if to.is_some_and(|to| zxid.is_some_and(|zxid| to.to_wire() < zxid)) {
+                        break at;
+                    }
+                }
+                Step::Stop(stop) if to.is_some() || stop.kind == StopKind::Clean => return Ok(()),
+                Step::Stop(stop) => break stop.at,
             }
-        }
-        Ok(())
+        };
+        let file = self.disk.open(path)?;
+        self.disk.set_len(&file, end)?;
+        self.disk.sync_data(&file)
     }
 }
 
@@ -496,8 +527,7 @@ mod tests {
             log.flush().unwrap();
             assert_eq!(zxids(&disk.image().crash(0)), (1..=left + 1).collect::<Vec<_>>());
         }
-        let error = log(&SimDisk::new(), 0).truncate(zxid(5)).unwrap_err();
-        assert_eq!(error.to_string(), "truncate log to 0x5: no log files in /logs");
+        log(&SimDisk::new(), 0).truncate(zxid(5)).unwrap(); // Nothing there, nothing greater.
     }
 
     // rows: D-51a

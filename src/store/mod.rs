@@ -5,8 +5,9 @@
 //!
 //! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
 //! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and how they are
-//! packed), [`epoch`], [`decide`]
-//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`worker`] (the log thread), [`purge`].
+//! packed), [`epoch`], [`cut`], [`decide`]
+//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`aside`]
+//! (when that fails), [`worker`] (the log thread), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.
@@ -19,6 +20,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 
+pub mod aside;
+pub mod cut;
 pub mod decide;
 pub mod disk;
 pub mod epoch;
@@ -38,6 +41,6 @@ pub use disk::{Disk, FailStop, RealDisk};
 pub use log::{Log, LogError, LogOptions};
 pub use names::{Folders, Packing};
 pub use recover::{RecoverError, RecoverOptions, Recovered, Restore, recover};
-pub use snapshot::{DigestTrailer, SnapshotError, SnapshotWriter, Trailers};
+pub use snapshot::{DigestTrailer, Draft, SnapshotError, SnapshotWriter, Trailers};
 pub use snapshot_read::{Progress, SnapshotReader};
 pub use worker::{Command, Event, Worker};

@@ -67,8 +67,13 @@ pub fn snapshot_name(zxid: Zxid, packing: Packing) -> String {
 }
 
 /// Name of a snapshot while it is written. Java would take `snapshot.5.tmp` for a snapshot, so the word is not first.
-pub fn snapshot_temporary(zxid: Zxid) -> String {
-    format!(".snapshot.{:x}.tmp", zxid.to_wire())
+///
+/// * `number`: from 0 on, for there may be others of the same zxid.
+pub fn snapshot_temporary(zxid: Zxid, number: u32) -> String {
+    match number {
+        0 => format!(".snapshot.{:x}.tmp", zxid.to_wire()),
+        number => format!(".snapshot.{:x}.{number}.tmp", zxid.to_wire()),
+    }
 }
 
 /// True for what a crash in the middle of a snapshot leaves.
@@ -150,7 +155,7 @@ mod tests {
             assert_eq!(zxid_of(name, "log"), None, "{name}");
             assert_eq!(zxid_of(name, "snapshot"), None, "{name}");
         }
-        assert!(is_snapshot_temporary(&snapshot_temporary(Zxid::ZERO)));
+        assert!(is_snapshot_temporary(&snapshot_temporary(Zxid::ZERO, 0)));
         for packing in [Packing::Plain, Packing::Gzip, Packing::Snappy] {
             let name = snapshot_name(Zxid::ZERO, packing);
             assert_eq!((Packing::of(&name), zxid_of(&name, "snapshot")), (packing, zxid(0)));

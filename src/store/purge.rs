@@ -87,8 +87,9 @@ pub fn purge<D: Disk>(
 
 /// Removes snapshots named later than `zxid`, durably.
 ///
-/// A server that truncates its log must do this first: a snapshot taken of txns that the ensemble then dropped would
-/// bring them back at the next start (ZOOKEEPER-1549).
+/// A server that truncates its log must do this too: a snapshot taken of txns that the ensemble then dropped would
+/// bring them back at the next start (ZOOKEEPER-1549). Oldest first, so that a start in between finds the newest
+/// until it is gone as well.
 ///
 /// # Errors
 /// [`PurgeError`].
@@ -101,6 +102,25 @@ pub fn remove_snapshots_after<D: Disk>(
         .map_err(|source| PurgeError::List { path: dir.to_owned(), source })?;
     let later = files.partition_point(|file| file.zxid <= zxid);
     remove(disk, dir, files[later..].iter().map(|file| file.name.clone()).collect())
+}
+
+/// Removes all that a start would prefer to the snapshot `placed`, durably: those named later, and others of its zxid.
+///
+/// # Errors
+/// [`PurgeError`].
+pub fn remove_snapshots_for<D: Disk>(
+    disk: &D,
+    placed: &Path,
+    zxid: Zxid,
+) -> Result<(), PurgeError> {
+    let dir = placed.parent().unwrap_or(Path::new(""));
+    remove_snapshots_after(disk, dir, zxid)?;
+    let files = names::snapshots(disk, dir)
+        .map_err(|source| PurgeError::List { path: dir.to_owned(), source })?;
+    let rivals = files.into_iter().filter(|file| file.zxid == zxid).map(|file| file.name);
+    let rivals = rivals.filter(|name| dir.join(name) != placed).collect();
+    remove(disk, dir, rivals)?;
+    Ok(())
 }
 
 fn remove<D: Disk>(disk: &D, dir: &Path, names: Vec<String>) -> Result<Vec<PathBuf>, PurgeError> {

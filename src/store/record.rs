@@ -223,6 +223,17 @@ impl<S: Source> Records<S> {
         false
     }
 
+    /// True when there is something else than zeros within so many bytes from the current place on.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn has_data_within(&mut self, len: usize) -> io::Result<bool> {
+        let left = self.source.len().saturating_sub(self.at).min(len as u64);
+        let mut bytes = vec![0; left as usize];
+        let read = self.source.read_at(self.at, &mut bytes)?;
+        Ok(bytes[..read].iter().any(|&byte| byte != 0))
+    }
+
     /// Looks for whole records anywhere behind the current place; offset behind the last one found.
     ///
     /// Byte by byte, since after damage no boundary is known. A false find needs an Adler-32 and five more bytes to

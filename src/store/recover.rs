@@ -47,11 +47,13 @@ pub struct RecoverOptions {
     pub trust_empty: bool,
     /// `zookeeper.db.autocreate`, default true.
     pub autocreate: bool,
+    /// The server runs: what looks like a left-over may be a snapshot that it is writing. Default false.
+    pub running: bool,
 }
 
 impl Default for RecoverOptions {
     fn default() -> Self {
-        Self { trust_empty: false, autocreate: true }
+        Self { trust_empty: false, autocreate: true, running: false }
     }
 }
 
@@ -68,6 +70,8 @@ pub enum RecoverError<E: Error + 'static> {
     List { path: PathBuf, source: io::Error },
     #[error("remove leftover {}", path.display())]
     Remove { path: PathBuf, source: io::Error },
+    #[error("read snapshot {}", path.display())]
+    Denied { path: PathBuf, source: io::Error },
     #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
     AllSnapshotsBad { dir: PathBuf, tried: usize },
     #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
@@ -193,7 +197,7 @@ pub fn recover<D: Disk, R: Restore>(
     state: &mut R,
     mut clock: impl FnMut() -> Duration,
 ) -> Result<Recovered, RecoverError<R::Error>> {
-    remove_leftovers(disk, &folders.snapshots)?;
+    remove_leftovers(disk, &folders.snapshots, options)?;
     state.reset();
     let mut skipped = Vec::new();
     let begun = clock();
@@ -277,7 +281,14 @@ fn look_for_holes<E: Error>(
 }
 
 /// Removes snapshots that were never finished.
-fn remove_leftovers<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<(), RecoverError<E>> {
+fn remove_leftovers<D: Disk, E: Error>(
+    disk: &D,
+    dir: &Path,
+    options: RecoverOptions,
+) -> Result<(), RecoverError<E>> {
+    if options.running {
+        return Ok(());
+    }
     let names =
         disk.list(dir).map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
     for name in names.into_iter().filter(|name| names::is_snapshot_temporary(name)) {
@@ -325,6 +336,10 @@ fn load_newest<D: Disk, R: Restore>(
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
                 continue;
+            }
+            // No damage: whoever runs this has to be told, not served an older state.
+            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(RecoverError::Denied { path, source });
             }
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "pass over unreadable snapshot");
@@ -629,7 +644,7 @@ mod tests {
     fn without_a_snapshot() {
         let disk = SimDisk::new();
         let initialize = || put(&disk, PathBuf::from("/log/initialize"), b"");
-        let strict = RecoverOptions { autocreate: false, trust_empty: false };
+        let strict = RecoverOptions { autocreate: false, ..RecoverOptions::default() };
         let (zxids, recovered) = default(&disk);
         assert_eq!(
             (zxids.len(), recovered.start, recovered.last),

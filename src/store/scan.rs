@@ -207,20 +207,26 @@ fn open<'d, D: Disk, E>(
     Err(ScanError::Header { path: path.to_owned(), magic })
 }
 
+/// Zeros in place of a record are followed by the next ones within this many bytes: a disk loses pages, not more.
+const NEXT_WITHIN: usize = 64 << 10;
+
 /// Decides what the end of a file means, and notes or refuses it.
 fn judge<S: Source, E>(
-    records: Records<S>,
+    mut records: Records<S>,
     stop: Stop,
     newest: bool,
     path: PathBuf,
     scanned: &mut Scanned,
 ) -> Result<(), ScanError<E>> {
     let kind = stop.kind;
-    if kind == StopKind::Clean {
+    let read = |source| ScanError::Read { path: path.clone(), source };
+    if kind == StopKind::Clean && !records.has_data_within(NEXT_WITHIN).map_err(read)? {
         return Ok(()); // Spares the look behind, which reads the file to its end.
     }
     let zero_sector = match kind {
-        StopKind::Checksum { len, .. } => records.has_zero_sector(len),
+        StopKind::Checksum { len, .. } | StopKind::NoEndMark { len } => {
+            records.has_zero_sector(len)
+        }
         _ => false,
     };
     let found = records.last_whole_record_behind();
@@ -231,6 +237,7 @@ fn judge<S: Source, E>(
     };
     let at = RecordAt { path, at: stop.at };
     match decide::end(EndFacts { kind, newest, behind, zero_sector }) {
+        FileEnd::Quiet if kind == StopKind::Clean && behind == Behind::Nothing => {}
         FileEnd::Quiet => tracing::warn!(%at, ?kind, ?behind, "log file ends in a partial record"),
         FileEnd::Torn => {
             tracing::warn!(%at, ?kind, ?behind, "log file ends in a flush that was cut short; it is cut off");
@@ -368,5 +375,40 @@ mod tests {
         put(&disk, "log.5", &[5], b"");
         damaged(&disk);
         assert!(matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })));
+    }
+
+    /// What looks like an end in the middle is one only where a flush can have left it.
+    // rows: D-45 D-46
+    #[test]
+    fn an_end_with_records_behind_it() {
+        let record = record::record_len(36);
+        let second = record::HEADER_LEN + record;
+        let check = |zeros: u64, mark: bool, newest: bool, padding: usize| {
+            let disk = SimDisk::new();
+            put(&disk, "log.1", &[1, 2, 3, 4], &[]);
+            let file = disk.open(Path::new("/logs/log.1")).unwrap();
+            disk.write_at(&file, second, &vec![0; zeros as usize]).unwrap();
+            if mark {
+                disk.write_at(&file, second + record - 1, b"\x43").unwrap();
+            }
+            // A record that no flush can have brought with the others.
+            let mut far = vec![0; padding];
+            record::put_record(&entry(9), &mut far);
+            if padding > 0 {
+                disk.write_at(&file, second + 3 * record, &far).unwrap();
+            }
+            if !newest {
+                put(&disk, "log.2", &[2, 3], b"");
+            }
+            zxids(&disk, -1).map(|(seen, scanned)| (seen, scanned.torn.is_some())).ok()
+        };
+        assert_eq!(check(0, false, true, 0), Some((vec![1, 2, 3, 4], false)));
+        assert_eq!(check(record, false, true, 0), Some((vec![1], true)), "torn");
+        assert_eq!(check(record, false, false, 0), Some((vec![1, 2, 3], false)), "torn before");
+        assert_eq!(check(0, true, true, 0), None, "rot");
+        assert_eq!(check(0, true, false, 0), None, "rot");
+        let far = FLUSH_MAX as usize + 1;
+        assert_eq!(check(record, false, true, far), None, "no flush is so long");
+        assert_eq!(check(record, false, false, far), None, "no flush is so long");
     }
 }

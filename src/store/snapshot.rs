@@ -74,7 +74,41 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Writes one snapshot. Until [`SnapshotWriter::finish`] it has a name that no reader takes for a snapshot.
+/// A whole snapshot on disk that does not count yet: its name is none of a snapshot.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Draft {
+    pub zxid: Zxid,
+    pub bytes: u64,
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Gives it its name; durable when it returns.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Place`].
+    pub fn place<D: Disk>(self, disk: &D) -> Result<Written, SnapshotError> {
+        let placed = disk.rename(&self.temporary, &self.path);
+        let dir = self.path.parent().unwrap_or(Path::new(""));
+        let placed = placed.and_then(|()| disk.sync_dir(dir));
+        placed.map_err(|source| SnapshotError::Place { path: self.path.clone(), source })?;
+        Ok(Written { path: self.path, bytes: self.bytes })
+    }
+
+    /// Removes it. Errors are left to the next start, which removes it too.
+    pub fn discard<D: Disk>(self, disk: &D) {
+        remove_unfinished(disk, &self.temporary);
+    }
+}
+
+fn remove_unfinished<D: Disk>(disk: &D, temporary: &Path) {
+    if let Err(error) = disk::remove_if_there(disk, temporary) {
+        tracing::warn!(path = %temporary.display(), %error, "unfinished snapshot stays");
+    }
+}
+
+/// Writes one snapshot. Until [`Draft::place`] it has a name that no reader takes for a snapshot.
 pub struct SnapshotWriter<'d, D: Disk> {
     disk: &'d D,
     dir: &'d Path,
@@ -107,10 +141,7 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
         zxid: Zxid,
         packing: Packing,
     ) -> Result<Self, SnapshotError> {
-        let temporary = dir.join(names::snapshot_temporary(zxid));
-        let file = disk::remove_if_there(disk, &temporary).and_then(|_| disk.create(&temporary));
-        let file =
-            file.map_err(|source| SnapshotError::Create { path: temporary.clone(), source })?;
+        let (temporary, file) = create_temporary(disk, dir, zxid)?;
         let mut writer = Self {
             disk,
             dir,
@@ -167,7 +198,16 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
     ///
     /// # Errors
     /// [`SnapshotError`].
-    pub fn finish(mut self, trailers: Trailers) -> Result<Written, SnapshotError> {
+    pub fn finish(self, trailers: Trailers) -> Result<Written, SnapshotError> {
+        let disk = self.disk;
+        self.draft(trailers)?.place(disk)
+    }
+
+    /// Seals the snapshot; all its bytes are durable when it returns.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    pub fn draft(mut self, trailers: Trailers) -> Result<Draft, SnapshotError> {
         self.seal()?;
         if let Some(digest) = trailers.digest {
             let mut bytes = Vec::new();
@@ -187,18 +227,14 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
         packed.map_err(|source| self.failed(0, source))?;
         self.write_out()?;
         let path = self.dir.join(names::snapshot_name(self.zxid, self.packing));
-        let placed = self.disk.sync_data(&self.file);
-        let placed = placed.and_then(|()| self.disk.rename(&self.temporary, &path));
-        let placed = placed.and_then(|()| self.disk.sync_dir(self.dir));
-        placed.map_err(|source| SnapshotError::Place { path: path.clone(), source })?;
-        Ok(Written { path, bytes: self.at })
+        let synced = self.disk.sync_data(&self.file);
+        synced.map_err(|source| SnapshotError::Place { path: path.clone(), source })?;
+        Ok(Draft { zxid: self.zxid, bytes: self.at, temporary: self.temporary, path })
     }
 
     /// Gives up and removes what was written. Errors are left to the next start, which removes it too.
     pub fn abandon(self) {
-        if let Err(error) = self.disk.remove(&self.temporary) {
-            tracing::warn!(path = %self.temporary.display(), %error, "unfinished snapshot stays");
-        }
+        remove_unfinished(self.disk, &self.temporary);
     }
 
     fn seal(&mut self) -> Result<(), SnapshotError> {
@@ -226,6 +262,23 @@ impl<'d, D: Disk> SnapshotWriter<'d, D> {
 
     fn failed(&self, len: usize, source: io::Error) -> SnapshotError {
         SnapshotError::Write { path: self.temporary.clone(), at: self.at, len, source }
+    }
+}
+
+/// Each gets a name of its own: one that is given up must not take another with it.
+fn create_temporary<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    zxid: Zxid,
+) -> Result<(PathBuf, D::File), SnapshotError> {
+    let mut number = 0;
+    loop {
+        let path = dir.join(names::snapshot_temporary(zxid, number));
+        match disk.create(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(source) => return Err(SnapshotError::Create { path, source }),
+        }
     }
 }
 

@@ -11,9 +11,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::aside;
+use super::cut;
 use super::disk::Disk;
 use super::epoch::{self, EpochError, EpochFile};
 use super::log::{Log, LogError};
+use super::purge::{self, PurgeError};
+use super::snapshot::{Draft, SnapshotError};
 use crate::model::{Epoch, Zxid};
 
 /// What the log thread can be asked to do.
@@ -27,8 +31,18 @@ pub enum Command {
     /// The next record opens a new file.
     Roll,
     /// Cut off everything greater.
+    ///
+    /// * `replaced`: another server's tree comes next and takes the place of all: what can't be cut is no matter.
     Truncate {
         to: Zxid,
+        replaced: bool,
+    },
+    /// Give a snapshot its name.
+    ///
+    /// * `replaces`: it is another server's tree; a start must prefer it to any of this server's own.
+    Place {
+        draft: Draft,
+        replaces: bool,
     },
     SaveEpoch {
         file: EpochFile,
@@ -42,6 +56,15 @@ pub enum Event {
     Flushed(FlushReport),
     Truncated {
         to: Zxid,
+    },
+    /// A start would not have ended where the cut was wanted. Nothing was changed: the log ends at `last`.
+    Uncuttable {
+        last: Zxid,
+    },
+    Placed {
+        zxid: Zxid,
+        bytes: u64,
+        replaces: bool,
     },
     EpochSaved {
         file: EpochFile,
@@ -75,13 +98,20 @@ pub enum WorkerError {
     Log(#[from] LogError),
     #[error(transparent)]
     Epoch(#[from] EpochError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error("take back snapshots")]
+    Purge(#[from] PurgeError),
+    #[error("remove the mark that the data does not count")]
+    Mark(#[source] std::io::Error),
 }
 
 /// What the log thread does, without the thread.
 pub struct Worker<D: Disk, C> {
     log: Log<D>,
     disk: D,
-    epoch_dir: PathBuf,
+    /// Of epochs and snapshots.
+    data_dir: PathBuf,
     slow_after: Duration,
     clock: C,
     /// When the first record was appended that is not flushed.
@@ -90,12 +120,12 @@ pub struct Worker<D: Disk, C> {
 }
 
 impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
-    /// * `epoch_dir`: `version-2` under dataDir.
+    /// * `data_dir`: `version-2` under dataDir.
     /// * `slow_after`: `fsync.warningthresholdms`, default 1,000 ms.
     /// * `clock`: any monotonic time.
-    pub fn new(disk: D, log: Log<D>, epoch_dir: &Path, slow_after: Duration, clock: C) -> Self {
-        let epoch_dir = epoch_dir.to_owned();
-        Self { log, disk, epoch_dir, slow_after, clock, began: None, failed: false }
+    pub fn new(disk: D, log: Log<D>, data_dir: &Path, slow_after: Duration, clock: C) -> Self {
+        let data_dir = data_dir.to_owned();
+        Self { log, disk, data_dir, slow_after, clock, began: None, failed: false }
     }
 
     /// Does a batch of commands and reports; leaves `batch` empty.
@@ -147,18 +177,43 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 self.flush(false, report)?;
                 self.log.roll()?;
             }
-            Command::Truncate { to } => {
+            Command::Truncate { to, replaced } => {
                 self.flush(false, report)?;
-                self.log.truncate(to)?;
-                report(Event::Truncated { to });
+                report(self.truncate(to, replaced)?);
+            }
+            Command::Place { draft, replaces } => {
+                self.flush(false, report)?;
+                let (zxid, bytes) = (draft.zxid, draft.bytes);
+                let placed = draft.place(&self.disk)?;
+                if replaces {
+                    purge::remove_snapshots_for(&self.disk, &placed.path, zxid)?;
+                    self.log.drop_unreadable()?;
+                    aside::unmark(&self.disk, &self.data_dir).map_err(WorkerError::Mark)?;
+                }
+                report(Event::Placed { zxid, bytes, replaces });
             }
             Command::SaveEpoch { file, epoch } => {
                 self.flush(false, report)?;
-                epoch::save(&self.disk, &self.epoch_dir, file, epoch)?;
+                epoch::save(&self.disk, &self.data_dir, file, epoch)?;
                 report(Event::EpochSaved { file, epoch });
             }
         }
         Ok(())
+    }
+
+    /// Takes back everything greater than `to`, log before snapshots: [`Log::truncate`] says why.
+    ///
+    /// Snapshots stay while another server's tree is awaited: of what this server held nothing may be lost before that is
+    /// durable, for it may have acknowledged it.
+    fn truncate(&mut self, to: Zxid, replaced: bool) -> Result<Event, WorkerError> {
+        if !replaced && !cut::reaches(&self.disk, &self.data_dir, self.log.dir(), to) {
+            return Ok(Event::Uncuttable { last: self.log.last().unwrap_or(Zxid::ZERO) });
+        }
+        self.log.truncate(to)?;
+        if !replaced {
+            purge::remove_snapshots_after(&self.disk, &self.data_dir, to)?;
+        }
+        Ok(Event::Truncated { to })
     }
 
     /// * `full`: another record waits, and no more fit into this flush.
@@ -264,7 +319,7 @@ impl Drop for WorkerHandle {
 pub fn spawn<D>(
     disk: D,
     log: Log<D>,
-    epoch_dir: &Path,
+    data_dir: &Path,
     slow_after: Duration,
     mut report: impl FnMut(Event) + Send + 'static,
 ) -> std::io::Result<WorkerHandle>
@@ -273,7 +328,7 @@ where
 {
     let queue = Arc::new(Queue::default());
     let begun = Instant::now();
-    let mut worker = Worker::new(disk, log, epoch_dir, slow_after, move || begun.elapsed());
+    let mut worker = Worker::new(disk, log, data_dir, slow_after, move || begun.elapsed());
     let inbox = queue.clone();
     let thread = thread::Builder::new().name("log".to_owned()).spawn(move || {
         let mut batch = Vec::new();
@@ -340,6 +395,8 @@ mod tests {
                     format!("flushed {} of {}", report.through, report.records)
                 }
                 Event::Truncated { to } => format!("truncated to {to}"),
+                Event::Uncuttable { last } => format!("can't cut, ends at {last}"),
+                Event::Placed { zxid, .. } => format!("placed {zxid}"),
                 Event::EpochSaved { file, epoch } => format!("saved {} {}", file.name(), epoch.0),
                 Event::Failed(error) => format!("failed: {error}"),
             });
@@ -360,7 +417,7 @@ mod tests {
         let batch = vec![
             append(4, 40),
             append(5, 40),
-            Command::Truncate { to },
+            Command::Truncate { to, replaced: false },
             epoch,
             append(5, 40),
             Command::Roll,

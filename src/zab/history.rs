@@ -70,9 +70,8 @@ impl History {
 
     /// What was logged as `zxid`, as far as it is remembered.
     pub fn entry(&self, zxid: Zxid) -> Option<&Bytes> {
-        let found = |queue: &VecDeque<Logged>| {
-            queue.binary_search_by_key(&zxid, |(zxid, _)| *zxid).ok()
-        };
+        let found =
+            |queue: &VecDeque<Logged>| queue.binary_search_by_key(&zxid, |(zxid, _)| *zxid).ok();
         let in_tail = found(&self.tail).map(|at| &self.tail[at].1);
         in_tail.or_else(|| found(&self.window).map(|at| &self.window[at].1))
     }

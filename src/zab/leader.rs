@@ -22,7 +22,9 @@ enum Phase {
     Synchronising,
     Broadcasting,
     /// A reconfiguration named another leader: nothing is decided here any more, and the learners leave.
-    Leaving { to: ServerId },
+    Leaving {
+        to: ServerId,
+    },
 }
 
 /// A leader, from its election to its end.
@@ -123,7 +125,12 @@ impl Leader {
             Input::Promised { promise: Promise::Accepted, .. } => self.on_own_promise(core, out),
             Input::Promised { promise: Promise::Current, .. } => self.open(core, out),
             Input::Learner { link, packet } => self.on_packet(core, link, packet, out),
-            Input::LearnerGone { link } => self.on_gone(link),
+            Input::LearnerGone { link } => {
+                self.on_gone(link);
+                if let Phase::Leaving { to } = self.phase {
+                    self.try_leave(core, to);
+                }
+            }
             Input::Progress { link } => self.heard(link),
             Input::SnapshotBegun { link, zxid } => self.on_snapshot(core, link, zxid, out),
             Input::Sync { link } => self.on_sync(core, link, out),
@@ -420,7 +427,8 @@ impl Leader {
         let found = core.history.tail().iter().find(|(zxid, _)| *zxid == at);
         let view = found.and_then(|(_, entry)| (core.finds_view)(entry));
         let view = view.expect("a reconfiguration is what it was when it was proposed");
-        let before = core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
+        let before =
+            core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
         if let Some(before) = before.last() {
             self.commit(core, before, out);
         }

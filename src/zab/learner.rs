@@ -254,6 +254,8 @@ impl Learner {
     ) {
         self.phase = Phase::Waiting { epoch };
         core.notes.push(Note::Synchronising { leader: self.leader, epoch });
+        // A leader of Java's counts whoever names an epoch, also one that has nothing.
+        let current = current.filter(|_| !core.is_unsure);
         let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
@@ -267,6 +269,9 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         let mut acked = None;
+        if core.is_unsure && !matches!(packet, Packet::Snap { .. }) {
+            return Err(format!("{} although we have nothing that counts", packet.name()));
+        }
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
             Packet::Trunc { zxid } => {
@@ -314,9 +319,7 @@ impl Learner {
                 self.append(core, zxid, entry, out)?;
                 self.on_commit(core, zxid, out)
             }
-            Packet::CommitAndActivate { zxid, leader } => {
-                self.on_decided(core, zxid, leader, out)
-            }
+            Packet::CommitAndActivate { zxid, leader } => self.on_decided(core, zxid, leader, out),
             Packet::InformAndActivate { zxid, leader, entry } => {
                 self.append(core, zxid, entry, out)?;
                 self.on_decided(core, zxid, leader, out)

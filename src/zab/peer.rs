@@ -1,8 +1,6 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
-use super::election::{
-    self, Backing, Elected, Election, Notification, PeerState, Standing, Vote,
-};
+use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
 use super::{Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Settings};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
@@ -335,6 +333,9 @@ impl Peer {
 
     fn begin(&mut self, leader: ServerId, out: &mut Vec<Action>) {
         assert!(self.due.is_none() && self.core.is_settled(), "elected while the disk is behind");
+        if leader == self.core.me && self.core.is_unsure {
+            return self.stand_down("elected with nothing that counts".to_owned(), out);
+        }
         if leader != self.core.me {
             self.role = Role::Learning(Learner::new(&self.core, leader, out));
             self.early.values_mut().for_each(|(_, ticks)| *ticks = 0);

@@ -7,7 +7,7 @@
 
 use super::election::Views;
 use super::link::Stage;
-use super::{Action, Core, Leader, Note};
+use super::{Action, Core, Leader, Note, Sabotage};
 use crate::model::{Epoch, Role, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,16 +18,20 @@ impl Core {
         Views { current: self.view.clone(), next: self.next.clone() }
     }
 
+    fn deciding_next(&self) -> Option<&View> {
+        self.next.as_ref().filter(|_| !self.has(Sabotage::NewcomersUnasked))
+    }
+
     /// Whether those of `ids` who vote are enough, by every configuration that counts.
     pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>) -> bool {
-        let by_next = self.next.as_ref().is_none_or(|next| next.has_quorum(ids));
+        let by_next = self.deciding_next().is_none_or(|next| next.has_quorum(ids));
         self.view.has_quorum(ids) && by_next
     }
 
     /// The highest zxid that a quorum has acknowledged, by every configuration that counts.
     pub(super) fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
         let agreed = self.view.highest_agreed(acked)?;
-        match &self.next {
+        match self.deciding_next() {
             Some(next) => next.highest_agreed(acked).map(|by_next| agreed.min(by_next)),
             None => Some(agreed),
         }
@@ -98,7 +102,9 @@ impl Core {
             .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
         {
             Ok(view) => {
-                self.next = None;
+                if !self.has(Sabotage::LostViewDecides) {
+                    self.next = None;
+                }
                 self.see_view(view.clone(), out);
                 self.heard = Some((view, None));
             }
@@ -143,7 +149,9 @@ impl Core {
                 (true, Some(named)) => {
                     format!("by configuration {version:#x} server {named} is to lead")
                 }
-                (true, None) => format!("leader {leader} does not lead by configuration {version:#x}"),
+                (true, None) => {
+                    format!("leader {leader} does not lead by configuration {version:#x}")
+                }
                 (false, _) => format!("this server has another role by configuration {version:#x}"),
             };
             self.go_on_under(named, why);
@@ -165,9 +173,8 @@ fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
 impl Leader {
     /// Who has the leader's history and acknowledges what it proposes, the leader among them.
     pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
-        let has_history = |link: &&super::link::Link| {
-            Stage::Synchronised <= link.stage && !link.is_observer
-        };
+        let has_history =
+            |link: &&super::link::Link| Stage::Synchronised <= link.stage && !link.is_observer;
         let learners = self.links.values().filter(has_history).map(|link| link.id);
         learners.chain([core.me]).collect()
     }

@@ -45,10 +45,14 @@ pub enum Sabotage {
     KeptUnacknowledged,
     /// A server that is promised to a later epoch is left outside for ever.
     PromisedStaysOut,
+    /// Who is to vote is not asked while a reconfiguration is under way.
+    NewcomersUnasked,
+    /// A reconfiguration that came to nothing decides on (the stuck `.dynamic.next`).
+    LostViewDecides,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::EpochBeforeHistory,
         Self::AckBeforeFlush,
         Self::TreeNotAwaited,
@@ -67,6 +71,8 @@ impl Sabotage {
         Self::TailForgotten,
         Self::KeptUnacknowledged,
         Self::PromisedStaysOut,
+        Self::NewcomersUnasked,
+        Self::LostViewDecides,
     ];
 }
 

@@ -24,6 +24,10 @@ pub struct Climate {
     pub changes: bool,
     /// Pairs (from, to) of which the second hears nothing of the first. Nothing is lost: it comes when it is over.
     pub silent: BTreeSet<(usize, usize)>,
+    /// This one's history may be lost when it crashes: at its start it knows nothing, its epochs aside.
+    pub loses: Option<usize>,
+    /// A planted fault: it does not know that there was any.
+    pub loses_unknown: bool,
     /// A planted fault: this one's disk says that it has written what it has not.
     pub lying_disk: Option<usize>,
     #[cfg(feature = "sabotage")]
@@ -49,6 +53,8 @@ impl Climate {
             java: None,
             changes: false,
             silent: BTreeSet::new(),
+            loses: None,
+            loses_unknown: false,
             lying_disk: None,
             #[cfg(feature = "sabotage")]
             sabotage: None,
@@ -66,6 +72,7 @@ impl Climate {
             sends_trees: seed % 4 == 1,
             slow: seed.is_multiple_of(5).then_some(seed as usize / 5 % voters),
             java: seed.is_multiple_of(2).then_some(seed as usize / 2 % voters),
+            loses: (seed % 6 == 2).then_some(seed as usize / 6 % voters),
             ..Self::mild(voters, seed)
         }
     }
@@ -272,8 +279,7 @@ impl World {
     }
 
     fn is_calm(&self) -> bool {
-        self.members()
-            .all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
+        self.members().all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
             && self.links.values().all(|link| link.up.is_empty() && link.down.is_empty())
     }
 }

@@ -24,6 +24,8 @@ pub struct Disk {
     pub next: Option<View>,
     /// A planted fault: records are reported as written and are not.
     pub lies: bool,
+    /// The history was lost, and no tree has come since.
+    pub is_unsure: bool,
 }
 
 #[derive(Clone)]
@@ -90,9 +92,16 @@ impl Disk {
             Write::Install(tree) => {
                 self.trees.retain(|older| last_of(older) <= last_of(&tree));
                 self.trees.push(tree);
+                self.is_unsure = false;
                 self.restore();
             }
         }
+    }
+
+    /// All is lost but what was promised and who was followed last.
+    pub fn lose(&mut self) {
+        (self.log, self.trees, self.is_unsure) = (Vec::new(), Vec::new(), true);
+        self.restore();
     }
 
     fn restore(&mut self) {

@@ -21,8 +21,8 @@
 //! Zxids are `epoch:counter`, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; PROPOSAL, NEWLEADER and
 //! INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
 
+use crate::changes::{VIEW, address, view_in};
 use bytes::{Bytes, BytesMut};
-use crate::world::{VIEW, address, view_in};
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Promise,

@@ -2,12 +2,13 @@
 //!
 //! Nothing here decides anything: a world carries out the actions of its peers and tells the checks of them.
 
+use crate::changes::{address, view_in};
 use crate::checks::{Checks, Event};
 use crate::climate::Climate;
 use crate::disk::{Disk, Entry, Queues, Write, last_of};
 use crate::wires::{Link, Wires};
 use bytes::{Bytes, BytesMut};
-use oxkeeper::model::{Epoch, Member, PeerAddress, Role as Kind, Rule, ServerId, View, Zxid};
+use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, LinkId, LogRead, Packet, Peer, Role};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,7 +32,7 @@ pub struct Node {
     /// Leads or follows, and serves clients.
     pub serves: bool,
     pub leads: Option<Epoch>,
-    proposed: Zxid,
+    pub proposed: Zxid,
     /// The epoch its leader told of.
     told: Epoch,
     pub link: Option<LinkId>,
@@ -126,6 +127,10 @@ impl World {
         let trees = if waits { 0 } else { self.nodes[at].writes.trees.len() };
         let trees = self.below(trees + 1);
         self.crash_after(at, logged, trees);
+        if self.climate.loses == Some(at) && self.below(2) == 0 {
+            self.note(|| format!("{at} loses its history"));
+            self.nodes[at].disk.lose();
+        }
     }
 
     /// * `logged`, `trees`: how many of the writes under way still happen.
@@ -177,7 +182,8 @@ impl World {
         let epochs = (node.disk.accepted, node.disk.current);
         let last = last_of(&node.tree);
         let me = ServerId(at as i64);
-        let mut peer = Peer::member(me, settings, view, epochs, Some(last));
+        let knows = !node.disk.is_unsure || self.climate.loses_unknown;
+        let mut peer = Peer::member(me, settings, view, epochs, knows.then_some(last));
         peer.core.finds_view = view_in;
         // What was proposed is in the log, decided or not; as a server reads it, whose first file is its operator's.
         let logged = node.tree.iter().rev().find_map(|(_, payload)| view_in(payload));
@@ -352,7 +358,10 @@ impl World {
     /// was proposed, if there it is worse.
     fn holders(&self, at: usize, tree: &[Entry]) -> (usize, usize) {
         let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
+        let lost = self.climate.loses.map(|at| ServerId(at as i64));
         let has = |id: &ServerId| match tree.len().checked_sub(1) {
+            // What it acknowledged it had.
+            Some(_) if lost == Some(*id) => true,
             Some(last) => self.nodes[id.0 as usize].disk.whole().get(last) == tree.last(),
             None => true,
         };
@@ -376,35 +385,6 @@ impl World {
             .map(|(_, node)| node)
     }
 
-    /// A leader proposes another configuration, if enough of it have its history.
-    pub fn change(&mut self, at: usize) {
-        let Some(Role::Leading(leader)) = self.nodes[at].peer.as_ref().map(Peer::role) else { return };
-        let core = &self.nodes[at].peer.as_ref().expect("it leads").core;
-        let synced = leader.synced(core);
-        if core.next.is_some() || self.nodes[at].leads.is_none() {
-            return;
-        }
-        let mut view = core.view.clone();
-        for at in 0..self.nodes.len() {
-            let role = match self.below(3) {
-                0 => Kind::Observer,
-                1 => Kind::Participant,
-                _ => continue,
-            };
-            let id = ServerId(at as i64);
-            if self.below(4) == 0 {
-                view.members.remove(&id);
-            } else {
-                view.members.insert(id, Member { id, addresses: vec![address(at)], role, client: None });
-            }
-        }
-        let zxid = self.nodes[at].proposed.next().expect("an epoch is long");
-        view.version = zxid.to_wire();
-        if view.voters().next().is_some() && view.has_quorum(&synced) {
-            self.propose_payload(at, format!("{VIEW}{view}").into());
-        }
-    }
-
     fn lead(&mut self, at: usize, epoch: Epoch) {
         let node = &mut self.nodes[at];
         (node.serves, node.leads, node.proposed) = (true, Some(epoch), Zxid::new(epoch, 0));
@@ -418,7 +398,9 @@ impl World {
         let Some(to) = self.links.get_mut(&link) else { return };
         let packets = packets(bytes);
         for packet in &packets {
-            self.named += usize::from(matches!(packet, Packet::CommitAndActivate { leader, .. } if leader.0 as usize != at));
+            self.named += usize::from(
+                matches!(packet, Packet::CommitAndActivate { leader, .. } if leader.0 as usize != at),
+            );
             let disk = &self.nodes[at].disk;
             let seen = self.checks.see(Event::ToLearner { at, packet, disk });
             if let Err(error) = seen {
@@ -457,7 +439,7 @@ impl World {
         self.propose_payload(at, payload);
     }
 
-    fn propose_payload(&mut self, at: usize, payload: Bytes) {
+    pub fn propose_payload(&mut self, at: usize, payload: Bytes) {
         let node = &mut self.nodes[at];
         node.proposed = node.proposed.next().expect("an epoch is long");
         let zxid = node.proposed;
@@ -592,17 +574,6 @@ impl World {
         }
         self.checks.committed().len()
     }
-}
-
-/// In front of a payload that proposes a configuration.
-pub const VIEW: &str = "view ";
-
-pub fn view_in(payload: &[u8]) -> Option<View> {
-    View::parse(std::str::from_utf8(payload).ok()?.strip_prefix(VIEW)?).ok()
-}
-
-pub fn address(at: usize) -> PeerAddress {
-    PeerAddress { host: format!("host{at}"), quorum_port: 2888, election_port: 3888 }
 }
 
 /// What stands in `bytes`.

@@ -79,9 +79,10 @@ fn shares_address(member: &Member, other: &Member) -> bool {
             let host = at.host.to_lowercase();
             [(host.clone(), at.quorum_port), (host, at.election_port)]
         });
-        let client = member.client.as_ref().and_then(|(host, port)| {
-            Some((host.as_deref()?.to_lowercase(), *port))
-        });
+        let client = member
+            .client
+            .as_ref()
+            .and_then(|(host, port)| Some((host.as_deref()?.to_lowercase(), *port)));
         peers.chain(client).collect()
     }
     let mine = all(member);
@@ -93,7 +94,8 @@ mod tests {
     use super::*;
 
     fn view() -> View {
-        View::parse("server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2:observer;c:2181").unwrap()
+        View::parse("server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2:observer;c:2181")
+            .unwrap()
     }
 
     fn ids(view: &View) -> Vec<i64> {
@@ -103,7 +105,9 @@ mod tests {
     // rows: Q-98
     #[test]
     fn members_leave_then_others_join() {
-        let changed = view().changed(" 2, 9 ,", "server.4=d:1:2;2181, server.1 = a:7:8:observer;2182").unwrap();
+        let changed = view()
+            .changed(" 2, 9 ,", "server.4=d:1:2;2181, server.1 = a:7:8:observer;2182")
+            .unwrap();
         assert_eq!(ids(&changed), [1, 3, 4]);
         assert_eq!(changed.members[&ServerId(1)].to_string(), "a:7:8:observer;0.0.0.0:2182");
         // A place that was left is free for who joins.
@@ -118,7 +122,10 @@ mod tests {
         assert_eq!(error("x", ""), "x is no number of a server");
         assert_eq!(error("", "server.x=d:1:2;3"), "x is no number of a server");
         assert_eq!(error("", "server.4"), "server.4 is not server.N=address");
-        assert_eq!(error("", "server.4=d:1:2"), "server.4 needs two ports for members and one for clients");
+        assert_eq!(
+            error("", "server.4=d:1:2"),
+            "server.4 needs two ports for members and one for clients"
+        );
         assert_eq!(error("", "server.4=d:1;3"), "server.4=d:1;3 is not host:port:port");
         assert_eq!(error("", "server.4=B:1:5;3"), "server.4 has an address of server.2");
         assert_eq!(error("", "server.4=d:4:5;c:2181"), "server.4 has an address of server.3");

@@ -1,0 +1,337 @@
+//! A directory that can't be started from: when a member of an ensemble may put it aside and come up as one that knows
+//! nothing, and how.
+//!
+//! Why no committed transaction is lost by that: such a server casts no vote, its word opens no epoch, and what it
+//! acknowledges counts only behind a leader's whole tree. So every leader is still chosen, and every epoch opened, by a
+//! majority whose disks are whole; that majority and the one that committed a transaction have a server in common, and it
+//! is one of the whole ones. If whole ones are no majority, no leader is chosen, and somebody has to bring data back.
+//! What it promised has to be known for that, so a lost acceptedEpoch is no such case.
+//!
+//! Two things that look like damage are none. A log ahead of currentEpoch is what an interrupted synchronisation leaves;
+//! its end counts for what currentEpoch says. A currentEpoch ahead of the log is as it should be when nothing was written
+//! since, and is believed: claiming less would let a server win that an earlier, failed leader had led astray. A Java
+//! server without the mend of ZOOKEEPER-4643 could also leave it there with a part of the history missing, on its way down
+//! in the middle of a synchronisation; that can't be told apart.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::{self, Disk};
+use super::epoch::{self, EpochError, EpochFile};
+use super::names::{self, Folders};
+use super::recover::RecoverError;
+use super::scan::ScanError;
+
+/// As long as this file lies beside the snapshots, what is or is not in the directory does not count.
+const MARK: &str = "unsure";
+/// Before the name of what was put aside: no reader takes it for a snapshot or a log.
+const ASIDE: &str = "damaged";
+
+/// What keeps a server from starting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Trouble {
+    /// A record, a header or a sector of the log can't be read, and is no torn end.
+    Log,
+    /// Between two records of one epoch others are missing.
+    Hole,
+    /// No snapshot can be loaded, or the newest can't and the log does not make up for it.
+    Snapshots,
+    /// There is none, and the log begins in the middle.
+    NoSnapshot,
+    /// currentEpoch is no number.
+    CurrentEpoch,
+    /// acceptedEpoch is no number.
+    AcceptedEpoch,
+    /// A record is whole, and nobody knows what it means.
+    Meaning,
+    /// A folder or file is kept from this user, or can't be written to.
+    Access,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rescue {
+    Refuse,
+    /// Put all of it aside and know nothing.
+    PutAside,
+}
+
+/// Chooses what to do about a directory that can't be started from.
+///
+/// ```text
+/// trouble          alone    member      why
+/// log              refuse   put aside   the disk's fault, and this one's alone; Java ends
+/// hole             refuse   put aside   likewise; Java ends (ZOOKEEPER-4925), or made it (4882)
+/// snapshots        refuse   put aside   likewise; Java goes on from an older state
+/// no snapshot      refuse   put aside   likewise; Java ends
+/// currentEpoch     refuse   put aside   how much the history is worth can't be told; Java ends
+/// acceptedEpoch    refuse   refuse      a promise that was forgotten would be broken: two leaders of one epoch
+/// meaning          refuse   refuse      no damage: every member would lose it, and a newer version knows it
+/// access           refuse   refuse      no damage, and nothing could be put aside
+/// ```
+///
+/// A server that is alone has nobody to ask.
+pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
+    match (trouble, is_member) {
+        (_, false) | (Trouble::AcceptedEpoch | Trouble::Meaning | Trouble::Access, true) => {
+            Rescue::Refuse
+        }
+        (
+            Trouble::Log
+            | Trouble::Hole
+            | Trouble::Snapshots
+            | Trouble::NoSnapshot
+            | Trouble::CurrentEpoch,
+            true,
+        ) => Rescue::PutAside,
+    }
+}
+
+/// Which trouble an error of [`super::recover()`] tells of.
+pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
+    match error {
+        RecoverError::Log(ScanError::Taken { .. }) => Trouble::Meaning,
+        RecoverError::Log(ScanError::Read { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Trouble::Access
+        }
+        RecoverError::Log(
+            ScanError::Read { .. }
+            | ScanError::Header { .. }
+            | ScanError::Corrupt { .. }
+            | ScanError::NoHeader { .. },
+        ) => Trouble::Log,
+        RecoverError::Hole { .. } => Trouble::Hole,
+        RecoverError::AllSnapshotsBad { .. } | RecoverError::Behind { .. } => Trouble::Snapshots,
+        RecoverError::NoSnapshot { .. } => Trouble::NoSnapshot,
+        RecoverError::Log(ScanError::List { .. })
+        | RecoverError::Denied { .. }
+        | RecoverError::Folder { .. }
+        | RecoverError::NotWritable { .. }
+        | RecoverError::Misplaced { .. }
+        | RecoverError::List { .. }
+        | RecoverError::Remove { .. }
+        | RecoverError::Repair { .. } => Trouble::Access,
+    }
+}
+
+/// Where the mark is.
+pub fn mark(folders: &Folders) -> PathBuf {
+    folders.snapshots.join(MARK)
+}
+
+/// Whether what is in the directory does not count, since it was put aside and no leader's tree has come.
+pub fn is_marked<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
+    Ok(disk.list(&folders.snapshots)?.iter().any(|name| name == MARK))
+}
+
+/// Whether it can be told what this server promised: by its acceptedEpoch, or since it never was a member.
+pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
+    let read = |which| epoch::read(disk, dir, which);
+    match read(EpochFile::Accepted) {
+        Ok(Some(_)) => true,
+        Ok(None) => matches!(read(EpochFile::Current), Ok(None)),
+        Err(_) => false,
+    }
+}
+
+/// Gives snapshots and log files names under which nobody takes them for such; returns the new ones.
+///
+/// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server speaks again behind the tree
+/// that it will get, as one that had never lost anything. A currentEpoch that can't be read becomes the accepted one: a
+/// smaller could let one win who lacks what this server has got, and a greater is never behind the epoch of that tree.
+/// The mark comes first, so that a start after a crash in between finds neither a part of the history nor an empty
+/// directory that it could take for a new one.
+///
+/// # Errors
+/// Those of the disk.
+pub fn put_aside<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, EpochError> {
+    let dir = &folders.snapshots;
+    let mut aside = move_files(disk, folders)
+        .map_err(|source| EpochError::Read { path: dir.clone(), source })?;
+    let current = match epoch::read(disk, dir, EpochFile::Current) {
+        Err(EpochError::Malformed { path, .. }) => {
+            let name = EpochFile::Current.name();
+            let to = free_name(disk, dir, name).and_then(|to| {
+                disk.rename(&path, &to)?;
+                Ok(to)
+            });
+            aside.push(to.map_err(|source| EpochError::Read { path, source })?);
+            None
+        }
+        other => other?,
+    };
+    if let (None, Some(accepted)) = (current, epoch::read(disk, dir, EpochFile::Accepted)?) {
+        epoch::save(disk, dir, EpochFile::Current, accepted)?;
+    }
+    Ok(aside)
+}
+
+fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> {
+    if !is_marked(disk, folders)? {
+        disk.create(&mark(folders))?;
+        disk.sync_dir(&folders.snapshots)?;
+    }
+    let snapshots = names::snapshots(disk, &folders.snapshots)?;
+    let logs = names::logs(disk, &folders.logs)?;
+    let mut aside = Vec::new();
+    for (dir, files) in [(&folders.snapshots, snapshots), (&folders.logs, logs)] {
+        for file in files {
+            let to = free_name(disk, dir, &file.name)?;
+            disk.rename(&dir.join(&file.name), &to)?;
+            aside.push(to);
+        }
+        disk.sync_dir(dir)?;
+    }
+    Ok(aside)
+}
+
+/// A leader's whole tree is on disk: what is in the directory counts again.
+///
+/// * `dir`: of the snapshots.
+///
+/// # Errors
+/// Those of the disk.
+pub fn unmark<D: Disk>(disk: &D, dir: &Path) -> io::Result<()> {
+    if disk::remove_if_there(disk, &dir.join(MARK))? {
+        disk.sync_dir(dir)?;
+    }
+    Ok(())
+}
+
+/// It may have happened before.
+fn free_name<D: Disk>(disk: &D, dir: &Path, name: &str) -> io::Result<PathBuf> {
+    let there = disk.list(dir)?;
+    let names = (0..).map(|number: u32| match number {
+        0 => format!("{ASIDE}.{name}"),
+        number => format!("{ASIDE}-{number}.{name}"),
+    });
+    let free = names.into_iter().find(|name| !there.contains(name));
+    Ok(dir.join(free.expect("there are fewer files than numbers")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Epoch;
+    use crate::store::sim_disk::SimDisk;
+
+    const TROUBLES: [Trouble; 8] = [
+        Trouble::Log,
+        Trouble::Hole,
+        Trouble::Snapshots,
+        Trouble::NoSnapshot,
+        Trouble::CurrentEpoch,
+        Trouble::AcceptedEpoch,
+        Trouble::Meaning,
+        Trouble::Access,
+    ];
+
+    #[test]
+    fn only_a_member_may_know_nothing_and_only_if_its_promises_are_known() {
+        for trouble in TROUBLES {
+            assert_eq!(rescue(trouble, false), Rescue::Refuse, "{trouble:?}");
+        }
+        let kept = TROUBLES.map(|trouble| rescue(trouble, true) == Rescue::Refuse);
+        assert_eq!(kept, [false, false, false, false, false, true, true, true]);
+    }
+
+    fn folders() -> Folders {
+        Folders::new(Path::new("/data"), Path::new("/log"))
+    }
+
+    const SNAPSHOTS: [&str; 2] = ["snapshot.0", "snapshot.7.gz"];
+    const LOGS: [&str; 2] = ["log.1", "log.8"];
+
+    /// * `current`: what stands in currentEpoch; `None`: there is none.
+    fn directory(current: Option<&str>) -> SimDisk {
+        let disk = SimDisk::new();
+        let folders = folders();
+        let put = |dir: &Path, name: &str, text: &str| {
+            let file = disk.create(&dir.join(name)).unwrap();
+            disk.write_at(&file, 0, text.as_bytes()).unwrap();
+            disk.sync_data(&file).unwrap();
+        };
+        SNAPSHOTS.iter().for_each(|name| put(&folders.snapshots, name, name));
+        LOGS.iter().for_each(|name| put(&folders.logs, name, name));
+        put(&folders.snapshots, "acceptedEpoch", "6");
+        current.into_iter().for_each(|text| put(&folders.snapshots, "currentEpoch", text));
+        disk.sync_dir(&folders.snapshots).unwrap();
+        disk.sync_dir(&folders.logs).unwrap();
+        disk
+    }
+
+    /// Names that mean something.
+    fn left(disk: &SimDisk, dir: &Path) -> Vec<String> {
+        let mut names = disk.list(dir).unwrap();
+        names.retain(|name| !name.starts_with("damaged") && !name.contains("Epoch"));
+        names.sort();
+        names
+    }
+
+    fn count(disk: &SimDisk) -> usize {
+        let all = |dir| disk.list(dir).unwrap().into_iter();
+        let all = all(&folders().snapshots).chain(all(&folders().logs));
+        all.filter(|name| SNAPSHOTS.iter().chain(&LOGS).any(|old| name.ends_with(old))).count()
+    }
+
+    // rows: D-02 D-05 Q-07
+    #[test]
+    fn a_crash_in_between_leaves_all_of_it_or_the_mark() {
+        for (text, current) in [(Some("4"), 4), (Some("\0\0"), 6), (Some(""), 6)] {
+            let (disk, folders) = (directory(text), folders());
+            disk.keep_images();
+            put_aside(&disk, &folders).unwrap();
+            for image in disk.take_images() {
+                for seed in 0..30 {
+                    let found = image.crash(seed);
+                    if !is_marked(&found, &folders).unwrap() {
+                        assert_eq!(left(&found, &folders.snapshots), SNAPSHOTS);
+                        assert_eq!(left(&found, &folders.logs), LOGS);
+                        continue;
+                    }
+                    put_aside(&found, &folders).unwrap();
+                    assert_eq!(left(&found, &folders.snapshots), ["unsure"]);
+                    assert!(left(&found, &folders.logs).is_empty());
+                    // Here a name may be gone from both its places, as on no file system.
+                    assert!(1 < seed || count(&found) == 4, "nothing is gone");
+                    let epoch = |which| epoch::read(&found, &folders.snapshots, which).unwrap();
+                    assert_eq!(epoch(EpochFile::Accepted), Some(Epoch(6)));
+                    assert_eq!(epoch(EpochFile::Current), Some(Epoch(current)));
+                }
+            }
+            let found = disk.image().crash(0);
+            assert!(is_marked(&found, &folders).unwrap());
+            unmark(&found, &folders.snapshots).unwrap();
+            assert!(!is_marked(&found.image().crash(0), &folders).unwrap());
+        }
+    }
+
+    // rows: D-05 D-07
+    #[test]
+    fn promises_are_known_or_were_never_made() {
+        let knows = |files: &[(&str, &str)]| {
+            let disk = SimDisk::new();
+            for (name, text) in files {
+                let file = disk.create(&Path::new("/data").join(name)).unwrap();
+                disk.write_at(&file, 0, text.as_bytes()).unwrap();
+            }
+            knows_promises(&disk, Path::new("/data"))
+        };
+        assert!(knows(&[]) && knows(&[("acceptedEpoch", "3")]));
+        assert!(knows(&[("acceptedEpoch", "3"), ("currentEpoch", "?")]));
+        assert!(!knows(&[("acceptedEpoch", "?"), ("currentEpoch", "3")]));
+        assert!(!knows(&[("currentEpoch", "3")]) && !knows(&[("currentEpoch", "?")]));
+    }
+
+    #[test]
+    fn what_was_put_aside_before_stays() {
+        let (disk, folders) = (directory(Some("4")), folders());
+        put_aside(&disk, &folders).unwrap();
+        disk.create(&folders.logs.join("log.1")).unwrap();
+        assert_eq!(put_aside(&disk, &folders).unwrap(), [folders.logs.join("damaged-1.log.1")]);
+        assert!(disk.list(&folders.logs).unwrap().contains(&"damaged.log.1".to_owned()));
+    }
+}

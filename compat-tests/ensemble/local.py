@@ -45,6 +45,7 @@ def again(c, address):
     return other
 
 
+# rows: Q-94 C-36 C-37
 def check_local(ensemble, arguments):
     """Of every member: what such a session may do, where it is known, and how it becomes one that all know."""
     globals_before = figure(ensemble.leader(), "global_sessions")
@@ -104,6 +105,7 @@ def ends(member):
         pass
 
 
+# rows: Q-94 C-37
 def check_bound(ensemble, arguments):
     """Without upgrades: no ephemeral znodes, everything else."""
     for member in ensemble.members:
@@ -123,6 +125,7 @@ def check_bound(ensemble, arguments):
 READING = [*LOCAL, "readonlymode.enabled=true"]
 
 
+# rows: Q-93 P-19 G-19
 def check_reading(ensemble, arguments):
     """Each member left alone serves those who only read, until somebody leads."""
     first = Client(ensemble.addresses)

@@ -10,6 +10,7 @@
 
 mod apply;
 mod containers;
+mod judging;
 mod leading;
 mod learning;
 mod local;
@@ -19,17 +20,13 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
-use crate::request::prep::{Asker, Prep, Prepared, Rules};
-use crate::request::{
-    Asked, Batch, Command, Conn, Done, Namespaces, Owner, Sessions, Shared, reply,
-};
+use crate::request::prep::{Prep, Rules};
+use crate::request::{Asked, Batch, Command, Conn, Done, Namespaces, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
-use crate::tree::{AHEAD_MAX, Tree, txn};
+use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
 use bytes::Bytes;
-use local::Standing;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::task::Waker;
 
 /// Milliseconds of one [`Input::Tick`].
@@ -453,173 +450,6 @@ impl Replica {
         }
     }
 
-    fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
-        let owner = Owner::Conn(batch.conn.clone());
-        let (standing, mut may_own) = self.check_session(batch.session, &owner);
-        self.stats.stale_requests += stale_requests(batch);
-        let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
-        let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
-        let first = self.inflight.len();
-        {
-            let shared = self.shared.clone();
-            let tree = shared.state.tree.read();
-            let mut start = 0;
-            for (at, asked) in batch.requests.iter().enumerate() {
-                if at.is_multiple_of(AHEAD_MAX) {
-                    batch.look_ahead(&tree, at);
-                }
-                let body = &batch.bytes[start..asked.end];
-                start = asked.end;
-                let mut inflight = Inflight::asked(batch, asked);
-                let closes_local =
-                    asked.op == op::CLOSE_SESSION && self.locals.contains(batch.session);
-                if closes_local {
-                    self.locals.set_closing(batch.session);
-                    inflight.code = standing.err().unwrap_or(Code::OK);
-                } else if asked.op == op::SYNC {
-                    // No transaction: answered once all before it is, with the path it came with.
-                    inflight.code = standing.err().unwrap_or(Code::OK);
-                    inflight.entry = Bytes::copy_from_slice(body);
-                } else {
-                    if let Standing::Upgrade { timeout_ms } =
-                        self.standing_for(batch.session, asked.op, body)
-                    {
-                        may_own = Ok(());
-                        self.give_up_local(batch.session, timeout_ms, owner.clone());
-                        let from = entries.len();
-                        let Some(zxid) =
-                            self.prepare_session(&tree, batch, timeout_ms, &mut entries)
-                        else {
-                            self.inflight.push_back(inflight);
-                            break;
-                        };
-                        proposals.push((zxid, from..entries.len()));
-                    }
-                    let asker = Asker {
-                        session: batch.session,
-                        xid: asked.xid,
-                        who: &batch.who,
-                        standing,
-                        may_own,
-                        wall_ms,
-                        skip_acl: shared.limits.skip_acl,
-                        schemes: &shared.limits.schemes,
-                        ensemble: self.ensemble(asked.op),
-                    };
-                    let from = entries.len();
-                    match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
-                        Some(Prepared::Proposal(zxid)) => {
-                            inflight.zxid = Some(zxid);
-                            proposals.push((zxid, from..entries.len()));
-                        }
-                        Some(Prepared::Refused(code)) => inflight.code = code,
-                        None => {
-                            self.inflight.push_back(inflight);
-                            break;
-                        }
-                    }
-                    if asked.op == op::CLOSE_SESSION {
-                        self.sessions.set_closing(batch.session);
-                    }
-                }
-                self.inflight.push_back(inflight);
-            }
-        }
-        let entries = Bytes::from(entries);
-        let mut proposed =
-            self.inflight.range_mut(first..).filter(|inflight| inflight.zxid.is_some());
-        for (zxid, range) in proposals {
-            let entry = entries.slice(range);
-            if let Some(inflight) = proposed.next() {
-                inflight.entry = entry.clone();
-            }
-            self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
-        }
-        self.on_zab(batch.received_us, out);
-        if self.prep.is_used_up() {
-            self.out_of_zxids(out);
-        }
-    }
-
-    /// The transaction that lets all servers know of a session; `None` when there are no zxids left.
-    fn prepare_session(
-        &mut self,
-        tree: &Tree,
-        batch: &Batch,
-        timeout_ms: i32,
-        to: &mut Vec<u8>,
-    ) -> Option<Zxid> {
-        let shared = self.shared.clone();
-        let asker = Asker {
-            session: batch.session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            may_own: Ok(()),
-            wall_ms: self.wall_ms,
-            skip_acl: true,
-            schemes: &shared.limits.schemes,
-            ensemble: None,
-        };
-        let body = timeout_ms.to_be_bytes();
-        match self.prep.prepare(tree, &asker, op::CREATE_SESSION, &body, to)? {
-            Prepared::Proposal(zxid) => {
-                let mut inflight = Inflight::of_others();
-                (inflight.zxid, inflight.session) = (Some(zxid), batch.session);
-                inflight.op = op::CREATE_SESSION;
-                self.inflight.push_back(inflight);
-                Some(zxid)
-            }
-            Prepared::Refused(_) => None, // A number is always readable.
-        }
-    }
-
-    /// Proposes what the server itself wants, or a connection wants before it has a session.
-    ///
-    /// * `asked`: the connection that wants it, and the monotonic microseconds at which its frame was read.
-    fn propose(
-        &mut self,
-        session: SessionId,
-        kind: i32,
-        body: &[u8],
-        asked: Option<(Arc<Conn>, u64)>,
-        wall_ms: i64,
-    ) -> bool {
-        let (conn, received_us) = asked.map_or((None, 0), |(conn, us)| (Some(conn), us));
-        let mut entry = Vec::new();
-        let shared = self.shared.clone();
-        let asker = Asker {
-            session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            may_own: Ok(()),
-            wall_ms,
-            skip_acl: true,
-            schemes: &shared.limits.schemes,
-            ensemble: None,
-        };
-        let prepared = {
-            let tree = self.shared.state.tree.read();
-            self.prep.prepare(&tree, &asker, kind, body, &mut entry)
-        };
-        let Some(Prepared::Proposal(zxid)) = prepared else { return false };
-        let entry = Bytes::from(entry);
-        self.inflight.push_back(Inflight {
-            zxid: Some(zxid),
-            entry: entry.clone(),
-            code: Code::OK,
-            conn,
-            session,
-            xid: 0,
-            op: kind,
-            received_us,
-            weight: Done::default(),
-        });
-        self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
-        true
-    }
-
     fn on_zab(&mut self, now_us: u64, out: &mut Vec<Action>) {
         self.end_read_only();
         // What an action leads to comes behind those that were there before it.
@@ -673,14 +503,6 @@ impl Inflight {
             weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
         }
     }
-}
-
-/// Requests whose connection is gone. Source: `Request.isStale`.
-fn stale_requests(batch: &Batch) -> u64 {
-    if !batch.conn.stats.is_gone() {
-        return 0;
-    }
-    batch.requests.iter().filter(|asked| asked.op != op::CLOSE_SESSION).count() as u64
 }
 
 /// Answers one that is not served: the session is gone.

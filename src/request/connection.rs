@@ -302,14 +302,11 @@ impl Connection {
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
-        if self.shared.at_rest.load(Ordering::Relaxed) {
+        let is_too_little =
+            self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1);
+        if is_too_little || self.shared.at_rest.load(Ordering::Relaxed) {
             // Without a warning: clients try every server again and again until there is a leader.
             tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
-            return Err(Need::Close(String::new()));
-        }
-        if self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1) {
-            // As above; Java's other clients try elsewhere until somebody leads.
-            tracing::debug!(peer = %self.conn.peer, "a client that wants to write: connection closed");
             return Err(Need::Close(String::new()));
         }
         let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);

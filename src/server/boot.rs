@@ -153,15 +153,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
 
     let last = tree.last_zxid();
     let log = Log::new(disk.clone(), &folders.logs, log_options(&config), Some(last));
-    let shared = Arc::new(Shared {
-        state: State::new(tree, seed),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits: limits(&config, seed),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    });
+    let shared = share(tree, &config, seed);
 
     let peer = member::peer(&config, (&disk, folders.snapshots.as_path()), recovered.last)?;
     let settings = settings(&config, seed);
@@ -210,6 +202,19 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
     finish(ended, accepting, &shared).await
+}
+
+/// What connections and the driver have in common.
+fn share(tree: Tree, config: &Config, seed: u64) -> Arc<Shared> {
+    Arc::new(Shared {
+        state: State::new(tree, seed),
+        conns: Conns::default(),
+        throttle: Default::default(),
+        limits: limits(config, seed),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+        is_read_only: Default::default(),
+    })
 }
 
 /// What is left to do once the driver has ended.

@@ -224,7 +224,8 @@ def alike(ensemble):
             c.sync()
             trees.append(tree(c))
             _, data, stat = trees[-1].pop("/zookeeper/config"), *c.get("/zookeeper/config")[1:]
-            trees[-1]["/zookeeper/config"] = data, stat[4:6], stat[7:]  # Each server makes it itself, at its own time.
+            if ensemble.same_view:
+                trees[-1]["/zookeeper/config"] = data, stat[4:6], stat[7:]  # Each server makes it itself, at its own time.
             zxids.append(c.zxid)
             c.close()
         paths = sorted(set().union(*trees))

@@ -67,7 +67,6 @@ pub(super) fn take(
     let snapshot_size_factor = take_size_factor(checker, system);
     let mut from = Reader::new(system, &mut checker.warnings);
     let read_only_mode_enabled = from.flag("readonlymode.enabled", false);
-    let quorum_sync = from.flag("oxkeeper.quorumSync", false);
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
     Config {
@@ -108,7 +107,7 @@ pub(super) fn take(
         container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
         container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs", 0),
         read_only_mode_enabled,
-        quorum_sync,
+        quorum_sync: from.flag("oxkeeper.quorumSync", false),
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),

@@ -115,6 +115,7 @@ impl Peer {
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input, out);
         self.note_link(&input);
+        let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
@@ -140,21 +141,6 @@ impl Peer {
                     self.begin(leader, out);
                 }
             }
-            (Role::Learning(learner), Input::Learner { link, packet })
-                if learner.takes(link, Some(&packet)) =>
-            {
-                learner.step(&mut self.core, Input::Learner { link, packet }, out);
-            }
-            (Role::Learning(learner), Input::LearnerGone { link }) if learner.takes(link, None) => {
-                learner.step(&mut self.core, Input::LearnerGone { link }, out);
-            }
-            // It elected us before we know of it, or heard of a reconfiguration before we do.
-            (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet }) => {
-                self.early.insert(link, (packet, EARLY_TICKS));
-            }
-            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link }) => {
-                self.early.remove(&link);
-            }
             (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
             (Role::Learning(learner), input) => {
@@ -164,6 +150,34 @@ impl Peer {
                 learner.step(&mut self.core, input, out);
             }
         }
+        self.settle(out);
+    }
+
+    /// First words of learners that came before this server leads: it was elected before it knows of it, or was named by a
+    /// reconfiguration that it has yet to hear of. Gives back what is not of that kind.
+    fn take_early(&mut self, input: Input) -> Option<Input> {
+        let is_relayed = |link: &LinkId, packet: Option<&Packet>| {
+            matches!(&self.role, Role::Learning(learner) if learner.takes(*link, packet))
+        };
+        match (&self.role, input) {
+            (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet })
+                if !is_relayed(&link, Some(&packet)) =>
+            {
+                self.early.insert(link, (packet, EARLY_TICKS));
+                None
+            }
+            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link })
+                if !is_relayed(&link, None) =>
+            {
+                self.early.remove(&link);
+                None
+            }
+            (_, input) => Some(input),
+        }
+    }
+
+    /// What follows from what the role has done: another role, an election once the disk has everything.
+    fn settle(&mut self, out: &mut Vec<Action>) {
         if let Some(epoch) = self.core.settled_on.take()
             && let Some(standing) = &mut self.standing
         {

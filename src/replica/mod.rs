@@ -111,6 +111,8 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
+    /// `leaderServes`: whether a leader has clients of its own.
+    pub leader_serves: bool,
     pub rules: Rules,
     pub seed: u64,
 }
@@ -126,6 +128,7 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
+        leader_serves: true,
         rules: Rules::DEFAULT,
         seed: 1,
     };

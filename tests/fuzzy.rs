@@ -91,6 +91,7 @@ impl Follower {
             limits: Limits::default(),
             clock_ms: Default::default(),
             at_rest: Default::default(),
+            is_read_only: Default::default(),
         });
         let settings = zab::Settings {
             tick_time_ms: 1000,

@@ -51,9 +51,9 @@ def until(what, condition, seconds=START_SECONDS):
 class Member:
     """One server: its number and folder stay, the program may change."""
 
-    def __init__(self, folder, number, kind, command, observes):
+    def __init__(self, folder, number, kind, command, observes, flags=()):
         self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
-        self.own_command = command
+        self.own_command, self.flags = command, flags
         self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.log, self.process = self.folder / "server.log", None
@@ -69,7 +69,7 @@ class Member:
             return self.own_command
         flags = [f"-Dorg.slf4j.simpleLogger.defaultLogLevel={JAVA_LOG}", "-Xmx256m",
                  "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500"]
+                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500", *(f"-D{line}" for line in self.flags)]
         return java(*flags, "-cp", jars() if self.kind == "j" else jars("3.8.6"), QUORUM_PEER)
 
     def launch(self, alone=False):
@@ -82,7 +82,8 @@ class Member:
         assert self.process is None, f"{self} runs"
         with self.log.open("a") as log:
             print(f"==== {KINDS[self.kind]}", file=log, flush=True)
-            environment = {**os.environ, "SERVER_JVMFLAGS": "-Dznode.container.checkIntervalMs=500"}
+            flags = " ".join(f"-D{line}" for line in ["znode.container.checkIntervalMs=500", *self.flags])
+            environment = {**os.environ, "SERVER_JVMFLAGS": flags}
             self.process = subprocess.Popen([*self.command(), config], cwd=self.folder, stdout=log,
                                             stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
 
@@ -154,7 +155,9 @@ class Ensemble:
         command = shlex.split(command)
         command[0] = str(pathlib.Path(shutil.which(command[0]) or command[0]).resolve())
         voters, _, observers = kinds.partition("+")
-        self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters))
+        flags = [line for line in settings if line.startswith("readonlymode.")]  # Java knows it by -D alone.
+        settings = [line for line in settings if line not in flags]
+        self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters), flags)
                         for at, kind in enumerate(voters + observers)]
         for member in self.members:
             (member.folder / "zoo.cfg").write_text("\n".join([

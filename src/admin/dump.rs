@@ -14,7 +14,15 @@ use super::{Mode, Status};
 pub(super) fn render(status: &Status) -> String {
     let mut text = "SessionTracker dump:\n".to_owned();
     // A string never refuses, here and below.
-    if matches!(status.mode, Mode::Follower | Mode::Observer) {
+    if let Some(sessions) = &status.local_session_expiries {
+        text.push_str("Local Session ");
+        let sessions = sessions.iter();
+        sets(&mut text, sessions.map(|(at, session)| (&**at, format!("0x{session:x}"))));
+        if status.mode == Mode::Leader {
+            text.push_str("Global ");
+        }
+    }
+    if matches!(status.mode, Mode::Follower | Mode::Observer | Mode::ReadOnly) {
         let sessions = &status.session_timeouts;
         _ = writeln!(text, "Global Sessions({}):", sessions.len());
         for (session, timeout_ms) in sessions {

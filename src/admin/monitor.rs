@@ -77,7 +77,7 @@ fn gauges(metrics: &Registry, status: &Status, line: &mut dyn FnMut(&str, Value)
         ("pending_syncs", leader(|leader| leader.pending_syncs)),
         ("leader_uptime", leader(|leader| leader.uptime_ms)),
         // Sessions that one member of an ensemble keeps to itself.
-        ("local_sessions", Some(count(0))),
+        ("local_sessions", Some(count(status.local_sessions))),
         ("uptime", Some(count(status.uptime_ms))),
         ("max_latency", Some(Value::Integer(latency.max))),
         // As above: there is no port with TLS.

@@ -107,6 +107,8 @@ pub struct Status {
     pub outstanding_requests: u64,
     /// Sessions the ensemble knows.
     pub global_sessions: u64,
+    /// Sessions that only this server knows.
+    pub local_sessions: u64,
     /// Since the process began to serve; a member of an ensemble: since its last election.
     pub uptime_ms: u64,
     /// File descriptors; `None` where the system does not tell.
@@ -125,6 +127,8 @@ pub struct Status {
     pub watches: WatchTotals,
     /// For `dump`: each session with the time it expires, as Java prints a date; the next to expire first.
     pub session_expiries: Vec<(String, i64)>,
+    /// Likewise of those that only this server knows; `None` where there are no such sessions.
+    pub local_session_expiries: Option<Vec<(String, i64)>>,
     /// For `dump` of a learner, which lets no session expire: each session with its timeout in ms.
     pub session_timeouts: Vec<(i64, i32)>,
     /// For `dump`: ephemeral znodes by session.

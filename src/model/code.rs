@@ -22,6 +22,8 @@ impl Code {
     pub const INVALID_ACL: Self = Self(-114);
     pub const AUTH_FAILED: Self = Self(-115);
     pub const SESSION_MOVED: Self = Self(-118);
+    pub const NOT_READ_ONLY: Self = Self(-119);
+    pub const EPHEMERAL_ON_LOCAL_SESSION: Self = Self(-120);
     pub const NO_WATCHER: Self = Self(-121);
     pub const NEW_CONFIG_NO_QUORUM: Self = Self(-13);
     pub const RECONFIG_IN_PROGRESS: Self = Self(-14);

@@ -173,7 +173,8 @@ impl Replica {
                 let (Some(conn), session) = (&inflight.conn, inflight.session) else { return };
                 match self.sessions.get(session) {
                     Some(kept) => conn.push_welcome(session, &mut self.wakers, |out| {
-                        reply::welcome(out, session, kept.timeout_ms, conn.wants_read_only());
+                        let flag = conn.wants_read_only();
+                        reply::welcome(out, session, kept.timeout_ms, flag, false);
                     }),
                     None => refuse_session(conn, &mut self.wakers),
                 }
@@ -241,6 +242,13 @@ impl Replica {
     /// What takes no zxid: a sync, or a body that could not be read.
     pub(super) fn answer_plain(&mut self, last: Zxid, inflight: &Inflight) {
         let Some(conn) = &inflight.conn else { return };
+        if inflight.op == op::CLOSE_SESSION && inflight.code.is_ok() {
+            // Only this server knew the session.
+            self.locals.remove(inflight.session);
+            return conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
+                reply::reply(out, reply::header(inflight.xid, last.to_wire(), Code::OK), |_| {});
+            });
+        }
         let decoded = Reader::new(&inflight.entry).read::<SyncRequest<'_>>();
         let code = match (inflight.code, &decoded) {
             (Code::SESSION_MOVED, _) => return conn.close(&mut self.wakers),
@@ -265,7 +273,7 @@ fn path_of(entry: &[u8]) -> Option<&[u8]> {
     rest.get(..usize::try_from(i32::from_be_bytes(*len)).ok()?)
 }
 
-fn close_owner(owner: &Conn, session: SessionId, wakers: &mut Vec<Waker>) {
+pub(super) fn close_owner(owner: &Conn, session: SessionId, wakers: &mut Vec<Waker>) {
     if owner.session() == Some(session) {
         owner.close(wakers);
     }

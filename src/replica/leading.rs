@@ -69,12 +69,14 @@ impl Replica {
             let timeout_ms = i32::from_be_bytes(*timeout_ms);
             self.sessions.track(request.session, timeout_ms, owner.clone(), self.now_ms);
         }
+        let (standing, may_own) = self.check_session(request.session, &owner);
         let shared = self.shared.clone();
         let asker = Asker {
             session: request.session,
             xid: request.xid,
             who: &request.who,
-            standing: self.sessions.check(request.session, &owner),
+            standing,
+            may_own,
             wall_ms: self.wall_ms,
             skip_acl: shared.limits.skip_acl,
             schemes: &shared.limits.schemes,

@@ -1,5 +1,6 @@
 //! What this server asks of its leader for its clients, and what becomes of it.
 
+use super::local::Standing;
 use super::{Action, Inflight, Replica, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
@@ -93,7 +94,6 @@ impl Replica {
     ) {
         let session = self.new_session();
         self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
-        let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
         let ask = Inflight {
             zxid: None,
             entry: Bytes::new(),
@@ -106,8 +106,7 @@ impl Replica {
             weight: Done::default(),
         };
         self.learning.push(ask, false);
-        let request = Request { session, xid: 0, op: op::CREATE_SESSION, body, who: Vec::new() };
-        self.tell_leader(&Packet::Request(request), out);
+        self.tell_leader(&create_session(session, timeout_ms), out);
     }
 
     pub(super) fn ask_to_reopen(
@@ -136,17 +135,25 @@ impl Replica {
             // Its form is checked here: no client can use this server to harm a leader (G-01). The refusal takes its
             // place in the order as a sync does.
             let is_sound = asked.op == op::SYNC || prep::is_readable(asked.op, body);
-            let by_sync = asked.op == op::SYNC || !is_sound;
+            let closes_local = asked.op == op::CLOSE_SESSION && self.locals.contains(batch.session);
+            let standing = self.standing_for(batch.session, asked.op, body);
             if !is_sound {
                 ask.code = Code::MARSHALLING_ERROR;
+            } else if standing == Standing::Bound {
+                ask.code = Code::EPHEMERAL_ON_LOCAL_SESSION;
+            } else if let Standing::Upgrade { timeout_ms } = standing {
+                let owner = Owner::Conn(batch.conn.clone());
+                self.give_up_local(batch.session, timeout_ms, owner);
+                create_session(batch.session, timeout_ms).encode(&mut bytes);
             }
+            let by_sync = asked.op == op::SYNC || closes_local || !ask.code.is_ok();
             if by_sync {
                 ask.entry = Bytes::copy_from_slice(body);
             }
             Packet::Request(Request {
                 session: batch.session,
                 xid: asked.xid,
-                op: if is_sound { asked.op } else { op::SYNC },
+                op: if by_sync { op::SYNC } else { asked.op },
                 body: Bytes::copy_from_slice(body),
                 who: batch.who.to_vec(),
             })
@@ -209,13 +216,18 @@ impl Replica {
     /// All that was committed before is applied: the leader says this behind it.
     fn on_synced(&mut self) {
         let Some(ask) = self.learning.take_synced() else { return };
-        let last = self.shared.state.tree.read().last_zxid();
-        let op = if ask.code.is_ok() { ask.op } else { 0 };
-        self.note(&ask, op, last.to_wire(), self.now_us);
-        self.answer_plain(last, &ask);
+        self.answer_now(&ask);
         let took_us = Some(self.now_us.saturating_sub(ask.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms: None });
         self.shared.throttle.end(ask.weight, &mut self.wakers);
+    }
+
+    /// Answers what makes no transaction.
+    pub(super) fn answer_now(&mut self, ask: &Inflight) {
+        let last = self.shared.state.tree.read().last_zxid();
+        let op = if ask.code.is_ok() { ask.op } else { 0 };
+        self.note(ask, op, last.to_wire(), self.now_us);
+        self.answer_plain(last, ask);
     }
 
     fn tell_leader(&self, packet: &Packet, out: &mut Vec<Action>) {
@@ -223,9 +235,14 @@ impl Replica {
     }
 }
 
+fn create_session(session: SessionId, timeout_ms: i32) -> Packet {
+    let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
+    Packet::Request(Request { session, xid: 0, op: op::CREATE_SESSION, body, who: Vec::new() })
+}
+
 impl Inflight {
     /// Somebody else's transaction.
-    fn of_others() -> Self {
+    pub(super) fn of_others() -> Self {
         Self {
             zxid: None,
             entry: Bytes::new(),

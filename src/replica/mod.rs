@@ -10,24 +10,23 @@
 
 mod apply;
 mod containers;
+mod judging;
 mod leading;
 mod learning;
+mod local;
 mod roles;
 mod rolls;
 mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
-use crate::request::prep::{Asker, Prep, Prepared, Rules};
-use crate::request::{
-    Asked, Batch, Command, Conn, Done, Namespaces, Owner, Sessions, Shared, reply,
-};
+use crate::request::prep::{Prep, Rules};
+use crate::request::{Asked, Batch, Command, Conn, Done, Namespaces, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
-use crate::tree::{AHEAD_MAX, Tree, txn};
+use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::task::Waker;
 
 /// Milliseconds of one [`Input::Tick`].
@@ -113,6 +112,12 @@ pub struct Settings {
     pub container_max_never_used_ms: u64,
     /// `leaderServes`: whether a leader has clients of its own.
     pub leader_serves: bool,
+    /// `localSessionsEnabled`, of a member: new sessions are known to their server only.
+    pub local_sessions: bool,
+    /// `localSessionsUpgradingEnabled`: until they make an ephemeral znode.
+    pub local_upgrades: bool,
+    /// `readonlymode.enabled`: those who only read are served without a leader.
+    pub read_only: bool,
     pub rules: Rules,
     pub seed: u64,
 }
@@ -129,6 +134,9 @@ impl Settings {
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
         leader_serves: true,
+        local_sessions: false,
+        local_upgrades: false,
+        read_only: false,
         rules: Rules::DEFAULT,
         seed: 1,
     };
@@ -181,6 +189,8 @@ pub struct WriteSample {
 pub enum Mode {
     /// Nobody is served.
     Resting,
+    /// Nobody leads, and those who only read are served.
+    ReadOnly,
     Standalone,
     Leading,
     Following,
@@ -219,7 +229,11 @@ pub struct Replica {
     prep: Prep,
     /// All of them where they are judged; where they are not, those of this server's clients.
     sessions: Sessions,
+    /// Those that only this server knows.
+    locals: Sessions,
     learning: learning::Learning,
+    /// Monotonic milliseconds since which nobody leads, where that matters.
+    looking_ms: Option<u64>,
     /// The tree that came with SNAP, until it is installed.
     arrived: Option<Box<Tree>>,
     /// What the log thread made of a cut, while the tree is being loaded anew.
@@ -285,7 +299,9 @@ impl Replica {
             mode,
             prep,
             sessions: Sessions::new(settings.tick_time_ms),
+            locals: Sessions::new(settings.tick_time_ms),
             learning: learning::Learning::default(),
+            looking_ms: None,
             arrived: None,
             rebuilding: None,
             fuzzy: None,
@@ -350,6 +366,16 @@ impl Replica {
         self.sessions.dues()
     }
 
+    /// Likewise those that only this server knows; `None` where there are none such.
+    pub fn local_dues(&self) -> Option<Vec<(u64, SessionId)>> {
+        self.keeps_sessions_local().then(|| self.locals.dues())
+    }
+
+    /// Number of sessions that only this server knows.
+    pub fn local_count(&self) -> usize {
+        self.locals.len()
+    }
+
     /// Requests on their way.
     pub fn outstanding(&self) -> usize {
         if self.mode == Mode::Standalone {
@@ -370,6 +396,15 @@ impl Replica {
                 // What was asked before the leader was lost: the connection is closed, and knows that nothing is sure.
                 Command::Open { .. } | Command::Reopen { .. } if self.mode == Mode::Resting => {}
                 Command::Writes(batch) if self.mode == Mode::Resting => self.drop_batch(&batch),
+                Command::Writes(batch) if self.mode == Mode::ReadOnly => self.refuse_writes(&batch),
+                Command::Reopen { conn, session, timeout_ms } if self.mode == Mode::ReadOnly => {
+                    self.reopen_read_only(&conn, session, timeout_ms);
+                }
+                Command::Open { conn, timeout_ms, .. } if self.keeps_sessions_local() => {
+                    self.open_local(&conn, timeout_ms);
+                }
+                Command::Reopen { conn, session, timeout_ms }
+                    if self.reopen_local(&conn, session, timeout_ms) => {}
                 Command::Open { conn, timeout_ms, received_us } if self.judges() => {
                     self.open((conn, received_us), timeout_ms, wall_ms, out);
                 }
@@ -418,120 +453,8 @@ impl Replica {
         }
     }
 
-    fn on_writes(&mut self, batch: &Batch, wall_ms: i64, out: &mut Vec<Action>) {
-        let owner = Owner::Conn(batch.conn.clone());
-        let standing = self.sessions.check(batch.session, &owner);
-        self.stats.stale_requests += stale_requests(batch);
-        let mut entries = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 160);
-        let mut proposals: Vec<(Zxid, Range<usize>)> = Vec::with_capacity(batch.requests.len());
-        let first = self.inflight.len();
-        {
-            let shared = self.shared.clone();
-            let tree = shared.state.tree.read();
-            let mut start = 0;
-            for (at, asked) in batch.requests.iter().enumerate() {
-                if at.is_multiple_of(AHEAD_MAX) {
-                    batch.look_ahead(&tree, at);
-                }
-                let body = &batch.bytes[start..asked.end];
-                start = asked.end;
-                let mut inflight = Inflight::asked(batch, asked);
-                if asked.op == op::SYNC {
-                    // No transaction: answered once all before it is, with the path it came with.
-                    inflight.code = standing.err().unwrap_or(Code::OK);
-                    inflight.entry = Bytes::copy_from_slice(body);
-                } else {
-                    let asker = Asker {
-                        session: batch.session,
-                        xid: asked.xid,
-                        who: &batch.who,
-                        standing,
-                        wall_ms,
-                        skip_acl: shared.limits.skip_acl,
-                        schemes: &shared.limits.schemes,
-                        ensemble: self.ensemble(asked.op),
-                    };
-                    let from = entries.len();
-                    match self.prep.prepare(&tree, &asker, asked.op, body, &mut entries) {
-                        Some(Prepared::Proposal(zxid)) => {
-                            inflight.zxid = Some(zxid);
-                            proposals.push((zxid, from..entries.len()));
-                        }
-                        Some(Prepared::Refused(code)) => inflight.code = code,
-                        None => {
-                            self.inflight.push_back(inflight);
-                            break;
-                        }
-                    }
-                    if asked.op == op::CLOSE_SESSION {
-                        self.sessions.set_closing(batch.session);
-                    }
-                }
-                self.inflight.push_back(inflight);
-            }
-        }
-        let entries = Bytes::from(entries);
-        let mut proposed =
-            self.inflight.range_mut(first..).filter(|inflight| inflight.zxid.is_some());
-        for (zxid, range) in proposals {
-            let entry = entries.slice(range);
-            if let Some(inflight) = proposed.next() {
-                inflight.entry = entry.clone();
-            }
-            self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
-        }
-        self.on_zab(batch.received_us, out);
-        if self.prep.is_used_up() {
-            self.out_of_zxids(out);
-        }
-    }
-
-    /// Proposes what the server itself wants, or a connection wants before it has a session.
-    ///
-    /// * `asked`: the connection that wants it, and the monotonic microseconds at which its frame was read.
-    fn propose(
-        &mut self,
-        session: SessionId,
-        kind: i32,
-        body: &[u8],
-        asked: Option<(Arc<Conn>, u64)>,
-        wall_ms: i64,
-    ) -> bool {
-        let (conn, received_us) = asked.map_or((None, 0), |(conn, us)| (Some(conn), us));
-        let mut entry = Vec::new();
-        let shared = self.shared.clone();
-        let asker = Asker {
-            session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            wall_ms,
-            skip_acl: true,
-            schemes: &shared.limits.schemes,
-            ensemble: None,
-        };
-        let prepared = {
-            let tree = self.shared.state.tree.read();
-            self.prep.prepare(&tree, &asker, kind, body, &mut entry)
-        };
-        let Some(Prepared::Proposal(zxid)) = prepared else { return false };
-        let entry = Bytes::from(entry);
-        self.inflight.push_back(Inflight {
-            zxid: Some(zxid),
-            entry: entry.clone(),
-            code: Code::OK,
-            conn,
-            session,
-            xid: 0,
-            op: kind,
-            received_us,
-            weight: Done::default(),
-        });
-        self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
-        true
-    }
-
     fn on_zab(&mut self, now_us: u64, out: &mut Vec<Action>) {
+        self.end_read_only();
         // What an action leads to comes behind those that were there before it.
         while !self.zab_out.is_empty() {
             let mut actions = std::mem::take(&mut self.zab_out);
@@ -585,15 +508,9 @@ impl Inflight {
     }
 }
 
-/// Requests whose connection is gone. Source: `Request.isStale`.
-fn stale_requests(batch: &Batch) -> u64 {
-    if !batch.conn.stats.is_gone() {
-        return 0;
-    }
-    batch.requests.iter().filter(|asked| asked.op != op::CLOSE_SESSION).count() as u64
-}
-
 /// Answers one that is not served: the session is gone.
 fn refuse_session(conn: &Conn, wakers: &mut Vec<Waker>) {
-    conn.push_farewell(wakers, |out| reply::welcome(out, SessionId(0), 0, conn.wants_read_only()));
+    conn.push_farewell(wakers, |out| {
+        reply::welcome(out, SessionId(0), 0, conn.wants_read_only(), false);
+    });
 }

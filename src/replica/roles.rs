@@ -190,7 +190,7 @@ impl Replica {
     }
 
     /// Clients go elsewhere or come again; what they asked and nobody committed may yet be.
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         if self.mode == Mode::Resting {
             return;
         }

@@ -15,9 +15,11 @@ impl Replica {
         self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
         self.zab.step(zab::Input::Tick, &mut self.zab_out);
         self.on_zab(0, out);
+        self.consider_read_only();
         if self.mode == Mode::Resting {
             return;
         }
+        self.expire_locals();
         if self.now_ms % SWEEP_MS < TICK_MS {
             self.close_sessionless();
         }
@@ -67,7 +69,11 @@ impl Replica {
         loop {
             let id = SessionId(self.next_session);
             self.next_session = self.next_session.wrapping_add(1);
-            if id.0 != 0 && id.0 != crate::model::CONTAINER && !self.sessions.contains(id) {
+            if id.0 != 0
+                && id.0 != crate::model::CONTAINER
+                && !self.sessions.contains(id)
+                && !self.locals.contains(id)
+            {
                 return id;
             }
         }
@@ -99,7 +105,8 @@ impl Replica {
             }
         }
         conn.push_welcome(session, &mut self.wakers, |out| {
-            reply::welcome(out, session, timeout_ms, conn.wants_read_only());
+            let read_only = self.mode == Mode::ReadOnly;
+            reply::welcome(out, session, timeout_ms, conn.wants_read_only(), read_only);
         });
     }
 

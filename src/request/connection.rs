@@ -302,7 +302,9 @@ impl Connection {
         let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
         // Very old clients leave the byte out, and then must not get one back (G-10).
         self.conn.set_wants_read_only(!from.rest().is_empty());
-        if self.shared.at_rest.load(Ordering::Relaxed) {
+        let is_too_little =
+            self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1);
+        if is_too_little || self.shared.at_rest.load(Ordering::Relaxed) {
             // Without a warning: clients try every server again and again until there is a leader.
             tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
             return Err(Need::Close(String::new()));
@@ -336,7 +338,8 @@ impl Connection {
             self.commands.push(Command::Reopen { conn, session, timeout_ms });
         } else {
             // Judged before anything happens to the connection that has the session now (P-18).
-            reply::welcome(&mut self.unsent, SessionId(0), 0, self.conn.wants_read_only());
+            let flag = self.conn.wants_read_only();
+            reply::welcome(&mut self.unsent, SessionId(0), 0, flag, false);
             return Err(Need::Close(format!("wrong password for session {session}")));
         }
         Ok(())
@@ -610,6 +613,7 @@ mod tests {
             limits,
             clock_ms: Default::default(),
             at_rest: Default::default(),
+            is_read_only: Default::default(),
         });
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())

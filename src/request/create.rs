@@ -21,6 +21,11 @@ pub(super) struct Creation<'a> {
 }
 
 impl<'a> Creation<'a> {
+    /// As who passes it on takes it, whether it can be judged or not.
+    pub fn is_ephemeral(&self) -> bool {
+        matches!(self.kind, op::CREATE | op::CREATE2) && matches!(self.request.flags, 1 | 3)
+    }
+
     pub fn with_ttl(request: CreateTtlRequest<'a>) -> Self {
         let CreateTtlRequest { path, data, acl, flags, ttl } = request;
         let request = CreateRequest { path, data, acl, flags };
@@ -74,6 +79,9 @@ impl Judging<'_> {
         let mode = Mode::of(asked, extended)?;
         let request = &asked.request;
         self.asker.standing?;
+        if mode.kind == CreateKind::Ephemeral {
+            self.asker.may_own?;
+        }
         let asked = request.path.as_deref().ok_or(Code::MARSHALLING_ERROR)?;
         let parent_path =
             path::parent(asked).filter(|_| !asked.contains('\0')).ok_or(Code::BAD_ARGUMENTS)?;

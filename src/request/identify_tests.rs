@@ -31,6 +31,7 @@ fn open_under(schemes: Schemes) -> Connection {
         throttle: Default::default(),
         limits,
         at_rest: Default::default(),
+        is_read_only: Default::default(),
         clock_ms: AtomicU64::new(0),
     });
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));

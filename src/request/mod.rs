@@ -120,6 +120,8 @@ pub struct Shared {
     pub clock_ms: AtomicU64,
     /// No leader is known: clients are turned away. Set by `replica`.
     pub at_rest: AtomicBool,
+    /// Only those who asked for no more than reading are served.
+    pub is_read_only: AtomicBool,
 }
 
 impl Shared {

@@ -24,6 +24,8 @@ pub struct Asker<'a> {
     pub who: &'a [Identity],
     /// Whether the session lives and belongs to the one who asks.
     pub standing: Result<(), Code>,
+    /// Whether the session may own ephemeral znodes: one that only its own server knows may not.
+    pub may_own: Result<(), Code>,
     /// Milliseconds since 1970: the transaction's time.
     pub wall_ms: i64,
     /// `skipACL`.
@@ -196,6 +198,19 @@ impl Prep {
             }
         }
         Some(Prepared::Proposal(zxid))
+    }
+}
+
+/// Whether a write makes an ephemeral znode, so that its session has to be known to all.
+///
+/// Source: `QuorumZooKeeperServer.checkUpgradeSession`.
+pub fn creates_ephemeral(kind: i32, body: &[u8]) -> bool {
+    let is_one =
+        |write: &Write<'_>| matches!(write, Write::Create(create) if create.is_ephemeral());
+    match Write::decode(kind, body) {
+        Some(Write::Multi(parts)) => parts.iter().any(|(_, part)| is_one(part)),
+        Some(write) => is_one(&write),
+        None => false,
     }
 }
 

@@ -165,6 +165,7 @@ mod tests {
                 xid: 1,
                 who: &[],
                 standing: Ok(()),
+                may_own: Ok(()),
                 wall_ms: 7,
                 skip_acl,
                 schemes: &self.schemes,

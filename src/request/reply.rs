@@ -66,7 +66,15 @@ pub(super) fn missed(out: &mut Outgoing, kind: EventKind, path: &str) {
 }
 
 /// Answer to a connect request (P-11); session 0 with timeout 0 says "expired" (P-17).
-pub fn welcome(out: &mut Outgoing, session: SessionId, timeout_ms: i32, read_only_flag: bool) {
+///
+/// * `read_only_flag`: the client sent the byte, so it gets one. `read_only`: this server only reads.
+pub fn welcome(
+    out: &mut Outgoing,
+    session: SessionId,
+    timeout_ms: i32,
+    read_only_flag: bool,
+    read_only: bool,
+) {
     let password = if session.0 == 0 { [0; 16] } else { super::password(session) };
     let from = out.bytes.len();
     put_frame(&mut out.bytes, |to| {
@@ -75,7 +83,7 @@ pub fn welcome(out: &mut Outgoing, session: SessionId, timeout_ms: i32, read_onl
             timeout_ms: if session.0 == 0 { 0 } else { timeout_ms },
             session_id: session.0,
             password: Some(&password),
-            read_only: false,
+            read_only,
         };
         response.encode(to);
         if !read_only_flag {

@@ -153,14 +153,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
 
     let last = tree.last_zxid();
     let log = Log::new(disk.clone(), &folders.logs, log_options(&config), Some(last));
-    let shared = Arc::new(Shared {
-        state: State::new(tree, seed),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits: limits(&config, seed),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-    });
+    let shared = share(tree, &config, seed);
 
     let peer = member::peer(&config, (&disk, folders.snapshots.as_path()), recovered.last)?;
     let settings = settings(&config, seed);
@@ -209,6 +202,19 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
     finish(ended, accepting, &shared).await
+}
+
+/// What connections and the driver have in common.
+fn share(tree: Tree, config: &Config, seed: u64) -> Arc<Shared> {
+    Arc::new(Shared {
+        state: State::new(tree, seed),
+        conns: Conns::default(),
+        throttle: Default::default(),
+        limits: limits(config, seed),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+        is_read_only: Default::default(),
+    })
 }
 
 /// What is left to do once the driver has ended.
@@ -424,6 +430,12 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
         leader_serves: config.ensemble.as_ref().is_none_or(|ensemble| ensemble.leader_serves),
+        local_sessions: config.ensemble.as_ref().is_some_and(|of| of.local_sessions_enabled),
+        local_upgrades: config
+            .ensemble
+            .as_ref()
+            .is_some_and(|of| of.local_sessions_upgrading_enabled),
+        read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,

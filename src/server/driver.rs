@@ -30,6 +30,9 @@ const BATCH_MAX: usize = 1024;
 /// be gone. What is not finished then may be done all the same, as with any server that a client loses.
 const MEMBER_STOP_MAX: Duration = Duration::from_secs(3);
 
+/// When which session expires; likewise those that only this server knows, where there are such.
+pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
+
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
     Flushed(FlushReport),
@@ -53,7 +56,7 @@ pub enum Event {
     /// Somebody wants to know how things stand.
     Report(oneshot::Sender<Report>),
     /// Somebody wants to know when which session expires, in monotonic milliseconds.
-    Sessions(oneshot::Sender<Vec<(u64, SessionId)>>),
+    Sessions(oneshot::Sender<Dues>),
     /// No more commands are taken; end once everything proposed is answered.
     Stop,
     /// The disk failed, and with it this server.
@@ -182,7 +185,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 let _gone = to.send(Report::of(&self.replica, self.roles.as_ref(), self.clock));
             }
             Event::Sessions(to) => {
-                let _gone = to.send(self.replica.session_dues());
+                let dues = (self.replica.session_dues(), self.replica.local_dues());
+                let _gone = to.send(dues);
             }
             Event::Stop | Event::Failed { .. } => {} // The loop's own.
         }

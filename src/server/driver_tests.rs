@@ -66,6 +66,7 @@ fn drive(tree: Tree) -> Driven {
         limits: boot::limits(&config, 0),
         clock_ms: Default::default(),
         at_rest: Default::default(),
+        is_read_only: Default::default(),
     });
     let settings = boot::settings(&config, 0);
     let replica = Replica::standalone(shared.clone(), settings, clock.now_ms());

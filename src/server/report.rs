@@ -32,6 +32,7 @@ const TRACE_MASK: i64 = 306;
 /// What only the driver knows.
 pub struct Report {
     outstanding: u64,
+    local_sessions: u64,
     /// `None`: clients are not served.
     mode: Option<Mode>,
     /// `None` is standalone, and so on.
@@ -48,6 +49,7 @@ impl Report {
     pub fn of(replica: &Replica, roles: Option<&Roles>, clock: Clock) -> Self {
         let mode = match replica.mode() {
             replica::Mode::Resting => None,
+            replica::Mode::ReadOnly => Some(Mode::ReadOnly),
             replica::Mode::Standalone => Some(Mode::Standalone),
             replica::Mode::Leading => Some(Mode::Leader),
             replica::Mode::Following => Some(Mode::Follower),
@@ -57,6 +59,7 @@ impl Report {
         let core = &peer.core;
         let mut report = Self {
             outstanding: replica.outstanding() as u64,
+            local_sessions: replica.local_count() as u64,
             mode,
             member: None,
             leader: None,
@@ -147,6 +150,7 @@ impl Desk {
             connection_count: self.shared.conns.count() as u64,
             connection_drop_chance: self.shared.throttle.connects(&self.shared.limits).1,
             outstanding_requests: report.outstanding,
+            local_sessions: report.local_sessions,
             watch_count: watches.count() as u64,
             uptime_ms: self.clock.now_ms().saturating_sub(report.since_ms),
             open_file_descriptors: open_files(),
@@ -242,11 +246,13 @@ impl Desk {
     async fn look_at_expiries(&self, status: &mut Status) {
         let (to, from) = oneshot::channel();
         let _stopped = self.events.send(Event::Sessions(to));
-        let sessions = from.await.unwrap_or_default();
+        let (sessions, locals) = from.await.unwrap_or_default();
         let zone = TimeZone::system();
         let date = |at_ms| java_date(self.clock.wall_ms_at(at_ms), &zone);
-        status.session_expiries =
-            sessions.into_iter().map(|(at_ms, SessionId(id))| (date(at_ms), id)).collect();
+        let dated = |(at_ms, SessionId(id)): (u64, SessionId)| (date(at_ms), id);
+        status.session_expiries = sessions.into_iter().map(dated).collect();
+        status.local_session_expiries =
+            locals.map(|locals| locals.into_iter().map(dated).collect());
         let sessionless_ms = u64::from(self.config.sessionless_cnxn_timeout_ms.max(1));
         let mut connections: Vec<_> = self.shared.conns.all();
         let expiry_ms = |conn: &Arc<Conn>| {

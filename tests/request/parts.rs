@@ -43,6 +43,7 @@ pub fn shared(tree: Tree, limits: Limits) -> Arc<Shared> {
         limits,
         clock_ms: Default::default(),
         at_rest: Default::default(),
+        is_read_only: Default::default(),
     })
 }
 

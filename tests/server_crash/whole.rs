@@ -80,6 +80,7 @@ impl<'d> Whole<'d> {
             },
             clock_ms: Default::default(),
             at_rest: Default::default(),
+            is_read_only: Default::default(),
         });
         let settings = Settings {
             tick_time_ms: 2000,

@@ -70,6 +70,7 @@ impl World {
             limits,
             clock_ms: Default::default(),
             at_rest: Default::default(),
+            is_read_only: Default::default(),
         });
         let replica = Replica::standalone(shared.clone(), settings, 0);
         let client = open(&shared);

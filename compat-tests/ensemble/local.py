@@ -1,0 +1,175 @@
+"""Sessions that only one server knows, and service to those who only read while nobody leads."""
+
+import socket
+import struct
+
+import client as ops
+from client import Client, MULTI
+from members import Failed, until
+from wire import Expired, Lost, buffer
+
+LOCAL = ["localSessionsEnabled=true", "localSessionsUpgradingEnabled=true"]
+BOUND = ["localSessionsEnabled=true"]
+ON_LOCAL_SESSION, NOT_READ_ONLY = -120, -119
+
+
+class Reader(Client):
+    """One that is content with reading; `read_only` is what the server says of itself."""
+
+    def connect_once(self, seconds):
+        self.sent = self.received = getattr(self, "sent", 0)
+        host, port = self.address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=seconds)
+        head = struct.pack(">iqiq", 0, self.zxid, self.timeout_ms, self.id)
+        self.write(head + buffer(self.password) + b"\1")
+        _, timeout_ms, session = struct.unpack_from(">iiq", answer := self.read())
+        if timeout_ms <= 0:
+            raise Expired(f"session {self.id:#x}")
+        self.id, self.password, self.read_only = session, answer[20:36], answer[36] != 0
+
+
+def figure(member, name):
+    return int(member.figures()[f"zk_{name}"])
+
+
+def locals_at(member, wanted):
+    until(f"{wanted} local sessions at {member}", lambda: figure(member, "local_sessions") == wanted)
+
+
+def again(c, address):
+    """A client that comes with the session of `c`, without any patience."""
+    other = Client.__new__(Client)
+    other.__dict__.update(c.__dict__, events=[], address=address, addresses=[address])
+    del other.socket  # Which the other one still has.
+    other.connect_once(5)
+    return other
+
+
+# rows: Q-94 C-36 C-37
+def check_local(ensemble, arguments):
+    """Of every member: what such a session may do, where it is known, and how it becomes one that all know."""
+    globals_before = figure(ensemble.leader(), "global_sessions")
+    for member, other in zip(ensemble.members, ensemble.members[1:] + ensemble.members[:1]):
+        number = member.number
+        c = Client([member.address], 5000)
+        locals_at(member, 1)
+        assert c.make(f"/l{number}")[0] == 0 and c.set(f"/l{number}", b"x") == 0
+        c.sync()
+        assert figure(ensemble.leader(), "global_sessions") == globals_before, "nobody else knows it"
+        c = again(c, member.address)  # It comes back to where it is known, and there only.
+        assert c.exists(f"/l{number}")
+        try:
+            again(c, other.address)
+            raise Failed(f"{other} knows a session of {member}'s own")
+        except Expired:
+            pass
+        # Everything on its way at once: the answers keep their order, and the znode its owner.
+        for name, flags in [("p", ops.PERSISTENT), ("e", ops.EPHEMERAL), ("q", ops.PERSISTENT)]:
+            c.send_make(f"/l{number}/{name}", flags=flags)
+        answers = [c.receive()[0] for _ in range(3)]
+        assert answers == [0, 0, 0], answers
+        assert c.get(f"/l{number}/e")[2][7] == c.id
+        locals_at(member, 0)
+        until("a global session", lambda: figure(ensemble.leader(), "global_sessions") == globals_before + 1)
+        c.go_to(other.address)  # All know it now.
+        c.close()
+        until("its end", lambda: figure(ensemble.leader(), "global_sessions") == globals_before)
+        multi(member)
+        ends(member)
+    return "every member's"
+
+
+def multi(member):
+    c = Client([member.address], 5000)
+    path = f"/multi{member.number}"
+    error, errors = c.multi((1, c.create_body(path)), (1, c.create_body(path + "-e", flags=ops.EPHEMERAL)))
+    assert (error, errors) == (0, [0, 0]), (error, errors)
+    assert c.get(path + "-e")[2][7] == c.id
+    c.close()
+
+
+def ends(member):
+    """Closed behind a write, and by silence."""
+    c = Client([member.address], 5000)
+    c.send_make(f"/end{member.number}")
+    c.send(ops.CLOSE)
+    assert [c.receive()[0], c.receive()[0]] == [0, 0]
+    locals_at(member, 0)
+    c = Client([member.address], 1000)
+    locals_at(member, 1)
+    locals_at(member, 0)
+    try:
+        again(c, member.address)
+        raise Failed("a silent session lives")
+    except Expired:
+        pass
+
+
+# rows: Q-94 C-37
+def check_bound(ensemble, arguments):
+    """Without upgrades: no ephemeral znodes, everything else."""
+    for member in ensemble.members:
+        c = Client([member.address], 5000)
+        path = f"/b{member.number}"
+        c.send_make(path)
+        c.send_make(path + "/e", flags=ops.EPHEMERAL)
+        c.send_make(path + "/p")
+        answers = [c.receive()[0] for _ in range(3)]
+        assert answers == [0, ON_LOCAL_SESSION, 0], answers
+        assert sorted(c.names(path)) == ["p"]
+        locals_at(member, 1)
+        c.close()
+    return "every member's"
+
+
+READING = [*LOCAL, "readonlymode.enabled=true"]
+
+
+# rows: Q-93 P-19 G-19
+def check_reading(ensemble, arguments):
+    """Each member left alone serves those who only read, until somebody leads."""
+    first = Client(ensemble.addresses)
+    first.make("/r", b"read me")
+    first.close()
+    for member in ensemble.members[:3]:
+        known = Client([member.address], 20_000)
+        assert known.make("/known", flags=ops.EPHEMERAL)[0] == 0
+        others = [other for other in ensemble.running() if other is not member]
+        ensemble.stop(*others)
+        until(f"{member} alone", lambda: "Mode: read-only" in member.word("srvr"), 60)
+        assert member.word("isro") == "ro" and member.figures()["zk_server_state"] == "read-only"
+        c = Reader([member.address], 5000)
+        assert c.read_only
+        assert c.get("/r", watch=True)[1] == b"read me" and "r" in c.names("/")
+        for error in (c.make("/x")[0], c.set("/r", b"y"), c.delete("/r"), c.call(ops.SYNC, buffer(b"/"))[0],
+                      c.call(MULTI, struct.pack(">ibi", -1, 1, -1))[0], c.make("/e", flags=ops.EPHEMERAL)[0]):
+            assert error == NOT_READ_ONLY, error
+        try:
+            again(known, member.address)
+            raise Failed(f"{member} renews a session that is its leader's")
+        except (Lost, Expired, OSError):
+            pass
+        try:
+            Client.connect_once(again_new(member), 5)
+            raise Failed(f"{member} serves who may write")
+        except (Lost, OSError):
+            pass
+        closing = Reader([member.address], 5000)
+        closing.close()
+        ensemble.start()
+        try:
+            c.exists("/r")
+            raise Failed("a client that only read is still served as such")
+        except (Lost, OSError):
+            pass
+        known.go_to(member.address)
+        assert known.delete("/known") == 0
+        known.close()
+    return "three members"
+
+
+def again_new(member):
+    c = Client.__new__(Client)
+    c.__dict__.update(address=member.address, addresses=[member.address], at=0, events=[], id=0, password=bytes(16), zxid=0,
+                      timeout_ms=5000)
+    return c

@@ -290,7 +290,7 @@ mod tests {
             ("metricsProvider.className", _) => {
                 "org.apache.zookeeper.metrics.impl.NullMetricsProvider"
             }
-            ("pathStats.sampleRate", _) => "0.7",
+            ("pathStats.sampleRate" | "snapshotSizeFactor", _) => "0.7",
             (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
             (_, Form::Int | Form::Long) => "700",
             (_, Form::Bool) if key.default == "true" => "false",

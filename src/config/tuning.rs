@@ -146,12 +146,6 @@ impl<'a> Reader<'a> {
         self.text(key).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// A flag that Java also reads without its prefix.
-    pub fn either_flag(&mut self, key: &str) -> bool {
-        let bare = self.optional_flag(key);
-        self.optional_flag(&format!("zookeeper.{key}")).or(bare).unwrap_or(false)
-    }
-
     pub fn flag(&mut self, key: &str, default: bool) -> bool {
         self.system.take_bool(key, default)
     }

@@ -162,7 +162,7 @@ impl Replica {
         self.prep = Prep::leading(&tree, epoch, self.settings.seed, self.settings.rules);
         drop(tree);
         self.adopt_sessions();
-        self.shared.at_rest.store(false, Ordering::Relaxed);
+        self.shared.at_rest.store(!self.settings.leader_serves, Ordering::Relaxed);
     }
 
     /// Every session of the tree gets its whole timeout from here.

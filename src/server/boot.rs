@@ -429,6 +429,7 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        leader_serves: config.ensemble.as_ref().is_none_or(|ensemble| ensemble.leader_serves),
         local_sessions: config.ensemble.as_ref().is_some_and(|of| of.local_sessions_enabled),
         local_upgrades: config
             .ensemble

@@ -42,7 +42,7 @@ pub struct Peers {
     heard: Inbox,
     membership: Membership,
     driver: UnboundedSender<Event>,
-    log_read_max_bytes: u64,
+    size_factor: Option<f64>,
 }
 
 /// What comes in from other servers.
@@ -56,7 +56,7 @@ impl Peers {
     pub fn new(
         (shared, options): (Arc<Shared>, Options),
         patience: Patience,
-        log_read_max_bytes: u64,
+        size_factor: Option<f64>,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),
         (membership, observer_port): (Membership, Option<u16>),
@@ -80,12 +80,13 @@ impl Peers {
             heard,
             membership,
             driver,
-            log_read_max_bytes,
+            size_factor,
         }
     }
 
-    pub const fn log_read_max_bytes(&self) -> u64 {
-        self.log_read_max_bytes
+    /// `snapshotSizeFactor`: see [`super::log_read::limit_bytes`].
+    pub const fn size_factor(&self) -> Option<f64> {
+        self.size_factor
     }
 
     /// What happens next; never, where there are no other servers.

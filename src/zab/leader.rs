@@ -416,7 +416,7 @@ impl Leader {
         }
     }
 
-    fn close(&mut self, id: LinkId, why: String, out: &mut Vec<Action>) {
+    pub(super) fn close(&mut self, id: LinkId, why: String, out: &mut Vec<Action>) {
         self.on_gone(id);
         out.push(Action::CloseLink { link: id, why });
     }

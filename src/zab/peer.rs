@@ -62,6 +62,9 @@ impl Peer {
             init_limit: u64::from(u32::MAX),
             sync_limit: u64::from(u32::MAX),
             always_sends_tree: false,
+            trees_max: u32::MAX,
+            differences_max: u32::MAX,
+            window_txns: 0,
             reconfigs: false,
             relays: false,
             resend_min_ms: 200,
@@ -83,7 +86,8 @@ impl Peer {
         (accepted, current): (Epoch, Epoch),
         last: Option<Zxid>,
     ) -> Self {
-        let history = History::new(last.unwrap_or(Zxid::ZERO));
+        let last_or_zero = last.unwrap_or(Zxid::ZERO);
+        let history = History::with_window(last_or_zero, settings.window_txns);
         let mut core = Core::new(me, settings, view, history);
         (core.accepted, core.current) = (accepted, current);
         core.is_unsure = last.is_none();

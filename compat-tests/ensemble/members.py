@@ -53,7 +53,7 @@ class Member:
 
     def __init__(self, folder, number, kind, command, observes, flags=()):
         self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
-        self.own_command, self.flags, self.host = command, flags, "127.0.0.1"
+        self.own_command, self.flags = command, flags
         self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
         self.host, self.before = "127.0.0.1", []  # `before`: words in front of the command, as `ip netns exec NAME`.
         self.address = f"{self.host}:{self.port}"  # Clients'.
@@ -168,6 +168,7 @@ class Ensemble:
         for member in self.members:
             if any(line.startswith("observerMasterPort") for line in settings):
                 member.host = f"127.0.0.{member.number}"  # That port is one number for all.
+                member.address = f"{member.host}:{member.port}"
         for member in self.members:
             (member.folder / "zoo.cfg").write_text("\n".join([
                 f"dataDir={member.folder / 'data'}",

@@ -18,7 +18,8 @@ fn settings(me: i64, port: u16) -> Settings {
         addresses: vec![("127.0.0.1".into(), port)],
         on_all_addresses: false,
         multi_address: false,
-        timeout: Duration::from_millis(500),
+        timeout: LONG,
+        greet_timeout: Duration::from_millis(500),
         keep_alive: false,
         bind_tries_max: 3,
     }
@@ -211,6 +212,7 @@ async fn a_smaller_caller_is_dialed_where_it_says_it_is() {
     assert_eq!((server.next().await, server.heard().await), (up(2), (2, b"vote".to_vec())));
 }
 
+// rows: C-162
 #[tokio::test]
 async fn bad_callers_are_closed_and_others_served() {
     let [port] = ports();
@@ -266,7 +268,7 @@ async fn strangers_with_ids_of_their_own_are_few() {
     assert_eq!(server.next().await, up(201));
 }
 
-// rows: Q-29
+// rows: Q-29 C-163
 #[tokio::test]
 async fn zk_3320_listening_is_tried_for_ever() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

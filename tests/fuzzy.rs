@@ -7,14 +7,15 @@ use bytes::Bytes;
 use jute::data::{Acl, Id};
 use jute::proto::CreateRequest;
 use jute::{Encode, Vector};
-use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
-use oxkeeper::replica::{Action, Input, Mode, Replica};
+use oxkeeper::model::{Epoch, ServerId, SessionId, View, Zxid, op};
+use oxkeeper::replica::{Action, Input, Mode, Replica, Settings};
 use oxkeeper::request::{Conns, Limits, Shared};
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, State, Tree};
 use oxkeeper::zab::{self, Packet, Peer};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use world::{SETTINGS, WALL_MS, World};
 
 /// The leader's: what it has written when it begins with its tree, when it ends, and in the end.
@@ -75,6 +76,14 @@ struct Follower {
 
 impl Follower {
     fn new() -> Self {
+        let mut follower = Self::resting(SETTINGS, None);
+        follower.step(of_peers(zab::Input::Elected { leader: ServerId(2) }));
+        follower.hear(Packet::LeaderInfo { epoch: EPOCH });
+        follower
+    }
+
+    /// Before its first election. `last`: of its log.
+    fn resting(replica_settings: Settings, last: Option<Zxid>) -> Self {
         let shared = Arc::new(Shared {
             state: State::new(Tree::new(OPTIONS), 1),
             conns: Conns::default(),
@@ -89,7 +98,11 @@ impl Follower {
             init_limit: 10,
             sync_limit: 10,
             always_sends_tree: false,
+            trees_max: 10,
+            differences_max: 10,
+            window_txns: 500,
             reconfigs: false,
+            relays: false,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };
@@ -99,14 +112,12 @@ impl Follower {
             settings,
             View::parse(view).unwrap(),
             (Epoch(0), Epoch(0)),
-            None,
+            last,
         );
-        let replica = Replica::member(shared.clone(), peer, SETTINGS, 0);
+        let replica = Replica::member(shared.clone(), peer, replica_settings, 0);
         let mut follower =
             Self { replica, shared, snapshots: Vec::new(), rebuilds: 0, truncating: false };
         follower.step(Input::Tick { wall_ms: WALL_MS });
-        follower.step(of_peers(zab::Input::Elected { leader: ServerId(2) }));
-        follower.hear(Packet::LeaderInfo { epoch: EPOCH });
         follower
     }
 
@@ -248,6 +259,37 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
     follower.hear(Packet::UpToDate);
     assert_eq!((follower.digest(), follower.last(), follower.rebuilds), (digest, zxid, 1));
     assert_eq!(follower.replica.mode(), Mode::Following);
+}
+
+// rows: C-160 Q-90
+#[test]
+fn a_leader_may_have_no_clients() {
+    for serves in [true, false] {
+        let settings = Settings { leader_serves: serves, ..SETTINGS };
+        let mut leader = Follower::resting(settings, Some(Zxid::ZERO));
+        assert!(leader.shared.at_rest.load(Ordering::Relaxed));
+        leader.step(of_peers(zab::Input::Elected { leader: ServerId(1) }));
+        let link = zab::LinkId(7);
+        let info =
+            zab::LearnerInfo { id: ServerId(2), protocol_version: 0x1_0000, view_version: 0 };
+        for packet in [
+            Packet::FollowerInfo { accepted: Epoch(0), info },
+            Packet::AckEpoch { current: Some(Epoch(0)), last: Some(Zxid::ZERO) },
+            Packet::Ack { zxid: Zxid::new(EPOCH, 0) },
+        ] {
+            leader.step(of_peers(zab::Input::Learner { link, packet }));
+        }
+        assert_eq!(leader.replica.mode(), Mode::Leading);
+        assert_eq!(leader.shared.at_rest.load(Ordering::Relaxed), !serves);
+        // Learners' clients are served all the same.
+        let body = Bytes::copy_from_slice(&4000_i32.to_be_bytes());
+        let (session, op, who) = (SessionId(99), op::CREATE_SESSION, Vec::new());
+        let request = zab::Request { session, xid: 0, op, body, who };
+        for packet in [Packet::Request(request), Packet::Ack { zxid: Zxid::new(EPOCH, 1) }] {
+            leader.step(of_peers(zab::Input::Learner { link, packet }));
+        }
+        assert!(leader.shared.state.tree.read().sessions().contains_key(&99));
+    }
 }
 
 fn of_peers(input: zab::Input) -> Input {

@@ -9,7 +9,11 @@ const SETTINGS: Settings = Settings {
     init_limit: 10,
     sync_limit: 10,
     always_sends_tree: false,
+    trees_max: 10,
+    differences_max: 10,
+    window_txns: 500,
     reconfigs: false,
+    relays: false,
     resend_min_ms: 200,
     resend_max_ms: 60_000,
 };

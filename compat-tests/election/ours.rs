@@ -37,6 +37,7 @@ impl Ours {
             on_all_addresses: false,
             multi_address: false,
             timeout: Duration::from_secs(5),
+            greet_timeout: Duration::from_secs(5),
             keep_alive: false,
             bind_tries_max: 3,
         };

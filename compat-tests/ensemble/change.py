@@ -136,6 +136,32 @@ def check(ensemble, arguments):
     return f"{', '.join(change.steps)}; {load.words()}"
 
 
+ALONE = [*SETTINGS, "standaloneEnabled=false"]
+
+
+def grow(ensemble, arguments):
+    """From one server that is an ensemble by itself to three of both kinds, and down to one again: the last that came."""
+    with Load(ensemble) as load:
+        change = Change(ensemble, load)
+        for kind in "jo" if ensemble.members[0].kind == "o" else "oo":
+            member = joiner(ensemble, kind)
+            ensemble.members.append(member)
+            ensemble.start(member)
+            change.done("join", member, joining=line(member))
+            load.addresses.append(member.address)  # Where clients may go when theirs leaves.
+        for worker in load.workers:
+            worker.client.addresses = list(load.addresses)
+        for member in ensemble.members[:2]:
+            change.done("leave", ensemble.members[-1], leaving=str(member.number))
+            ensemble.members.remove(member)
+            ensemble.stop(member)
+            load.progress()
+        ensemble.stop()
+        ensemble.start()
+        load.progress()
+    return f"{', '.join(change.steps)}; {load.words()}"
+
+
 def every_step(ensemble, change):
     one, two, three = ensemble.members[:3]
     leader = ensemble.leader()

@@ -76,6 +76,7 @@ def check_local(ensemble, arguments):
         until("its end", lambda: figure(ensemble.leader(), "global_sessions") == globals_before)
         multi(member)
         ends(member)
+    check_outlive(ensemble)
     return "every member's"
 
 
@@ -103,6 +104,19 @@ def ends(member):
         raise Failed("a silent session lives")
     except Expired:
         pass
+
+
+def check_outlive(ensemble):
+    """Ours only: an election does not end them. Java's server begins anew with its role."""
+    ours = [member for member in ensemble.members if member.kind == "o" and member is not ensemble.leader()]
+    there = [(member, Client([member.address], 20_000)) for member in ours]
+    leader = ensemble.leader()
+    ensemble.stop(leader)
+    ensemble.start()
+    for member, c in there:
+        c = again(c, member.address)
+        assert c.exists("/")
+        c.close()
 
 
 # rows: Q-94 C-37

@@ -55,21 +55,23 @@ class Member:
         self.folder, self.number, self.kind, self.observes = folder / str(number), number, kind, observes
         self.own_command, self.flags = command, flags
         self.port, self.quorum_port, self.election_port = free_port(), free_port(), free_port()
-        self.address = f"127.0.0.1:{self.port}"
+        self.host, self.before = "127.0.0.1", []  # `before`: words in front of the command, as `ip netns exec NAME`.
+        self.address = f"{self.host}:{self.port}"  # Clients'.
         self.log, self.process = self.folder / "server.log", None
         (self.folder / "data").mkdir(parents=True)
         (self.folder / "data/myid").write_text(f"{number}\n")
 
     def line(self):
         role = "observer" if self.observes else "participant"
-        return f"server.{self.number}=127.0.0.1:{self.quorum_port}:{self.election_port}:{role}"
+        return f"server.{self.number}={self.host}:{self.quorum_port}:{self.election_port}:{role}"
 
     def command(self):
         if self.kind == "o":
             return self.own_command
         flags = [f"-Dorg.slf4j.simpleLogger.defaultLogLevel={JAVA_LOG}", "-Xmx256m",
                  "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500", *(f"-D{line}" for line in self.flags)]
+                 "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500",
+                 *(f"-D{line}" for line in self.flags)]
         return java(*flags, "-cp", jars() if self.kind == "j" else jars("3.8.6"), QUORUM_PEER)
 
     def launch(self, alone=False):
@@ -84,8 +86,9 @@ class Member:
             print(f"==== {KINDS[self.kind]}", file=log, flush=True)
             flags = " ".join(f"-D{line}" for line in ["znode.container.checkIntervalMs=500", *self.flags])
             environment = {**os.environ, "SERVER_JVMFLAGS": flags}
-            self.process = subprocess.Popen([*self.command(), config], cwd=self.folder, stdout=log,
-                                            stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+            words = [*self.before, *self.command(), config]
+            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                            env=environment, start_new_session=True)
 
     def end(self, how=signal.SIGTERM):
         if self.process is None:
@@ -119,7 +122,7 @@ class Member:
     def word(self, word):
         """The answer to a four-letter word, empty when there is none."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            with socket.create_connection((self.host, self.port), timeout=5) as connection:
                 connection.sendall(word.encode())
                 answer = b""
                 while part := connection.recv(65536):
@@ -149,21 +152,28 @@ class Member:
 class Ensemble:
     """Members by number from 1 on. `kinds` is a letter each (KINDS); those behind a `+` observe."""
 
+    same_view = True  # Whether all are told of each other at the same addresses.
+
     def __init__(self, kinds, command, settings=()):
         self.kinds = kinds
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-ensemble-"))
         command = shlex.split(command)
         command[0] = str(pathlib.Path(shutil.which(command[0]) or command[0]).resolve())
         voters, _, observers = kinds.partition("+")
-        flags = [line for line in settings if line.startswith("readonlymode.")]  # Java knows it by -D alone.
+        flags = [line for line in settings if line.startswith(("readonlymode.", "oxkeeper."))]  # By -D alone.
         settings = [line for line in settings if line not in flags]
         self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters), flags)
                         for at, kind in enumerate(voters + observers)]
+        self.place()
+        for member in self.members:
+            if any(line.startswith("observerMasterPort") for line in settings):
+                member.host = f"127.0.0.{member.number}"  # That port is one number for all.
+                member.address = f"{member.host}:{member.port}"
         for member in self.members:
             (member.folder / "zoo.cfg").write_text("\n".join([
                 f"dataDir={member.folder / 'data'}",
                 f"clientPort={member.port}",
-                "clientPortAddress=127.0.0.1",
+                f"clientPortAddress={member.host}",
                 "tickTime=500",  # Sessions expire in multiples of it, so it bounds how long this takes.
                 "initLimit=40",
                 "syncLimit=20",
@@ -175,8 +185,15 @@ class Ensemble:
                 "autopurge.purgeInterval=0",
                 *(["peerType=observer"] if member.observes else []),
                 *settings,
-                *(other.line() for other in self.members),
+                *(self.line(member, other) for other in self.members),
             ]) + "\n")
+
+    def place(self):
+        """Where the members are, for who has a network of his own; before zoo.cfg is written."""
+
+    def line(self, viewer, other):
+        """How `viewer` is told of `other`."""
+        return other.line()
 
     @property
     def addresses(self):

@@ -199,7 +199,8 @@ def blast(member, count, others=()):
     c.close()
 
 
-def every_write(ensemble, count=400):
+def every_write(ensemble, count=400, apart=True):
+    """`apart`: the leader can tell members apart that a session comes through; not an observer from its master."""
     members = ensemble.members
     for member in members:
         others = [other for other in members if other is not member]
@@ -207,7 +208,8 @@ def every_write(ensemble, count=400):
         for other in others:
             watches(member, other)
         blast(member, count, others)
-    moves(members)
+    if apart:
+        moves(members)
     expiry(members)
     alike(ensemble)
 
@@ -222,7 +224,8 @@ def alike(ensemble):
             c.sync()
             trees.append(tree(c))
             _, data, stat = trees[-1].pop("/zookeeper/config"), *c.get("/zookeeper/config")[1:]
-            trees[-1]["/zookeeper/config"] = data, stat[4:6], stat[7:]  # Each server makes it itself, at its own time.
+            if ensemble.same_view:
+                trees[-1]["/zookeeper/config"] = data, stat[4:6], stat[7:]  # Each server makes it itself, at its own time.
             zxids.append(c.zxid)
             c.close()
         paths = sorted(set().union(*trees))

@@ -17,7 +17,6 @@ pub(super) const HELD: &[&str] = &[
     "observerMasterPort",
     "quorumListenOnAllIPs",
     "peerType",
-    "syncEnabled",
     "localSessionsEnabled",
     "localSessionsUpgradingEnabled",
     "multiAddress.reachabilityCheckTimeoutMs",
@@ -33,14 +32,9 @@ pub(super) const HELD: &[&str] = &[
     "fastleader.maxNotificationInterval",
     "leader.maxConcurrentSnapSyncs",
     "leader.maxConcurrentDiffSyncs",
-    "leader.maxTimeToWaitForEpoch",
-    "leader.closeSocketAsync",
-    "learner.closeSocketAsync",
-    "learner.asyncSending",
     "leaderConnectDelayDuringRetryMs",
     "observer.reconnectDelayMs",
     "observer.election.DelayMs",
-    "observer.syncEnabled",
     "observerMaster.sizeLimit",
 ];
 
@@ -73,7 +67,7 @@ pub struct Ensemble {
     pub listen_on_all_addresses: bool,
     /// `leaderServes`: whether a leader has clients.
     pub leader_serves: bool,
-    /// `syncEnabled`, `observer.syncEnabled`: whether an observer keeps log and snapshots.
+    /// `syncEnabled`, `observer.syncEnabled`: read as Java reads them; an observer keeps log and snapshots in any case.
     pub sync_enabled: bool,
     /// `observerMasterPort`: where followers take observers; `None` is nowhere.
     pub observer_master_port: Option<u16>,
@@ -109,19 +103,12 @@ pub struct Ensemble {
     pub notification_interval_min_ms: u32,
     /// `fastleader.maxNotificationInterval`: the pause doubles up to this.
     pub notification_interval_max_ms: u32,
-    /// `leader.maxTimeToWaitForEpoch`: `None` is as long as `initLimit` allows.
-    pub epoch_wait_max_ms: Option<u32>,
     /// `leader.maxConcurrentSnapSyncs`: snapshots sent to observers at once.
     pub concurrent_snaps_max: u32,
     /// `leader.maxConcurrentDiffSyncs`: differences sent to observers at once.
     pub concurrent_diffs_max: u32,
     /// `forceSnapshotSync`: whether every learner gets a whole snapshot.
     pub force_snapshot_sync: bool,
-    /// `leader.closeSocketAsync`, `learner.closeSocketAsync`: whether closing waits for nobody.
-    pub leader_closes_async: bool,
-    pub learner_closes_async: bool,
-    /// `learner.asyncSending`: whether a learner's packets to its leader are queued.
-    pub learner_sends_async: bool,
 }
 
 impl Ensemble {
@@ -222,8 +209,6 @@ pub(super) fn take(
     let by_flag = from.optional_flag("zookeeper.multiAddress.reachabilityCheckEnabled");
     let tries = from.number("zookeeper.electionPortBindRetry", INT, 3);
     let tries = u32::try_from(tries).unwrap_or(3);
-    let epoch_wait = from.number("zookeeper.leader.maxTimeToWaitForEpoch", INT, -1);
-    let epoch_wait = u32::try_from(epoch_wait).ok();
     let silence = from.positive("zookeeper.quorumCnxnTimeoutMs");
     let sync_by_flag = from.optional_flag("zookeeper.observer.syncEnabled");
     Ensemble {
@@ -238,8 +223,8 @@ pub(super) fn take(
         connect_limit_ticks: keys.connect_limit_ticks,
         connect_retry_delay_ms: from.int("zookeeper.leaderConnectDelayDuringRetryMs", 100),
         listen_on_all_addresses: keys.listen_on_all_addresses,
-        leader_serves: from.text("zookeeper.leaderServes").is_none_or(|serves| serves != "no"),
         sync_enabled: sync_by_flag.unwrap_or(keys.sync_enabled),
+        leader_serves: from.text("zookeeper.leaderServes").is_none_or(|serves| serves != "no"),
         observer_master_port: keys.observer_master_port,
         observer_master_limit_bytes: from.int("zookeeper.observerMaster.sizeLimit", 32 << 20),
         observer_reconnect_delay_ms: from.long("zookeeper.observer.reconnectDelayMs", 0),
@@ -259,13 +244,9 @@ pub(super) fn take(
         notification_interval_min_ms: from.int("zookeeper.fastleader.minNotificationInterval", 200),
         notification_interval_max_ms: from
             .int("zookeeper.fastleader.maxNotificationInterval", 60_000),
-        epoch_wait_max_ms: epoch_wait,
         concurrent_snaps_max: from.int("zookeeper.leader.maxConcurrentSnapSyncs", 10),
         concurrent_diffs_max: from.int("zookeeper.leader.maxConcurrentDiffSyncs", 100),
         force_snapshot_sync: from.flag("zookeeper.forceSnapshotSync", false),
-        leader_closes_async: from.either_flag("leader.closeSocketAsync"),
-        learner_closes_async: from.either_flag("learner.closeSocketAsync"),
-        learner_sends_async: from.either_flag("learner.asyncSending"),
     }
 }
 

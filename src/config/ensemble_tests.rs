@@ -212,13 +212,11 @@ fn numbers_that_follow_others() {
     };
     let plain = of("");
     assert_eq!((plain.connect_limit_ticks, plain.election_read_timeout_ms), (5, 4000));
-    assert_eq!((plain.election_bind_tries, plain.epoch_wait_max_ms), (Some(3), None));
+    assert_eq!(plain.election_bind_tries, Some(3));
     assert_eq!((plain.oracle_path.as_ref(), plain.dynamic_file.as_ref()), (None, None));
     assert_eq!(of("quorumCnxnTimeoutMs=7").election_read_timeout_ms, 7);
     assert_eq!(of("electionPortBindRetry=0").election_bind_tries, None);
     assert_eq!(of("electionPortBindRetry=-1").election_bind_tries, Some(3));
-    assert_eq!(of("leader.maxTimeToWaitForEpoch=0").epoch_wait_max_ms, Some(0));
-    assert!(!of("syncEnabled=true\nobserver.syncEnabled=false").sync_enabled);
     let oracle = of("oraclePath=/o\ngroup.1=1");
     assert_eq!(oracle.oracle_path.unwrap(), std::path::Path::new("/o"));
     assert_eq!(oracle.view.rule, crate::model::Rule::Majority, "no groups beside an oracle");

@@ -351,10 +351,11 @@ mod tests {
         let lines =
             "initLimit=10\nsyncLimit=5\nadmin.serverPort=9\nflushDelay=5\npeerType=observer\n";
         assert_eq!(
-            warned(lines, "-Dleader.nodelay=false"),
+            warned(lines, "-Dzookeeper.multiAddress.reachabilityCheckEnabled=false"),
             [
                 "zoo.cfg:3: initLimit=10, syncLimit=5 (line 4), peerType=observer (line 7), \
-                 -Dleader.nodelay=false (-D flag in JVMFLAGS): no effect; only an ensemble uses this",
+                 -Dzookeeper.multiAddress.reachabilityCheckEnabled=false (-D flag in JVMFLAGS): no effect; only an ensemble uses \
+                 this",
                 "zoo.cfg:5: admin.serverPort=9: no effect; there is no AdminServer yet",
                 "zoo.cfg:6: flushDelay=5: no effect; writes that came while the disk was busy are \
                  always flushed together",

@@ -205,10 +205,11 @@ mod tests {
     const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
     /// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log, or need
     /// another beside them.
-    const CHECKS: [&str; 8] = [
+    const CHECKS: [&str; 9] = [
         "enforce.auth.enabled",
         "enforce.auth.schemes",
         "oxkeeper.log.level",
+        "oxkeeper.quorumSync",
         "oxkeeper.log.format",
         "dynamicConfigFile",
         "multiAddress.enabled",
@@ -289,7 +290,7 @@ mod tests {
             ("metricsProvider.className", _) => {
                 "org.apache.zookeeper.metrics.impl.NullMetricsProvider"
             }
-            ("pathStats.sampleRate", _) => "0.7",
+            ("pathStats.sampleRate" | "snapshotSizeFactor", _) => "0.7",
             (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
             (_, Form::Int | Form::Long) => "700",
             (_, Form::Bool) if key.default == "true" => "false",

@@ -136,6 +136,8 @@ pub struct Config {
     pub container_max_never_used_ms: u64,
     /// `readonlymode.enabled`: only a JVM flag sets it; also enables the word `isro`.
     pub read_only_mode_enabled: bool,
+    /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
+    pub quorum_sync: bool,
     /// `snapCount`: transactions between snapshots, the half of it randomised; at least 2.
     pub snap_count: u32,
     /// `snapSizeLimitInKb`: log bytes between snapshots; `None` is off.

@@ -107,6 +107,7 @@ pub(super) fn take(
         container_max_per_minute: from.int("znode.container.maxPerMinute", 10_000),
         container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs", 0),
         read_only_mode_enabled,
+        quorum_sync: from.flag("oxkeeper.quorumSync", false),
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),
@@ -143,12 +144,6 @@ impl<'a> Reader<'a> {
     /// `None` if it is not set at all.
     pub fn optional_flag(&mut self, key: &str) -> Option<bool> {
         self.text(key).map(|value| value.eq_ignore_ascii_case("true"))
-    }
-
-    /// A flag that Java also reads without its prefix.
-    pub fn either_flag(&mut self, key: &str) -> bool {
-        let bare = self.optional_flag(key);
-        self.optional_flag(&format!("zookeeper.{key}")).or(bare).unwrap_or(false)
     }
 
     pub fn flag(&mut self, key: &str, default: bool) -> bool {

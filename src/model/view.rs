@@ -170,6 +170,7 @@ mod tests {
         assert!(!view([1, 2, 3, 4], Rule::Majority).has_quorum(&set([1, 2])));
     }
 
+    // rows: Q-95 C-64 C-65
     #[test]
     fn half_the_weight_in_half_of_the_groups() {
         let groups = [(1, set([1, 2, 3])), (2, set([4, 5, 6])), (3, set([7, 8, 9]))];

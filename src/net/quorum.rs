@@ -431,3 +431,27 @@ async fn write_tree(
         tokio::task::yield_now().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: Q-60
+    #[tokio::test]
+    async fn one_that_refuses_is_called_again_for_a_while() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let there = || vec![("127.0.0.1".to_owned(), port)];
+        let long = Duration::from_secs(60);
+        let short = Patience { silence: long, refusals: Duration::from_millis(200) };
+        let began = tokio::time::Instant::now();
+        let error = dial(there(), short).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(Duration::from_millis(100) <= began.elapsed() && began.elapsed() < long);
+        // It comes late.
+        let calling = tokio::spawn(dial(there(), Patience { silence: long, refusals: long }));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let (accepted, called) = tokio::join!(listener.accept(), calling);
+        assert_eq!(accepted.unwrap().1, called.unwrap().unwrap().local_addr().unwrap());
+    }
+}

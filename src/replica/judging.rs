@@ -1,7 +1,7 @@
 //! Writes of this server's own clients, where they are judged.
 
 use super::local::Standing;
-use super::{Action, Inflight, Replica};
+use super::{Action, Inflight, Mode, Replica};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prepared};
@@ -84,6 +84,10 @@ impl Replica {
             inflight.code = by.acts.err().unwrap_or(Code::OK);
         } else if asked.op == op::SYNC {
             // No transaction: answered once all before it is, with the path it came with.
+            if !self.confirm(drafts, by.wall_ms) {
+                self.inflight.push_back(inflight);
+                return None;
+            }
             inflight.code = by.acts.err().unwrap_or(Code::OK);
             inflight.entry = Bytes::copy_from_slice(body);
         } else {
@@ -135,6 +139,36 @@ impl Replica {
             self.sessions.set_closing(batch.session);
         }
         Some(prepared)
+    }
+
+    /// In front of a sync: a transaction that changes nothing, so that the answer tells that this server still leads. A
+    /// leader that was cut off answers what it knows otherwise, as Java's does. `false`: there are no zxids left.
+    fn confirm(&mut self, drafts: &mut Drafts, wall_ms: i64) -> bool {
+        if !self.settings.quorum_sync || self.mode != Mode::Leading {
+            return true;
+        }
+        let from = drafts.entries.len();
+        let Some(zxid) = self.prep.nothing(wall_ms, &mut drafts.entries) else { return false };
+        drafts.proposals.push((zxid, from..drafts.entries.len()));
+        self.inflight.push_back(Inflight { zxid: Some(zxid), ..Inflight::of_others() });
+        true
+    }
+
+    /// Likewise for a sync that a learner passes on.
+    pub(super) fn confirm_for_learner(&mut self) -> bool {
+        let mut drafts = Drafts { entries: Vec::new(), proposals: Vec::new() };
+        let wall_ms = self.wall_ms;
+        if !self.confirm(&mut drafts, wall_ms) {
+            return false;
+        }
+        if let Some((zxid, _)) = drafts.proposals.pop() {
+            let entry = Bytes::from(drafts.entries);
+            if let Some(inflight) = self.inflight.back_mut() {
+                inflight.entry = entry.clone();
+            }
+            self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);
+        }
+        true
     }
 
     /// The transaction that lets all servers know of a session; `None` when there are no zxids left.

@@ -48,6 +48,9 @@ impl Replica {
     fn on_request(&mut self, link: LinkId, request: &Request, out: &mut Vec<Action>) {
         if request.op == op::SYNC {
             self.stats.learners_syncs += 1;
+            if !self.confirm_for_learner() {
+                return self.out_of_zxids(out);
+            }
             self.zab.step(zab::Input::Sync { link }, &mut self.zab_out);
             return self.on_zab(self.now_us, out);
         }

@@ -5,7 +5,7 @@ use super::{Action, Inflight, Replica, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::{Batch, Conn, Done, Owner, prep};
-use crate::zab::{self, Packet, Request};
+use crate::zab::{self, LinkId, Packet, Request};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,12 +21,23 @@ struct Ask {
 pub(super) struct Learning {
     /// By session, in the order it was asked.
     asks: BTreeMap<SessionId, VecDeque<Ask>>,
-    /// Sessions of what is answered by SYNC: the leader answers that in order.
-    syncs: VecDeque<SessionId>,
+    /// Whom the leader's next SYNC is for: it answers in order.
+    syncs: VecDeque<Asked>,
     /// Clients that came with a session, until the leader says whether it lives.
     returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
+    /// Who asks whether a session lives, in order: clients of this server, or of an observer.
+    revalidations: VecDeque<(SessionId, Option<LinkId>)>,
+    /// What observers heard of since the leader was last told.
+    touched: BTreeMap<SessionId, i32>,
     /// When the leader was last told whose clients were heard of, in monotonic milliseconds.
     told_ms: u64,
+}
+
+/// Whom an answer of the leader is for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Client(SessionId),
+    Observer(LinkId),
 }
 
 impl Learning {
@@ -48,7 +59,7 @@ impl Learning {
     fn push(&mut self, inflight: Inflight, by_sync: bool) {
         let session = inflight.session;
         if by_sync {
-            self.syncs.push_back(session);
+            self.syncs.push_back(Asked::Client(session));
         }
         self.asks.entry(session).or_default().push_back(Ask { inflight, by_sync });
     }
@@ -75,12 +86,6 @@ impl Learning {
     /// What the transaction of `session` and `xid` answers, if it is a client of this server that asked for it.
     fn take(&mut self, session: SessionId, xid: i32) -> Option<Inflight> {
         self.first(session, false, |inflight| inflight.xid == xid)
-    }
-
-    /// What the next SYNC of the leader answers.
-    fn take_synced(&mut self) -> Option<Inflight> {
-        let session = self.syncs.pop_front()?;
-        self.first(session, true, |_| true)
     }
 }
 
@@ -122,7 +127,33 @@ impl Replica {
         if let Some((old, _)) = self.learning.returning.insert(session, (conn, timeout_ms)) {
             old.close(&mut self.wakers);
         }
+        self.learning.revalidations.push_back((session, None));
         self.tell_leader(&Packet::Revalidate { data: data.freeze() }, out);
+    }
+
+    /// What an observer asks of the leader, whose follower this server is.
+    pub(super) fn relay_up(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
+        match &packet {
+            Packet::Ping { touched, .. } => {
+                let mut touched = touched.clone();
+                while touched.remaining() >= 12 {
+                    let (session, timeout_ms) = (SessionId(touched.get_i64()), touched.get_i32());
+                    self.learning.touched.insert(session, timeout_ms);
+                }
+                return;
+            }
+            Packet::Revalidate { data } if data.len() >= 12 => {
+                let session = SessionId(data.clone().get_i64());
+                self.learning.revalidations.push_back((session, Some(link)));
+            }
+            Packet::Request(request) => {
+                if request.op == op::SYNC {
+                    self.learning.syncs.push_back(Asked::Observer(link));
+                }
+            }
+            _ => return,
+        }
+        self.tell_leader(&packet, out);
     }
 
     pub(super) fn ask_writes(&mut self, batch: &Batch, out: &mut Vec<Action>) {
@@ -185,14 +216,27 @@ impl Replica {
                     touched.put_i64(session.0);
                     touched.put_i32(timeout_ms);
                 }
+                for (session, timeout_ms) in std::mem::take(&mut self.learning.touched) {
+                    touched.put_i64(session.0);
+                    touched.put_i32(timeout_ms);
+                }
                 self.learning.told_ms = self.now_ms;
                 self.tell_leader(&Packet::Ping { zxid, touched: touched.freeze() }, out);
             }
-            Packet::Revalidate { mut data } if data.remaining() >= 9 => {
-                let (session, lives) = (SessionId(data.get_i64()), data.get_u8() != 0);
-                self.on_revalidated(session, lives);
+            Packet::Revalidate { data } if data.remaining() >= 9 => {
+                let mut from = data.clone();
+                let (session, lives) = (SessionId(from.get_i64()), from.get_u8() != 0);
+                let asked = &mut self.learning.revalidations;
+                let at = asked.iter().position(|(id, _)| *id == session);
+                match at.and_then(|at| asked.remove(at)) {
+                    Some((_, Some(link))) => {
+                        let bytes = Packet::Revalidate { data }.to_bytes();
+                        out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
+                    }
+                    _ => self.on_revalidated(session, lives),
+                }
             }
-            Packet::Sync => self.on_synced(),
+            Packet::Sync => self.on_synced(out),
             _ => {}
         }
     }
@@ -214,8 +258,16 @@ impl Replica {
     }
 
     /// All that was committed before is applied: the leader says this behind it.
-    fn on_synced(&mut self) {
-        let Some(ask) = self.learning.take_synced() else { return };
+    fn on_synced(&mut self, out: &mut Vec<Action>) {
+        let session = match self.learning.syncs.pop_front() {
+            Some(Asked::Client(session)) => session,
+            Some(Asked::Observer(link)) => {
+                let bytes = Packet::Sync.to_bytes();
+                return out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
+            }
+            None => return,
+        };
+        let Some(ask) = self.learning.first(session, true, |_| true) else { return };
         self.answer_now(&ask);
         let took_us = Some(self.now_us.saturating_sub(ask.received_us));
         self.samples.writes.push(WriteSample { took_us, born_ms: None });

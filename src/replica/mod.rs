@@ -110,10 +110,14 @@ pub struct Settings {
     pub container_max_per_minute: u64,
     /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
     pub container_max_never_used_ms: u64,
+    /// `leaderServes`: whether a leader has clients of its own.
+    pub leader_serves: bool,
     /// `localSessionsEnabled`, of a member: new sessions are known to their server only.
     pub local_sessions: bool,
     /// `localSessionsUpgradingEnabled`: until they make an ephemeral znode.
     pub local_upgrades: bool,
+    /// `oxkeeper.quorumSync`: a sync is answered behind a transaction of its own, which a quorum has acknowledged.
+    pub quorum_sync: bool,
     /// `readonlymode.enabled`: those who only read are served without a leader.
     pub read_only: bool,
     pub rules: Rules,
@@ -131,8 +135,10 @@ impl Settings {
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 0,
+        leader_serves: true,
         local_sessions: false,
         local_upgrades: false,
+        quorum_sync: false,
         read_only: false,
         rules: Rules::DEFAULT,
         seed: 1,

@@ -126,7 +126,10 @@ impl Replica {
                 self.settle_fuzzy(out);
             }
             zab::Action::Rest => self.rest(),
-            zab::Action::FromLearner { link, packet } => self.on_learner(link, packet, out),
+            zab::Action::FromLearner { link, packet } if self.judges() => {
+                self.on_learner(link, packet, out);
+            }
+            zab::Action::FromLearner { link, packet } => self.relay_up(link, packet, out),
             zab::Action::FromLeader { packet } => self.on_leader(packet, out),
             action => out.push(Action::Peer(action)),
         }
@@ -159,7 +162,7 @@ impl Replica {
         self.prep = Prep::leading(&tree, epoch, self.settings.seed, self.settings.rules);
         drop(tree);
         self.adopt_sessions();
-        self.shared.at_rest.store(false, Ordering::Relaxed);
+        self.shared.at_rest.store(!self.settings.leader_serves, Ordering::Relaxed);
     }
 
     /// Every session of the tree gets its whole timeout from here.

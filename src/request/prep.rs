@@ -150,6 +150,13 @@ impl Prep {
         Some(zxid)
     }
 
+    /// A transaction that changes nothing and answers nobody; `None` when there are no zxids left.
+    pub fn nothing(&mut self, wall_ms: i64, to: &mut Vec<u8>) -> Option<Zxid> {
+        let zxid = self.next_zxid()?;
+        write_refusal(to, (0, 0, zxid, wall_ms), Code::OK);
+        Some(zxid)
+    }
+
     /// Everything through `through` is in the tree now.
     pub fn applied(&mut self, through: Zxid) {
         self.reconfiguring.take_if(|zxid| *zxid <= through);

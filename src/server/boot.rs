@@ -429,11 +429,13 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         container_check_interval_ms: u64::from(config.container_check_interval_ms),
         container_max_per_minute: u64::from(config.container_max_per_minute),
         container_max_never_used_ms: config.container_max_never_used_ms,
+        leader_serves: config.ensemble.as_ref().is_none_or(|ensemble| ensemble.leader_serves),
         local_sessions: config.ensemble.as_ref().is_some_and(|of| of.local_sessions_enabled),
         local_upgrades: config
             .ensemble
             .as_ref()
             .is_some_and(|of| of.local_sessions_upgrading_enabled),
+        quorum_sync: config.quorum_sync,
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,

@@ -421,7 +421,11 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     fn read_log(&self, link: LinkId, from: Zxid, through: Zxid) {
         let (disk, folders, sender) =
             (self.disk.clone(), self.folders.clone(), self.sender.clone());
-        let limit_bytes = self.peers.as_ref().map_or(0, |peers| peers.log_read_max_bytes());
+        let factor = self.peers.as_ref().and_then(Peers::size_factor);
+        let limit_bytes = {
+            let tree = self.shared.state.tree.read();
+            log_read::limit_bytes(factor, tree.approximate_data_size(), tree.node_count() as u64)
+        };
         tokio::task::spawn_blocking(move || {
             let tail = log_read::read(&disk, &folders, (from, through), limit_bytes);
             let read = zab::LogRead { before: tail.before, entries: tail.entries };

@@ -4,7 +4,7 @@ use super::boot::ServerError;
 use super::driver::Event;
 use super::membership::{Membership, election_address, election_addresses};
 use super::peers::Peers;
-use crate::config::Config;
+use crate::config::{Config, Ensemble};
 use crate::model::{View, Zxid};
 use crate::net::ClientPlace;
 use crate::net::election::{self, ElectionNet};
@@ -22,8 +22,6 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 
 /// Java calls a leader that refuses so many times.
 const CONNECT_TRIES: u32 = 5;
-/// Of bytes of log that are read for one learner at most.
-const LOG_READ_MAX_BYTES: u64 = 256 << 20;
 
 /// The machine of a member, about to look for a leader; `None` for a server that is alone.
 ///
@@ -40,15 +38,7 @@ pub fn peer<D: Disk>(
     let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
         ServerError::System { what: "read the epochs promised to", source: io::Error::other(error) }
     })?;
-    let settings = Settings {
-        tick_time_ms: u64::from(config.tick_time_ms),
-        init_limit: u64::from(ensemble.init_limit_ticks),
-        sync_limit: u64::from(ensemble.sync_limit_ticks),
-        always_sends_tree: ensemble.force_snapshot_sync,
-        reconfigs: config.reconfig_enabled,
-        resend_min_ms: ensemble.notification_interval_min_ms,
-        resend_max_ms: ensemble.notification_interval_max_ms,
-    };
+    let settings = settings(config, ensemble);
     let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
     // Of what is not in the log nobody has this server's word.
     let is_logged = |view: &View| view.version <= last.map_or(0, Zxid::to_wire);
@@ -56,6 +46,23 @@ pub fn peer<D: Disk>(
         peer.core.see_view(view, &mut Vec::new());
     }
     Ok(Some(peer))
+}
+
+/// What agreement goes by.
+fn settings(config: &Config, ensemble: &Ensemble) -> Settings {
+    Settings {
+        tick_time_ms: u64::from(config.tick_time_ms),
+        init_limit: u64::from(ensemble.init_limit_ticks),
+        sync_limit: u64::from(ensemble.sync_limit_ticks),
+        always_sends_tree: ensemble.force_snapshot_sync,
+        trees_max: ensemble.concurrent_snaps_max,
+        differences_max: ensemble.concurrent_diffs_max,
+        window_txns: config.commit_log_count as usize,
+        reconfigs: config.reconfig_enabled,
+        relays: ensemble.observer_master_port.is_some(),
+        resend_min_ms: ensemble.notification_interval_min_ms,
+        resend_max_ms: ensemble.notification_interval_max_ms,
+    }
 }
 
 /// Opens the ports for the other members, if there are any.
@@ -68,31 +75,99 @@ pub fn connect(
 ) -> Option<Peers> {
     let ensemble = config.ensemble.as_ref()?;
     let (sender, events) = mpsc::unbounded_channel();
-    let own = ensemble.view.members.get(&ensemble.my_id);
     let membership = Membership::new(ensemble, config.reconfig_enabled, sender.clone(), clients);
-    let settings = election::Settings {
+    let settings = election_settings(ensemble);
+    let others = election_addresses(&ensemble.view, ensemble.my_id);
+    let elections = ElectionNet::start(settings, others);
+    Some(Peers::new(
+        (shared.clone(), options),
+        patience(config, ensemble),
+        config.snapshot_size_factor,
+        (sender, events),
+        elections,
+        (membership, ensemble.observer_master_port),
+        driver,
+    ))
+}
+
+fn election_settings(ensemble: &Ensemble) -> election::Settings {
+    let own = ensemble.view.members.get(&ensemble.my_id);
+    election::Settings {
         me: ensemble.my_id,
         addresses: own.map(election_address).unwrap_or_default(),
         on_all_addresses: ensemble.listen_on_all_addresses,
         multi_address: ensemble.many_addresses,
         timeout: Duration::from_millis(u64::from(ensemble.election_connect_timeout_ms)),
+        greet_timeout: Duration::from_millis(u64::from(ensemble.election_read_timeout_ms)),
         keep_alive: ensemble.election_keep_alive,
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
-    };
-    let others = election_addresses(&ensemble.view, ensemble.my_id);
-    let elections = ElectionNet::start(settings, others);
+    }
+}
+
+/// How long a leader is called.
+fn patience(config: &Config, ensemble: &Ensemble) -> Patience {
     let silence_ms = u64::from(ensemble.connect_limit_ticks) * u64::from(config.tick_time_ms);
-    let patience = Patience {
+    Patience {
         silence: Duration::from_millis(silence_ms),
         refusals: Duration::from_millis(u64::from(ensemble.connect_retry_delay_ms)) * CONNECT_TRIES,
-    };
-    Some(Peers::new(
-        (shared.clone(), options),
-        patience,
-        LOG_READ_MAX_BYTES,
-        (sender, events),
-        elections,
-        membership,
-        driver,
-    ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+
+    fn configured(lines: &str) -> Config {
+        let text = format!(
+            "dataDir=/d\nclientPort=0\ntickTime=100\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n{lines}\n"
+        );
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
+        parse(source, &Environment::new(), &[]).unwrap()
+    }
+
+    // rows: C-24 C-25 C-146 C-153 C-165 C-166 C-173 C-174
+    #[test]
+    fn agreement_goes_by_what_is_set() {
+        let of = |lines| {
+            let config = configured(lines);
+            settings(&config, config.ensemble.as_ref().unwrap())
+        };
+        let plain = of("initLimit=10\nsyncLimit=5");
+        let limits = (plain.init_limit, plain.sync_limit, plain.always_sends_tree);
+        assert_eq!((plain.tick_time_ms, limits), (100, (10, 5, false)));
+        assert_eq!((plain.trees_max, plain.differences_max, plain.window_txns), (10, 100, 500));
+        assert_eq!((plain.resend_min_ms, plain.resend_max_ms), (200, 60_000));
+        let set = of("initLimit=7\nsyncLimit=3\nforceSnapshotSync=true\ncommitLogCount=900\n\
+            fastleader.minNotificationInterval=50\nfastleader.maxNotificationInterval=800\n\
+            leader.maxConcurrentSnapSyncs=2\nleader.maxConcurrentDiffSyncs=4");
+        let limits = (set.init_limit, set.sync_limit, set.always_sends_tree);
+        assert_eq!(limits, (7, 3, true));
+        assert_eq!((set.trees_max, set.differences_max, set.window_txns), (2, 4, 900));
+        assert_eq!((set.resend_min_ms, set.resend_max_ms), (50, 800));
+    }
+
+    // rows: C-26 C-28 C-161 C-162 C-163 C-164 C-180
+    #[test]
+    fn calls_go_by_what_is_set() {
+        let of = |lines: &str| {
+            let config = configured(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
+            let ensemble = config.ensemble.clone().unwrap();
+            (election_settings(&ensemble), patience(&config, &ensemble))
+        };
+        let ms = Duration::from_millis;
+        let (election, patience) = of("");
+        assert_eq!((election.timeout, election.greet_timeout), (ms(5000), ms(500)));
+        assert_eq!((election.bind_tries_max, election.keep_alive), (3, false));
+        assert!(!election.on_all_addresses);
+        assert_eq!((patience.silence, patience.refusals), (ms(1000), ms(500)));
+        let (election, patience) =
+            of("connectToLearnerMasterLimit=20\nquorumListenOnAllIPs=true\n\
+            cnxTimeout=70\nquorumCnxnTimeoutMs=80\nelectionPortBindRetry=0\ntcpKeepAlive=true\n\
+            leaderConnectDelayDuringRetryMs=30");
+        assert_eq!((election.timeout, election.greet_timeout), (ms(70), ms(80)));
+        assert_eq!((election.bind_tries_max, election.keep_alive), (0, true));
+        assert!(election.on_all_addresses);
+        assert_eq!((patience.silence, patience.refusals), (ms(2000), ms(150)));
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::config_files::ConfigFiles;
 use crate::config::Ensemble;
-use crate::model::{Member, ServerId, View};
+use crate::model::{Member, Role, ServerId, View};
 use crate::net::ClientPlace;
 use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::{self, Bind, PeerEvent};
@@ -18,6 +18,8 @@ pub struct Membership {
     me: ServerId,
     files: ConfigFiles<RealDisk>,
     on_all_addresses: bool,
+    /// Where this server takes observers when it follows.
+    observer_port: Option<u16>,
     /// This server's line, as its ports are bound.
     own: Option<Member>,
     /// Ends the listening for learners at the present addresses.
@@ -48,6 +50,7 @@ impl Membership {
             me: ensemble.my_id,
             files,
             on_all_addresses: ensemble.listen_on_all_addresses,
+            observer_port: ensemble.observer_master_port,
             own: ensemble.view.members.get(&ensemble.my_id).cloned(),
             deaf: CancellationToken::new(),
             links: Arc::default(),
@@ -60,9 +63,14 @@ impl Membership {
     }
 
     fn listen(&self) {
-        for address in self.own.iter().flat_map(|member| &member.addresses) {
+        let own = || self.own.iter();
+        let quorum = own().flat_map(|member| &member.addresses).map(|at| (at, at.quorum_port));
+        let voters = own().filter(|member| member.role == Role::Participant);
+        let first = voters.filter_map(|member| member.addresses.first());
+        let observers = first.filter_map(|at| Some((at, self.observer_port?)));
+        for (address, port) in quorum.chain(observers) {
             let host = (!self.on_all_addresses).then(|| address.host.clone());
-            let bind = Bind { host, port: address.quorum_port };
+            let bind = Bind { host, port };
             let listening = quorum::listen(bind, self.links.clone(), self.learners.clone());
             let deaf = self.deaf.clone();
             tokio::spawn(async move { deaf.run_until_cancelled(listening).await });

@@ -2,7 +2,7 @@
 
 use super::driver::Event;
 use super::membership::Membership;
-use crate::model::{ServerId, View};
+use crate::model::ServerId;
 use crate::net::election::{self, ElectionNet, Inbox};
 use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
 use crate::replica::Input;
@@ -31,6 +31,8 @@ pub struct Peers {
     /// Its number, and the connection.
     leader: Option<(u64, PeerHandle)>,
     dials: u64,
+    /// `observerMasterPort`: an observer calls voters in turn there, not its leader.
+    observer_port: Option<u16>,
     /// How long a leader is waited for.
     patience: Patience,
     trees: Arc<TreeSinks>,
@@ -40,7 +42,7 @@ pub struct Peers {
     heard: Inbox,
     membership: Membership,
     driver: UnboundedSender<Event>,
-    log_read_max_bytes: u64,
+    size_factor: Option<f64>,
 }
 
 /// What comes in from other servers.
@@ -54,10 +56,10 @@ impl Peers {
     pub fn new(
         (shared, options): (Arc<Shared>, Options),
         patience: Patience,
-        log_read_max_bytes: u64,
+        size_factor: Option<f64>,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),
-        membership: Membership,
+        (membership, observer_port): (Membership, Option<u16>),
         driver: UnboundedSender<Event>,
     ) -> Self {
         let trees: Arc<TreeSinks> =
@@ -69,6 +71,7 @@ impl Peers {
             names: BTreeMap::new(),
             leader: None,
             dials: 0,
+            observer_port,
             patience,
             trees,
             events,
@@ -77,12 +80,13 @@ impl Peers {
             heard,
             membership,
             driver,
-            log_read_max_bytes,
+            size_factor,
         }
     }
 
-    pub const fn log_read_max_bytes(&self) -> u64 {
-        self.log_read_max_bytes
+    /// `snapshotSizeFactor`: see [`super::log_read::limit_bytes`].
+    pub const fn size_factor(&self) -> Option<f64> {
+        self.size_factor
     }
 
     /// What happens next; never, where there are no other servers.
@@ -199,7 +203,7 @@ impl Peers {
             zab::Action::CloseLink { link, why } => {
                 self.close(link, &why, matches!(peer.role(), zab::Role::Leading(_)));
             }
-            zab::Action::Connect { leader } => self.connect(leader, &peer.core.view),
+            zab::Action::Connect { leader } => self.connect(leader, &peer.core),
             zab::Action::ToLeader { bytes } => {
                 if let Some((_, handle)) = &mut self.leader {
                     handle.put(bytes);
@@ -221,21 +225,30 @@ impl Peers {
         }
     }
 
-    fn connect(&mut self, leader: ServerId, view: &View) {
+    fn connect(&mut self, leader: ServerId, core: &zab::Core) {
         self.dials += 1;
-        let addresses: Vec<_> = view
-            .members
-            .get(&leader)
-            .map(|member| &member.addresses)
-            .into_iter()
-            .flatten()
-            .map(|address| (address.host.clone(), address.quorum_port))
-            .collect();
+        let addresses = match self.observer_port.filter(|_| core.view.is_observer(core.me)) {
+            Some(port) => self.master(port, core),
+            None => {
+                let member = core.view.members.get(&leader);
+                let all = member.into_iter().flat_map(|member| &member.addresses);
+                all.map(|address| (address.host.clone(), address.quorum_port)).collect()
+            }
+        };
         let connecting = quorum::dial(addresses, self.patience);
         let source = Source::Leader(self.dials);
         let handle =
             quorum::start(connecting, source, self.sender.clone(), Some(self.trees.clone()));
         self.leader = Some((self.dials, handle));
+    }
+
+    /// The next voter in turn: each observer begins with another one, so that they spread.
+    fn master(&self, port: u16, core: &zab::Core) -> Vec<(String, u16)> {
+        let voters: Vec<ServerId> = core.view.voters().collect();
+        let at = (self.dials + core.me.0.unsigned_abs()) as usize % voters.len().max(1);
+        let member = voters.get(at).and_then(|id| core.view.members.get(id));
+        let first = member.and_then(|member| member.addresses.first());
+        first.map(|address| (address.host.clone(), port)).into_iter().collect()
     }
 
     /// Sends what was put together since.

@@ -8,6 +8,21 @@ use bytes::Bytes;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
+/// Of bytes of log that are read for one learner at most.
+const MAX_BYTES: u64 = 256 << 20;
+/// What a snapshot holds of a znode beside its path and data.
+const ZNODE_BYTES: u64 = 80;
+
+/// So many bytes of log are sent to a learner in place of the tree: `factor` (`snapshotSizeFactor`) of what that takes.
+///
+/// * `factor`: `None`: the tree is sent in any case.
+/// * `data_bytes`, `znodes`: of the tree as it is now. Java goes by its newest snapshot, which may be much older or younger
+///   than what it would send.
+pub fn limit_bytes(factor: Option<f64>, data_bytes: u64, znodes: u64) -> u64 {
+    let tree_bytes = data_bytes.saturating_add(znodes.saturating_mul(ZNODE_BYTES));
+    factor.map_or(0, |factor| (tree_bytes as f64 * factor) as u64).min(MAX_BYTES)
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Tail {
@@ -69,6 +84,7 @@ fn before(zxid: Zxid) -> Option<Zxid> {
 mod tests {
     use super::*;
     use crate::model::Epoch;
+    use crate::store::record;
     use crate::store::sim_disk::SimDisk;
     use crate::store::{Log, LogOptions, Packing, SnapshotWriter, Trailers};
     use std::path::Path;
@@ -109,5 +125,37 @@ mod tests {
         assert_eq!(told(zxid(1, 2)), (None, 0));
         assert_eq!(told(zxid(1, 9)), (None, 0));
         assert_eq!(told(zxid(2, 1)), (Some(zxid(2, 1)), 1), "behind it nothing is missing");
+    }
+
+    // rows: C-147 Q-68
+    #[test]
+    fn more_log_than_tree_is_not_worth_it() {
+        let limit = |factor| limit_bytes(factor, 920_000, 1000);
+        assert_eq!((limit(Some(0.33)), limit(Some(1.0))), (330_000, 1_000_000));
+        assert_eq!((limit(Some(0.0)), limit(None)), (0, 0));
+        assert_eq!(limit_bytes(Some(1.0), u64::MAX, u64::MAX), MAX_BYTES);
+    }
+
+    // rows: Q-68 Q-69
+    #[test]
+    fn all_of_it_or_nothing() {
+        let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/l")));
+        let mut bytes = record::header().to_vec();
+        for zxid in 1..=9_i64 {
+            let mut entry = [0; 36];
+            entry[12..20].copy_from_slice(&zxid.to_be_bytes());
+            record::put_record(&entry, &mut bytes);
+        }
+        let file = disk.create(&folders.logs.join("log.1")).unwrap();
+        disk.write_at(&file, 0, &bytes).unwrap();
+        let zxid = |raw| Zxid::from_wire(raw).unwrap();
+        let found = |from, limit_bytes| {
+            let read = read(&disk, &folders, (zxid(from), zxid(8)), limit_bytes);
+            (read.before, read.entries.len())
+        };
+        assert_eq!(found(3, 5 * 36), (Some(zxid(3)), 5));
+        assert_eq!(found(3, 5 * 36 - 1), (None, 0));
+        assert_eq!(found(3, 0), (None, 0));
+        assert_eq!(found(0, 1000), (None, 0), "where it began is not known");
     }
 }

@@ -217,14 +217,14 @@ zoo.cfg: the server refuses to start with it
         let text = format!(
             "dataDir={}\nclientPort=2181\ninitLimit=10\nsyncLimit=5\npeerType=observer\n\
              server.1=a:2888:3888\nserver.2=b:2888:3888:observer\nserver.3=c:2888:3888\n\
-             server.4=[::1]:2888:3888;2181\nleader.ackLoggingFrequency=9\nleaderServes=no\n",
+             server.4=[::1]:2888:3888;2181\nobserver.reconnectDelayMs=9\nenableEagerACLCheck=true\n",
             dir.path().display()
         );
         let check = checked(&text, &["-Dzookeeper.cnxTimeout=700"]);
         let table = render(&check, false);
         let expected = "\
 2 warnings:
-  zoo.cfg:10: leader.ackLoggingFrequency=9, leaderServes=no (line 11): no effect; a member of an ensemble does not use this yet
+  zoo.cfg:10: observer.reconnectDelayMs=9, enableEagerACLCheck=true (line 11): no effect; a member of an ensemble does not use this yet
   -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
 
 observer 2 of an ensemble:
@@ -243,7 +243,7 @@ zoo.cfg: nothing in it keeps the server from starting
             assert_eq!(state(key), "works", "{key}");
         }
         assert_eq!(state("server.2"), "ensemble");
-        for key in ["leader.ackLoggingFrequency", "leaderServes"] {
+        for key in ["observer.reconnectDelayMs", "enableEagerACLCheck"] {
             assert_eq!(state(key), "no effect", "{key}");
         }
         let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();

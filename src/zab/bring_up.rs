@@ -61,7 +61,15 @@ impl Leader {
         read: Option<LogRead>,
         out: &mut Vec<Action>,
     ) {
+        let is_tree = matches!(plan, Plan::Snap | Plan::ReadLog);
+        let under_way = self.syncs_waited_for(is_tree);
+        let max = if is_tree { core.settings.trees_max } else { core.settings.differences_max };
         let Some(link) = self.links.get_mut(&id) else { return };
+        if link.is_observer && u64::from(max) <= under_way {
+            let why =
+                format!("{under_way} others are being synchronised, and {max} at a time may be");
+            return self.close(id, why, out);
+        }
         let committed = core.history.committed();
         let held = std::mem::take(&mut link.held);
         let was_read = read.is_some();
@@ -108,6 +116,16 @@ impl Leader {
         link.sync = Some(sync);
         let under_way = self.syncs_under_way(how);
         core.notes.push(Note::SyncBegun { sync, under_way });
+    }
+
+    /// Followers' and observers', begun or about to.
+    fn syncs_waited_for(&self, is_tree: bool) -> u64 {
+        let is_alike = |link: &&Link| match link.stage {
+            Stage::WantsSnapshot => is_tree,
+            Stage::Synchronising => link.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
+            _ => false,
+        };
+        self.links.values().filter(is_alike).count() as u64
     }
 
     pub(super) fn syncs_under_way(&self, how: How) -> u64 {
@@ -158,7 +176,7 @@ impl Leader {
     /// NEWLEADER, and dies of its COMMIT (ZOOKEEPER-4394).
     pub(super) fn say_new_leader(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         // One that is proposed and not decided follows as a proposal; Java's leaders tell it as if it were decided.
-        let view = match self.is_broadcasting() {
+        let view = match self.is_open() {
             true => core.view.to_string(),
             false => core.next_view(self.epoch).to_string(),
         };

@@ -17,8 +17,16 @@ pub struct Settings {
     pub sync_limit: u64,
     /// `forceSnapshotSync`: every learner gets the whole tree.
     pub always_sends_tree: bool,
+    /// `leader.maxConcurrentSnapSyncs`, `leader.maxConcurrentDiffSyncs`: an observer that would be one more has to come
+    /// again. Followers are always let in.
+    pub trees_max: u32,
+    pub differences_max: u32,
+    /// `commitLogCount`.
+    pub window_txns: usize,
     /// `reconfigEnabled`.
     pub reconfigs: bool,
+    /// `observerMasterPort` is set: a follower takes observers.
+    pub relays: bool,
     /// First and last pause between two resends of a vote.
     pub resend_min_ms: u32,
     pub resend_max_ms: u32,
@@ -185,7 +193,7 @@ impl Core {
     fn on_uncuttable(&mut self, last: Zxid) {
         self.truncating = self.truncating.saturating_sub(1);
         self.held.clear();
-        self.history = History::new(last);
+        self.history = History::with_window(last, self.settings.window_txns);
         self.flushed = last;
     }
 

@@ -4,8 +4,8 @@ use crate::model::Zxid;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// The window for learners that missed a little: at least this many transactions (`commitLogCount`), ...
-const WINDOW_TXNS: usize = 500;
+/// The window for learners that missed a little: at least so many transactions (`commitLogCount`), ...
+pub const WINDOW_TXNS: usize = 500;
 /// ...and more while they are no more bytes than this.
 const WINDOW_BYTES: usize = 8 << 20;
 
@@ -13,10 +13,11 @@ const WINDOW_BYTES: usize = 8 << 20;
 pub type Logged = (Zxid, Bytes);
 
 /// The end of the log, in memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct History {
     /// Committed, oldest first.
     window: VecDeque<Logged>,
+    window_txns: usize,
     window_bytes: usize,
     /// The one before the window's first.
     floor: Zxid,
@@ -31,7 +32,21 @@ pub struct History {
 impl History {
     /// * `last`: of the log, all of which is in the tree.
     pub fn new(last: Zxid) -> Self {
-        Self { floor: last, committed: last, last, ..Self::default() }
+        Self::with_window(last, WINDOW_TXNS)
+    }
+
+    /// * `txns`: so many that were committed are kept in any case.
+    pub fn with_window(last: Zxid, txns: usize) -> Self {
+        Self {
+            window: VecDeque::new(),
+            window_txns: txns,
+            window_bytes: 0,
+            floor: last,
+            tail: VecDeque::new(),
+            forgets: false,
+            committed: last,
+            last,
+        }
     }
 
     /// Of a server that is alone: remembers zxids only.
@@ -91,7 +106,7 @@ impl History {
             self.window.push_back(logged);
         }
         self.committed = through.max(self.committed);
-        while WINDOW_TXNS < self.window.len() && WINDOW_BYTES < self.window_bytes {
+        while self.window_txns < self.window.len() && WINDOW_BYTES < self.window_bytes {
             let Some((zxid, entry)) = self.window.pop_front() else { break };
             self.floor = zxid;
             self.window_bytes -= entry.len();
@@ -113,7 +128,8 @@ impl History {
     pub fn restart(&mut self, zxid: Zxid) {
         let kept: VecDeque<_> = self.tail.drain(..).filter(|logged| zxid < logged.0).collect();
         let last = kept.back().map_or(zxid, |(last, _)| *last);
-        *self = Self { tail: kept, last, forgets: self.forgets, ..Self::new(zxid) };
+        let fresh = Self::with_window(zxid, self.window_txns);
+        *self = Self { tail: kept, last, forgets: self.forgets, ..fresh };
     }
 }
 
@@ -150,5 +166,20 @@ mod tests {
             (history.last(), history.floor(), history.committed()),
             (zxid(16), zxid(15), zxid(15))
         );
+    }
+
+    // rows: C-146
+    #[test]
+    fn the_window_is_as_long_as_is_set() {
+        let kept = |txns| {
+            let mut history = History::with_window(zxid(0), txns);
+            history.restart(zxid(0));
+            for n in 1..=2000 {
+                history.append(zxid(n), Bytes::from(vec![0; 32 << 10]));
+                history.commit(zxid(n), |_| {});
+            }
+            history.window().len()
+        };
+        assert_eq!((kept(500), kept(1500)), (500, 1500));
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far the leader itself has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+pub(super) enum Phase {
     /// Waiting for a quorum's accepted epochs.
     Discovering,
     /// The new epoch is being promised to, here and by a quorum.
@@ -21,6 +21,8 @@ enum Phase {
     /// Waiting for a quorum to have our history.
     Synchronising,
     Broadcasting,
+    /// Not a leader at all: a follower passes on to observers what its leader says.
+    Relaying,
     /// A reconfiguration named another leader: nothing is decided here any more, and the learners leave.
     Leaving {
         to: ServerId,
@@ -30,7 +32,7 @@ enum Phase {
 /// A leader, from its election to its end.
 #[derive(Debug)]
 pub struct Leader {
-    phase: Phase,
+    pub(super) phase: Phase,
     pub(super) epoch: Epoch,
     pub(super) links: BTreeMap<LinkId, Link>,
     /// Highest epoch anybody of them accepted.
@@ -42,14 +44,14 @@ pub struct Leader {
     /// Our own promise is on disk.
     pub(super) has_promised: bool,
     /// Learners' syncs, each with the last proposal before it.
-    syncs: VecDeque<(Zxid, LinkId)>,
+    pub(super) syncs: VecDeque<(Zxid, LinkId)>,
     /// How far each voter's log is durable.
     pub(super) acked: BTreeMap<ServerId, Zxid>,
     pub(super) proposed: Zxid,
     /// The reconfiguration that is proposed and not committed.
-    reconfig: Option<Zxid>,
+    pub(super) reconfig: Option<Zxid>,
     /// The one that is being committed, and who leads by it.
-    decided: Option<(Zxid, ServerId)>,
+    pub(super) decided: Option<(Zxid, ServerId)>,
     /// Peer ticks in this phase.
     pub(super) ticks: u64,
 }
@@ -84,6 +86,24 @@ impl Leader {
             decided: None,
             ticks: 0,
         }
+    }
+
+    /// What a follower is to the observers that come to it (`observerMasterPort`): they have the history from it, and its
+    /// leader's commits through it.
+    ///
+    /// Source: `ObserverMaster`, ZooKeeper 3.9.5.
+    pub(super) fn relaying(core: &Core) -> Self {
+        Self {
+            phase: Phase::Relaying,
+            epoch: core.current,
+            has_promised: true,
+            ..Self::fresh(core)
+        }
+    }
+
+    /// Whether a learner that comes is brought up to date at once.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Broadcasting | Phase::Relaying)
     }
 
     pub(super) fn link_ids(&self) -> impl Iterator<Item = LinkId> {
@@ -176,7 +196,7 @@ impl Leader {
                 Some(Stage::Synchronised | Stage::Active),
                 packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
             ) => {
-                if self.is_broadcasting() {
+                if self.is_open() {
                     out.push(Action::FromLearner { link: id, packet });
                 }
             }
@@ -194,6 +214,10 @@ impl Leader {
         (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
         out: &mut Vec<Action>,
     ) {
+        if self.phase == Phase::Relaying && !is_observer {
+            let why = "we do not lead, and take observers only".to_owned();
+            return out.push(Action::CloseLink { link: id, why });
+        }
         let theirs = info.view_version;
         if core.view.version < theirs {
             let ours = core.view.version;
@@ -288,7 +312,7 @@ impl Leader {
             }
             return self.try_open(core, out);
         }
-        if matches!(self.phase, Phase::Synchronising | Phase::Broadcasting) {
+        if self.phase == Phase::Synchronising || self.is_open() {
             self.synchronise(core, id, out);
         }
     }
@@ -341,7 +365,7 @@ impl Leader {
         // By the configuration that is to come an observer may vote: it has the history, and saved the epoch.
         self.synchronised.insert(server);
         self.acked.insert(server, start);
-        if self.is_broadcasting() {
+        if self.is_open() {
             return self.activate(id, out);
         }
         self.try_establish(core, out);
@@ -375,133 +399,6 @@ impl Leader {
         }
     }
 
-    fn propose(&mut self, core: &mut Core, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
-        assert!(self.proposed < zxid, "propose {zxid} after {}", self.proposed);
-        assert!(self.is_broadcasting(), "propose {zxid} while {:?}", self.phase);
-        self.proposed = zxid;
-        core.stats.proposals += 1;
-        core.history.append(zxid, payload.clone());
-        if core.see_payload(&payload, out) {
-            self.reconfig = Some(zxid);
-        }
-        let mut followers =
-            self.links.iter_mut().filter(|(_, link)| link.is_forwarded() && !link.is_observer);
-        if let Some((&first, link)) = followers.next() {
-            let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
-            link.send(first, bytes.clone(), out);
-            for (&id, link) in followers {
-                link.send(id, bytes.clone(), out);
-            }
-        }
-        out.push(Action::Append { zxid, payload });
-    }
-
-    fn on_ack(&mut self, core: &mut Core, from: ServerId, zxid: Zxid, out: &mut Vec<Action>) {
-        assert!(
-            from != core.me || zxid <= self.proposed.max(core.history.last()),
-            "flushed {zxid}, which was never proposed (last is {})",
-            self.proposed
-        );
-        // A learner whose word is not bound to our history yet has no voice.
-        let Some(acked) = self.acked.get_mut(&from) else { return };
-        // One that acknowledges what was never proposed is lying, or ahead of itself.
-        *acked = zxid.min(self.proposed.max(core.history.last())).max(*acked);
-        self.try_commit(core, out);
-    }
-
-    /// Commits what is agreed on. What follows a reconfiguration needs a quorum of the new configuration only.
-    fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        while self.is_broadcasting()
-            && let Some(agreed) = core.highest_agreed(&self.acked)
-            && core.history.committed() < agreed
-        {
-            match self.reconfig.filter(|at| *at <= agreed) {
-                Some(at) => self.commit_reconfig(core, at, out),
-                None => self.commit(core, agreed, out),
-            }
-        }
-    }
-
-    fn commit_reconfig(&mut self, core: &mut Core, at: Zxid, out: &mut Vec<Action>) {
-        self.reconfig = None;
-        let found = core.history.tail().iter().find(|(zxid, _)| *zxid == at);
-        let view = found.and_then(|(_, entry)| (core.finds_view)(entry));
-        let view = view.expect("a reconfiguration is what it was when it was proposed");
-        let before =
-            core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
-        if let Some(before) = before.last() {
-            self.commit(core, before, out);
-        }
-        let leader = self.named(core, &view);
-        // Kept for the next start before anybody hears of it.
-        core.activate(view, out);
-        self.decided = Some((at, leader));
-        self.commit(core, at, out);
-        if leader != core.me {
-            self.phase = Phase::Leaving { to: leader };
-            self.ticks = 0;
-            out.push(Action::Rest);
-        }
-    }
-
-    /// Answered between the commits it came between: a learner of Java's answers its clients in the order they asked, and
-    /// one that hears of a later commit first never answers anybody again.
-    fn on_sync(&mut self, core: &Core, link: LinkId, out: &mut Vec<Action>) {
-        if !self.is_broadcasting() {
-            return; // Its learner looks for who leads now, and asks again.
-        }
-        if core.history.committed() < core.history.last() {
-            self.syncs.push_back((core.history.last(), link));
-        } else if let Some(to) = self.links.get_mut(&link) {
-            to.say(link, &Packet::Sync, out);
-        }
-    }
-
-    fn commit(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
-        while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
-            if core.history.committed() < zxid {
-                self.commit_through(core, zxid, out);
-            }
-            if let Some(link) = self.links.get_mut(&id) {
-                link.say(id, &Packet::Sync, out);
-            }
-        }
-        if core.history.committed() < agreed {
-            self.commit_through(core, agreed, out);
-        }
-    }
-
-    fn commit_through(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
-        let has_followers =
-            self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
-        let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
-        let (mut commits, mut informs) = (Vec::new(), Vec::new());
-        let mut count = 0;
-        let decided = self.decided.take();
-        core.history.commit(agreed, |(zxid, entry)| {
-            count += 1;
-            if let Some((_, leader)) = decided.filter(|(at, _)| at == zxid) {
-                Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
-                Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
-                    .encode(&mut informs);
-                return;
-            }
-            if has_followers {
-                Packet::Commit { zxid: *zxid }.encode(&mut commits);
-            }
-            if has_observers {
-                Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
-            }
-        });
-        core.stats.commits += count;
-        let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
-        for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.is_forwarded()) {
-            let bytes = if link.is_observer { &informs } else { &commits };
-            link.send(id, bytes.clone(), out);
-        }
-        out.push(Action::Commit { through: agreed });
-    }
-
     fn heard(&mut self, id: Option<LinkId>) {
         if let Some(link) = id.and_then(|id| self.links.get_mut(&id)) {
             link.silent_ticks = 0;
@@ -519,7 +416,7 @@ impl Leader {
         }
     }
 
-    fn close(&mut self, id: LinkId, why: String, out: &mut Vec<Action>) {
+    pub(super) fn close(&mut self, id: LinkId, why: String, out: &mut Vec<Action>) {
         self.on_gone(id);
         out.push(Action::CloseLink { link: id, why });
     }
@@ -543,11 +440,12 @@ impl Leader {
         for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.close(id, "nothing was heard of it for too long".to_owned(), out);
         }
-        if self.is_broadcasting() {
+        if self.is_open() {
             if self.ticks.is_multiple_of(settings.ping_ticks()) {
+                self.proposed = self.proposed.max(core.history.last());
                 self.ping(out);
             }
-            if self.ticks.is_multiple_of(2 * settings.ping_ticks()) {
+            if self.is_broadcasting() && self.ticks.is_multiple_of(2 * settings.ping_ticks()) {
                 self.look_after_quorum(core);
             }
         } else if let Phase::Leaving { to } = self.phase {

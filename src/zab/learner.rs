@@ -3,7 +3,7 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, Note, Promise, Sabotage};
+use super::{Action, Core, How, Input, Leader, LinkId, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -56,6 +56,8 @@ pub struct Learner {
     silent_ticks: u64,
     /// How it comes to the leader's history.
     how: How,
+    /// The observers that come to this follower, once it serves.
+    relay: Option<Box<Leader>>,
     /// Transactions got on the way.
     caught_up: u64,
 }
@@ -81,6 +83,7 @@ impl Learner {
             acked: core.history.last(),
             silent_ticks: 0,
             how: How::Diff,
+            relay: None,
             caught_up: 0,
         }
     }
@@ -106,6 +109,23 @@ impl Learner {
         }
     }
 
+    /// Whether a packet of a connection to this server is for its observers.
+    pub(super) fn takes(&self, link: LinkId, packet: Option<&Packet>) -> bool {
+        let is_first = matches!(packet, Some(Packet::ObserverInfo { .. }));
+        self.relay.as_ref().is_some_and(|relay| is_first || relay.links.contains_key(&link))
+    }
+
+    /// Connections of its observers.
+    pub(super) fn link_ids(&self) -> Vec<LinkId> {
+        self.relay.iter().flat_map(|relay| relay.link_ids()).collect()
+    }
+
+    fn relay(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
+        if let Some(relay) = &mut self.relay {
+            relay.step(core, input, out);
+        }
+    }
+
     /// Whether the leader has said nothing yet.
     pub const fn is_asking(&self) -> bool {
         matches!(self.phase, Phase::Asking)
@@ -118,7 +138,10 @@ impl Learner {
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
         match input {
-            Input::Tick => self.on_tick(core),
+            Input::Tick => {
+                self.on_tick(core);
+                self.relay(core, Input::Tick, out);
+            }
             Input::Flushed { .. } => {
                 self.try_adopt(core, out);
                 self.acknowledge(core, out);
@@ -149,19 +172,20 @@ impl Learner {
                     core.look(why);
                 }
             }
-            Input::Progress { .. } => self.silent_ticks = 0,
+            Input::Progress { link: None } => self.silent_ticks = 0,
             Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
-            // Nobody learns from a learner, and an own election is the peer's.
+            // An own election is the peer's.
             Input::Propose { .. }
             | Input::Elected { .. }
             | Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
-            | Input::Learner { .. }
+            | Input::Sync { .. } => {}
+            Input::Learner { .. }
             | Input::LearnerGone { .. }
+            | Input::Progress { link: Some(_) }
             | Input::SnapshotBegun { .. }
-            | Input::Sync { .. }
-            | Input::LogRead { .. } => {}
+            | Input::LogRead { .. } => self.relay(core, input, out),
         }
     }
 
@@ -343,6 +367,9 @@ impl Learner {
             core.heard_decided(view, leader);
             return self.on_commit(core, zxid, out);
         }
+        if let Some(relay) = &mut self.relay {
+            relay.decided = Some((zxid, leader));
+        }
         let goes_on = core.adopt(view, Some(leader), self.leader, out);
         let committed = self.on_commit(core, zxid, out);
         debug_assert!(goes_on || core.is_over());
@@ -395,8 +422,13 @@ impl Learner {
     }
 
     /// How many that were.
-    fn commit(&self, core: &mut Core, out: &mut Vec<Action>) -> u64 {
+    fn commit(&mut self, core: &mut Core, out: &mut Vec<Action>) -> u64 {
         let mut count = 0;
+        if let Some(relay) = &mut self.relay
+            && core.history.committed() < self.commit_to
+        {
+            return relay.commit_through(core, self.commit_to, out);
+        }
         if core.history.committed() < self.commit_to {
             core.history.commit(self.commit_to, |_| count += 1);
             out.push(Action::Commit { through: self.commit_to });
@@ -443,6 +475,9 @@ impl Learner {
         });
         self.commit(core, out);
         out.push(Action::Follow { leader: self.leader, epoch });
+        if core.settings.relays && !self.is_observer {
+            self.relay = Some(Box::new(Leader::relaying(core)));
+        }
     }
 
     /// Tells the leader what of its proposals is durable here: each one, because Java's counts each one.

@@ -16,6 +16,7 @@
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).
 
 mod bring_up;
+mod broadcast;
 mod core;
 pub mod election;
 mod history;

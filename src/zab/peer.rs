@@ -62,7 +62,11 @@ impl Peer {
             init_limit: u64::from(u32::MAX),
             sync_limit: u64::from(u32::MAX),
             always_sends_tree: false,
+            trees_max: u32::MAX,
+            differences_max: u32::MAX,
+            window_txns: 0,
             reconfigs: false,
+            relays: false,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };
@@ -82,7 +86,8 @@ impl Peer {
         (accepted, current): (Epoch, Epoch),
         last: Option<Zxid>,
     ) -> Self {
-        let history = History::new(last.unwrap_or(Zxid::ZERO));
+        let last_or_zero = last.unwrap_or(Zxid::ZERO);
+        let history = History::with_window(last_or_zero, settings.window_txns);
         let mut core = Core::new(me, settings, view, history);
         (core.accepted, core.current) = (accepted, current);
         core.is_unsure = last.is_none();
@@ -114,6 +119,7 @@ impl Peer {
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input, out);
         self.note_link(&input);
+        let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
@@ -139,13 +145,6 @@ impl Peer {
                     self.begin(leader, out);
                 }
             }
-            // It elected us before we know of it, or heard of a reconfiguration before we do.
-            (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet }) => {
-                self.early.insert(link, (packet, EARLY_TICKS));
-            }
-            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link }) => {
-                self.early.remove(&link);
-            }
             (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
             (Role::Learning(learner), input) => {
@@ -155,6 +154,32 @@ impl Peer {
                 learner.step(&mut self.core, input, out);
             }
         }
+        self.settle(out);
+    }
+
+    /// First words of learners that came before this server leads: it was elected before it knows of it, or was named by a
+    /// reconfiguration that it has yet to hear of. Gives back what is not of that kind.
+    fn take_early(&mut self, input: Input) -> Option<Input> {
+        let is_relayed = |link: &LinkId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if learner.takes(*link, packet));
+        match (&self.role, input) {
+            (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet })
+                if !is_relayed(&link, Some(&packet)) =>
+            {
+                self.early.insert(link, (packet, EARLY_TICKS));
+                None
+            }
+            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link })
+                if !is_relayed(&link, None) =>
+            {
+                self.early.remove(&link);
+                None
+            }
+            (_, input) => Some(input),
+        }
+    }
+
+    /// What follows from what the role has done: another role, an election once the disk has everything.
+    fn settle(&mut self, out: &mut Vec<Action>) {
         if let Some(epoch) = self.core.settled_on.take()
             && let Some(standing) = &mut self.standing
         {
@@ -325,7 +350,12 @@ impl Peer {
                     out.push(Action::CloseLink { link, why: why.clone() });
                 }
             }
-            Role::Learning(_) => out.push(Action::HangUp),
+            Role::Learning(learner) => {
+                for link in learner.link_ids() {
+                    out.push(Action::CloseLink { link, why: why.clone() });
+                }
+                out.push(Action::HangUp);
+            }
         }
         out.push(Action::Rest);
         self.due = Some(why);

@@ -16,6 +16,7 @@ const SUITES: &[(&str, &str)] = &[
     ("compat-tests/election/", "stage election "),
     ("compat-tests/clients/", "stage clients "),
     ("compat-tests/ensemble/", "stage ensemble "),
+    ("compat-tests/partitions/", "stage partitions "),
     ("compat-tests/words/ensemble", "stage words-members "),
     ("compat-tests/words/", "stage words "),
     ("compat-tests/settings/", "stage settings "),

@@ -83,7 +83,11 @@ impl Climate {
             init_limit: 10,
             sync_limit: 5,
             always_sends_tree: self.sends_trees,
+            trees_max: 10,
+            differences_max: 10,
+            window_txns: 500,
             reconfigs: self.changes,
+            relays: false,
             resend_min_ms: 200,
             resend_max_ms: 1600,
         }

@@ -5,7 +5,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [reconfigs]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `reconfigs`: reconfigEnabled |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort |
 //! | `elected N` | its election is over, by an oracle |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
@@ -158,7 +158,11 @@ impl Stage<'_> {
             init_limit: 10,
             sync_limit: 5,
             always_sends_tree: words.contains(&"trees"),
+            trees_max: if words.contains(&"single") { 1 } else { 10 },
+            differences_max: if words.contains(&"single") { 1 } else { 10 },
+            window_txns: 500,
             reconfigs: words.contains(&"reconfigs"),
+            relays: words.contains(&"relays"),
             resend_min_ms: 200,
             resend_max_ms: 60_000,
         };

@@ -119,8 +119,15 @@ impl Hub {
 
     /// * `told`: where the server says it is, if it said so just now.
     fn dial(&mut self, to: ServerId, told: Option<Vec<Address>>) {
+        if self.peers.get(&to).is_none_or(|peer| peer.link.is_none()) {
+            self.dial_again(to, told);
+        }
+    }
+
+    /// Likewise, whether there is a connection or not.
+    fn dial_again(&mut self, to: ServerId, told: Option<Vec<Address>>) {
         let peer = self.peers.entry(to).or_default();
-        if to == self.settings.me || peer.link.is_some() || peer.is_dialing {
+        if to == self.settings.me || peer.is_dialing {
             return;
         }
         let known = self.addresses.get(&to).cloned();
@@ -183,12 +190,10 @@ impl Hub {
         match fate_of_accepted(self.settings.me, id) {
             Fate::Keep => self.link(id, stream, read),
             Fate::DialBack => {
-                // It would not call if it had the connection that this side may still believe in.
-                if let Some(link) = self.peers.entry(id).or_default().link.take() {
-                    link.stop.cancel();
-                }
+                // It would not call if it had the connection that this side may still believe in; unless it called while
+                // that was being made. So it stays until there is another one: its end would look like a server's end.
                 drop(stream);
-                self.dial(id, Some(hello.addresses));
+                self.dial_again(id, Some(hello.addresses));
             }
             Fate::Close => {
                 tracing::warn!(

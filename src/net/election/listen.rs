@@ -120,7 +120,7 @@ async fn accept(
         };
         let (settings, calls) = (settings.clone(), calls.clone());
         tokio::spawn(async move {
-            let called = timeout(settings.timeout, greet(stream, &settings)).await;
+            let called = timeout(settings.greet_timeout, greet(stream, &settings)).await;
             drop(place);
             match called {
                 Ok(Ok(call)) => {

@@ -37,8 +37,10 @@ pub struct Settings {
     pub on_all_addresses: bool,
     /// All addresses are told, which servers before 3.6 do not understand (`multiAddress.enabled`).
     pub multi_address: bool,
-    /// For a connection to be made, and for a caller to say who it is (`cnxTimeout`).
+    /// For a connection to be made (`cnxTimeout`).
     pub timeout: Duration,
+    /// For a caller to say who it is (`quorumCnxnTimeoutMs`).
+    pub greet_timeout: Duration,
     pub keep_alive: bool,
     /// After so many failures to listen [`Event::Deaf`] is told; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,

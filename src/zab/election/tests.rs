@@ -211,7 +211,7 @@ fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
     check(undisturbed.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
 }
 
-// rows: Q-06
+// rows: Q-06 C-165 C-166
 #[test]
 fn all_is_told_again_in_growing_pauses() {
     let mut one = One::of_three();

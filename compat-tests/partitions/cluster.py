@@ -1,0 +1,43 @@
+"""Members with a network between them that can be told to fail, and with disks that can be full."""
+
+import subprocess
+
+from members import Ensemble
+
+DISK_MIB = 128
+SETTINGS = [
+    "initLimit=20",
+    "syncLimit=5",  # 2.5 s: how long a leader may believe that it has a quorum.
+    "snapCount=3000",
+    "preAllocSize=512",  # KB: a full disk is to be met soon.
+]
+# A file that may not grow is an error of the write, and not the end of the process.
+NO_SIGNAL = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"]
+
+
+class Cluster(Ensemble):
+    def __init__(self, kind, servers, command, network):
+        self.network, self.same_view = network, network.name == "namespaces"
+        super().__init__(kind * servers, command, SETTINGS)
+
+    def place(self):
+        self.network.place(self.members)
+        for member in self.members:
+            member.before = [*member.before, *NO_SIGNAL]
+            data = str(member.folder / "data")
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", data]
+            member.mounted = self.network.private and subprocess.run(mount, capture_output=True).returncode == 0
+            if member.mounted:
+                (member.folder / "data/myid").write_text(f"{member.number}\n")
+
+    def line(self, viewer, other):
+        return self.network.line(viewer, other)
+
+    def end_all(self):
+        """Ends members and network. What is on disks of memory is copied beside them, for who keeps the folder."""
+        self.kill()
+        self.network.close()
+        for member in self.members:
+            if member.mounted:
+                subprocess.run(["cp", "-a", member.folder / "data", member.folder / "kept"], check=False)
+                subprocess.run(["umount", member.folder / "data"], check=False)

@@ -1,0 +1,142 @@
+"""Two networks that lie between nodes and can be told to lose, delay and cut. Node 0 are the clients, others are members.
+
+`Proxies` work everywhere: connections end in a process between the members, each of which is told of the others at its own
+addresses. `Namespaces` need root and /dev/net/tun: each member has a network of its own, and packets themselves get lost.
+"""
+
+import ctypes
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from members import free_port
+
+HERE = pathlib.Path(__file__).parent
+NEW_NAMESPACES = 0x40000000 | 0x00020000  # Of the network, and of mounts.
+MS_REC_PRIVATE = 0x4000 | (1 << 18)
+MTU = 9000  # Fewer packets for a process that sees each of them.
+CLIENTS = 100  # The last number of node 0's address, as packets.py knows.
+
+
+def leave_machine():
+    """Goes into a network and a table of mounts of its own, so that all that is made there ends with this process.
+
+    Gives what keeps it from that, or None.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        if os.geteuid() != 0:
+            return "not root"
+        if not os.path.exists("/dev/net/tun"):
+            return "no /dev/net/tun"
+        os.makedirs("/run/netns", exist_ok=True)
+        for call in (lambda: libc.unshare(NEW_NAMESPACES), lambda: libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None)):
+            if call() != 0:
+                return os.strerror(ctypes.get_errno())
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run/netns"], check=True, capture_output=True)
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return str(error)
+    return None
+
+
+class Network:
+    """Rules by direction (from, to): (loss 0 to 1, delay in ms, whether connections are reset)."""
+
+    def __init__(self):
+        self.rules, self.process, self.nodes = {}, None, []
+
+    def launch(self, *command):
+        self.process = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ok\n", f"{command[0]} does not start"
+
+    def tell(self):
+        rules = [[*way, *rule] for way, rule in self.rules.items()]
+        self.process.stdin.write(json.dumps(rules) + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "ok\n", "the network has ended"
+
+    def set(self, sources, targets, loss=0.0, delay_ms=0, reset=False, both=True):
+        """From each of `sources` to each of `targets`, and back if `both`."""
+        ways = [(a, b) for a in sources for b in targets if a != b]
+        for way in ways + [way[::-1] for way in ways if both]:
+            self.rules[way] = (loss, delay_ms, reset)
+        self.tell()
+
+    def cut(self, sources, targets, both=True):
+        self.set(sources, targets, loss=1.0, both=both)
+
+    def heal(self):
+        self.rules = {}
+        self.tell()
+
+    def close(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait(10)
+            self.process = None
+
+
+class Proxies(Network):
+    name = "proxies"
+
+    def place(self, members):
+        self.nodes = [0, *(member.number for member in members)]
+        pairs = [(viewer, other) for viewer in self.nodes for other in members if viewer != other.number]
+        self.ports = {(viewer, other.number): (free_port(), free_port()) for viewer, other in pairs}
+        specs = []
+        for (viewer, number), (quorum, election) in self.ports.items():
+            other, way = members[number - 1], {"from": viewer, "to": number, "hello": None, "patient": False}
+            if viewer == 0:
+                specs.append({**way, "listen": quorum, "target": other.port})
+                other.address = f"127.0.0.1:{quorum}"
+                continue
+            back = self.ports[number, viewer][1]
+            specs.append({**way, "listen": quorum, "target": other.quorum_port, "patient": True})
+            specs.append({**way, "listen": election, "target": other.election_port, "hello": f"127.0.0.1:{back}"})
+        self.launch(HERE / "proxies.py", json.dumps(specs))
+
+    def line(self, viewer, other):
+        if viewer is other:
+            return other.line()
+        quorum, election = self.ports[viewer.number, other.number]
+        return f"server.{other.number}=127.0.0.1:{quorum}:{election}:participant"
+
+
+class Namespaces(Network):
+    name = "namespaces"
+    numbers = itertools.count()
+
+    def place(self, members):
+        self.nodes = [0, *(member.number for member in members)]
+        run = next(self.numbers)
+        self.launch(HERE / "packets.py", str(len(self.nodes)))
+        self.names = []
+        for node in self.nodes:
+            inside = []
+            if node:
+                self.names.append(name := f"zk{run}-{node}")
+                ip("netns", "add", name)
+                ip("link", "set", f"wire{node}", "netns", name)
+                ip("-n", name, "link", "set", "lo", "up")
+                inside = ["-n", name]
+                member = members[node - 1]
+                member.host, member.before = f"10.77.0.{node}", ["ip", "netns", "exec", name]
+                member.address = f"{member.host}:{member.port}"
+            ip(*inside, "addr", "add", f"10.77.0.{node or CLIENTS}/24", "dev", f"wire{node}")
+            ip(*inside, "link", "set", f"wire{node}", "mtu", str(MTU), "up")
+
+    def line(self, _viewer, other):
+        return other.line()
+
+    def close(self):
+        super().close()
+        for name in self.names:
+            ip("netns", "delete", name)
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)

@@ -1,0 +1,156 @@
+//! What a leader does once its epoch is open: propose, count acknowledgements, commit in order.
+//!
+//! Source: `Leader.propose`, `Leader.processAck`, `Leader.tryToCommit`, ZooKeeper 3.9.5.
+
+use super::leader::Phase;
+use super::packet::Packet;
+use super::{Action, Core, Leader, LinkId};
+use crate::model::{ServerId, Zxid};
+use bytes::Bytes;
+
+impl Leader {
+    pub(super) fn propose(
+        &mut self,
+        core: &mut Core,
+        zxid: Zxid,
+        payload: Bytes,
+        out: &mut Vec<Action>,
+    ) {
+        assert!(self.proposed < zxid, "propose {zxid} after {}", self.proposed);
+        assert!(self.is_broadcasting(), "propose {zxid} while {:?}", self.phase);
+        self.proposed = zxid;
+        core.stats.proposals += 1;
+        core.history.append(zxid, payload.clone());
+        if core.see_payload(&payload, out) {
+            self.reconfig = Some(zxid);
+        }
+        let mut followers =
+            self.links.iter_mut().filter(|(_, link)| link.is_forwarded() && !link.is_observer);
+        if let Some((&first, link)) = followers.next() {
+            let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
+            link.send(first, bytes.clone(), out);
+            for (&id, link) in followers {
+                link.send(id, bytes.clone(), out);
+            }
+        }
+        out.push(Action::Append { zxid, payload });
+    }
+
+    pub(super) fn on_ack(
+        &mut self,
+        core: &mut Core,
+        from: ServerId,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) {
+        assert!(
+            from != core.me || zxid <= self.proposed.max(core.history.last()),
+            "flushed {zxid}, which was never proposed (last is {})",
+            self.proposed
+        );
+        // A learner whose word is not bound to our history yet has no voice.
+        let Some(acked) = self.acked.get_mut(&from) else { return };
+        // One that acknowledges what was never proposed is lying, or ahead of itself.
+        *acked = zxid.min(self.proposed.max(core.history.last())).max(*acked);
+        self.try_commit(core, out);
+    }
+
+    /// Commits what is agreed on. What follows a reconfiguration needs a quorum of the new configuration only.
+    fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        while self.is_broadcasting()
+            && let Some(agreed) = core.highest_agreed(&self.acked)
+            && core.history.committed() < agreed
+        {
+            match self.reconfig.filter(|at| *at <= agreed) {
+                Some(at) => self.commit_reconfig(core, at, out),
+                None => self.commit(core, agreed, out),
+            }
+        }
+    }
+
+    fn commit_reconfig(&mut self, core: &mut Core, at: Zxid, out: &mut Vec<Action>) {
+        self.reconfig = None;
+        let found = core.history.tail().iter().find(|(zxid, _)| *zxid == at);
+        let view = found.and_then(|(_, entry)| (core.finds_view)(entry));
+        let view = view.expect("a reconfiguration is what it was when it was proposed");
+        let before =
+            core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
+        if let Some(before) = before.last() {
+            self.commit(core, before, out);
+        }
+        let leader = self.named(core, &view);
+        // Kept for the next start before anybody hears of it.
+        core.activate(view, out);
+        self.decided = Some((at, leader));
+        self.commit(core, at, out);
+        if leader != core.me {
+            self.phase = Phase::Leaving { to: leader };
+            self.ticks = 0;
+            out.push(Action::Rest);
+        }
+    }
+
+    /// Answered between the commits it came between: a learner of Java's answers its clients in the order they asked, and
+    /// one that hears of a later commit first never answers anybody again.
+    pub(super) fn on_sync(&mut self, core: &Core, link: LinkId, out: &mut Vec<Action>) {
+        if !self.is_broadcasting() {
+            return; // Its learner looks for who leads now, and asks again.
+        }
+        if core.history.committed() < core.history.last() {
+            self.syncs.push_back((core.history.last(), link));
+        } else if let Some(to) = self.links.get_mut(&link) {
+            to.say(link, &Packet::Sync, out);
+        }
+    }
+
+    fn commit(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
+        while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
+            if core.history.committed() < zxid {
+                core.stats.commits += self.commit_through(core, zxid, out);
+            }
+            if let Some(link) = self.links.get_mut(&id) {
+                link.say(id, &Packet::Sync, out);
+            }
+        }
+        if core.history.committed() < agreed {
+            core.stats.commits += self.commit_through(core, agreed, out);
+        }
+    }
+
+    /// How many that were.
+    pub(super) fn commit_through(
+        &mut self,
+        core: &mut Core,
+        agreed: Zxid,
+        out: &mut Vec<Action>,
+    ) -> u64 {
+        let has_followers =
+            self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
+        let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
+        let (mut commits, mut informs) = (Vec::new(), Vec::new());
+        let mut count = 0;
+        let decided = self.decided.take();
+        core.history.commit(agreed, |(zxid, entry)| {
+            count += 1;
+            if let Some((_, leader)) = decided.filter(|(at, _)| at == zxid) {
+                Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
+                Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
+                    .encode(&mut informs);
+                return;
+            }
+            if has_followers {
+                Packet::Commit { zxid: *zxid }.encode(&mut commits);
+            }
+            if has_observers {
+                Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
+            }
+        });
+        let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
+        for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.is_forwarded()) {
+            let bytes = if link.is_observer { &informs } else { &commits };
+            link.send(id, bytes.clone(), out);
+        }
+        out.push(Action::Commit { through: agreed });
+        count
+    }
+}

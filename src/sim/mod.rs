@@ -5,8 +5,8 @@
 //! other, so that a seed decides everything. A world has its faults for a while; then they end, and all has to come to
 //! rest. [`check`] says what must hold.
 //!
-//! Reading order: [`plan`] (what will happen), [`world`] (how it happens), `turns`, `disk`, `peers`, `wires`, `sides` (what a
-//! server's threads do), `client`, `talk`, `faults`, [`truth`] (what was agreed on), [`check`], [`shrink`].
+//! Reading order: [`plan`] (what will happen), `world` (how it happens), `turns`, `disk`, `peers`, `wires`, `sides` (what a
+//! server's threads do), `client`, `talk`, `faults`, `truth` (what was agreed on), [`check`], [`shrink`].
 //!
 //! # Not here
 //! Sockets, threads, and the locks between threads: those are the business of the tests of `net`, and of `shuttle`.

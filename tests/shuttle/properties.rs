@@ -240,7 +240,7 @@ fn welcome_first(shared: &Shared, command: Command) -> Option<Command> {
     let old = shared.conns.all().into_iter().find(|old| old.session() == Some(*session));
     let mut wakers = Vec::new();
     conn.push_welcome(*session, &mut wakers, |out| {
-        reply::welcome(out, *session, *timeout_ms, true);
+        reply::welcome(out, *session, *timeout_ms, true, false);
     });
     wakers.drain(..).for_each(std::task::Waker::wake);
     if let Some(old) = old {

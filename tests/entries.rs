@@ -44,6 +44,7 @@ fn replayed(world: &World) -> (Tree, Txn<'_>, bool) {
     (tree, txn, has_digest)
 }
 
+// rows: C-154
 #[test]
 fn what_could_not_be_read_again_is_refused_alone() {
     let mut world = World::new(SHORT, false);

@@ -39,7 +39,7 @@ class Said:
         text = re.sub(r"(Zookeeper version: |zookeeper.version=)3\.9\.5-\S+, built on \d{4}-\d\d-\d\d \d\d:\d\d UTC",
                       r"\1VERSION", text)
         text = re.sub(r"127\.0\.0\.1:\d+", "PEER", text)
-        text = re.sub(r"0x[1-4]0[0-9a-f]{13}\b", "SESSION", text)
+        text = re.sub(r"0x[1-4][0-9a-f]{14}\b", "SESSION", text)
         for pattern, shape in more:
             text = re.sub(pattern, shape, text)
         return text.split("\n")

@@ -217,7 +217,15 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
             (known.class.word(), format!("{asks}{}", known.text))
         }
     };
-    let value = OneLine(judge::masked(key, value)).to_string();
+    // What stands in the file alone is read strictly: there an odd value is a problem.
+    let lenient = known.filter(|known| known.scope != Scope::File);
+    let counts_as = lenient.and_then(|known| known.form.counts_as(value, known.default));
+    let value = match counts_as {
+        Some(counts_as) => {
+            format!("{} (counts as {counts_as})", OneLine(judge::masked(key, value)))
+        }
+        None => OneLine(judge::masked(key, value)).to_string(),
+    };
     Understood { key: OneLine(key).to_string(), value, place: Some(place), state, effect }
 }
 
@@ -225,6 +233,19 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
 mod tests {
     use super::*;
     use crate::config::{load, parse_args};
+
+    #[test]
+    fn an_odd_value_is_shown_as_what_it_counts_as() {
+        let value = |line: &str| {
+            let (key, value) = line.split_once('=').unwrap();
+            understood(keys::in_file(key), key, value, Place::Argument).value
+        };
+        assert_eq!(value("digest.enabled=yes"), "yes (counts as false)");
+        assert_eq!(value("digest.enabled=True"), "True");
+        assert_eq!(value("snapCount=many"), "many (counts as 100000)");
+        assert_eq!(value("snapCount=0x10"), "0x10");
+        assert_eq!(value("tickTime=x"), "x", "which is a problem");
+    }
 
     // rows: C-267
     #[test]

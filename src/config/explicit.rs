@@ -109,6 +109,16 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let min = checker.number("minSessionTimeout", ANY);
     let max = checker.number("maxSessionTimeout", ANY);
     if checker.problems.len() > problems {
+        // Two that are set explicitly can be compared whatever is wrong with the third.
+        if let (Some((min_ms, _)), Some((max_ms, place))) = (&min, &max)
+            && *max_ms != -1
+            && max_ms < min_ms
+        {
+            let text = format!(
+                "minSessionTimeout {min_ms} ms is above maxSessionTimeout {max_ms} ms; correct one of them"
+            );
+            checker.problem(&place.clone(), text);
+        }
         return None;
     }
     let whole = checker.whole.clone();
@@ -197,6 +207,12 @@ mod tests {
         refused("dataDir=/d\nclientPort=65536", "clientPort=65536 is not within 0 and 65535");
         refused(&format!("{BASE}tickTime=0"), "tickTime=0");
         refused(&format!("{BASE}minSessionTimeout=9\nmaxSessionTimeout=8"), "9 ms is above");
+        let three = "tickTime=x\nminSessionTimeout=9\nmaxSessionTimeout=3";
+        refused(&format!("{BASE}{three}"), "tickTime=x is not a number");
+        refused(
+            &format!("{BASE}{three}"),
+            "minSessionTimeout 9 ms is above maxSessionTimeout 3 ms",
+        );
         refused(&format!("{BASE}maxSessionTimeout=5"), "zoo.cfg:3: minSessionTimeout 6000 ms");
         refused(&format!("{BASE}tickTime=2000000000"), "zoo.cfg:3: maxSessionTimeout 40000000000");
         refused(&format!("{BASE}electionAlg=a\\nb"), "electionAlg=a\\nb is not a number");

@@ -34,6 +34,18 @@ pub enum Form {
     Provider,
 }
 
+impl Form {
+    /// What an odd value is taken for, where Java goes on with it in silence.
+    pub fn counts_as(self, value: &str, default: &'static str) -> Option<&'static str> {
+        let is_flag = ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word));
+        match self {
+            Self::Bool if !is_flag => Some("false"),
+            Self::Int | Self::Long if super::system::decode(value).is_none() => Some(default),
+            _ => None,
+        }
+    }
+}
+
 /// What becomes of a setting; every one is in exactly one class.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Class {

@@ -70,7 +70,9 @@ impl SystemProperties {
         self.table.remove(key)
     }
 
-    /// [`SystemProperties::take_bool`] of one that others look at too.
+    /// `Boolean.getBoolean`, and `parseBoolean` where `default` is what an absent value means.
+    ///
+    /// Anything but `true` in any case is false, whatever the default.
     pub fn is_true(&self, key: &str, default: bool) -> bool {
         self.get(key).map_or(default, |p| p.value.eq_ignore_ascii_case("true"))
     }
@@ -78,15 +80,6 @@ impl SystemProperties {
     /// All of them, in the order of their names.
     pub fn all(&self) -> Vec<(String, Property)> {
         self.table.iter().map(|(name, property)| (name.clone(), property.clone())).collect()
-    }
-
-    /// `Boolean.getBoolean`, and `parseBoolean` where `default` is what an absent value means.
-    ///
-    /// Anything but `true` in any case is false, whatever the default.
-    pub fn take_bool(&mut self, key: &str, default: bool) -> bool {
-        let is_true = self.is_true(key, default);
-        self.take(key);
-        is_true
     }
 
     /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `min..=max`.
@@ -252,8 +245,9 @@ mod tests {
         let mut system = SystemProperties::default();
         for (value, expected) in [("true", true), ("TRUE", true), ("yes", false), ("", false)] {
             system.set("k", value, Place::Argument);
-            assert_eq!(system.take_bool("k", true), expected, "{value:?}");
+            assert_eq!(system.is_true("k", true), expected, "{value:?}");
         }
-        assert!(system.take_bool("k", true));
+        system.take("k");
+        assert!(system.is_true("k", true));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::check::Checker;
 use super::explicit::Explicit;
-use super::system::{SystemProperties, double};
+use super::system::{Property, SystemProperties, double};
 use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
 use crate::model::DigestAlgorithm;
 
@@ -118,7 +118,7 @@ pub(super) fn take(
         commit_log_count: from.decimal("zookeeper.commitLogCount", INT, 500).max(500) as u32,
         snapshot_size_factor,
         trust_empty_snapshot: from.flag("zookeeper.snapshot.trust.empty", false),
-        snapshot_compression: from.named(COMPRESSION, |name| Some(compression_named(name))),
+        snapshot_compression: from.compression(),
         data_dir_auto_create: from.flag("zookeeper.datadir.autocreate", true),
         db_auto_create: from.flag("zookeeper.db.autocreate", true),
         digest_enabled: from.flag("zookeeper.digest.enabled", true),
@@ -143,16 +143,39 @@ impl<'a> Reader<'a> {
 
     /// `None` if it is not set at all.
     pub fn optional_flag(&mut self, key: &str) -> Option<bool> {
-        self.text(key).map(|value| value.eq_ignore_ascii_case("true"))
+        let Property { value, place } = self.system.get(key)?.clone();
+        if !["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word)) {
+            let text = format!("{key}={value} counts as false, being neither true nor false");
+            self.warnings.push(Warning { place, text });
+        }
+        self.system.take(key);
+        Some(value.eq_ignore_ascii_case("true"))
     }
 
     pub fn flag(&mut self, key: &str, default: bool) -> bool {
-        self.system.take_bool(key, default)
+        self.optional_flag(key).unwrap_or(default)
     }
 
     /// What a name stands for; the default without one, and for a name that stands for nothing.
     fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
         self.text(key).and_then(|name| find(&name)).unwrap_or_default()
+    }
+
+    /// Any case will do, and any other name means none.
+    fn compression(&mut self) -> SnapshotCompression {
+        let Some(Property { value, place }) = self.system.take(COMPRESSION) else {
+            return SnapshotCompression::None;
+        };
+        match value.to_lowercase().as_str() {
+            "gz" => return SnapshotCompression::Gzip,
+            "snappy" => return SnapshotCompression::Snappy,
+            "" | "checked" | "none" => {}
+            _ => {
+                let text = format!("{COMPRESSION}={value} counts as none; write gz or snappy");
+                self.warnings.push(Warning { place, text });
+            }
+        }
+        SnapshotCompression::None
     }
 
     /// The bare name is the older one and counts only without the other.
@@ -211,20 +234,17 @@ fn takes_word(
     word: &str,
     price: &str,
 ) -> bool {
-    let found = system.take(&format!("zookeeper.{key}")).filter(|found| found.value == word);
+    let found = system.take(&format!("zookeeper.{key}"));
+    if let Some(Property { value, place }) = &found
+        && !["yes", "no"].contains(&value.as_str())
+    {
+        checker.warn(place, format!("{key}={value} has no effect: only {word} has one"));
+    }
+    let found = found.filter(|found| found.value == word);
     if let Some(found) = &found {
         checker.warn(&found.place, format!("{key}={word}: {price}"));
     }
     found.is_some()
-}
-
-/// Any case will do, and any other name means none.
-fn compression_named(name: &str) -> SnapshotCompression {
-    match name.to_lowercase().as_str() {
-        "gz" => SnapshotCompression::Gzip,
-        "snappy" => SnapshotCompression::Snappy,
-        _ => SnapshotCompression::None,
-    }
 }
 
 /// The factor; `None` is off. Java takes the default for what it cannot use.
@@ -378,6 +398,20 @@ mod tests {
         let warned: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
         let first = "zoo.cfg:3: jute.maxbuffer=4194304 has no effect; only the flag -Djute.maxbuffer sets it";
         assert_eq!((warned.len(), warned[0].as_str()), (2, first));
+    }
+
+    // rows: C-03
+    #[test]
+    fn words_java_takes_for_something_else_are_warned_of() {
+        let config = of("digest.enabled=yes\nsnapshot.compression.method=gzip\nskipACL=true\n\
+            forceSync=yes\nenforceQuota=TRUE");
+        assert!(!config.digest_enabled && config.enforce_quota && !config.skip_acl);
+        let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+        let ends = ["neither true nor false", "write gz or snappy", "only yes has one"];
+        assert_eq!(warnings.len(), ends.len(), "{warnings:?}");
+        for end in ends {
+            assert!(warnings.iter().any(|warning| warning.ends_with(end)), "{end}: {warnings:?}");
+        }
     }
 
     #[test]

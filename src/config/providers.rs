@@ -38,6 +38,15 @@ pub(super) fn find(system: &SystemProperties) -> Providers {
 /// Source: `AuthenticationHelper`, ZooKeeper 3.9.5.
 pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<String> {
     let enabled = system.get("zookeeper.enforce.auth.enabled");
+    if let Some(odd) = enabled
+        && !["true", "false"].iter().any(|word| odd.value.eq_ignore_ascii_case(word))
+    {
+        let text = format!(
+            "enforce.auth.enabled={} counts as false: nobody has to show who they are; write true",
+            odd.value
+        );
+        checker.warn(&odd.place, text);
+    }
     let enabled = enabled.filter(|property| property.value.eq_ignore_ascii_case("true"));
     let schemes = system.get("zookeeper.enforce.auth.schemes");
     let (enabled, schemes) = match (enabled, schemes) {
@@ -109,6 +118,9 @@ mod tests {
         let config = on("enforce.auth.schemes= digest , ip,,").unwrap();
         assert_eq!(config.providers.required, ["digest", "ip"]);
         assert_eq!(config.warnings, vec![]);
+        let open = with("enforce.auth.enabled=yes").unwrap();
+        assert!(open.providers.required.is_empty());
+        assert!(open.warnings[0].text.contains("counts as false"), "{:?}", open.warnings);
         let class = "org.apache.zookeeper.server.auth";
         let key =
             format!("authProvider.1={class}.KeyAuthenticationProvider\nenforce.auth.schemes=key");

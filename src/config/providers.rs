@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(idle.providers.required, [""; 0]);
         let warned =
             "zoo.cfg:4: enforce.auth.schemes=sasl has no effect; enforce.auth.enabled is not true";
-        assert_eq!(idle.warnings[0].to_string(), warned);
+        assert_eq!(idle.warnings[1].to_string(), warned);
     }
 
     // rows: C-210 C-213 C-217 U-12

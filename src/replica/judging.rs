@@ -5,7 +5,7 @@ use super::{Action, Inflight, Mode, Replica};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prepared};
-use crate::request::{Asked, Batch, Conn, Done, Owner};
+use crate::request::{Asked, Batch, Conn, Done, Owner, Shared};
 use crate::tree::{AHEAD_MAX, Tree};
 use crate::zab;
 use bytes::Bytes;
@@ -48,7 +48,10 @@ impl Replica {
                 }
                 let body = &batch.bytes[start..asked.end];
                 start = asked.end;
-                if self.judge_one((batch, asked, body), &mut by, &tree, &mut drafts).is_none() {
+                if self
+                    .judge_one((batch, asked, body), &mut by, (&shared, &tree), &mut drafts)
+                    .is_none()
+                {
                     break;
                 }
             }
@@ -74,7 +77,7 @@ impl Replica {
         &mut self,
         (batch, asked, body): (&Batch, &Asked, &[u8]),
         by: &mut Standings,
-        tree: &Tree,
+        (shared, tree): (&Shared, &Tree),
         drafts: &mut Drafts,
     ) -> Option<()> {
         let mut inflight = Inflight::asked(batch, asked);
@@ -91,7 +94,7 @@ impl Replica {
             inflight.code = by.acts.err().unwrap_or(Code::OK);
             inflight.entry = Bytes::copy_from_slice(body);
         } else {
-            let judged = self.judge_write((batch, asked, body), by, tree, drafts);
+            let judged = self.judge_write((batch, asked, body), by, (shared, tree), drafts);
             match judged {
                 Some(Prepared::Proposal(zxid)) => inflight.zxid = Some(zxid),
                 Some(Prepared::Refused(code)) => inflight.code = code,
@@ -109,16 +112,16 @@ impl Replica {
         &mut self,
         (batch, asked, body): (&Batch, &Asked, &[u8]),
         by: &mut Standings,
-        tree: &Tree,
+        (shared, tree): (&Shared, &Tree),
         drafts: &mut Drafts,
     ) -> Option<Prepared> {
         let standing = self.standing_for(batch.session, asked.op, body);
         if let Standing::Upgrade { timeout_ms } = standing {
             by.may_own = Ok(());
             self.give_up_local(batch.session, timeout_ms, by.owner.clone());
-            self.draft_session(batch.session, timeout_ms, by.wall_ms, tree, drafts)?;
+            let asker = Asker::of_server(batch.session, by.wall_ms, &shared.limits.schemes);
+            self.draft_session(&asker, timeout_ms, tree, drafts)?;
         }
-        let shared = self.shared.clone();
         let asker = Asker {
             session: batch.session,
             xid: asked.xid,
@@ -174,31 +177,18 @@ impl Replica {
     /// The transaction that lets all servers know of a session; `None` when there are no zxids left.
     fn draft_session(
         &mut self,
-        session: SessionId,
+        asker: &Asker<'_>,
         timeout_ms: i32,
-        wall_ms: i64,
         tree: &Tree,
         drafts: &mut Drafts,
     ) -> Option<()> {
-        let shared = self.shared.clone();
-        let asker = Asker {
-            session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            may_own: Ok(()),
-            wall_ms,
-            skip_acl: true,
-            schemes: &shared.limits.schemes,
-            ensemble: None,
-        };
         let (from, body) = (drafts.entries.len(), timeout_ms.to_be_bytes());
         let prepared =
-            self.prep.prepare(tree, &asker, op::CREATE_SESSION, &body, &mut drafts.entries)?;
+            self.prep.prepare(tree, asker, op::CREATE_SESSION, &body, &mut drafts.entries)?;
         if let Prepared::Proposal(zxid) = prepared {
             drafts.proposals.push((zxid, from..drafts.entries.len()));
             let mut inflight = Inflight::of_others();
-            (inflight.zxid, inflight.session) = (Some(zxid), session);
+            (inflight.zxid, inflight.session) = (Some(zxid), asker.session);
             inflight.op = op::CREATE_SESSION;
             self.inflight.push_back(inflight);
         }
@@ -219,17 +209,7 @@ impl Replica {
         let (conn, received_us) = asked.map_or((None, 0), |(conn, us)| (Some(conn), us));
         let mut entry = Vec::new();
         let shared = self.shared.clone();
-        let asker = Asker {
-            session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            may_own: Ok(()),
-            wall_ms,
-            skip_acl: true,
-            schemes: &shared.limits.schemes,
-            ensemble: None,
-        };
+        let asker = Asker::of_server(session, wall_ms, &shared.limits.schemes);
         let prepared = {
             let tree = self.shared.state.tree.read();
             self.prep.prepare(&tree, &asker, kind, body, &mut entry)

@@ -16,8 +16,7 @@ pub(super) fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
     // A file that was never changed by a reconfiguration is its operator's, whatever an older one was.
     if peer.core.view.version > 0
         && let Some(text) = tree.config()
-        && let Ok(text) = std::str::from_utf8(text)
-        && let Ok(view) = View::parse(text)
+        && let Ok(view) = View::from_bytes(text)
     {
         // The driver keeps it for the next start when it is proposed; this one is there already.
         peer.core.see_view(view, &mut Vec::new());
@@ -26,17 +25,9 @@ pub(super) fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
 
 /// The configuration that an entry proposes.
 fn view_in(entry: &[u8]) -> Option<View> {
-    let text = txn::config_in(entry)?;
-    match std::str::from_utf8(text)
-        .map_err(|error| error.to_string())
-        .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
-    {
-        Ok(view) => Some(view),
-        Err(error) => {
-            tracing::error!("reconfiguration that cannot be read: {error}");
-            None
-        }
-    }
+    View::from_bytes(txn::config_in(entry)?)
+        .inspect_err(|error| tracing::error!("reconfiguration that cannot be read: {error}"))
+        .ok()
 }
 
 impl Replica {

@@ -97,10 +97,7 @@ impl Core {
         if text.len() <= 1 {
             return;
         }
-        match std::str::from_utf8(text)
-            .map_err(|error| error.to_string())
-            .and_then(|text| View::parse(text).map_err(|error| error.to_string()))
-        {
+        match View::from_bytes(text) {
             Ok(view) => {
                 if !self.has(Sabotage::LostViewDecides) {
                     self.next = None;

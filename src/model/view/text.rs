@@ -13,6 +13,8 @@ use std::fmt;
 /// Why a text is not a view.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ViewError {
+    #[error("not UTF-8")]
+    Encoding,
     #[error("line {line}: malformed \\uxxxx encoding")]
     Unicode { line: u32 },
     #[error("{key} is not part of a view")]
@@ -44,7 +46,7 @@ impl ViewError {
             | Self::Regrouped { key, .. }
             | Self::Weightless { key, .. } => Some(key.clone()),
             Self::Ungrouped { id } => Some(format!("server.{id}")),
-            Self::Unicode { .. } | Self::NoVoters => None,
+            Self::Encoding | Self::Unicode { .. } | Self::NoVoters => None,
         }
     }
 
@@ -72,6 +74,14 @@ impl View {
     /// Source: `QuorumPeerConfig.parseDynamicConfig`, `QuorumMaj`, `QuorumHierarchical`, ZooKeeper 3.9.5.
     pub fn parse(text: &str) -> Result<Self, ViewError> {
         Self::from_entries(&properties::parse_text(text)?)
+    }
+
+    /// As [`View::parse`], of bytes from a znode, a transaction or another server.
+    ///
+    /// # Errors
+    /// [`ViewError`], the first one there is.
+    pub fn from_bytes(text: &[u8]) -> Result<Self, ViewError> {
+        Self::parse(std::str::from_utf8(text).map_err(|_| ViewError::Encoding)?)
     }
 
     /// As [`View::parse`], of a text that is read already.

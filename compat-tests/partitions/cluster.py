@@ -16,9 +16,9 @@ NO_SIGNAL = ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"]
 
 
 class Cluster(Ensemble):
-    def __init__(self, kind, servers, command, network):
+    def __init__(self, kind, servers, command, network, settings=()):
         self.network, self.same_view = network, network.name == "namespaces"
-        super().__init__(kind * servers, command, SETTINGS)
+        super().__init__(kind * servers, command, [*SETTINGS, *settings])
 
     def place(self):
         self.network.place(self.members)

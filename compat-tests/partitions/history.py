@@ -99,6 +99,7 @@ class Round:
     ops: list
     severed: list = dataclasses.field(default_factory=list)  # (member, begin, end): it may not have known of a new leader.
     strict_sync: bool = True  # Whether `sync` promises more than Java's.
+    strict_reads: bool = False  # Whether every read is to see what was acknowledged before it, wherever it was asked.
     finals: dict = dataclasses.field(default_factory=dict)  # Path to czxid of the znodes that are there in the end.
     notes: list = dataclasses.field(default_factory=list)  # What the checks found worth telling.
     checked: dict = dataclasses.field(default_factory=dict)  # How much each check had to look at.

@@ -125,6 +125,13 @@ class Watcher(Worker):
         c.one(*plan())
 
 
+class Reader(Worker):
+    """Only reads: a member that is cut off answers it for as long as it believes that it belongs to the rest."""
+
+    def turn(self):
+        self.client.one(*self.client.plan_read(self.rng.choice(self.work.registers)))
+
+
 QUICK = [Register, Register, Register, Register, Pipeline, Queue, Holder, Watcher, Watcher]
 LONG = [*QUICK, Register, Pipeline, Queue, Holder]
 
@@ -132,7 +139,7 @@ LONG = [*QUICK, Register, Pipeline, Queue, Holder]
 class Work:
     """Clients of every kind at all members, in a folder of their own."""
 
-    def __init__(self, cluster, name, seed, long=False):
+    def __init__(self, cluster, name, seed, long=False, readers=0):
         self.cluster, self.root, self.seed = cluster, f"/{name}", seed
         self.registers = [f"{self.root}/{letter}" for letter in "abc"]
         self.over, self.failures = threading.Event(), []
@@ -146,7 +153,7 @@ class Work:
         first.close()
         self.furniture = {self.root, f"{self.root}/queue", f"{self.root}/stuff"}  # What no record tells of.
         self.stuffer = Recorded(f"{name}.stuff", cluster, TIMEOUT_MS)
-        self.workers = [kind(self, at) for at, kind in enumerate(LONG if long else QUICK)]
+        self.workers = [kind(self, at) for at, kind in enumerate([*(LONG if long else QUICK), *[Reader] * readers])]
         self.threads = [threading.Thread(target=worker.run, daemon=True) for worker in self.workers]
         for thread in self.threads:
             thread.start()

@@ -217,11 +217,12 @@ mod tests {
     const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
     /// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log, or need
     /// another beside them.
-    const CHECKS: [&str; 9] = [
+    const CHECKS: [&str; 10] = [
         "enforce.auth.enabled",
         "enforce.auth.schemes",
         "oxkeeper.log.level",
         "oxkeeper.quorumSync",
+        "oxkeeper.linearizableReads",
         "oxkeeper.log.format",
         "dynamicConfigFile",
         "multiAddress.enabled",

@@ -138,6 +138,9 @@ pub struct Config {
     pub read_only_mode_enabled: bool,
     /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
     pub quorum_sync: bool,
+    /// `oxkeeper.linearizableReads`: reads see all that was committed before they came; a leader answers syncs as with
+    /// `quorum_sync`.
+    pub linearizable_reads: bool,
     /// `snapCount`: transactions between snapshots, the half of it randomised; at least 2.
     pub snap_count: u32,
     /// `snapSizeLimitInKb`: log bytes between snapshots; `None` is off.

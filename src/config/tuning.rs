@@ -108,6 +108,7 @@ pub(super) fn take(
         container_max_never_used_ms: from.long("znode.container.maxNeverUsedIntervalMs", 0),
         read_only_mode_enabled,
         quorum_sync: from.flag("oxkeeper.quorumSync", false),
+        linearizable_reads: from.flag("oxkeeper.linearizableReads", false),
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),
         txn_log_size_limit_bytes: from.kilobytes("zookeeper.txnLogSizeLimitInKb", -1),

@@ -134,7 +134,7 @@ impl Replica {
 
     /// What `cons` shows of the answer, noted before the client can have it. A refused write has no name there.
     pub(super) fn note(&mut self, inflight: &Inflight, op: i32, zxid: i64, now_us: u64) {
-        let Some(conn) = &inflight.conn else { return };
+        let Some(conn) = inflight.conn.as_ref().filter(|_| !inflight.is_silent) else { return };
         // Source: `Request.isStale`, and who asks it.
         if conn.stats.is_gone() && !matches!(op, 0 | op::CLOSE_SESSION) {
             self.stats.stale_replies += 1;
@@ -255,6 +255,13 @@ impl Replica {
             return conn.push_farewell(&mut self.wakers, |out: &mut Outgoing| {
                 reply::reply(out, reply::header(inflight.xid, last.to_wire(), Code::OK), |_| {});
             });
+        }
+        if inflight.is_silent {
+            // What waits behind it may not be answered when the session has gone elsewhere.
+            return match inflight.code {
+                Code::OK => conn.push_answer(&mut self.wakers, |_| {}),
+                _ => conn.close(&mut self.wakers),
+            };
         }
         let decoded = Reader::new(&inflight.entry).read::<SyncRequest<'_>>();
         let code = match (inflight.code, &decoded) {

@@ -225,6 +225,7 @@ impl Replica {
             xid: 0,
             op: kind,
             received_us,
+            is_silent: false,
             weight: Done::default(),
         });
         self.zab.step(zab::Input::Propose { zxid, payload: entry }, &mut self.zab_out);

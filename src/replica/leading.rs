@@ -64,6 +64,7 @@ impl Replica {
             xid: request.xid,
             op: request.op,
             received_us: 0,
+            is_silent: false,
             weight: Done::default(),
         };
         if request.op == op::CREATE_SESSION

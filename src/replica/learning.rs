@@ -108,6 +108,7 @@ impl Replica {
             xid: 0,
             op: op::CREATE_SESSION,
             received_us,
+            is_silent: false,
             weight: Done::default(),
         };
         self.learning.push(ask, false);
@@ -304,6 +305,7 @@ impl Inflight {
             xid: 0,
             op: 0,
             received_us: 0,
+            is_silent: false,
             weight: Done::default(),
         }
     }

@@ -220,6 +220,8 @@ struct Inflight {
     xid: i32,
     op: i32,
     received_us: u64,
+    /// A sync of the connection itself: its client is not told.
+    is_silent: bool,
     /// What it counts for in [`crate::request::Throttle`].
     weight: Done,
 }
@@ -506,6 +508,7 @@ impl Inflight {
             xid: asked.xid,
             op: asked.op,
             received_us: batch.received_us,
+            is_silent: asked.is_silent,
             weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
         }
     }

@@ -1,16 +1,15 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
 use super::ahead::Ahead;
-use super::foreign::Foreign;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
-use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, password, reply};
+use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
 use core::cell::RefCell;
+use jute::Reader;
 use jute::proto::RequestHeader;
-use jute::{Decode, Reader};
 use std::task::Waker;
 
 /// One hold of the tree's lock answers at most this many requests...
@@ -86,7 +85,7 @@ impl Counts {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+pub(super) enum Phase {
     /// Neither a connect request nor a word has come yet.
     Fresh,
     /// The connect request is with `replica`.
@@ -114,9 +113,12 @@ pub struct Connection {
     pub(super) barred: bool,
     /// The count that the request at the front of the input has begun.
     counting: Option<Count>,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
+    /// Bytes at the front of the input that came before the last silent sync was asked: reads in them see all that was
+    /// committed before they came, once it is answered. None wait without `oxkeeper.linearizableReads`.
+    covered: usize,
     known: Found,
     /// Monotonic microseconds since when the next write waits for relief.
     stalled_us: Option<u64>,
@@ -124,7 +126,7 @@ pub struct Connection {
     wants_relief: bool,
     /// The next write has waited for too long.
     late: bool,
-    timeout_ms: i32,
+    pub(super) timeout_ms: i32,
     /// To be sent, in order. Emptied by `net`.
     pub unsent: Outgoing,
     /// To be handed to `replica`, in order. Emptied by `net`.
@@ -145,6 +147,7 @@ impl Connection {
             shared,
             phase: Phase::Fresh,
             asked: 0,
+            covered: 0,
             known: Found { answered: 0, session: None, end: End::Open },
             stalled_us: None,
             wants_relief: false,
@@ -223,10 +226,12 @@ impl Connection {
                 },
                 Phase::Opening | Phase::Ending => break Need::Answer,
                 Phase::Open(session) => match self.requests(session, rest, &mut batch, now_us) {
-                    (bytes, None) => taken += bytes,
-                    (bytes, Some(need)) => {
+                    (bytes, need) => {
                         taken += bytes;
-                        break need;
+                        self.covered = self.covered.saturating_sub(bytes);
+                        if let Some(need) = need {
+                            break need;
+                        }
                     }
                 },
             }
@@ -240,7 +245,7 @@ impl Connection {
     }
 
     /// The whole frame at the front of `bytes`, without its length.
-    fn frame<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8], Need> {
+    pub(super) fn frame<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8], Need> {
         let Some(head) = bytes.first_chunk::<4>() else { return Err(Need::Bytes(4 - bytes.len())) };
         let len_raw = i32::from_be_bytes(*head);
         let Some(len) =
@@ -269,80 +274,6 @@ impl Connection {
                 Err(Need::Close("undecodable request header".into()))
             }
         }
-    }
-
-    /// A word or the connect request (P-02, P-13).
-    fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
-        if let Some(word) = bytes.first_chunk::<4>()
-            && self.shared.limits.words.contains(word)
-        {
-            return Err(Need::Word(*word));
-        }
-        let frame = self.frame(bytes).map_err(|need| self.recognise(bytes, need))?;
-        self.counts.received(frame.len());
-        self.connect(frame, now_us)?;
-        Ok(4 + frame.len())
-    }
-
-    /// Who speaks another protocol is told so in it, unless the bytes may yet become a frame.
-    fn recognise(&mut self, bytes: &[u8], need: Need) -> Need {
-        let head = bytes.first_chunk::<4>().filter(|_| matches!(need, Need::Close(_)));
-        let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) else { return need };
-        self.unsent.bytes.extend_from_slice(foreign.answer());
-        Need::Close(foreign.reason().to_owned())
-    }
-
-    fn connect(&mut self, frame: &[u8], now_us: u64) -> Result<(), Need> {
-        let mut from = Reader::new(frame);
-        let fail = |error| Need::Close(format!("undecodable connect request: {error}"));
-        let _protocol_version = i32::decode(&mut from).map_err(fail)?;
-        let last_zxid = i64::decode(&mut from).map_err(fail)?;
-        let timeout_ms = i32::decode(&mut from).map_err(fail)?;
-        let session = SessionId(i64::decode(&mut from).map_err(fail)?);
-        let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
-        // Very old clients leave the byte out, and then must not get one back (G-10).
-        self.conn.set_wants_read_only(!from.rest().is_empty());
-        let is_too_little =
-            self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1);
-        if is_too_little || self.shared.at_rest.load(Ordering::Relaxed) {
-            // Without a warning: clients try every server again and again until there is a leader.
-            tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
-            return Err(Need::Close(String::new()));
-        }
-        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
-        if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
-            self.counts.refused += 1;
-            return Err(Need::Close("clients connect too fast".into()));
-        }
-        self.counts.connects += 1;
-        self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
-        let ours = self.shared.state.tree.read().last_zxid();
-        if ours.to_wire() < last_zxid {
-            // It has seen what this server has not: another server can serve it.
-            return Err(Need::Close(format!(
-                "client has seen zxid {last_zxid:#x}, ours is {ours}"
-            )));
-        }
-        let limits = &self.shared.limits;
-        let timeout_ms =
-            timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
-        self.timeout_ms = timeout_ms;
-        let _open = self.conn.heard(now_ms);
-        self.conn.stats.set_timeout_ms(timeout_ms);
-        let conn = self.conn.clone();
-        self.phase = Phase::Opening;
-        self.counts.revalidations += u64::from(session.0 != 0);
-        if session.0 == 0 {
-            self.commands.push(Command::Open { conn, timeout_ms, received_us: now_us });
-        } else if secret == Some(&password(session)) {
-            self.commands.push(Command::Reopen { conn, session, timeout_ms });
-        } else {
-            // Judged before anything happens to the connection that has the session now (P-18).
-            let flag = self.conn.wants_read_only();
-            reply::welcome(&mut self.unsent, SessionId(0), 0, flag, false);
-            return Err(Need::Close(format!("wrong password for session {session}")));
-        }
-        Ok(())
     }
 
     /// Requests off the front of `bytes`: either writes, or one hold's worth of what is answered here.
@@ -380,11 +311,14 @@ impl Connection {
                 }
                 _ if read::is_read(header.kind) => {
                     // The gate. With a batch in hand there are unanswered writes too.
+                    if self.is_uncovered(header.kind, taken) {
+                        self.covered = bytes.len();
+                        self.silent_sync(session, batch, now_us);
+                    }
                     if self.outstanding() > 0 {
                         return (taken, Some(Need::Answer));
                     }
-                    let (bytes, need) = self.reads(&bytes[taken..], (header, frame), now_us);
-                    return (taken + bytes, need);
+                    return self.reads(bytes, taken, (header, frame), now_us);
                 }
                 op::AUTH | op::SASL => {
                     // The writes so far are judged by who it was when they came.
@@ -478,28 +412,64 @@ impl Connection {
         self.asked += 1;
         // One that comes too late is told so by `replica`.
         let _late = self.heard(now_us);
-        let batch = batch.get_or_insert_with(|| Batch {
-            conn: self.conn.clone(),
-            session,
-            who: self.who.clone(),
-            bytes: Vec::with_capacity(body.len() * 16),
-            requests: Vec::with_capacity(16),
-            received_us: now_us,
-        });
+        let batch = self.batch(session, batch, now_us, (16, body.len() * 16));
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
-        batch.requests.push(Asked { xid: header.xid, op: header.kind, end, large_bytes });
+        batch.requests.push(Asked {
+            xid: header.xid,
+            op: header.kind,
+            end,
+            large_bytes,
+            is_silent: false,
+        });
         if header.kind == op::CLOSE_SESSION {
             self.phase = Phase::Ending; // What comes behind it is not executed (P-77a).
         }
     }
 
+    /// Whether such a read, so many bytes behind the front of the input, has to wait for a silent sync. A server that
+    /// only reads has no leader to ask, and says so to its clients.
+    fn is_uncovered(&self, kind: i32, at: usize) -> bool {
+        self.shared.limits.linearizable_reads
+            && self.covered <= at
+            && kind != op::PING
+            && !self.shared.is_read_only.load(Ordering::Relaxed)
+    }
+
+    fn silent_sync(&mut self, session: SessionId, batch: &mut Option<Batch>, now_us: u64) {
+        self.asked += 1;
+        let batch = self.batch(session, batch, now_us, (1, 8));
+        jute::put_string(&mut batch.bytes, "/");
+        let end = batch.bytes.len();
+        batch.requests.push(Asked { xid: 0, op: op::SYNC, end, large_bytes: 0, is_silent: true });
+    }
+
+    /// What goes to `replica` at the end of this turn.
+    fn batch<'b>(
+        &self,
+        session: SessionId,
+        batch: &'b mut Option<Batch>,
+        now_us: u64,
+        (requests, bytes): (usize, usize),
+    ) -> &'b mut Batch {
+        batch.get_or_insert_with(|| Batch {
+            conn: self.conn.clone(),
+            session,
+            who: self.who.clone(),
+            bytes: Vec::with_capacity(bytes),
+            requests: Vec::with_capacity(requests),
+            received_us: now_us,
+        })
+    }
+
     /// One hold of the shared lock: values, watches left and places of the replies are one critical section.
     ///
-    /// * `first`: the request at the front of `bytes`, which is a read.
+    /// * `from`: where in `bytes` they begin.
+    /// * `first`: the first of them. Returns where in `bytes` those end that were served.
     fn reads<'b>(
         &mut self,
         bytes: &'b [u8],
+        from: usize,
         first: (RequestHeader, &'b [u8]),
         now_us: u64,
     ) -> (usize, Option<Need>) {
@@ -508,12 +478,12 @@ impl Connection {
         // What apply has put there until now stands before what is read now. It can add nothing while we hold the lock.
         self.collect();
         if self.known.end != End::Open {
-            return (0, None); // The caller looks again, and finds it.
+            return (from, None); // The caller looks again, and finds it.
         }
         if !self.heard(now_us) {
-            return (0, Some(Need::Answer)); // Its session is about to be closed, and the connection with it.
+            return (from, Some(Need::Answer)); // Its session is about to be closed, and the connection with it.
         }
-        let (mut taken, mut served, mut ahead) = (0, 0, Ahead::new());
+        let (mut taken, mut served, mut ahead) = (from, 0, Ahead::new());
         let mut first = Some(first);
         let before = self.unsent.len();
         let last_zxid = tree.last_zxid().to_wire();
@@ -527,7 +497,7 @@ impl Connection {
                 Ok(request) => request,
                 Err(need) => break Some(need),
             };
-            if !read::is_read(header.kind) {
+            if !read::is_read(header.kind) || self.is_uncovered(header.kind, taken) {
                 break None;
             }
             let likely = ahead.next(&tree, &bytes[taken..]);
@@ -548,7 +518,7 @@ impl Connection {
         };
         self.spaces = spaces.into_inner();
         self.counts.received += u64::from(served);
-        self.counts.received_bytes += taken as u64;
+        self.counts.received_bytes += (taken - from) as u64;
         self.counts.answered += u64::from(served);
         (taken, need)
     }

@@ -18,6 +18,7 @@ mod conns;
 mod create;
 mod expiry;
 mod foreign;
+mod greet;
 mod identify;
 #[cfg(test)]
 mod identify_tests;
@@ -76,6 +77,8 @@ pub struct Limits {
     pub connects: Option<Connects>,
     /// `skipACL`.
     pub skip_acl: bool,
+    /// Reads wait until the leader has said what was committed before them: `oxkeeper.linearizableReads`.
+    pub linearizable_reads: bool,
     /// How clients can show who they are.
     pub schemes: crate::auth::Schemes,
     /// Four-letter words this server knows: looked for in the first four bytes of a connection.
@@ -97,6 +100,7 @@ impl Default for Limits {
             large_bytes_max: 100 << 20,
             connects: None,
             skip_acl: false,
+            linearizable_reads: false,
             schemes: crate::auth::Schemes::default(),
             words: Vec::new(),
         }
@@ -167,4 +171,6 @@ pub struct Asked {
     pub end: usize,
     /// The size of its frame if that is large, or 0.
     pub large_bytes: u32,
+    /// A sync that no client asked for, and none is told of: reads behind it wait.
+    pub is_silent: bool,
 }

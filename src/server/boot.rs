@@ -379,6 +379,8 @@ pub(super) fn limits(config: &Config, seed: u64) -> Limits {
         large_bytes_max: u64::from(config.large_request_max_bytes),
         connects: connects(&config.throttle, seed),
         skip_acl: config.skip_acl,
+        // A server that is alone has applied what it acknowledges, and nobody else acknowledges anything.
+        linearizable_reads: config.linearizable_reads && config.ensemble.is_some(),
         schemes: Schemes {
             digest: config.digest_auth_enabled || config.providers.digest,
             algorithm: config.digest_algorithm,
@@ -435,7 +437,7 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
             .ensemble
             .as_ref()
             .is_some_and(|of| of.local_sessions_upgrading_enabled),
-        quorum_sync: config.quorum_sync,
+        quorum_sync: (config.quorum_sync || config.linearizable_reads) && config.ensemble.is_some(),
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         rules: Rules {
             enforces_quota: config.enforce_quota,

@@ -141,13 +141,20 @@ pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
 /// True when a state holds all that a damaged snapshot named `snapshot` held.
 ///
 /// * `last`: where the state ends. `gap`: the zxid before the first txns that the log lacks, if it lacks any.
+/// * `ends_in_log`: the log has the txn that the snapshot ends with. It has not when a leader sent the snapshot: what
+///   such a tree covered need not leave a gap, since of how an epoch ended the next one's zxids say nothing.
 ///
 /// A snapshot with an end was complete once, and this server may have acknowledged all of it, to a leader that sent it.
 /// Java starts on the older state all the same, and over a gap. Counter 0 is the name that a new leader's snapshot has
 /// before its first txn: nothing is known to be missing then.
-pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: Zxid) -> bool {
+pub fn makes_up_for(
+    last: Option<Zxid>,
+    gap: Option<Option<Zxid>>,
+    snapshot: Zxid,
+    ends_in_log: bool,
+) -> bool {
     let held = gap.unwrap_or(last).min(last);
-    snapshot.counter() == 0 || Some(snapshot) <= held
+    snapshot.counter() == 0 || (ends_in_log && Some(snapshot) <= held)
 }
 
 /// Whole records behind the place where a file's records end.
@@ -300,7 +307,11 @@ mod tests {
     fn what_makes_up_for_a_damaged_snapshot() {
         let zxid = Zxid::from_wire;
         let check = |last, gap: Option<i64>, snapshot| {
-            makes_up_for(zxid(last), gap.map(zxid), zxid(snapshot).unwrap())
+            let of = |is_there| {
+                makes_up_for(zxid(last), gap.map(zxid), zxid(snapshot).unwrap(), is_there)
+            };
+            assert!(snapshot & 0xffff_ffff == 0 || !of(false), "a txn that the log never had");
+            of(true)
         };
         assert!(check(7, None, 7) && check(9, None, 7) && !check(6, None, 7));
         assert!(!check(9, Some(5), 7) && check(9, Some(7), 7));

@@ -77,7 +77,7 @@ pub enum RecoverError<E: Error + 'static> {
     #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
     NoSnapshot { dir: PathBuf },
     #[error(
-        "snapshot {} is damaged, and the log does not hold all that it held: it is whole up to {}; \
+        "snapshot {} is damaged, and the log does not hold all that it held: it is whole up to {} at most; \
          remove the file to start without it",
         path.display(),
         last.unwrap_or(Zxid::ZERO)
@@ -224,7 +224,11 @@ pub fn recover<D: Disk, R: Restore>(
         }
     }
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
+    let mut ends_met = Vec::new();
     let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry, so_far| {
+        if damaged.iter().any(|file| file.zxid.to_wire() == zxid) {
+            ends_met.push(zxid);
+        }
         state.log_read(so_far.done, so_far.of);
         state.replay(zxid, entry).map(ControlFlow::Continue)
     })?;
@@ -232,11 +236,7 @@ pub fn recover<D: Disk, R: Restore>(
     let last = after.max(scanned.highest).max(floor);
     look_for_holes(&scanned, after, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
-    let missed = damaged.into_iter().find(|file| !decide::makes_up_for(last, gap, file.zxid));
-    if let Some(damaged) = missed {
-        let last = gap.unwrap_or(last);
-        return Err(RecoverError::Behind { path: folders.snapshots.join(damaged.name), last });
-    }
+    look_for_missed(damaged, &ends_met, (last, gap), &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;
     if initialize && start != Start::Empty {
@@ -285,6 +285,23 @@ fn look_for_holes<E: Error>(
         );
     }
     Ok(())
+}
+
+/// What a damaged snapshot held and nothing else does is lost.
+///
+/// * `ends_met`: of the damaged ones, where they end, as far as the log has that. `state`: where it ends, and its gap.
+fn look_for_missed<E: Error>(
+    damaged: Vec<Named>,
+    ends_met: &[i64],
+    (last, gap): (Option<Zxid>, Option<Option<Zxid>>),
+    dir: &Path,
+) -> Result<(), RecoverError<E>> {
+    let missed = damaged.into_iter().find(|file| {
+        let ends_in_log = ends_met.contains(&file.zxid.to_wire());
+        !decide::makes_up_for(last, gap, file.zxid, ends_in_log)
+    });
+    let Some(damaged) = missed else { return Ok(()) };
+    Err(RecoverError::Behind { path: dir.join(damaged.name), last: gap.unwrap_or(last) })
 }
 
 /// Removes snapshots that were never finished.
@@ -617,7 +634,18 @@ mod tests {
         put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
         put_log(&disk, "log.6", &[6, 7]);
         let error = run(&disk, RecoverOptions::default()).unwrap_err();
-        assert!(error.to_string().contains("whole up to 0x2;"), "{error}");
+        assert!(error.to_string().contains("whole up to 0x2 at most;"), "{error}");
+        // A leader sent it, in place of all of an epoch that the log knows nothing of: no gap shows that.
+        let (sent, later) = ((2 << 32) + 9, (3 << 32) + 1);
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_snapshot(&disk, sent, &[666]);
+        put_log(&disk, "log.3", &[3, 4]);
+        put_log(&disk, "log.300000001", &[later]);
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("snapshot.200000009 is damaged"), "{error}");
+        put_log(&disk, "log.200000001", &((2 << 32) + 1..=sent).collect::<Vec<i64>>());
+        assert_eq!(default(&disk).0.last(), Some(&later), "its own log has all of it");
     }
 
     // rows: D-48

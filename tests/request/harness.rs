@@ -173,6 +173,18 @@ impl World {
         self.run();
     }
 
+    /// Commands that are held.
+    pub fn commands_held(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Gives the first of them to the replica.
+    pub fn one_command(&mut self) {
+        let command = self.commands.pop_front().expect("a command is held");
+        self.step(Input::Command { command, wall_ms: self.wall_ms });
+        self.run();
+    }
+
     /// Gives the command that was held last to the replica before the others.
     pub fn last_command_first(&mut self) {
         let last = self.commands.pop_back().expect("a command is held");

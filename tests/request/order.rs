@@ -1,10 +1,13 @@
 //! In which order things are answered, and what waits for what.
 
-use super::harness::World;
+use super::harness::FIRST_SESSION;
+use super::harness::{World, limits};
 use super::wire::{
     close, create, get, look, ping, raw, set, set_acl_for, set_watches, sync, watch,
 };
 use oxkeeper::model::op;
+use oxkeeper::model::sync::Ordering;
+use oxkeeper::request::Limits;
 
 // rows: P-83 P-26
 #[test]
@@ -55,6 +58,75 @@ fn a_sync_is_answered_behind_every_write_before_it() {
     world.hold_log(true);
     world.say(b, [sync(3, "/")]);
     assert_eq!(world.heard(b), ["3 @4 ok /"]);
+}
+
+/// A world where reads wait for a sync of their own.
+fn linearizable() -> World {
+    World::limited(Limits { linearizable_reads: true, ..limits() })
+}
+
+#[test]
+fn a_linearizable_read_waits_for_a_sync_that_nobody_is_told_of() {
+    let mut world = linearizable();
+    let (a, b) = (world.client(), world.client());
+    world.hold_commands(true);
+    world.say(b, [ping(), get(1, "/a"), ping()]);
+    assert_eq!(
+        world.heard(b),
+        ["-2 @2 ok"],
+        "a ping needs none; behind the read it waits as all do"
+    );
+    world.say(a, [create(1, "/a", "0")]);
+    world.last_command_first();
+    world.hold_commands(false);
+    assert_eq!(world.heard(a), ["1 @3 ok /a"]);
+    assert_eq!(
+        world.heard(b),
+        ["1 @3 ok \"0\" v0", "-2 @3 ok"],
+        "written after the read came, before its sync"
+    );
+    // One for all that had come by then, and not for what came later.
+    world.hold_commands(true);
+    world.say(b, [get(2, "/a"), get(3, "/a")]);
+    world.push(b, &get(4, "/a"));
+    assert_eq!(world.commands_held(), 1);
+    world.one_command();
+    assert_eq!(world.heard(b), ["2 @3 ok \"0\" v0", "3 @3 ok \"0\" v0"]);
+    assert_eq!(world.commands_held(), 1, "the later one has asked for its own");
+    world.hold_commands(false);
+    assert_eq!(world.heard(b), ["4 @3 ok \"0\" v0"]);
+}
+
+#[test]
+fn a_linearizable_read_behind_writes_lets_its_sync_go_with_them() {
+    let mut world = linearizable();
+    let a = world.client();
+    world.hold_commands(true);
+    world.say(a, [create(1, "/a", "0"), get(2, "/a"), set(3, "/a", "1"), get(4, "/a")]);
+    assert_eq!(world.commands_held(), 1);
+    world.hold_commands(false);
+    assert_eq!(
+        world.heard(a),
+        ["1 @2 ok /a", "2 @2 ok \"0\" v0", "3 @3 ok v1", "4 @3 ok \"1\" v1"]
+    );
+    // A session that was taken over in the meantime is not read for: its connection ends.
+    world.hold_commands(true);
+    world.say(a, [get(5, "/a")]);
+    let again = world.client_again(FIRST_SESSION);
+    world.last_command_first();
+    world.hold_commands(false);
+    assert!(world.heard(again)[0].starts_with("session"));
+    assert_eq!(world.heard(a), ["closed"]);
+}
+
+#[test]
+fn a_server_that_only_reads_has_nobody_to_ask() {
+    let mut world = linearizable();
+    let a = world.client();
+    world.shared.is_read_only.store(true, Ordering::Relaxed);
+    world.hold_commands(true);
+    world.say(a, [get(1, "/zookeeper")]);
+    assert_eq!(world.heard(a), ["1 @1 ok \"\" v0"]);
 }
 
 // rows: P-27 P-50

@@ -9,14 +9,15 @@ from history import READS, WRITES, Broken, Op, Round
 from linear import Undecided, explained, smallest
 
 STRICT = (*WRITES, "sync-read", "fenced-read")
+EVERY = (*WRITES, *READS)
 
 
 # rows: P-49 Q-46
 def check(found):
-    broken, count = [], 0
+    broken, count, kinds = [], 0, EVERY if found.strict_reads else STRICT
     paths = {op.path for op in found.ops if op.kind in ("sync-read", "fenced-read")}
     for path in sorted(paths):
-        ops = [op for op in found.ops if op.path == path and op.kind in STRICT and not (op.unsure and op.kind in READS)]
+        ops = [op for op in found.ops if op.path == path and op.kind in kinds and not (op.unsure and op.kind in READS)]
         count += len(ops)
         try:
             if explained(ops) is None:
@@ -35,6 +36,8 @@ def check(found):
 
 def may_be_behind(op, found):
     """Whether this is a read whose sync promises little."""
+    if found.strict_reads:
+        return False
     severed = any(op.member == member and begin <= op.end and op.begin <= end for member, begin, end in found.severed)
     return op.kind == "sync-read" and (severed or not found.strict_sync)
 
@@ -58,6 +61,9 @@ GOOD = [
     Round([MADE, call("set", 2, 3, data="2", version=0), call("sync-read", 4, 5, data="1", version=0)], strict_sync=False),
     Round([MADE, call("set", 2, 3, data="2", version=0), call("sync-read", 4, 5, data="1", version=0, member=2)],
           severed=[(2, 1, 9)]),
+    # A read as ZooKeeper promises it.
+    Round([MADE, call("set", 2, 3, data="2", version=0), call("read", 4, 5, data="1", version=0, client="r"),
+           call("sync-read", 6, 7, data="2", version=1)]),
 ]
 SPOILED = [
     ("a write that was acknowledged is gone",
@@ -77,4 +83,10 @@ SPOILED = [
     ("a read behind a write is behind at a leader that was cut off",
      Round([MADE, call("set", 2, 3, data="2", version=0), call("fenced-read", 4, 5, data="1", version=0, member=2)],
            severed=[(2, 1, 9)])),
+    ("a read is behind where none may be",
+     Round([MADE, call("set", 2, 3, data="2", version=0), call("read", 4, 5, data="1", version=0, client="r", member=2),
+            call("sync-read", 6, 7, data="2", version=1)], severed=[(2, 1, 9)], strict_reads=True)),
+    ("a sync does not help either",
+     Round([MADE, call("set", 2, 3, data="2", version=0), call("sync-read", 4, 5, data="1", version=0, member=2)],
+           severed=[(2, 1, 9)], strict_reads=True)),
 ]

@@ -1,0 +1,84 @@
+//! The first bytes of a connection: a word, the connect request, or another protocol.
+
+use super::connection::Phase;
+use super::foreign::Foreign;
+use super::{Command, Connection, Need, password, reply};
+use crate::model::SessionId;
+use crate::model::sync::Ordering;
+use jute::{Decode, Reader};
+
+impl Connection {
+    /// A word or the connect request (P-02, P-13).
+    pub(super) fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
+        if let Some(word) = bytes.first_chunk::<4>()
+            && self.shared.limits.words.contains(word)
+        {
+            return Err(Need::Word(*word));
+        }
+        let frame = self.frame(bytes).map_err(|need| self.recognise(bytes, need))?;
+        self.counts.received(frame.len());
+        self.connect(frame, now_us)?;
+        Ok(4 + frame.len())
+    }
+
+    /// Who speaks another protocol is told so in it, unless the bytes may yet become a frame.
+    fn recognise(&mut self, bytes: &[u8], need: Need) -> Need {
+        let head = bytes.first_chunk::<4>().filter(|_| matches!(need, Need::Close(_)));
+        let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) else { return need };
+        self.unsent.bytes.extend_from_slice(foreign.answer());
+        Need::Close(foreign.reason().to_owned())
+    }
+
+    fn connect(&mut self, frame: &[u8], now_us: u64) -> Result<(), Need> {
+        let mut from = Reader::new(frame);
+        let fail = |error| Need::Close(format!("undecodable connect request: {error}"));
+        let _protocol_version = i32::decode(&mut from).map_err(fail)?;
+        let last_zxid = i64::decode(&mut from).map_err(fail)?;
+        let timeout_ms = i32::decode(&mut from).map_err(fail)?;
+        let session = SessionId(i64::decode(&mut from).map_err(fail)?);
+        let secret = <Option<&[u8]>>::decode(&mut from).map_err(fail)?;
+        // Very old clients leave the byte out, and then must not get one back (G-10).
+        self.conn.set_wants_read_only(!from.rest().is_empty());
+        let is_too_little =
+            self.shared.is_read_only.load(Ordering::Relaxed) && from.rest().first() != Some(&1);
+        if is_too_little || self.shared.at_rest.load(Ordering::Relaxed) {
+            // Without a warning: clients try every server again and again until there is a leader.
+            tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
+            return Err(Need::Close(String::new()));
+        }
+        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
+        if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
+            self.counts.refused += 1;
+            return Err(Need::Close("clients connect too fast".into()));
+        }
+        self.counts.connects += 1;
+        self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
+        let ours = self.shared.state.tree.read().last_zxid();
+        if ours.to_wire() < last_zxid {
+            // It has seen what this server has not: another server can serve it.
+            return Err(Need::Close(format!(
+                "client has seen zxid {last_zxid:#x}, ours is {ours}"
+            )));
+        }
+        let limits = &self.shared.limits;
+        let timeout_ms =
+            timeout_ms.max(limits.min_session_timeout_ms).min(limits.max_session_timeout_ms);
+        self.timeout_ms = timeout_ms;
+        let _open = self.conn.heard(now_ms);
+        self.conn.stats.set_timeout_ms(timeout_ms);
+        let conn = self.conn.clone();
+        self.phase = Phase::Opening;
+        self.counts.revalidations += u64::from(session.0 != 0);
+        if session.0 == 0 {
+            self.commands.push(Command::Open { conn, timeout_ms, received_us: now_us });
+        } else if secret == Some(&password(session)) {
+            self.commands.push(Command::Reopen { conn, session, timeout_ms });
+        } else {
+            // Judged before anything happens to the connection that has the session now (P-18).
+            let flag = self.conn.wants_read_only();
+            reply::welcome(&mut self.unsent, SessionId(0), 0, flag, false);
+            return Err(Need::Close(format!("wrong password for session {session}")));
+        }
+        Ok(())
+    }
+}

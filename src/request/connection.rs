@@ -225,15 +225,14 @@ impl Connection {
                     Err(need) => break need,
                 },
                 Phase::Opening | Phase::Ending => break Need::Answer,
-                Phase::Open(session) => match self.requests(session, rest, &mut batch, now_us) {
-                    (bytes, need) => {
-                        taken += bytes;
-                        self.covered = self.covered.saturating_sub(bytes);
-                        if let Some(need) = need {
-                            break need;
-                        }
+                Phase::Open(session) => {
+                    let (bytes, need) = self.requests(session, rest, &mut batch, now_us);
+                    taken += bytes;
+                    self.covered = self.covered.saturating_sub(bytes);
+                    if let Some(need) = need {
+                        break need;
                     }
-                },
+                }
             }
         };
         self.hand_over(&mut batch);

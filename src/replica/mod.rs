@@ -10,6 +10,7 @@
 
 mod apply;
 mod containers;
+mod epochs;
 mod judging;
 mod leading;
 mod learning;
@@ -120,6 +121,8 @@ pub struct Settings {
     pub quorum_sync: bool,
     /// `readonlymode.enabled`: those who only read are served without a leader.
     pub read_only: bool,
+    /// The counter behind which the zxids of an epoch begin: 0, but for who wants to see what happens at their end.
+    pub first_counter: u32,
     pub rules: Rules,
     pub seed: u64,
 }
@@ -140,6 +143,7 @@ impl Settings {
         local_upgrades: false,
         quorum_sync: false,
         read_only: false,
+        first_counter: 0,
         rules: Rules::DEFAULT,
         seed: 1,
     };
@@ -259,6 +263,7 @@ pub struct Replica {
     /// The log has rolled, and the snapshot that goes with it is not begun.
     snapshot_due: bool,
     sweep: containers::Sweep,
+    quiet: epochs::Quiet,
     pub stats: Stats,
     pub samples: Samples,
     zab_out: Vec<zab::Action>,
@@ -316,6 +321,7 @@ impl Replica {
             inflight: VecDeque::new(),
             next_session: settings.first_session,
             sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
+            quiet: Default::default(),
             rolls: rolls::Rolls::new(settings.snap_count, settings.snap_size_bytes, settings.seed),
             snapshot_due: false,
             settings,

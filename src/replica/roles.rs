@@ -150,7 +150,8 @@ impl Replica {
         self.write_config();
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
-        self.prep = Prep::leading(&tree, epoch, self.settings.seed, self.settings.rules);
+        let from = Zxid::new(epoch, self.settings.first_counter);
+        self.prep = Prep::leading(&tree, from, self.settings.seed, self.settings.rules);
         drop(tree);
         self.adopt_sessions();
         self.shared.at_rest.store(!self.settings.leader_serves, Ordering::Relaxed);
@@ -211,15 +212,5 @@ impl Replica {
         let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
         let done = Done { requests: batch.requests.len() as u64, large_bytes };
         self.shared.throttle.end(done, &mut self.wakers);
-    }
-
-    pub(super) fn out_of_zxids(&mut self, out: &mut Vec<Action>) {
-        if self.mode == Mode::Standalone {
-            return out.push(Action::Stop("there are no zxids left"));
-        }
-        let why = "the zxids of this epoch are used up".to_owned();
-        self.zab.stand_down(why, &mut self.zab_out);
-        // Its next input finds out whether the disk has everything.
-        self.on_zab(self.now_us, out);
     }
 }

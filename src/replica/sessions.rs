@@ -32,6 +32,7 @@ impl Replica {
             self.close(session, wall_ms, out);
         }
         self.sweep_containers(wall_ms, out);
+        self.consider_next_epoch(out);
     }
 
     /// Proposes the end of a session that nobody asked to close.

@@ -8,7 +8,7 @@ use super::quota::{QuotaLog, data_len};
 use super::reconfig::Ensemble;
 use super::writes::Write;
 use crate::auth;
-use crate::model::{Acl, Code, Epoch, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
+use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
 use crate::tree::digest::{self, DIGEST_VERSION};
 use crate::tree::txn::write;
 use crate::tree::{AclId, Tree};
@@ -125,9 +125,8 @@ impl Prep {
 
     /// Of a leader whose epoch begins.
     ///
-    /// * `tree`: with all of the history this epoch goes on from.
-    pub fn leading(tree: &Tree, epoch: Epoch, seed: u64, rules: Rules) -> Self {
-        let last = Zxid::new(epoch, 0);
+    /// * `tree`: with all of the history this epoch goes on from. `last`: behind it the epoch's own zxids begin.
+    pub fn leading(tree: &Tree, last: Zxid, seed: u64, rules: Rules) -> Self {
         Self { last, keeps_epoch: true, ..Self::new(tree, seed, rules) }
     }
 

@@ -439,6 +439,7 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
             .is_some_and(|of| of.local_sessions_upgrading_enabled),
         quorum_sync: (config.quorum_sync || config.linearizable_reads) && config.ensemble.is_some(),
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
+        first_counter: 0,
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,

@@ -1,0 +1,70 @@
+//! When a leader makes way for the next epoch: once the zxids of its own are used up, and before that when nobody minds.
+
+use super::{Action, Mode, Replica};
+use crate::model::Zxid;
+
+/// From this counter on a quiet moment is waited for. What is left then lasts three days at 1,000 transactions a second.
+const LATE: u32 = 0xf000_0000;
+/// So long nothing was proposed in a quiet moment.
+const QUIET_MS: u64 = 1000;
+
+/// Looks for a quiet moment near the end of an epoch. Java's leader goes on until there are no zxids left, which is when it
+/// is busy.
+#[derive(Default)]
+pub(super) struct Quiet {
+    last: Zxid,
+    since_ms: u64,
+}
+
+impl Quiet {
+    /// * `last`: the last zxid proposed. To be asked at each tick.
+    fn is_time(&mut self, last: Zxid, now_ms: u64) -> bool {
+        if self.last != last {
+            (self.last, self.since_ms) = (last, now_ms);
+        }
+        LATE <= last.counter() && QUIET_MS <= now_ms - self.since_ms
+    }
+}
+
+impl Replica {
+    /// Clients have to connect again, as after every election; so this one comes when none of them waits for anything.
+    pub(super) fn consider_next_epoch(&mut self, out: &mut Vec<Action>) {
+        let is_time = self.quiet.is_time(self.prep.last(), self.now_ms);
+        if is_time && self.mode == Mode::Leading && self.inflight.is_empty() {
+            let left = u32::MAX - self.prep.last().counter();
+            self.make_way(format!("{left} zxids of this epoch are left, and nobody writes"), out);
+        }
+    }
+
+    pub(super) fn out_of_zxids(&mut self, out: &mut Vec<Action>) {
+        if self.mode == Mode::Standalone {
+            return out.push(Action::Stop("there are no zxids left"));
+        }
+        self.make_way("the zxids of this epoch are used up".to_owned(), out);
+    }
+
+    fn make_way(&mut self, why: String, out: &mut Vec<Action>) {
+        self.zab.stand_down(why, &mut self.zab_out);
+        // Its next input finds out whether the disk has everything.
+        self.on_zab(self.now_us, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Epoch;
+
+    // rows: Q-80
+    #[test]
+    fn an_epoch_ends_early_in_a_quiet_moment() {
+        let zxid = |counter| Zxid::new(Epoch(1), counter);
+        let mut quiet = Quiet::default();
+        assert!(!quiet.is_time(zxid(LATE - 1), 0) && !quiet.is_time(zxid(LATE - 1), 90_000));
+        // Each transaction begins the wait anew.
+        assert!(!quiet.is_time(zxid(LATE), 90_000) && !quiet.is_time(zxid(LATE + 1), 90_999));
+        assert!(!quiet.is_time(zxid(LATE + 1), 91_998) && quiet.is_time(zxid(LATE + 1), 91_999));
+        // In the next epoch there is time again.
+        assert!(!quiet.is_time(Zxid::new(Epoch(2), 0), 200_000));
+    }
+}

@@ -6,6 +6,18 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Epoch(pub u32);
 
+impl Epoch {
+    /// No epoch begins beyond: a zxid is a signed number on the wire, and one more has to be able to follow.
+    pub const LAST: Self = Self(i32::MAX as u32 - 1);
+    /// Epochs count elections, so nobody is honestly this far ahead of an ensemble: a file is damaged, or somebody lies.
+    pub const LEAP_MAX: u32 = 1 << 20;
+
+    /// Whether another server, or a file beside this one's, can be at `other` by elections alone.
+    pub const fn may_reach(self, other: Self) -> bool {
+        other.0 <= Self::LAST.0 && other.0.saturating_sub(self.0) <= Self::LEAP_MAX
+    }
+}
+
 /// Place of one transaction in the agreed history: leader epoch (high 32 bits), counter (low 32).
 ///
 /// Order is numeric, so anything from a newer epoch sorts after everything from an older one.

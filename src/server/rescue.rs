@@ -5,7 +5,7 @@ use super::driver::chain;
 use super::restore::{RestoreError, Restorer};
 use crate::store::aside::{self, Rescue, Trouble};
 use crate::store::decide::Start;
-use crate::store::epoch::{self, EpochError, EpochFile};
+use crate::store::epoch;
 use crate::store::{Disk, Folders, RecoverError, RecoverOptions, Recovered, recover};
 use std::io;
 use std::time::Instant;
@@ -35,7 +35,9 @@ pub fn restore<D: Disk>(
     };
     let (why, trouble, error) = if is_marked {
         ("no leader has sent its tree since".to_owned(), Trouble::Log, None)
-    } else if let Some(error) = current_epoch(disk, folders).filter(|_| is_member) {
+    } else if let Err(error) = epoch::check_current(disk, &folders.snapshots)
+        && is_member
+    {
         let error = system("read the epochs promised to", io::Error::other(error));
         (error.line(), Trouble::CurrentEpoch, Some(error))
     } else {
@@ -64,12 +66,6 @@ pub fn restore<D: Disk>(
     let nothing = RecoverOptions { autocreate: false, ..wanted };
     let recovered = load(nothing).map_err(|error| ServerError::Recover(Box::new(error)))?;
     Ok(Recovered { start: Start::Unsure, last: None, ..recovered })
-}
-
-/// What is wrong with currentEpoch, if it is there and no number.
-fn current_epoch<D: Disk>(disk: &D, folders: &Folders) -> Option<EpochError> {
-    let read = epoch::read(disk, &folders.snapshots, EpochFile::Current);
-    read.err().filter(|error| matches!(error, EpochError::Malformed { .. }))
 }
 
 const fn system(what: &'static str, source: io::Error) -> ServerError {

@@ -39,7 +39,7 @@ pub enum Trouble {
     Snapshots,
     /// There is none, and the log begins in the middle.
     NoSnapshot,
-    /// currentEpoch is no number.
+    /// currentEpoch is no number, or was never promised.
     CurrentEpoch,
     /// acceptedEpoch is no number.
     AcceptedEpoch,
@@ -142,6 +142,7 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
 /// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server speaks again behind the tree
 /// that it will get, as one that had never lost anything. A currentEpoch that can't be read becomes the accepted one: a
 /// smaller could let one win who lacks what this server has got, and a greater is never behind the epoch of that tree.
+/// One beyond acceptedEpoch tells that one of the two is wrong: what counts as promised then is the greater.
 /// The mark comes first, so that a start after a crash in between finds neither a part of the history nor an empty
 /// directory that it could take for a new one.
 ///
@@ -151,8 +152,13 @@ pub fn put_aside<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, E
     let dir = &folders.snapshots;
     let mut aside = move_files(disk, folders)
         .map_err(|source| EpochError::Read { path: dir.clone(), source })?;
-    let current = match epoch::read(disk, dir, EpochFile::Current) {
-        Err(EpochError::Malformed { path, .. }) => {
+    if let Err(EpochError::Unpromised { current, accepted, .. }) = epoch::check_current(disk, dir)
+        && accepted.may_reach(current)
+    {
+        epoch::save(disk, dir, EpochFile::Accepted, current)?;
+    }
+    let current = match epoch::check_current(disk, dir) {
+        Err(EpochError::Malformed { path, .. } | EpochError::Unpromised { path, .. }) => {
             let name = EpochFile::Current.name();
             let to = free_name(disk, dir, name).and_then(|to| {
                 disk.rename(&path, &to)?;
@@ -161,7 +167,8 @@ pub fn put_aside<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, E
             aside.push(to.map_err(|source| EpochError::Read { path, source })?);
             None
         }
-        other => other?,
+        Err(error) => return Err(error),
+        Ok(()) => epoch::read(disk, dir, EpochFile::Current)?,
     };
     if let (None, Some(accepted)) = (current, epoch::read(disk, dir, EpochFile::Accepted)?) {
         epoch::save(disk, dir, EpochFile::Current, accepted)?;

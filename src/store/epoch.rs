@@ -39,6 +39,14 @@ pub enum EpochError {
     Read { path: PathBuf, source: io::Error },
     #[error("read epoch file {}: {text:?} is no epoch", path.display())]
     Malformed { path: PathBuf, text: String },
+    /// No server ends up with these: a promise is saved before what follows from it.
+    #[error(
+        "epoch file {}: epoch {current} was never promised, acceptedEpoch is {accepted}",
+        path.display(),
+        current = current.0,
+        accepted = accepted.0
+    )]
+    Unpromised { path: PathBuf, current: Epoch, accepted: Epoch },
     #[error("save epoch {epoch} to {}", path.display(), epoch = epoch.0)]
     Save { path: PathBuf, epoch: Epoch, source: io::Error },
 }
@@ -48,7 +56,7 @@ pub enum EpochError {
 /// * `dir`: `version-2` under dataDir.
 ///
 /// # Errors
-/// [`EpochError::Malformed`] unless the first line is a decimal number that fits an epoch.
+/// [`EpochError::Malformed`] unless the first line is a decimal number that another epoch can follow.
 pub fn read<D: Disk>(disk: &D, dir: &Path, which: EpochFile) -> Result<Option<Epoch>, EpochError> {
     read_file(disk, dir.join(which.name()))
 }
@@ -77,9 +85,9 @@ fn read_file<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochErr
         Ok(_) => {}
     }
     let text = String::from_utf8_lossy(&bytes);
-    let epoch = text.lines().next().and_then(|line| line.parse().ok());
-    match epoch {
-        Some(epoch) => Ok(Some(Epoch(epoch))),
+    let epoch = text.lines().next().and_then(|line| line.parse().ok()).map(Epoch);
+    match epoch.filter(|epoch| *epoch <= Epoch::LAST) {
+        Some(epoch) => Ok(Some(epoch)),
         None => Err(EpochError::Malformed { path, text: text.into_owned() }),
     }
 }
@@ -113,6 +121,25 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epo
     }
     let accepted = newest(EpochFile::Accepted)?.unwrap_or(last.epoch()).max(current);
     Ok((accepted, current))
+}
+
+/// What is wrong with currentEpoch, if it can be read and still be no epoch that this server was in.
+///
+/// # Errors
+/// [`EpochError::Malformed`] and [`EpochError::Unpromised`], of currentEpoch alone.
+pub fn check_current<D: Disk>(disk: &D, dir: &Path) -> Result<(), EpochError> {
+    let current = match read(disk, dir, EpochFile::Current) {
+        Err(error @ EpochError::Malformed { .. }) => return Err(error),
+        Ok(Some(current)) => current,
+        _ => return Ok(()),
+    };
+    match read(disk, dir, EpochFile::Accepted) {
+        Ok(Some(accepted)) if accepted < current => {
+            let path = dir.join(EpochFile::Current.name());
+            Err(EpochError::Unpromised { path, current, accepted })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Saves an epoch; durable when it returns.
@@ -198,7 +225,28 @@ mod tests {
             "cut short"
         );
         assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
-        assert_eq!(found(&[("acceptedEpoch", "3"), ("currentEpoch", "6")]), Some((6, 6)));
         assert_eq!(found(&[("currentEpoch", "six")]), None);
+        assert_eq!(found(&[("acceptedEpoch", "2147483646")]), Some((i32::MAX as u32 - 1, 5)));
+        assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other could follow");
+    }
+
+    // rows: D-05
+    #[test]
+    fn a_current_epoch_that_was_never_promised_is_damage() {
+        let (disk, dir) = (SimDisk::new(), Path::new(DIR));
+        let check = |accepted: Option<u32>, current| {
+            for (which, epoch) in
+                [(EpochFile::Accepted, accepted), (EpochFile::Current, Some(current))]
+            {
+                if let Some(epoch) = epoch {
+                    save(&disk, dir, which, Epoch(epoch)).unwrap();
+                }
+            }
+            check_current(&disk, dir).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(None, 900), Ok(()), "nothing says that it is wrong");
+        assert_eq!((check(Some(7), 7), check(Some(7), 6)), (Ok(()), Ok(())));
+        let error = check(Some(7), 8).unwrap_err();
+        assert!(error.contains("currentEpoch: epoch 8 was never promised"), "{error}");
     }
 }

@@ -80,6 +80,9 @@ pub struct Core {
     pub(super) over: Option<(String, Option<ServerId>)>,
     #[cfg(feature = "sabotage")]
     pub sabotage: Option<super::Sabotage>,
+    /// Until then no other voter's promise ends this server's lead again: who makes up promises can delay an ensemble,
+    /// and not keep it from working.
+    pub(super) gave_way_ticks: u64,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,
@@ -109,6 +112,7 @@ impl Core {
             over: None,
             #[cfg(feature = "sabotage")]
             sabotage: None,
+            gave_way_ticks: 0,
             settled_on: None,
             stats: Stats::default(),
             notes: Vec::new(),
@@ -150,6 +154,7 @@ impl Core {
                 self.flushed = self.flushed.max(*zxid);
                 self.append_held(out);
             }
+            Input::Tick => self.gave_way_ticks = self.gave_way_ticks.saturating_sub(1),
             _ => {}
         }
     }

@@ -224,6 +224,20 @@ impl Leader {
             let why = format!("its configuration {theirs:#x} is newer than ours, {ours:#x}");
             return out.push(Action::CloseLink { link: id, why });
         }
+        if !core.accepted.may_reach(accepted) {
+            let (who, theirs, ours) = (info.id.0, accepted.0, core.accepted.0);
+            let why = format!(
+                "server {who} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
+            );
+            return out.push(Action::CloseLink { link: id, why });
+        }
+        if self.is_elsewhere(core, info.id) {
+            let why = format!(
+                "a server {} is connected and was heard of a moment ago: do two have one myid?",
+                info.id.0
+            );
+            return out.push(Action::CloseLink { link: id, why });
+        }
         let older: Vec<LinkId> =
             self.links.iter().filter(|(_, link)| link.id == info.id).map(|(&id, _)| id).collect();
         for older in older {
@@ -242,7 +256,9 @@ impl Leader {
         self.links.insert(id, link);
         if self.phase != Phase::Discovering {
             let can_come = !core.has(Sabotage::PromisedStaysOut);
+            let can_come = can_come && core.gave_way_ticks == 0;
             if self.epoch < accepted && core.is_voter(info.id) && can_come {
+                core.gave_way_ticks = core.settings.init_ticks();
                 // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
                 let (who, theirs, ours) = (info.id.0, accepted.0, self.epoch.0);
                 return core
@@ -253,6 +269,16 @@ impl Leader {
         self.accepted = self.accepted.max(accepted);
         self.known.insert(info.id);
         self.try_propose_epoch(core, out);
+    }
+
+    /// Whether there is a learner of that number that cannot have gone away unnoticed: its process would have ended the
+    /// connection, and its machine or the network are not gone for long enough.
+    fn is_elsewhere(&self, core: &Core, id: ServerId) -> bool {
+        let tick_time = 2 * core.settings.ping_ticks();
+        let lives = |link: &Link| {
+            Stage::Synchronised <= link.stage && link.silent_ticks <= tick_time && link.id == id
+        };
+        self.links.values().any(lives)
     }
 
     /// With a quorum's word for it, no other leader can have a higher epoch than the next.

@@ -35,12 +35,21 @@ pub struct Peer {
     round: i64,
     /// Version of the configuration that others are told.
     told_version: i64,
+    /// How often in a row it was a learner of somebody who did not bring it to serve.
+    fruitless: u32,
+    /// No election begins before, unless another server looks for a leader.
+    pause_ticks: u64,
     /// Whose election link broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
 }
 
 /// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
 const EARLY_TICKS: u32 = 20;
+
+/// From then on it pauses before it looks for a leader again: 10 ms, and twice as long each time, up to a second. Who is
+/// never let in must not keep those busy who serve.
+const FRUITLESS_MAX: u32 = 5;
+const PAUSE_TICKS_MAX: u64 = 200;
 
 /// Closes the connections of those who have waited long enough for this server to lead.
 fn close_late(early: &mut BTreeMap<LinkId, (Packet, u32)>, out: &mut Vec<Action>) {
@@ -107,6 +116,8 @@ impl Peer {
             backing: None,
             round: 0,
             told_version: 0,
+            fruitless: 0,
+            pause_ticks: 0,
             down: BTreeSet::new(),
         }
     }
@@ -119,6 +130,9 @@ impl Peer {
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input, out);
         self.note_link(&input);
+        if input == Input::Tick {
+            self.pause_ticks = self.pause_ticks.saturating_sub(1);
+        }
         let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
@@ -192,6 +206,7 @@ impl Peer {
             self.named = named;
         }
         if self.core.is_settled()
+            && self.pause_ticks == 0
             && let Some(why) = self.due.take()
         {
             if let Some(leader) = self.named.take() {
@@ -315,6 +330,9 @@ impl Peer {
     fn on_heard(&mut self, from: ServerId, notification: Notification, out: &mut Vec<Action>) {
         match &self.role {
             Role::Looking(None) => {
+                if notification.state == PeerState::Looking {
+                    self.pause_ticks = 0; // An election may need this server.
+                }
                 self.heard.insert(from, notification);
             }
             Role::Looking(Some(_)) => {
@@ -343,6 +361,13 @@ impl Peer {
     /// Gives up whatever this server is, so that an election follows.
     pub fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
         (self.standing, self.backing, self.named) = (None, None, None);
+        self.fruitless = match &self.role {
+            Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),
+            Role::Looking(_) => self.fruitless,
+            _ => 0,
+        };
+        let doublings = self.fruitless.saturating_sub(FRUITLESS_MAX);
+        self.pause_ticks = (1 << doublings.min(16)).min(PAUSE_TICKS_MAX) * u64::from(0 < doublings);
         match std::mem::replace(&mut self.role, Role::Looking(None)) {
             Role::Looking(_) => {}
             Role::Leading(leader) => {

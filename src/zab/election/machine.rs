@@ -250,6 +250,9 @@ impl Election {
         } else if self.is_better(heard.vote, self.vote) {
             self.vote = heard.vote;
             self.tell_all(out);
+        } else if self.votes.get(from).is_none() {
+            // It may have missed what was told while it still followed, and would hear of it with the next resend only.
+            self.tell(from, out);
         }
         self.votes.put(from, Ballot::of_round(heard));
     }

@@ -236,6 +236,8 @@ pub struct Replica {
     zab: zab::Peer,
     mode: Mode,
     prep: Prep,
+    /// Changes that were judged in earlier leaderships.
+    changes_before: u64,
     /// All of them where they are judged; where they are not, those of this server's clients.
     sessions: Sessions,
     /// Those that only this server knows.
@@ -308,6 +310,7 @@ impl Replica {
             zab,
             mode,
             prep,
+            changes_before: 0,
             sessions: Sessions::new(settings.tick_time_ms),
             locals: Sessions::new(settings.tick_time_ms),
             learning: learning::Learning::default(),
@@ -367,9 +370,11 @@ impl Replica {
         self.prep.quota_refusals()
     }
 
-    /// Changes to znodes that were judged so far, and those of them that were applied.
+    /// Changes to znodes that were judged so far, and those of them that were applied, or were given up with the leadership
+    /// in which they were judged.
     pub const fn changes(&self) -> (u64, u64) {
-        self.prep.changes()
+        let (judged, applied) = self.prep.changes();
+        (self.changes_before + judged, self.changes_before + applied)
     }
 
     /// Every session with the monotonic milliseconds at which it expires, the next to expire first.

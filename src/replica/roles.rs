@@ -150,6 +150,7 @@ impl Replica {
         self.write_config();
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
+        self.changes_before = self.changes().0;
         let from = Zxid::new(epoch, self.settings.first_counter);
         self.prep = Prep::leading(&tree, from, self.settings.seed, self.settings.rules);
         drop(tree);

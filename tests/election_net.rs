@@ -19,6 +19,7 @@ fn settings(me: i64, port: u16) -> Settings {
         on_all_addresses: false,
         multi_address: false,
         timeout: LONG,
+        reach_timeout: None,
         greet_timeout: Duration::from_millis(500),
         keep_alive: false,
         bind_tries_max: 3,
@@ -166,6 +167,74 @@ async fn zk_2930_who_does_not_answer_holds_nobody_up() {
         );
     }
     timeout(LONG, one.net.close()).await.expect("nothing waits for the silent one");
+}
+
+/// A place that answers nothing: what calls there waits in a queue that is full.
+async fn silent_place() -> (tokio::net::TcpListener, Vec<TcpStream>, u16) {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.3:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut callers = Vec::new();
+    while let Ok(called) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
+        callers.push(called.unwrap());
+    }
+    (listener, callers, address.port())
+}
+
+// rows: Q-30 C-59 C-60
+#[tokio::test]
+async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
+    let [a, b] = ports();
+    let (_queue, _callers, dead) = silent_place().await;
+    let places = |port| vec![("127.0.0.3".to_owned(), dead), ("127.0.0.2".to_owned(), port)];
+    let all: Peers = [(ServerId(1), places(a)), (ServerId(2), places(b))].into();
+    let started = |me, port| {
+        let several = Settings {
+            addresses: vec![("127.0.0.2".to_owned(), port)],
+            multi_address: true,
+            reach_timeout: Some(Duration::from_millis(100)),
+            ..settings(me, port)
+        };
+        ElectionNet::start(several, all.clone())
+    };
+    // Nobody is there: the address that is silent is not waited for, or the next call would come twenty seconds later.
+    let (one, heard_by_one) = started(1, a);
+    one.send(ServerId(2), Bytes::from_static(b"a vote"));
+    sleep(Duration::from_millis(500)).await;
+    let (two, heard_by_two) = started(2, b);
+    let began = tokio::time::Instant::now();
+    let message = loop {
+        one.dial_all();
+        match timeout(Duration::from_millis(200), heard_by_two.take()).await {
+            Ok(Event::Heard { from, message }) => break (from.0, message.to_vec()),
+            Ok(_) | Err(_) => assert!(began.elapsed() < LONG / 2, "it is not found"),
+        }
+    };
+    assert_eq!(message, (1, b"a vote".to_vec()));
+    assert_eq!(heard_by_one.take().await, up(2));
+    two.close().await;
+}
+
+// rows: C-28 Q-30
+#[tokio::test]
+async fn a_port_at_every_address_is_had_once() {
+    let [port] = ports();
+    let every = Settings {
+        addresses: vec![("127.0.0.2".to_owned(), port), ("127.0.0.3".to_owned(), port)],
+        on_all_addresses: true,
+        bind_tries_max: 1,
+        ..settings(1, port)
+    };
+    let (net, inbox) = ElectionNet::start(every, Peers::new());
+    for host in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+        while TcpStream::connect((host, port)).await.is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    let deaf = timeout(Duration::from_millis(200), inbox.take()).await;
+    assert!(deaf.is_err(), "{deaf:?}");
+    net.close().await;
 }
 
 // rows: Q-20 Q-21

@@ -1,7 +1,7 @@
 """A process that is the wire between network namespaces: a TUN device in each, and every IP packet passes here.
 
 Standard input brings one JSON list of rules [from, to, loss, delay in ms, reset] a line, in place of all before; each is
-answered by `ok`. Loss is the part of packets that is dropped; `reset` drops all of them, since there is nobody to refuse.
+answered by `ok`; from "network" to 78 is all that goes to 10.78.*. Loss is the part of packets that is dropped; `reset` drops all of them, since there is nobody to refuse.
 Nothing of the kernel's own traffic control is needed, which not every kernel has.
 """
 
@@ -43,7 +43,8 @@ class Wire:
             source, target = self.devices[device], packet[19] % CLIENTS
             if packet[0] >> 4 != 4 or target not in self.ends:
                 continue
-            loss, delay_ms, reset = self.rules.get((source, target), (0, 0, False))
+            whole = self.rules.get(("network", packet[17]))
+            loss, delay_ms, reset = whole or self.rules.get((source, target), (0, 0, False))
             if reset or random.random() < loss:
                 continue
             if delay_ms:

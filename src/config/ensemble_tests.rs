@@ -199,6 +199,13 @@ fn what_will_be_regretted_is_warned_of() {
         ]
     );
     assert_eq!(
+        warned("oraclePath=/o"),
+        ["zoo.cfg:8: oraclePath=/o: no effect with 3 voters; it is for two"]
+    );
+    let pair = warned("server.3=c:1:2:observer\noraclePath=/o");
+    assert_eq!(pair.len(), 2, "{pair:?}");
+    assert!(pair[0].starts_with("zoo.cfg:3: 2 voters and an oracle: should both"), "{pair:?}");
+    assert_eq!(
         warned("group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=0"),
         ["zoo.cfg:3: even all voters together are no quorum; correct the weights"]
     );

@@ -91,7 +91,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
     }
     checker.take("version");
     let Some(my_id) = whose(checker, &place, my_id, &view) else { return Members::default() };
-    warn(checker, &place, &lines, &view);
+    warn(checker, &place, &lines, &view, oracle.as_ref());
     let ensemble = Found {
         place,
         my_id,
@@ -201,9 +201,23 @@ fn whose(
 }
 
 /// What works, and will be regretted.
-fn warn(checker: &mut Checker, place: &Place, lines: &[(String, Setting)], view: &View) {
+fn warn(
+    checker: &mut Checker,
+    place: &Place,
+    lines: &[(String, Setting)],
+    view: &View,
+    oracle: Option<&Setting>,
+) {
     let voters = view.voters().count();
-    if voters <= 2 {
+    if let Some(Setting { value, place, .. }) = oracle.filter(|_| voters != 2) {
+        let text = format!("oraclePath={value}: no effect with {voters} voters; it is for two");
+        checker.warn(place, text);
+    }
+    if oracle.is_some() && voters == 2 {
+        let text = "2 voters and an oracle: should both be told to go on without the other, \
+            what clients wrote is lost; three voters need no oracle";
+        checker.warn(place, text);
+    } else if voters <= 2 {
         let text = format!("{voters} voters: none may fail; three are the least that may");
         checker.warn(place, text);
     } else if voters.is_multiple_of(2) {

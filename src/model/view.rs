@@ -117,6 +117,33 @@ impl View {
         }
     }
 
+    /// Whether exactly two vote, one as much as the other: an oracle may then decide which of them goes on without the
+    /// other.
+    pub fn is_pair(&self) -> bool {
+        self.rule == Rule::Majority && self.voters().count() == 2
+    }
+
+    /// As [`View::has_quorum`]; `alone`: this one of two voters is enough.
+    pub fn has_quorum_or(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
+        self.lets(alone).is_some_and(|id| ids.contains(&id)) || self.has_quorum(ids)
+    }
+
+    /// As [`View::highest_agreed`]; `alone`: this one of two voters is enough.
+    pub fn highest_agreed_or(
+        &self,
+        acked: &BTreeMap<ServerId, Zxid>,
+        alone: Option<ServerId>,
+    ) -> Option<Zxid> {
+        match self.lets(alone) {
+            Some(id) => acked.get(&id).copied(),
+            None => self.highest_agreed(acked),
+        }
+    }
+
+    fn lets(&self, alone: Option<ServerId>) -> Option<ServerId> {
+        alone.filter(|id| self.is_pair() && self.is_voter(*id))
+    }
+
     /// The highest zxid that a quorum has acknowledged, when `acked` says how far each server is.
     pub fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
         if self.rule == Rule::Majority {
@@ -168,6 +195,24 @@ mod tests {
         acked.insert(ServerId(3), zxid(6));
         assert_eq!(three.highest_agreed(&acked), Some(zxid(6)));
         assert!(!view([1, 2, 3, 4], Rule::Majority).has_quorum(&set([1, 2])));
+    }
+
+    // rows: Q-96
+    #[test]
+    fn one_of_two_is_enough_where_it_may_be_alone() {
+        let zxid = |n| Zxid::new(Epoch(1), n);
+        let acked = BTreeMap::from([(ServerId(1), zxid(9)), (ServerId(2), zxid(4))]);
+        let two = view([1, 2, 107], Rule::Majority);
+        let alone = |id| Some(ServerId(id));
+        assert!(!two.has_quorum_or(&set([1]), None));
+        assert!(two.has_quorum_or(&set([1]), alone(1)) && two.has_quorum_or(&set([1, 2]), None));
+        assert!(!two.has_quorum_or(&set([2, 107]), alone(1)), "it is not among them");
+        assert!(!two.has_quorum_or(&set([107]), alone(107)), "an observer");
+        assert_eq!(two.highest_agreed_or(&acked, alone(1)), Some(zxid(9)));
+        assert_eq!(two.highest_agreed_or(&acked, None), Some(zxid(4)));
+        let three = view(1..=3, Rule::Majority);
+        assert!(!three.has_quorum_or(&set([1]), alone(1)), "of three two are left");
+        assert_eq!(three.highest_agreed_or(&acked, alone(1)), Some(zxid(4)));
     }
 
     // rows: Q-95 C-64 C-65

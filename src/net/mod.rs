@@ -9,6 +9,7 @@ mod client;
 pub mod election;
 mod listener;
 pub mod quorum;
+mod race;
 mod resolve;
 
 pub use client::{Asked, Link, Words};

@@ -3,6 +3,7 @@
 //! The same two tasks serve both ends of a connection: one reads packets and reports them, one writes what it is given.
 //! SNAP is followed by bytes that are no packets: who expects them gives a [`TreeSink`].
 
+use super::race::first_of;
 use crate::zab::{LinkId, Packet, SIGNATURE};
 use bytes::{Bytes, BytesMut};
 use std::future::Future;
@@ -202,28 +203,31 @@ pub struct Patience {
     pub silence: Duration,
     /// With one that refuses: it may not listen yet, or may be gone.
     pub refusals: Duration,
+    /// With its other addresses, once one has refused for so long; `None`: as with one that does not answer.
+    pub others: Option<Duration>,
 }
 
-/// Connects to one of `addresses`, trying again for as long as `patience` lasts.
+/// Connects to whichever of `addresses` answers first, trying each again for as long as `patience` lasts.
 ///
 /// # Errors
 /// The last error met.
 pub async fn dial(addresses: Vec<(String, u16)>, patience: Patience) -> io::Result<TcpStream> {
+    let calls = addresses.into_iter().map(|(host, port)| call(host, port, patience));
+    first_of(calls.collect(), patience.others).await
+}
+
+async fn call(host: String, port: u16, patience: Patience) -> io::Result<TcpStream> {
     let began = tokio::time::Instant::now();
     let mut pause = DIAL_PAUSE_MIN;
     loop {
-        let mut last = io::Error::other("it has no address");
-        for (host, port) in &addresses {
-            // Resolved each time: an address may have changed meanwhile.
-            let connecting = TcpStream::connect((host.as_str(), *port));
+        // Resolved each time: an address may have changed meanwhile.
+        let connecting = TcpStream::connect((host.as_str(), port));
+        let last =
             match tokio::time::timeout(CONNECT_TIMEOUT.min(patience.silence), connecting).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => {
-                    last = io::Error::new(error.kind(), format!("{host}:{port}: {error}"))
-                }
-                Err(_) => last = io::Error::other(format!("{host}:{port}: no answer")),
-            }
-        }
+                Ok(Err(error)) => io::Error::new(error.kind(), format!("{host}:{port}: {error}")),
+                Err(_) => io::Error::other(format!("{host}:{port}: no answer")),
+            };
         let refuses = last.kind() == io::ErrorKind::ConnectionRefused;
         let limit = if refuses { patience.refusals } else { patience.silence };
         if limit < began.elapsed() + pause {
@@ -442,13 +446,13 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let there = || vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
-        let short = Patience { silence: long, refusals: Duration::from_millis(200) };
+        let short = Patience { silence: long, refusals: Duration::from_millis(200), others: None };
         let began = tokio::time::Instant::now();
         let error = dial(there(), short).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(Duration::from_millis(100) <= began.elapsed() && began.elapsed() < long);
         // It comes late.
-        let calling = tokio::spawn(dial(there(), Patience { silence: long, refusals: long }));
+        let calling = tokio::spawn(dial(there(), Patience { refusals: long, ..short }));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let (accepted, called) = tokio::join!(listener.accept(), calling);

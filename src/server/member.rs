@@ -3,6 +3,7 @@
 use super::boot::ServerError;
 use super::driver::Event;
 use super::membership::{Membership, election_address, election_addresses};
+use super::oracle;
 use super::peers::Peers;
 use crate::config::{Config, Ensemble};
 use crate::model::{View, Zxid};
@@ -40,6 +41,7 @@ pub fn peer<D: Disk>(
     })?;
     let settings = settings(config, ensemble);
     let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
+    peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
     // Of what is not in the log nobody has this server's word.
     let is_logged = |view: &View| view.version <= last.map_or(0, Zxid::to_wire);
     if let Some(view) = ensemble.last_seen.clone().filter(is_logged) {
@@ -79,6 +81,9 @@ pub fn connect(
     let settings = election_settings(ensemble);
     let others = election_addresses(&ensemble.view, ensemble.my_id);
     let elections = ElectionNet::start(settings, others);
+    if let Some(path) = ensemble.oracle_path.clone() {
+        tokio::spawn(oracle::ask(path, driver.clone()));
+    }
     Some(Peers::new(
         (shared.clone(), options),
         patience(config, ensemble),
@@ -98,6 +103,7 @@ fn election_settings(ensemble: &Ensemble) -> election::Settings {
         on_all_addresses: ensemble.listen_on_all_addresses,
         multi_address: ensemble.many_addresses,
         timeout: Duration::from_millis(u64::from(ensemble.election_connect_timeout_ms)),
+        reach_timeout: reach_timeout(ensemble).filter(|_| ensemble.many_addresses),
         greet_timeout: Duration::from_millis(u64::from(ensemble.election_read_timeout_ms)),
         keep_alive: ensemble.election_keep_alive,
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
@@ -110,7 +116,14 @@ fn patience(config: &Config, ensemble: &Ensemble) -> Patience {
     Patience {
         silence: Duration::from_millis(silence_ms),
         refusals: Duration::from_millis(u64::from(ensemble.connect_retry_delay_ms)) * CONNECT_TRIES,
+        others: reach_timeout(ensemble),
     }
+}
+
+/// After which an address of several does not count; `None`: all count.
+fn reach_timeout(ensemble: &Ensemble) -> Option<Duration> {
+    let timeout = Duration::from_millis(u64::from(ensemble.reachability_timeout_ms));
+    ensemble.reachability_check.then_some(timeout)
 }
 
 #[cfg(test)]
@@ -145,6 +158,40 @@ mod tests {
         assert_eq!(limits, (7, 3, true));
         assert_eq!((set.trees_max, set.differences_max, set.window_txns), (2, 4, 900));
         assert_eq!((set.resend_min_ms, set.resend_max_ms), (50, 800));
+    }
+
+    // rows: C-59 C-60 C-61 C-185 C-185a C-185b
+    #[test]
+    fn several_addresses_are_told_and_looked_after_where_that_is_set() {
+        let of = |lines: &str, flags: &[&str]| {
+            let text = format!(
+                "dataDir=/d\nclientPort=0\ninitLimit=10\nsyncLimit=5\nserver.1=a:1:2|b:3:4\nserver.2=c:1:2\n{lines}\n"
+            );
+            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
+            let flags = format!("-Dzookeeper.{}", flags.join(" -Dzookeeper."));
+            let environment = [("JVMFLAGS".to_owned(), flags)].into();
+            let config = parse(source, &environment, &[]);
+            config.map(|config| {
+                let ensemble = config.ensemble.clone().unwrap();
+                (election_settings(&ensemble), patience(&config, &ensemble).others)
+            })
+        };
+        let ms = |ms| Some(Duration::from_millis(ms));
+        assert!(of("", &["x=y"]).is_err(), "several addresses");
+        let (election, others) = of("multiAddress.enabled=true", &["x=y"]).unwrap();
+        assert_eq!(election.addresses, [("a".to_owned(), 2), ("b".to_owned(), 4)]);
+        assert!(election.multi_address);
+        assert_eq!((election.reach_timeout, others), (ms(1000), ms(1000)));
+        let set = "multiAddress.enabled=true\nmultiAddress.reachabilityCheckTimeoutMs=70";
+        let (election, others) = of(set, &["x=y"]).unwrap();
+        assert_eq!((election.reach_timeout, others), (ms(70), ms(70)));
+        let off = "multiAddress.enabled=true\nmultiAddress.reachabilityCheckEnabled=false";
+        assert_eq!(of(off, &["x=y"]).unwrap().0.reach_timeout, None);
+        let flags = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckTimeoutMs=80"];
+        let (election, others) = of("", &flags).unwrap();
+        assert!(election.multi_address && others == ms(80));
+        let off = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckEnabled=false"];
+        assert_eq!(of("", &off).unwrap().1, None);
     }
 
     // rows: C-26 C-28 C-161 C-162 C-163 C-164 C-180

@@ -2,11 +2,12 @@
 
 use super::config_files::ConfigFiles;
 use crate::config::Ensemble;
-use crate::model::{Member, Role, ServerId, View};
+use crate::model::{Member, PeerAddress, Role, ServerId, View};
 use crate::net::ClientPlace;
 use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::{self, Bind, PeerEvent};
 use crate::store::RealDisk;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -63,13 +64,10 @@ impl Membership {
     }
 
     fn listen(&self) {
-        let own = || self.own.iter();
-        let quorum = own().flat_map(|member| &member.addresses).map(|at| (at, at.quorum_port));
-        let voters = own().filter(|member| member.role == Role::Participant);
-        let first = voters.filter_map(|member| member.addresses.first());
-        let observers = first.filter_map(|at| Some((at, self.observer_port?)));
-        for (address, port) in quorum.chain(observers) {
-            let host = (!self.on_all_addresses).then(|| address.host.clone());
+        let own = self.own.iter();
+        let places: BTreeSet<Place> =
+            own.flat_map(|own| places(own, self.observer_port, self.on_all_addresses)).collect();
+        for (host, port) in places {
             let bind = Bind { host, port };
             let listening = quorum::listen(bind, self.links.clone(), self.learners.clone());
             let deaf = self.deaf.clone();
@@ -127,6 +125,20 @@ impl Drop for Membership {
     }
 }
 
+/// Host, or every address; and port.
+type Place = (Option<String>, u16);
+
+/// Where a member takes learners, each place once: at every address a port can be had only once.
+///
+/// * `observer_port`: `observerMasterPort`, of one that votes.
+fn places(own: &Member, observer_port: Option<u16>, on_all_addresses: bool) -> BTreeSet<Place> {
+    let observer_port = observer_port.filter(|_| own.role == Role::Participant);
+    let ports = |at: &PeerAddress| [Some(at.quorum_port), observer_port].into_iter().flatten();
+    let host = |at: &PeerAddress| (!on_all_addresses).then(|| at.host.clone());
+    let all = own.addresses.iter();
+    all.flat_map(|at| ports(at).map(move |port| (host(at), port))).collect()
+}
+
 /// A folder of settings that cannot be written to is no reason to stop a server whose data is safe.
 fn tell(what: &str, done: io::Result<()>) {
     if let Err(error) = done {
@@ -143,4 +155,25 @@ pub fn election_address(member: &Member) -> Vec<election::Address> {
 pub fn election_addresses(view: &View, me: ServerId) -> election::Peers {
     let others = view.members.values().filter(|member| member.id != me);
     others.map(|member| (member.id, election_address(member))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: Q-30 C-28
+    #[test]
+    fn learners_are_taken_at_all_addresses() {
+        let places = |line: &str, observers, on_all| {
+            let member = Member::parse("server.1", line).unwrap();
+            let all = places(&member, observers, on_all).into_iter();
+            all.map(|(host, port)| format!("{}:{port}", host.as_deref().unwrap_or("*")))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(places("a:1:2|b:3:4", None, false), "a:1 b:3");
+        assert_eq!(places("a:1:2|b:1:2", None, true), "*:1");
+        assert_eq!(places("a:1:2|b:3:4", Some(9), false), "a:1 a:9 b:3 b:9");
+        assert_eq!(places("a:1:2:observer", Some(9), false), "a:1", "it leads nobody");
+    }
 }

@@ -13,6 +13,7 @@ mod limits;
 pub mod logging;
 mod member;
 mod membership;
+mod oracle;
 mod peers;
 mod pipeline;
 mod ready;

@@ -247,8 +247,8 @@ impl Peers {
         let voters: Vec<ServerId> = core.view.voters().collect();
         let at = (self.dials + core.me.0.unsigned_abs()) as usize % voters.len().max(1);
         let member = voters.get(at).and_then(|id| core.view.members.get(id));
-        let first = member.and_then(|member| member.addresses.first());
-        first.map(|address| (address.host.clone(), port)).into_iter().collect()
+        let hosts = member.into_iter().flat_map(|member| &member.addresses);
+        hosts.map(|address| (address.host.clone(), port)).collect()
     }
 
     /// Sends what was put together since.

@@ -99,6 +99,14 @@ impl Roles {
                 let with = with.join(" ");
                 tracing::info!(epoch = epoch.0, with, away_ms, "leading: clients are served");
             }
+            Note::Alone { is_alone: true } => {
+                tracing::warn!(
+                    "the other voter is not there; this server decides alone, as its oracle says"
+                );
+            }
+            Note::Alone { is_alone: false } => {
+                tracing::info!("this server decides alone no longer")
+            }
             Note::Learns { leader, epoch, how, txns } => {
                 let away_ms = self.serve(Queues::OfLearner, now_us);
                 let sync_ms = since_ms(self.promised_us, now_us);

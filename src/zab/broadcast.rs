@@ -56,9 +56,9 @@ impl Leader {
     }
 
     /// Commits what is agreed on. What follows a reconfiguration needs a quorum of the new configuration only.
-    fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+    pub(super) fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         while self.is_broadcasting()
-            && let Some(agreed) = core.highest_agreed(&self.acked)
+            && let Some(agreed) = core.highest_agreed(&self.acked, self.without_other(core))
             && core.history.committed() < agreed
         {
             match self.reconfig.filter(|at| *at <= agreed) {

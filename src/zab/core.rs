@@ -66,6 +66,9 @@ pub struct Core {
     pub flushed: Zxid,
     /// An empty directory that nobody said to be new: what is in it does not count (D-02).
     pub is_unsure: bool,
+    /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
+    /// oracle. Before it was asked it says no.
+    pub oracle: Option<bool>,
     /// The newest configuration a leader told of, in force once this server is up to date, and who leads by it.
     pub(super) heard: Option<(View, Option<ServerId>)>,
     /// Asked of the disk and not done yet.
@@ -103,6 +106,7 @@ impl Core {
             flushed: history.last(),
             history,
             is_unsure: false,
+            oracle: None,
             heard: None,
             promising: 0,
             truncating: 0,
@@ -142,6 +146,7 @@ impl Core {
                 self.append_held(out);
             }
             Input::Uncuttable { last } => self.on_uncuttable(*last),
+            Input::Oracle { agrees } => self.oracle = self.oracle.map(|_| *agrees),
             Input::Promised { promise, epoch } => {
                 self.promising = self.promising.saturating_sub(1);
                 match promise {

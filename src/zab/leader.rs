@@ -54,6 +54,8 @@ pub struct Leader {
     pub(super) decided: Option<(Zxid, ServerId)>,
     /// Peer ticks in this phase.
     pub(super) ticks: u64,
+    /// It goes on without the other of two voters.
+    pub(super) is_alone: bool,
 }
 
 impl Leader {
@@ -85,6 +87,7 @@ impl Leader {
             reconfig: None,
             decided: None,
             ticks: 0,
+            is_alone: false,
         }
     }
 
@@ -160,6 +163,7 @@ impl Leader {
             | Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
+            | Input::Oracle { .. }
             | Input::Truncated { .. }
             | Input::Uncuttable { .. }
             | Input::Installed { .. }
@@ -282,8 +286,9 @@ impl Leader {
     }
 
     /// With a quorum's word for it, no other leader can have a higher epoch than the next.
-    fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let knows = core.is_quorum(&self.known) || core.has(Sabotage::EpochUnasked);
+    pub(super) fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        let knows = core.is_quorum(&self.known, self.without_other(core))
+            || core.has(Sabotage::EpochUnasked);
         if self.phase == Phase::Discovering && knows {
             self.phase = Phase::Promising;
             self.ticks = 0;
@@ -331,6 +336,10 @@ impl Leader {
                 && !core.has(Sabotage::AheadIsAccepted)
             {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
+                if core.without_other().is_some() {
+                    // Without it this server would go on alone, and what only the other one has would be lost.
+                    core.look(format!("server {}: {why}", server.0));
+                }
                 return self.close(id, why, out);
             }
             if current.is_some() && last.is_some() {
@@ -343,8 +352,10 @@ impl Leader {
         }
     }
 
-    fn try_open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if self.phase == Phase::Promising && core.is_quorum(&self.promised) {
+    pub(super) fn try_open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.phase == Phase::Promising
+            && core.is_quorum(&self.promised, self.without_other(core))
+        {
             self.phase = Phase::Opening;
             self.ticks = 0;
             core.promise(Promise::Current, self.epoch, out);
@@ -397,8 +408,9 @@ impl Leader {
         self.try_establish(core, out);
     }
 
-    fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let has_quorum = core.is_quorum(&self.synchronised) || core.has(Sabotage::ServesTooSoon);
+    pub(super) fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        let has_quorum = core.is_quorum(&self.synchronised, self.without_other(core))
+            || core.has(Sabotage::ServesTooSoon);
         if self.phase != Phase::Synchronising || !has_quorum {
             return;
         }
@@ -466,6 +478,7 @@ impl Leader {
         for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.close(id, "nothing was heard of it for too long".to_owned(), out);
         }
+        self.go_on_alone(core, out);
         if self.is_open() {
             if self.ticks.is_multiple_of(settings.ping_ticks()) {
                 self.proposed = self.proposed.max(core.history.last());
@@ -508,7 +521,7 @@ impl Leader {
             .map(|link| link.id)
             .collect();
         there.insert(core.me);
-        if !core.is_quorum(&there) {
+        if !core.is_quorum(&there, self.without_other(core)) {
             core.look(format!("only {there:?} follow, which is no quorum"));
         }
     }

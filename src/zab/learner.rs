@@ -180,6 +180,7 @@ impl Learner {
             | Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
+            | Input::Oracle { .. }
             | Input::Sync { .. } => {}
             Input::Learner { .. }
             | Input::LearnerGone { .. }

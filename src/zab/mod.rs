@@ -24,6 +24,7 @@ mod leader;
 mod learner;
 mod link;
 mod notes;
+mod oracle;
 mod packet;
 mod peer;
 mod reconfig;
@@ -77,6 +78,10 @@ pub enum Input {
     },
     LinkDown {
         to: ServerId,
+    },
+    /// The oracle says whether this server may go on without the other of two voters.
+    Oracle {
+        agrees: bool,
     },
     /// A transaction that `request::prep` has accepted.
     Propose {

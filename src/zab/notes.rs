@@ -70,6 +70,8 @@ pub enum Note {
     Synchronising { leader: ServerId, epoch: Epoch },
     /// Clients are served, as leader of `epoch`, with those who have its history.
     Leads { epoch: Epoch, with: Vec<ServerId> },
+    /// The leader decides without the other of two voters from here on, as the oracle allows; or no longer.
+    Alone { is_alone: bool },
     /// Clients are served, by the word of `leader`. `txns`: got on the way, beside the tree.
     Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
 }

@@ -138,9 +138,13 @@ impl Peer {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
             (
                 Role::Looking(Some(_)),
-                input @ (Input::LinkUp { .. } | Input::LinkDown { .. } | Input::Tick),
+                input @ (Input::LinkUp { .. }
+                | Input::LinkDown { .. }
+                | Input::Oracle { .. }
+                | Input::Tick),
             ) => {
                 let input = match input {
+                    Input::Oracle { agrees } => election::Input::Oracle { agrees },
                     Input::LinkUp { to } => election::Input::LinkUp { to },
                     Input::LinkDown { to } => election::Input::LinkDown { to },
                     _ => election::Input::Tick,
@@ -153,7 +157,7 @@ impl Peer {
             {
                 self.core.look(format!("leader {to} left before it was reached"));
             }
-            (_, Input::LinkUp { .. } | Input::LinkDown { .. }) => {}
+            (_, Input::LinkUp { .. } | Input::LinkDown { .. } | Input::Oracle { .. }) => {}
             (Role::Looking(_), Input::Elected { leader }) => {
                 if self.due.is_none() {
                     self.begin(leader, out);
@@ -275,6 +279,7 @@ impl Peer {
             views: core.views(),
             adopts_views: core.settings.reconfigs,
             vote: if votes { own } else { Vote::NOTHING },
+            oracle: core.oracle,
             down: self.down.clone(),
             last_round: self.round,
             resend_min_ms: core.settings.resend_min_ms,
@@ -322,7 +327,8 @@ impl Peer {
         self.standing = Some(Standing { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
-        if state == PeerState::Leading {
+        // What the oracle allowed nobody else can take back.
+        if state == PeerState::Leading && self.core.views().have_quorums(&electors) {
             self.backing = Some(Backing::new(vote, round, electors));
         }
     }

@@ -23,16 +23,24 @@ impl Core {
     }
 
     /// Whether those of `ids` who vote are enough, by every configuration that counts.
-    pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>) -> bool {
-        let by_next = self.deciding_next().is_none_or(|next| next.has_quorum(ids));
-        self.view.has_quorum(ids) && by_next
+    ///
+    /// * `alone`: enough where it is one of two.
+    pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
+        let by_next = self.deciding_next().is_none_or(|next| next.has_quorum_or(ids, alone));
+        self.view.has_quorum_or(ids, alone) && by_next
     }
 
     /// The highest zxid that a quorum has acknowledged, by every configuration that counts.
-    pub(super) fn highest_agreed(&self, acked: &BTreeMap<ServerId, Zxid>) -> Option<Zxid> {
-        let agreed = self.view.highest_agreed(acked)?;
+    ///
+    /// * `alone`: enough where it is one of two.
+    pub(super) fn highest_agreed(
+        &self,
+        acked: &BTreeMap<ServerId, Zxid>,
+        alone: Option<ServerId>,
+    ) -> Option<Zxid> {
+        let agreed = self.view.highest_agreed_or(acked, alone)?;
         match self.deciding_next() {
-            Some(next) => next.highest_agreed(acked).map(|by_next| agreed.min(by_next)),
+            Some(next) => next.highest_agreed_or(acked, alone).map(|by_next| agreed.min(by_next)),
             None => Some(agreed),
         }
     }
@@ -50,6 +58,7 @@ impl Core {
     /// A configuration was proposed: from now on it decides as well.
     pub fn see_view(&mut self, view: View, out: &mut Vec<Action>) {
         let newest = self.next.as_ref().map_or(self.view.version, |next| next.version);
+        let view = self.read_view(view);
         if self.settings.reconfigs && newest < view.version {
             out.push(Action::ViewProposed { view: view.clone() });
             self.next = Some(view);
@@ -68,6 +77,7 @@ impl Core {
 
     /// A configuration was decided on, if it is newer than the one in force. Returns the one it follows.
     pub(super) fn activate(&mut self, view: View, out: &mut Vec<Action>) -> Option<View> {
+        let view = self.read_view(view);
         if !self.settings.reconfigs || view.version <= self.view.version {
             return None;
         }

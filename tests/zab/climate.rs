@@ -18,6 +18,8 @@ pub struct Climate {
     pub sends_trees: bool,
     /// Its disk is slow.
     pub slow: Option<usize>,
+    /// This one of two may go on without the other, as their oracles say.
+    pub blessed: Option<usize>,
     /// Acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
     pub java: Option<usize>,
     /// Its members change while it lives.
@@ -50,6 +52,7 @@ impl Climate {
             elects: false,
             sends_trees: false,
             slow: None,
+            blessed: None,
             java: None,
             changes: false,
             silent: BTreeSet::new(),

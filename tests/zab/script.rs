@@ -5,8 +5,9 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort |
-//! | `elected N` | its election is over, by an oracle |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath |
+//! | `elected N` | its election is over, by somebody's word |
+//! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
 //! | `disk`, `disk N` | all that was asked of the disk is done, or the next N things |
@@ -88,6 +89,7 @@ impl Stage<'_> {
             }
             ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
             ["elected", id] => Input::Elected { leader: server(id) },
+            ["oracle", answer] => Input::Oracle { agrees: answer == "yes" },
             ["leader", "gone"] => Input::LeaderGone,
             ["leader", ref packet @ ..] => Input::Leader { packet: packet_of(packet) },
             ["learner", link, "gone"] => Input::LearnerGone { link: link_of(link) },
@@ -170,6 +172,7 @@ impl Stage<'_> {
         let me = server(words[1]);
         let mut peer = Peer::member(me, settings, view, epochs, maybe(one("last")));
         peer.core.finds_view = view_in;
+        peer.core.oracle = words.contains(&"oracle").then_some(false);
         (self.spoil)(&mut peer);
         self.peer = Some(peer);
         self.disk.clear();

@@ -3,6 +3,7 @@
 use super::hello::{Address, Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
 use super::inbox::Inbox;
 use super::link::{self, Slot};
+use super::listen;
 use super::{Event, Peers, Settings};
 use crate::model::ServerId;
 use bytes::{Bytes, BytesMut};
@@ -206,6 +207,11 @@ impl Hub {
 
     /// Makes `stream` the connection to `to`.
     fn link(&mut self, to: ServerId, stream: TcpStream, read: BytesMut) {
+        if self.addresses.get(&to).is_some_and(|addresses| 1 < addresses.len())
+            && let Err(error) = listen::look_after(&stream, &self.settings)
+        {
+            tracing::warn!(%error, "watch the address of server {}", to.0);
+        }
         self.links += 1;
         let (number, stop) = (self.links, self.stop.child_token());
         let peer = self.peers.entry(to).or_default();

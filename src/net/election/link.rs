@@ -5,6 +5,7 @@ use super::inbox::Inbox;
 use super::listen::prepare;
 use super::{Event, Settings};
 use crate::model::ServerId;
+use crate::net::race::first_of;
 use bytes::{Buf, Bytes, BytesMut};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Longest message.
@@ -148,20 +148,9 @@ async fn send(mut writer: OwnedWriteHalf, slot: Slot) -> io::Error {
 /// # Errors
 /// When none answers within the timeout: that of the last one.
 pub async fn dial(addresses: Vec<Address>, settings: Settings) -> io::Result<TcpStream> {
-    let mut tries = JoinSet::new();
-    for (host, port) in addresses {
-        tries.spawn(async move { TcpStream::connect((host.as_str(), port)).await });
-    }
-    let connected = timeout(settings.timeout, async {
-        let mut failed = io::Error::new(io::ErrorKind::NotFound, "no address is known");
-        while let Some(tried) = tries.join_next().await {
-            match tried.map_err(io::Error::other).flatten() {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
-    });
+    let call = |(host, port): Address| async move { TcpStream::connect((host, port)).await };
+    let connecting = first_of(addresses.into_iter().map(call).collect(), settings.reach_timeout);
+    let connected = timeout(settings.timeout, connecting);
     let mut stream = connected.await.map_err(|_| io::ErrorKind::TimedOut)??;
     prepare(&stream, &settings)?;
     let hello = Hello { id: settings.me, addresses: settings.addresses };

@@ -161,6 +161,16 @@ async fn greet(mut stream: TcpStream, settings: &Settings) -> Result<Command, Gr
     }
 }
 
+/// A connection that brings nothing to its other end any more is to end, so that another one is made to another address.
+///
+/// Java asks by ICMP, or at port 7, whether the address is there, each time something is to be sent.
+pub fn look_after(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
+    let Some(timeout) = settings.reach_timeout else { return Ok(()) };
+    // 0 would be the system's own patience, a quarter of an hour.
+    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1);
+    Ok(rustix::net::sockopt::set_tcp_user_timeout(stream, timeout_ms)?)
+}
+
 /// What every election socket is set to.
 pub fn prepare(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nodelay(true)?;

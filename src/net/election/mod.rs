@@ -18,7 +18,7 @@ pub use inbox::Inbox;
 use crate::model::ServerId;
 use bytes::Bytes;
 use hub::{Command, Hub};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,10 @@ pub struct Settings {
     pub multi_address: bool,
     /// For a connection to be made (`cnxTimeout`).
     pub timeout: Duration,
+    /// A server with several addresses: how long it is called at the others once it has refused at one, and how long it may
+    /// leave what it was sent unacknowledged before a connection is given up for one to another address
+    /// (`multiAddress.reachabilityCheckTimeoutMs`). `None`: addresses are not looked after.
+    pub reach_timeout: Option<Duration>,
     /// For a caller to say who it is (`quorumCnxnTimeoutMs`).
     pub greet_timeout: Duration,
     pub keep_alive: bool,
@@ -100,9 +104,13 @@ impl ElectionNet {
     }
 
     fn listen(&self) {
-        for (host, port) in &self.settings.addresses {
-            let host = (!self.settings.on_all_addresses).then(|| host.clone());
-            let place = listen::Place { host, port: *port };
+        let place = |(host, port): &Address| {
+            ((!self.settings.on_all_addresses).then(|| host.clone()), *port)
+        };
+        // At every address a port can be had only once.
+        let places: BTreeSet<_> = self.settings.addresses.iter().map(place).collect();
+        for (host, port) in places {
+            let place = listen::Place { host, port };
             let (settings, commands) = (self.settings.clone(), self.commands.clone());
             let listening = listen::listen(place, settings, self.inbox.clone(), commands);
             let deaf = self.deaf.clone();

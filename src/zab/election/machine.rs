@@ -26,6 +26,8 @@ pub enum Input {
     /// A link that there was to `to` broke: it is held for dead until it is heard of again. One that never had a link is
     /// not: it may be starting at this moment, as all do after a power cut, and have the better vote.
     LinkDown { to: ServerId },
+    /// See [`Setup::oracle`].
+    Oracle { agrees: bool },
 }
 
 /// All that an election can ask for.
@@ -61,6 +63,8 @@ pub struct Setup {
     pub adopts_views: bool,
     /// For itself; [`Vote::NOTHING`] from one that doesn't vote.
     pub vote: Vote,
+    /// Whether this server may go on without the other of two voters, where there is an oracle to say so.
+    pub oracle: Option<bool>,
     /// Whose link broke and did not come back: they are not waited for (see [`Input::LinkDown`]).
     pub down: BTreeSet<ServerId>,
     /// Round of the last election, 0 before the first.
@@ -92,6 +96,8 @@ pub struct Election {
     resend_ticks: u64,
     /// A quorum agrees, and the election is over then.
     ends_at: Option<u64>,
+    /// Who says that it leads, until which tick that counts.
+    leading: BTreeMap<ServerId, u64>,
     /// When servers that don't vote were last answered.
     answered: BTreeMap<ServerId, u64>,
     is_over: bool,
@@ -112,6 +118,7 @@ impl Election {
             resend_at: resend_ticks,
             resend_ticks,
             ends_at: None,
+            leading: BTreeMap::new(),
             answered: BTreeMap::new(),
             is_over: false,
             setup,
@@ -132,7 +139,9 @@ impl Election {
             Input::LinkUp { to } => self.on_link_up(to, out),
             Input::LinkDown { to } => {
                 self.down.insert(to);
+                self.leading.remove(&to);
             }
+            Input::Oracle { agrees } => self.setup.oracle = self.setup.oracle.map(|_| agrees),
         }
         self.judge(out);
         self.assert_invariants();
@@ -182,6 +191,7 @@ impl Election {
             self.answer_non_voter(from, heard, out);
             return;
         }
+        self.note_leading(from, heard);
         self.resend_at = self.now + self.resend_ticks;
         let votes_itself = self.setup.views.is_voter(self.setup.me);
         if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
@@ -267,7 +277,9 @@ impl Election {
             electors = self.votes.settle(&cast, views, *me, self.round);
         }
         self.settled.put(from, cast);
-        let electors = electors.or_else(|| self.settled.settle(&cast, views, *me, self.round));
+        let electors = electors
+            .or_else(|| self.settled.settle(&cast, views, *me, self.round))
+            .or_else(|| self.oracle_follows(from, heard));
         if let Some(electors) = electors {
             self.round = heard.round;
             self.end(heard.vote, electors, out);
@@ -286,7 +298,7 @@ impl Election {
             versioned: false,
         };
         let agreeing = self.votes.for_same(&wanted);
-        if !self.setup.views.have_quorums(&agreeing) {
+        if !self.setup.views.have_quorums_or(&agreeing, self.alone()) {
             self.ends_at = None;
             return;
         }
@@ -300,6 +312,34 @@ impl Election {
         if nobody_else || ends_at <= self.now {
             self.end(self.vote, agreeing, out);
         }
+    }
+
+    fn note_leading(&mut self, from: ServerId, heard: &Notification) {
+        if heard.state == PeerState::Leading {
+            // One that lives says it again when all is told again.
+            self.leading.insert(from, self.now + 2 * self.resend_ticks);
+        } else {
+            self.leading.remove(&from);
+        }
+    }
+
+    /// This server, if it may elect itself without the other of two voters.
+    ///
+    /// Not while the other one says that it leads: it may have been let go on alone until now, and not know better yet.
+    /// Java's server does not wait for that.
+    fn alone(&self) -> Option<ServerId> {
+        let me = self.setup.me;
+        let is_led = self.leading.values().any(|&until| self.now < until);
+        (self.setup.oracle == Some(true) && self.vote.leader == me && !is_led).then_some(me)
+    }
+
+    /// With an oracle that does not let this server go on alone, the other of two may lead alone: its word is enough.
+    ///
+    /// Source: `FastLeaderElection.receivedLeadingNotification`, ZooKeeper 3.9.5, where it holds among more voters as well.
+    fn oracle_follows(&self, from: ServerId, heard: &Notification) -> Option<BTreeSet<ServerId>> {
+        let leads = heard.state == PeerState::Leading && heard.vote.leader == from;
+        let follows = self.setup.oracle == Some(false) && self.setup.views.current.is_pair();
+        (leads && follows).then(|| BTreeSet::from([from]))
     }
 
     fn end(&mut self, vote: Vote, electors: BTreeSet<ServerId>, out: &mut Vec<Action>) {

@@ -31,6 +31,7 @@ pub fn setup(me: i64, views: Views, vote: Vote, last_round: i64) -> Setup {
         views,
         adopts_views: true,
         vote,
+        oracle: None,
         down: BTreeSet::new(),
         last_round,
         resend_min_ms: 200,

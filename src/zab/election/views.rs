@@ -32,9 +32,14 @@ impl Views {
 
     /// Whether `ids` are a quorum in each. A `next` that is not newer decides nothing, as in Java.
     pub fn have_quorums(&self, ids: &BTreeSet<ServerId>) -> bool {
+        self.have_quorums_or(ids, None)
+    }
+
+    /// Likewise; `alone`: enough where it is one of two.
+    pub fn have_quorums_or(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
         let newer = |view: &&View| self.current.version < view.version;
         let next = self.next.iter().filter(newer);
-        std::iter::once(&self.current).chain(next).all(|view| view.has_quorum(ids))
+        std::iter::once(&self.current).chain(next).all(|view| view.has_quorum_or(ids, alone))
     }
 
     /// Whether a candidate's vote is told to weigh nothing, so that it can't be elected.

@@ -1,0 +1,83 @@
+"""Two voters with an oracle each: a file that begins with `1` where a server may go on without the other one."""
+
+import signal
+import time
+
+import work
+from client import Client
+from members import Failed, until
+
+SETTINGS = ["oraclePath=oracle"]  # In the folder that each server runs in.
+QUIET_SECONDS = 3  # Long enough for who leads alone: several times what an election takes.
+
+
+def tell(member, answer):
+    """As a whole: it may be read at any moment."""
+    new = member.folder / "oracle.new"
+    new.write_text(answer)
+    new.rename(member.folder / "oracle")
+
+
+def writes(member, path):
+    c = Client([member.address])
+    error, _ = c.make(path, b"alone")
+    c.close()
+    return error == 0
+
+
+def serves_nobody(member, why):
+    until(f"{member} serves nobody: {why}", lambda: not member.mode())
+    deadline = time.monotonic() + QUIET_SECONDS
+    while time.monotonic() < deadline:
+        if mode := member.mode():
+            raise Failed(f"{member} is {mode}: {why}")
+        time.sleep(0.1)
+
+
+# rows: Q-14 Q-96 C-62
+def check(ensemble, arguments):
+    """Each of them is left alone: it goes on where its oracle says so, and only as long; and the other one comes back."""
+    rounds = 0
+    for stays in ensemble.members:
+        other = next(member for member in ensemble.members if member is not stays)
+        for leads in ensemble.members:
+            make_lead(ensemble, leads)
+            tell(stays, "1\n")
+            tell(other, "0\n")
+            ensemble.stop(other, how=signal.SIGKILL)
+            until(f"{stays} goes on alone", lambda: stays.mode() == "leader")
+            assert writes(stays, f"/first{rounds}"), "it decides alone"
+            tell(stays, "0\n")
+            serves_nobody(stays, "its oracle has changed its mind")
+            tell(stays, "1\n")
+            until(f"{stays} goes on alone again", lambda: stays.mode() == "leader", 90)
+            assert writes(stays, f"/second{rounds}"), "it decides alone"
+            ensemble.start()
+            assert ensemble.leader() is stays, "who comes back follows"
+            assert writes(other, f"/third{rounds}"), "through the one that came back"
+            work.alike(ensemble)
+            tell(stays, "0\n")
+            ensemble.wait()
+            ensemble.stop(other, how=signal.SIGKILL)
+            serves_nobody(stays, "both oracles say no")
+            ensemble.stop(stays)
+            other.launch()
+            serves_nobody(other, "both oracles say no")
+            stays.launch()
+            ensemble.wait("both again")
+            work.alike(ensemble)
+            rounds += 1
+    return f"{rounds} rounds"
+
+
+def make_lead(ensemble, leader):
+    """By the oracle, which lets it begin alone."""
+    if ensemble.leader() is leader:
+        return
+    ensemble.stop()
+    for member in ensemble.members:
+        tell(member, "1" if member is leader else "0")
+    leader.launch()
+    until(f"{leader} leads alone", lambda: leader.mode() == "leader")
+    ensemble.start()
+    assert ensemble.leader() is leader, "who comes second follows"

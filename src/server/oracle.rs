@@ -1,0 +1,100 @@
+//! Asks the oracle of two voters: reads its file again and again, and tells the driver what it says.
+
+use super::driver::Event;
+use crate::zab;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Between two looks at the file. Java looks whenever it counts votes or acknowledgements.
+const PAUSE: Duration = Duration::from_millis(50);
+/// A file that cannot be read within this long, as on a network that is gone, says no.
+const READ_MAX: Duration = Duration::from_secs(1);
+
+/// Until the driver is gone. It has been told no before.
+pub async fn ask(path: PathBuf, driver: UnboundedSender<Event>) {
+    let (mut agreed, mut failure) = (false, None);
+    while !driver.is_closed() {
+        let asked = path.clone();
+        let mut reading = tokio::task::spawn_blocking(move || answer(&asked));
+        // One that hangs is waited for, and not asked a second time meanwhile.
+        let answered = match tokio::time::timeout(READ_MAX, &mut reading).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                tell(&mut agreed, false, &path, &driver);
+                tracing::warn!(path = %path.display(), "the oracle does not answer: that is a no");
+                reading.await
+            }
+        };
+        let answer = answered.map_err(io::Error::other).flatten();
+        let failed = answer.as_ref().err().map(ToString::to_string);
+        if failed != failure {
+            if let Some(error) = &failed {
+                tracing::warn!(path = %path.display(), error, "cannot read the oracle: that is a no");
+            }
+            failure = failed;
+        }
+        tell(&mut agreed, answer.unwrap_or(false), &path, &driver);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn tell(agreed: &mut bool, agrees: bool, path: &Path, driver: &UnboundedSender<Event>) {
+    if std::mem::replace(agreed, agrees) == agrees {
+        return;
+    }
+    let answer =
+        if agrees { "this server may go on alone" } else { "this server is not to go on alone" };
+    tracing::info!(path = %path.display(), answer, "the oracle has changed its answer");
+    let _stopped = driver.send(Event::Peer(zab::Input::Oracle { agrees }));
+}
+
+/// Yes is a first character of `1`; an empty file says no.
+///
+/// Source: `QuorumOracleMaj.askOracle`, ZooKeeper 3.9.5.
+fn answer(path: &Path) -> io::Result<bool> {
+    let mut first = [0];
+    Ok(File::open(path)?.read(&mut first)? == 1 && first == *b"1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    // rows: C-62 Q-96
+    #[tokio::test]
+    async fn what_the_file_says_is_told_as_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("oracle");
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let asking = tokio::spawn(ask(path.clone(), sender));
+        for (text, agrees) in [("1\n", true), ("0", false), ("1", true), ("", false), ("10", true)]
+        {
+            // As a whole: it is read at any moment.
+            let new = folder.path().join("new");
+            std::fs::write(&new, text).unwrap();
+            std::fs::rename(new, &path).unwrap();
+            let Some(Event::Peer(input)) = told.recv().await else { panic!("{text:?}") };
+            assert_eq!(input, zab::Input::Oracle { agrees }, "{text:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let Some(Event::Peer(input)) = told.recv().await else { panic!("it is gone") };
+        assert_eq!(input, zab::Input::Oracle { agrees: false });
+        drop(told);
+        asking.await.unwrap();
+    }
+
+    #[test]
+    fn only_a_one_is_a_yes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("oracle");
+        for (text, agrees) in [("1", true), (" 1", false), ("yes", false), ("01", false)] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(answer(&path).unwrap(), agrees, "{text:?}");
+        }
+        assert!(answer(folder.path()).is_err() && answer(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! The oracle of two voters: something outside of the ensemble that says which of them may go on without the other.
+//!
+//! Each server has an oracle of its own, `oraclePath`, and knows its last answer alone ([`Core::oracle`]). That no two of them
+//! are told yes is a matter of who answers: two that are would both lead, each with a history of its own.
+//!
+//! It decides as long as the other voter is not there to: a leader waits for what the follower it has acknowledges, whatever
+//! its oracle says.
+//!
+//! Source: `QuorumOracleMaj`, `Leader.lead`, ZooKeeper 3.9.5.
+
+use super::leader::Phase;
+use super::link::{Link, Stage};
+use super::{Action, Core, Leader, Note};
+use crate::model::{Rule, ServerId, View};
+
+impl Core {
+    /// This server, if the oracle lets it go on without the other of two voters.
+    pub(super) fn without_other(&self) -> Option<ServerId> {
+        let is_one = self.view.is_pair() && self.view.is_voter(self.me);
+        (self.oracle == Some(true) && is_one).then_some(self.me)
+    }
+
+    /// A configuration as this server reads it: beside an oracle there are no groups.
+    pub(super) fn read_view(&self, view: View) -> View {
+        if self.oracle.is_some() { View { rule: Rule::Majority, ..view } } else { view }
+    }
+}
+
+impl Leader {
+    /// This server, if the oracle lets it go on alone and no other voter is there to be asked.
+    ///
+    /// Once clients are served, one counts as soon as it has our history: what it lacks it gets meanwhile. Before, whoever
+    /// has come is waited for.
+    pub(super) fn without_other(&self, core: &Core) -> Option<ServerId> {
+        let is_there = |link: &Link| {
+            let counts = !self.is_broadcasting() || Stage::Synchronised <= link.stage;
+            counts && !link.is_observer && core.is_voter(link.id)
+        };
+        // Who came before this server knew that it leads is heard first.
+        let has_listened = self.phase != Phase::Discovering || 0 < self.ticks;
+        core.without_other().filter(|_| has_listened && !self.links.values().any(is_there))
+    }
+
+    /// Does what waited for the other voter, if it is not needed.
+    pub(super) fn go_on_alone(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if self.without_other(core).is_some() {
+            self.try_propose_epoch(core, out);
+            self.try_open(core, out);
+            self.try_establish(core, out);
+            self.try_commit(core, out);
+        }
+        let is_alone = self.is_broadcasting() && self.without_other(core).is_some();
+        if is_alone != self.is_alone {
+            self.is_alone = is_alone;
+            core.notes.push(Note::Alone { is_alone });
+        }
+    }
+}

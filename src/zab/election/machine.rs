@@ -152,6 +152,10 @@ impl Election {
         self.round
     }
 
+    fn resend_min_ticks(&self) -> u64 {
+        u64::from(self.setup.resend_min_ms / TICK_MS).max(1)
+    }
+
     fn on_tick(&mut self, out: &mut Vec<Action>) {
         self.now += 1;
         if self.ends_at.is_none() && self.resend_at <= self.now {
@@ -168,7 +172,7 @@ impl Election {
     fn on_link_up(&mut self, to: ServerId, out: &mut Vec<Action>) {
         self.down.remove(&to);
         // Someone is back: what it has to say should not wait for a pause that has grown over minutes.
-        self.resend_ticks = u64::from(self.setup.resend_min_ms / TICK_MS).max(1);
+        self.resend_ticks = self.resend_min_ticks();
         self.resend_at = self.now + self.resend_ticks;
         // One that is in no configuration known here may tell of a newer one.
         let views = &self.setup.views;
@@ -192,7 +196,13 @@ impl Election {
             return;
         }
         self.note_leading(from, heard);
+        let resend_at = self.resend_at;
         self.resend_at = self.now + self.resend_ticks;
+        let is_behind = heard.round == self.round && heard.vote < self.vote;
+        if heard.state == PeerState::Looking && is_behind {
+            // What it was told may be lost, and as long as it speaks more often than this server it would never hear.
+            self.resend_at = resend_at.min(self.now + self.resend_min_ticks());
+        }
         let votes_itself = self.setup.views.is_voter(self.setup.me);
         if heard.state == PeerState::Looking && heard.round < self.round && votes_itself {
             self.tell(from, out);

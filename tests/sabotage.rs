@@ -15,6 +15,8 @@ mod climate;
 mod disk;
 #[path = "zab/script.rs"]
 mod script;
+#[path = "zab/views.rs"]
+mod views;
 #[path = "zab/wires.rs"]
 mod wires;
 #[path = "zab/world.rs"]

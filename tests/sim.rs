@@ -4,6 +4,13 @@
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
+#[cfg(feature = "sabotage")]
+#[path = "zab/script.rs"]
+mod script;
+#[cfg(feature = "sabotage")]
+#[path = "zab/views.rs"]
+mod views;
+
 use oxkeeper::sim::ask::Ask;
 use oxkeeper::sim::plan::{Deed, MS, Step, What};
 use oxkeeper::sim::{Climate, Failure, Lived, Plan, Plant, Tracing, live, shrink};
@@ -53,6 +60,21 @@ fn worlds_from_fixed_seeds() {
         ("events missed", 50),
         ("sessions lost", 30),
         ("sessions moved", 500),
+        ("stalls", 300),
+        ("cuts", 300),
+        ("one-way cuts", 100),
+        ("breaks", 200),
+        ("clocks set", 200),
+        ("slow disks", 50),
+        ("lossy links", 100),
+        ("purges", 50),
+        ("unsynced writes cut", 40),
+        ("sent again", 1000),
+        ("lost with a connection", 200),
+        ("votes said twice", 50),
+        ("sectors damaged", 50),
+        ("put aside", 10),
+        ("configurations adopted", 200),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");
@@ -94,7 +116,7 @@ fn planted_faults_are_found() {
     let table: &[(Plant, &[&str])] = &[
         (Plant::LyingDisk, &["durability"]),
         (Plant::ForgottenEpochs, &["one leader", "primary order", "promises", "agreement"]),
-        (Plant::TamperedTree, &["digests", "answers"]),
+        (Plant::TamperedTree, &["digests", "answers", "convergence"]),
         (Plant::LostEvent, &["watches"]),
         (Plant::RepeatedEvent, &["watches"]),
         (Plant::LateEvent, &["watches"]),
@@ -102,10 +124,18 @@ fn planted_faults_are_found() {
         (Plant::OldZxid, &["sessions", "answers", "real time"]),
         (Plant::SwappedAnswers, &["sessions", "answers"]),
         (Plant::StuckServer, &["convergence"]),
+        (Plant::EarlyReport, &["states", "durability"]),
+        (Plant::UnmissedLoss, &["durability", "primary order", "agreement", "convergence"]),
+        (Plant::LostLastingEvent, &["watches"]),
     ];
     assert_eq!(table.len(), Plant::ALL.len());
     for (plant, checks) in table {
-        let found = first_failure(60, |climate| climate.plant = Some(*plant));
+        let found = first_failure(60, |climate| {
+            climate.plant = Some(*plant);
+            if *plant == Plant::UnmissedLoss {
+                (climate.changes, climate.joiners, climate.damaged) = (false, 0, Some(0));
+            }
+        });
         let (_, Failure { check, what }) =
             found.unwrap_or_else(|| panic!("{plant:?} is not found"));
         println!("{plant:?}: {check}: {what}");
@@ -172,5 +202,31 @@ fn bugs_put_back_are_found() {
         let (plan, Failure { check, what }) =
             found.unwrap_or_else(|| panic!("{bug:?} is not found"));
         println!("{bug:?}: seed {}: {check}: {what}", plan.climate.seed);
+    }
+}
+
+// A world that fails becomes a smaller one, and that a script of one server, which reads one way with the bug and another
+// way without.
+#[cfg(feature = "sabotage")]
+#[test]
+fn a_failing_world_becomes_a_script() {
+    use oxkeeper::sim::{live_taped, script as tapes};
+    use oxkeeper::zab::{Peer, Sabotage::*};
+    for bug in [AckBeforeFlush, ServesTooSoon, TailForgotten] {
+        let found = first_failure(300, |climate| climate.sabotage = Some(bug));
+        let (plan, failure) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        let fails = |kept: &[usize]| {
+            let found = live(&plan.only(kept), Tracing::Off).failure;
+            found.is_some_and(|found| found.check == failure.check)
+        };
+        let kept = shrink::shrink(plan.steps.len(), 60, fails);
+        let (failure, taped) = live_taped(&plan.only(&kept));
+        let title = failure.expect("it still fails").what;
+        let text = tapes::script(&title, &taped, Some(bug)).expect("a server does something else");
+        let sound = script::outcome(&text, &|_| {});
+        println!("{bug:?}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
+        assert_eq!(script::outcome(&sound, &|_| {}), sound, "{bug:?} is not there, and it fails");
+        let spoil = |peer: &mut Peer| peer.core.sabotage = Some(bug);
+        assert_ne!(script::outcome(&sound, &spoil), sound, "{bug:?} does not show in\n{sound}");
     }
 }

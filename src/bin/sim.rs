@@ -9,6 +9,7 @@
 use clap::Parser;
 use oxkeeper::sim::{self, Climate, Failure, Plan, Plant, Tracing};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -46,6 +47,9 @@ struct Arguments {
     /// Plants a fault that no server makes
     #[arg(long)]
     plant: Option<String>,
+    /// Writes what the servers were given, until a property did not hold, as a script for tests/zab
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
 }
 
 /// The world under way, for a panic to name.
@@ -128,6 +132,9 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(file) = &arguments.script {
+        return write_script(arguments, &plan, file);
+    }
     let tracing = if arguments.quiet {
         Tracing::Off
     } else {
@@ -148,6 +155,54 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The script of a world: with a bug put back that of the one server that shows it.
+fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
+    let (failure, tapes) = sim::live_taped(plan);
+    let seed = plan.climate.seed;
+    let Some(Failure { check, what }) = failure else {
+        println!("seed {seed}: nothing fails, so there is no script");
+        return ExitCode::from(2);
+    };
+    let what = what.lines().next().unwrap_or_default();
+    let run = format!("sim --seed {seed}{}", more(arguments));
+    let only = arguments.only.as_ref().map(|only| format!(" --only {only}")).unwrap_or_default();
+    let title = format!(
+        "{check}: {what}
+From {run}{only}"
+    );
+    let Some(text) = sim::script::script(&title, &tapes, bug(plan)) else {
+        println!("seed {seed}: {check}: nothing that a machine of agreement does is otherwise");
+        return ExitCode::from(2);
+    };
+    if let Err(error) = std::fs::write(file, text) {
+        println!("write {}: {error}", file.display());
+        return ExitCode::from(2);
+    }
+    println!(
+        "script in {}; under tests/zab `UPDATE_EXPECT=1 cargo test --test zab scripts` adds what is done about it",
+        file.display()
+    );
+    ExitCode::FAILURE
+}
+
+#[cfg(feature = "sabotage")]
+const fn bug(plan: &Plan) -> Option<oxkeeper::zab::Sabotage> {
+    plan.climate.sabotage
+}
+
+#[cfg(not(feature = "sabotage"))]
+const fn bug(_: &Plan) -> Option<oxkeeper::zab::Sabotage> {
+    None
+}
+
+/// What a world was spoilt with, as arguments.
+fn more(arguments: &Arguments) -> String {
+    let spoilt = |name: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(" --{name} {value}")).unwrap_or_default()
+    };
+    spoilt("plant", &arguments.plant) + &spoilt("sabotage", &arguments.sabotage)
 }
 
 fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
@@ -246,10 +301,18 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
     let lines: Vec<&str> = text.lines().collect();
     println!("the last lines of that world:");
     lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).for_each(|line| println!("{line}"));
-    let spoilt = |name: &str, value: &Option<String>| {
-        value.as_ref().map(|value| format!(" --{name} {value}")).unwrap_or_default()
-    };
-    let more = spoilt("plant", &arguments.plant) + &spoilt("sabotage", &arguments.sabotage);
+    if let Some(file) = &arguments.script {
+        let told = child(arguments, seed, &kept, true)
+            .and_then(|mut command| command.arg("--script").arg(file).output().ok());
+        match told {
+            Some(output) if !output.stdout.is_empty() => {
+                print!("{}", String::from_utf8_lossy(&output.stdout));
+            }
+            // The world ends in the middle of a step, and its tape with it.
+            _ => println!("no script: the process ends with the world"),
+        }
+    }
+    let more = more(arguments);
     let features = if arguments.sabotage.is_some() { "sim,sabotage" } else { "sim" };
     let run = format!("cargo run --release --features {features} --bin sim -- --seed {seed}{more}");
     println!("all of it: {run}\nless of it: {run} --only {}", ranges(&kept));

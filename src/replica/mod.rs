@@ -349,6 +349,12 @@ impl Replica {
         std::mem::take(&mut self.zab.core.notes)
     }
 
+    /// What was put into the machine of agreement since this was last asked; from the first time on.
+    #[cfg(feature = "sim")]
+    pub fn tape(&mut self) -> Vec<zab::Input> {
+        self.zab.core.tape.replace(Vec::new()).unwrap_or_default()
+    }
+
     /// Syncs that wait for what was proposed before them.
     pub fn pending_syncs(&self) -> usize {
         let is_sync = |inflight: &&Inflight| inflight.zxid.is_none() && inflight.op == op::SYNC;

@@ -4,10 +4,10 @@ use super::rng::Rng;
 use crate::model::{Code, op};
 use jute::data::{Acl, Id, Stat};
 use jute::proto::{
-    CheckVersionRequest, Create2Response, CreateRequest, CreateResponse, DeleteRequest,
-    ExistsRequest, ExistsResponse, GetChildren2Response, GetChildrenRequest, GetDataRequest,
-    GetDataResponse, MultiHeader, ReplyHeader, RequestHeader, SetDataRequest, SetDataResponse,
-    SyncRequest,
+    AddWatchRequest, CheckVersionRequest, Create2Response, CreateRequest, CreateResponse,
+    DeleteRequest, ExistsRequest, ExistsResponse, GetChildren2Response, GetChildrenRequest,
+    GetDataRequest, GetDataResponse, MultiHeader, ReconfigRequest, ReplyHeader, RequestHeader,
+    SetDataRequest, SetDataResponse, SyncRequest,
 };
 use jute::{DecodeError, Encode, Reader, Ustring, Vector, put_frame};
 
@@ -15,6 +15,65 @@ use jute::{DecodeError, Encode, Reader, Ustring, Vector, put_frame};
 pub const PATHS: [&str; 8] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/b/x/z", "/q"];
 /// Set together, so that nobody may ever see them differ.
 pub const PAIR: [&str; 2] = ["/pair1", "/pair2"];
+
+/// Who is to belong to the ensemble, and as what.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// It comes in, or takes another role.
+    Join {
+        server: usize,
+        votes: bool,
+    },
+    Leave {
+        server: usize,
+    },
+    /// All at once.
+    ///
+    /// * `members`: two bits for each server, the first one's lowest: 0 it is left out, 1 it votes, 2 it observes.
+    All {
+        members: u32,
+    },
+}
+
+impl Change {
+    pub fn some(rng: &mut Rng, servers: usize) -> Self {
+        let server = rng.pick(servers);
+        match rng.below(5) {
+            0 | 1 => Self::Join { server, votes: !rng.one_in(4) },
+            2 | 3 => Self::Leave { server },
+            _ => {
+                let role = |rng: &mut Rng| [0, 1, 1, 2][rng.pick(4)] as u32;
+                let roles = (0..servers).map(|server| role(rng) << (2 * server));
+                Self::All { members: roles.sum() }
+            }
+        }
+    }
+
+    /// * `only_if`: it is the configuration in force; -1: whatever that is.
+    pub fn request(self, only_if: i64) -> Request {
+        let mut request = Request::Change { joining: None, leaving: None, members: None, only_if };
+        let Request::Change { joining, leaving, members, .. } = &mut request else {
+            return request;
+        };
+        match self {
+            Self::Join { server, votes } => *joining = Some(member(server, votes)),
+            Self::Leave { server } => *leaving = Some(server.to_string()),
+            Self::All { members: roles } => {
+                let role = |server: usize| roles >> (2 * server) & 3;
+                let lines = (0..16).filter(|&server| role(server) != 0);
+                let lines = lines.map(|server| member(server, role(server) == 1));
+                *members = Some(lines.collect::<Vec<_>>().join(","));
+            }
+        }
+        request
+    }
+}
+
+/// A server's line in a configuration.
+pub fn member(server: usize, votes: bool) -> String {
+    let role = if votes { "participant" } else { "observer" };
+    format!("server.{server}=host{server}:2888:3888:{role};2181")
+}
 
 /// What a client does without knowing how things stand: paths are places in [`PATHS`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,6 +115,21 @@ pub enum Ask {
         fails: bool,
     },
     ReadPair,
+    /// A sequential znode, and one of [`PATHS`] set, together.
+    Trade {
+        path: usize,
+        ephemeral: bool,
+        versioned: bool,
+    },
+    /// A watch that stays.
+    ///
+    /// * `deep`: for all below the path too.
+    Follow {
+        path: usize,
+        deep: bool,
+    },
+    /// Another configuration.
+    Change(Change),
     Sync {
         path: usize,
     },
@@ -69,7 +143,7 @@ pub enum Ask {
 impl Ask {
     pub fn some(rng: &mut Rng) -> Self {
         let (path, watch) = (rng.pick(PATHS.len()), rng.one_in(2));
-        match rng.below(42) {
+        match rng.below(46) {
             0..5 => Self::Get { path, watch },
             5..8 => Self::Exists { path, watch },
             8..11 => Self::Children { path, watch },
@@ -82,6 +156,8 @@ impl Ask {
             35 | 36 => Self::Pair { fails: rng.one_in(4) },
             37 | 38 => Self::ReadPair,
             39 | 40 => Self::Sync { path },
+            41 | 42 => Self::Trade { path, ephemeral: rng.one_in(2), versioned: rng.one_in(2) },
+            43 => Self::Follow { path, deep: rng.one_in(2) },
             _ if rng.one_in(5) => Self::Close,
             _ => Self::Get { path, watch: false },
         }
@@ -124,6 +200,23 @@ pub enum Request {
         fails: bool,
     },
     ReadPair,
+    Trade {
+        path: String,
+        data: Vec<u8>,
+        version: i32,
+        ephemeral: bool,
+    },
+    Follow {
+        path: String,
+        deep: bool,
+    },
+    /// As `reconfig`.
+    Change {
+        joining: Option<String>,
+        leaving: Option<String>,
+        members: Option<String>,
+        only_if: i64,
+    },
     Sync {
         path: String,
     },
@@ -135,6 +228,8 @@ pub enum Request {
         data: Vec<String>,
         absent: Vec<String>,
         children: Vec<String>,
+        /// That stay, and whether for all below.
+        lasting: Vec<(String, bool)>,
     },
 }
 
@@ -165,11 +260,14 @@ impl Request {
             Self::Create { with_stat: true, .. } => op::CREATE2,
             Self::Create { .. } => op::CREATE,
             Self::Delete { .. } => op::DELETE,
-            Self::Pair { .. } => op::MULTI,
+            Self::Pair { .. } | Self::Trade { .. } => op::MULTI,
+            Self::Follow { .. } => op::ADD_WATCH,
+            Self::Change { .. } => op::RECONFIG,
             Self::ReadPair => op::MULTI_READ,
             Self::Sync { .. } => op::SYNC,
             Self::Close => op::CLOSE_SESSION,
             Self::Ping => op::PING,
+            Self::Watches { lasting, .. } if !lasting.is_empty() => op::SET_WATCHES2,
             Self::Watches { .. } => op::SET_WATCHES,
         }
     }
@@ -182,6 +280,8 @@ impl Request {
                 | Self::Create { .. }
                 | Self::Delete { .. }
                 | Self::Pair { .. }
+                | Self::Trade { .. }
+                | Self::Change { .. }
                 | Self::Close
         )
     }
@@ -210,9 +310,7 @@ impl Request {
             }
             Self::Create { path, data, ephemeral, sequential, .. } => {
                 let flags = i32::from(*ephemeral) + 2 * i32::from(*sequential);
-                let id = Id { scheme: text("world"), id: text("anyone") };
-                let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
-                CreateRequest { path: text(path), data: Some(data), acl, flags }.encode(to);
+                put_create(path, data, flags, to);
             }
             Self::Delete { path, version } => {
                 DeleteRequest { path: text(path), version: *version }.encode(to);
@@ -225,9 +323,27 @@ impl Request {
                 }
                 MultiHeader { kind: -1, done: true, err: -1 }.encode(to);
             }
+            Self::Trade { path, data, version, ephemeral } => {
+                MultiHeader { kind: op::CREATE, done: false, err: -1 }.encode(to);
+                put_create("/q/t", data, i32::from(*ephemeral) + 2, to);
+                MultiHeader { kind: op::SET_DATA, done: false, err: -1 }.encode(to);
+                let set = SetDataRequest { path: text(path), data: Some(data), version: *version };
+                set.encode(to);
+                MultiHeader { kind: -1, done: true, err: -1 }.encode(to);
+            }
+            Self::Follow { path, deep } => {
+                AddWatchRequest { path: text(path), mode: i32::from(*deep) }.encode(to);
+            }
+            Self::Change { joining, leaving, members, only_if } => ReconfigRequest {
+                joining_servers: joining.as_deref().map(Into::into),
+                leaving_servers: leaving.as_deref().map(Into::into),
+                new_members: members.as_deref().map(Into::into),
+                cur_config_id: *only_if,
+            }
+            .encode(to),
             Self::Sync { path } => SyncRequest { path: text(path) }.encode(to),
             Self::Close | Self::Ping => {}
-            Self::Watches { since, data, absent, children } => {
+            Self::Watches { since, data, absent, children, lasting } => {
                 fn list(paths: &[String]) -> Vector<'_, Ustring<'_>> {
                     Vector::Owned(paths.iter().map(|path| text(path)).collect())
                 }
@@ -238,6 +354,13 @@ impl Request {
                     child_watches: list(children),
                 }
                 .encode(to);
+                if !lasting.is_empty() {
+                    for wanted in [false, true] {
+                        let paths = lasting.iter().filter(|(_, deep)| *deep == wanted);
+                        let paths: Vec<String> = paths.map(|(path, _)| path.clone()).collect();
+                        list(&paths).encode(to);
+                    }
+                }
             }
         }
     }
@@ -271,15 +394,23 @@ impl Request {
                 let read: CreateResponse<'_> = from.read()?;
                 Body::Path(read.path.unwrap_or_default().into_owned(), None)
             }
-            Self::Pair { .. } => Body::Parts(multi_codes(&mut from)?),
+            Self::Pair { .. } | Self::Trade { .. } => Body::Parts(multi_codes(&mut from)?),
             Self::ReadPair => Body::Pair(read_pair(&mut from)?),
             Self::Delete { .. }
+            | Self::Follow { .. }
+            | Self::Change { .. }
             | Self::Sync { .. }
             | Self::Close
             | Self::Ping
             | Self::Watches { .. } => Body::Nothing,
         })
     }
+}
+
+fn put_create(path: &str, data: &[u8], flags: i32, to: &mut Vec<u8>) {
+    let id = Id { scheme: text("world"), id: text("anyone") };
+    let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
+    CreateRequest { path: text(path), data: Some(data), acl, flags }.encode(to);
 }
 
 fn put_pair(data: &[u8], fails: bool, to: &mut Vec<u8>) {
@@ -302,6 +433,10 @@ fn multi_codes(from: &mut Reader<'_>) -> Result<Vec<i32>, DecodeError> {
         match header.kind {
             _ if header.done => return Ok(codes),
             op::ERROR => codes.push(from.read::<i32>()?),
+            op::CREATE => {
+                from.read::<CreateResponse<'_>>()?;
+                codes.push(0);
+            }
             op::SET_DATA => {
                 from.read::<Stat>()?;
                 codes.push(0);

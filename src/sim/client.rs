@@ -33,6 +33,8 @@ pub struct Client {
     /// What is waited for: paths, and whether they were there.
     pub data_watches: BTreeMap<String, bool>,
     pub child_watches: BTreeSet<String>,
+    /// Those that stay, and whether for all below.
+    pub lasting: BTreeSet<(String, bool)>,
     /// Version of each path when last seen.
     pub versions: BTreeMap<String, i32>,
     /// Made in sequence.
@@ -66,6 +68,7 @@ impl Client {
             asked: VecDeque::new(),
             data_watches: BTreeMap::new(),
             child_watches: BTreeSet::new(),
+            lasting: BTreeSet::new(),
             versions: BTreeMap::new(),
             own: Vec::new(),
             values: 0,
@@ -138,6 +141,13 @@ impl Client {
             },
             Ask::Pair { fails } => Request::Pair { data: self.value(0), fails },
             Ask::ReadPair => Request::ReadPair,
+            Ask::Trade { path, ephemeral, versioned } => {
+                let version = version_of(self, PATHS[path], versioned);
+                Request::Trade { path: name(path), data: self.value(0), version, ephemeral }
+            }
+            Ask::Follow { path, deep } => Request::Follow { path: name(path), deep },
+            // Now and then of a configuration that hardly is the one in force.
+            Ask::Change(change) => change.request(if self.rng.one_in(12) { 77 } else { -1 }),
             Ask::Sync { path } => Request::Sync { path: name(path) },
             Ask::Close => Request::Close,
             Ask::Setup => {
@@ -159,6 +169,7 @@ impl Client {
             data: of(true),
             absent: of(false),
             children: self.child_watches.iter().cloned().collect(),
+            lasting: self.lasting.iter().cloned().collect(),
         }
     }
 
@@ -175,6 +186,9 @@ impl Client {
             }
             (Request::Children { path, watch: true }, _) if code.is_ok() => {
                 self.child_watches.insert(path.clone());
+            }
+            (Request::Follow { path, deep }, _) if code.is_ok() => {
+                self.lasting.insert((path.clone(), *deep));
             }
             (Request::Create { sequential: true, .. }, Body::Path(path, _)) => {
                 self.own.push(path.clone());
@@ -198,6 +212,7 @@ impl Client {
         (self.session, self.last_zxid, self.xid_last) = (0, 0, 0);
         self.data_watches.clear();
         self.child_watches.clear();
+        self.lasting.clear();
         self.own.clear();
         self.is_closing = false;
     }

@@ -1,6 +1,7 @@
 //! What a server's other threads do: the log thread, snapshots, loading and reading.
 
 use super::check::Seen;
+use super::plan::Plant;
 use super::restore::{Restorer, restore};
 use super::server::{Happened, Job, folders, tree_options, write_snapshot};
 use super::world::{Event, Of, World};
@@ -23,12 +24,17 @@ impl World {
 
     fn disk_takes(&mut self, server: usize) -> u64 {
         let takes_us = self.rng.range(80, 600);
-        if self.climate().slow_disk == Some(server) { takes_us * 50 } else { takes_us }
+        let is_slow =
+            self.climate().slow_disk == Some(server) || self.now_us < self.servers[server].slow_us;
+        if is_slow { takes_us * 50 } else { takes_us }
     }
 
     /// All that has queued up goes to the disk; what becomes of it is told a while later.
     pub fn write_log(&mut self, of: Of) {
         let server = of.server;
+        if self.climate().plant == Some(Plant::EarlyReport) && self.report_early(of) {
+            return;
+        }
         let Some(process) = self.process(of) else { return };
         let mut batch = std::mem::take(&mut process.log);
         let cuts = cuts_of(&batch);
@@ -81,6 +87,23 @@ impl World {
             self.ask(at_us, Event::Happen(of, happened));
         }
         self.ask(at_us, Event::LogIdle(of));
+    }
+
+    /// A planted fault: what is about to be written is reported as written.
+    fn report_early(&mut self, of: Of) -> bool {
+        let is_due = self.rng.one_in(3);
+        let Some(process) = self.process(of) else { return false };
+        let zxid = |command: &Command| match command {
+            Command::Append { zxid, .. } => Some(*zxid),
+            _ => None,
+        };
+        let zxids: Option<Vec<Zxid>> = process.log.iter().map(zxid).collect();
+        let Some(through) = zxids.and_then(|zxids| zxids.last().copied()) else { return false };
+        if is_due {
+            self.ask(self.now_us, Event::Happen(of, Happened::Flushed { through }));
+            self.ask_within(2000, 5000, Event::Log(of));
+        }
+        is_due
     }
 
     pub fn on_log_idle(&mut self, of: Of) {

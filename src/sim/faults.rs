@@ -27,6 +27,9 @@ pub enum Armed {
 /// Who is struck at a change to its disk and makes none is struck after so long.
 const STRIKE_US: Micros = 40 * MS;
 
+/// Who ends because of what its disk gives back comes again after so long.
+const DAMAGED_DOWN_US: Micros = 50 * MS;
+
 impl World {
     pub fn strike(&mut self, fault: Fault) {
         let now_us = self.now_us;
@@ -52,11 +55,42 @@ impl World {
                 }
             }
             Fault::Stall { server, for_us } => {
+                self.trace.count("stalls");
                 self.note(server, || format!("! stands still for {for_us} us"));
                 let stalled = &mut self.servers[server].stalled_us;
                 *stalled = (*stalled).max(now_us + for_us);
             }
+            fault @ (Fault::Cut { .. } | Fault::Break { .. } | Fault::Lossy { .. }) => {
+                self.strike_links(fault);
+            }
+            Fault::SetClock { server, by_ms } => {
+                self.trace.count("clocks set");
+                self.note(server, || format!("! clock set by {by_ms} ms"));
+                self.servers[server].wall_off_ms += by_ms;
+            }
+            Fault::SlowDisk { server, for_us } => {
+                self.trace.count("slow disks");
+                self.note(server, || format!("! slow disk for {for_us} us"));
+                let until_us = &mut self.servers[server].slow_us;
+                *until_us = (*until_us).max(now_us + for_us);
+            }
+            Fault::Damage { server, place, kills, down_us } => {
+                self.damage(server, place, kills, down_us);
+            }
+            Fault::Purge { server } => {
+                let Some(process) = &self.servers[server].process else { return };
+                self.trace.count("purges");
+                // As `autopurge`: beside the server's own disk, and its errors stop nobody.
+                let _files = purge::purge(&process.disk, &folders(), purge::KEEP_MIN);
+            }
+        }
+    }
+
+    fn strike_links(&mut self, fault: Fault) {
+        let now_us = self.now_us;
+        match fault {
             Fault::Cut { from, to, both_ways, for_us } => {
+                self.trace.count(if both_ways { "cuts" } else { "one-way cuts" });
                 self.trace.note(now_us, "!", 0, || {
                     format!("cut {from:?} to {to:?}, both ways {both_ways}, {for_us} us")
                 });
@@ -70,17 +104,18 @@ impl World {
                 cuts.iter().for_each(|&(from, to)| self.net.cut(from, to));
                 self.ask(now_us + for_us, Event::Mend(cuts));
             }
-            Fault::Break { one, other } => {
+            Fault::Break { one, other } if one != other => {
+                self.trace.count("breaks");
                 self.trace.note(now_us, "!", 0, || format!("break {one} {other}"));
                 let due = self.net.break_between(now_us, one, other);
                 self.ask_all(due);
             }
-            Fault::SetClock { server, by_ms } => self.servers[server].wall_off_ms += by_ms,
-            Fault::Purge { server } => {
-                let Some(process) = &self.servers[server].process else { return };
-                // As `autopurge`: beside the server's own disk, and its errors stop nobody.
-                let _files = purge::purge(&process.disk, &folders(), purge::KEEP_MIN);
+            Fault::Lossy { one, other, for_us } if one != other => {
+                self.trace.count("lossy links");
+                self.trace.note(now_us, "!", 0, || format!("lossy {one} {other} {for_us} us"));
+                self.net.lose_much(one, other, now_us + for_us);
             }
+            _ => {}
         }
     }
 
@@ -118,6 +153,11 @@ impl World {
                 self.note(of.server, || format!("! ends: {why}"));
                 self.end(of.server, armed);
             }
+            None if self.servers[of.server].is_damaged => {
+                self.note(of.server, || format!("! finds its disk damaged: {why}"));
+                self.trace.count("stopped by damage");
+                self.end(of.server, Armed::Process { down_us: DAMAGED_DOWN_US });
+            }
             None => self.fail("panic", format!("server {} can't go on: {why}", of.server)),
         }
     }
@@ -140,6 +180,9 @@ impl World {
         let (Armed::Power { down_us, .. } | Armed::Process { down_us } | Armed::Error { down_us }) =
             how;
         if let Armed::Power { keeps, .. } = how {
+            if found.disk.unsynced() > 0 {
+                self.trace.count("unsynced writes cut");
+            }
             let image = found.lied.take().unwrap_or_else(|| found.disk.image());
             found.disk = image.crash(keeps);
         }
@@ -173,12 +216,20 @@ impl World {
             return;
         }
         match boot(found, server, self.climate(), self.now_us) {
-            Ok((process, durable)) => {
+            Ok((process, durable, was_put_aside)) => {
                 let digest = process.shared.state.tree.read().digest();
-                self.note(server, || format!("* starts with {durable:?}"));
+                self.note(server, || format!("* starts with {durable:?}, {was_put_aside}"));
+                if was_put_aside {
+                    self.trace.count("put aside");
+                    let found = &mut self.servers[server];
+                    found.lost = found.vouched();
+                    found.is_damaged = false;
+                    found.durable.last = crate::model::Zxid::ZERO;
+                }
                 self.servers[server].process = Some(process);
-                self.see_started(server, durable, digest);
                 let of = self.of(server);
+                self.begin_tape(of);
+                self.see_started(server, durable, digest);
                 self.on_timer(of);
             }
             Err(why) => {

@@ -4,6 +4,7 @@ use super::ask::{Ask, PATHS};
 use super::check::{Failure, Seen, Server};
 use super::faults::Armed;
 use super::plan::{Deed, MS, Micros, Plan, Plant};
+use super::script::Tape;
 use super::trace::Tracing;
 use super::world::World;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +34,9 @@ pub struct Lived {
 pub fn live(plan: &Plan, tracing: Tracing) -> Lived {
     let mut world = World::new(plan.clone(), tracing);
     world.live();
+    let (lost, broken_off) = (world.net.lost, world.net.broken_off);
+    world.trace.counts.insert("sent again", lost);
+    world.trace.counts.insert("lost with a connection", broken_off);
     Lived {
         failure: world.failure,
         lines: world.trace.lines,
@@ -41,6 +45,14 @@ pub fn live(plan: &Plan, tracing: Tracing) -> Lived {
         lasted_us: world.now_us,
         counts: world.trace.counts,
     }
+}
+
+/// Lets a world live, and keeps what each server's machine of agreement was given until something did not hold.
+pub fn live_taped(plan: &Plan) -> (Option<Failure>, Vec<Tape>) {
+    let mut world = World::new(plan.clone(), Tracing::Off);
+    world.tapes = Some(Vec::new());
+    world.live();
+    (world.failure, world.tapes.unwrap_or_default())
 }
 
 impl World {
@@ -136,10 +148,10 @@ impl World {
     }
 
     fn is_at_rest(&self) -> bool {
-        let last = self.checks.truth.last();
+        let (last, members) = (self.checks.truth.last(), self.members());
         self.clients.iter().all(super::client::Client::is_idle)
-            && self.servers.iter().all(|server| {
-                let process = server.process.as_ref();
+            && members.iter().all(|&at| {
+                let process = self.servers[at].process.as_ref();
                 process.is_some_and(|process| {
                     process.is_serving() && process.is_quiet() && process.last() == last
                 })
@@ -153,7 +165,8 @@ impl World {
             Some(process) => {
                 let (mode, last) = (process.replica.mode(), process.last());
                 let quiet = if process.is_quiet() { "quiet" } else { "busy" };
-                format!("{mode:?} at {last}, {quiet}")
+                let view = super::membership::short(process.view());
+                format!("{mode:?} at {last}, {quiet}, {view}")
             }
         });
         let servers: Vec<String> = servers.collect();
@@ -172,10 +185,9 @@ impl World {
 
     fn see_calm(&mut self) {
         let processes: Vec<_> = self
-            .servers
-            .iter()
-            .enumerate()
-            .filter_map(|(at, server)| Some((at, server.process.as_ref()?)))
+            .members()
+            .into_iter()
+            .filter_map(|at| Some((at, self.servers[at].process.as_ref()?)))
             .collect();
         let trees: Vec<_> =
             processes.iter().map(|(_, process)| process.shared.state.tree.read()).collect();

@@ -14,9 +14,11 @@
 pub mod ask;
 pub mod check;
 mod client;
+mod damage;
 mod disk;
 mod faults;
 pub mod life;
+mod membership;
 mod model;
 mod network;
 mod peers;
@@ -24,6 +26,7 @@ pub mod plan;
 mod plant;
 mod restore;
 mod rng;
+pub mod script;
 mod server;
 pub mod shrink;
 mod sides;
@@ -35,6 +38,6 @@ mod wires;
 mod world;
 
 pub use check::Failure;
-pub use life::{Lived, live};
+pub use life::{Lived, live, live_taped};
 pub use plan::{Climate, Plan, Plant};
 pub use trace::Tracing;

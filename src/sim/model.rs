@@ -43,6 +43,22 @@ pub struct Life {
     pub closed: Option<i64>,
 }
 
+/// Those of a list behind `after` and through `through`.
+fn span(
+    all: &[(i64, EventKind)],
+    after: i64,
+    through: i64,
+) -> impl Iterator<Item = (i64, EventKind)> {
+    let from = all.partition_point(|(zxid, _)| *zxid <= after);
+    all[from..].iter().copied().take_while(move |(zxid, _)| *zxid <= through)
+}
+
+/// Whether a path is another one, or below it.
+pub fn is_from(path: &str, at: &str) -> bool {
+    let rest = at.strip_prefix(path.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// All states there were.
 #[derive(Default)]
 pub struct Model {
@@ -81,8 +97,23 @@ impl Model {
         after: i64,
         through: i64,
     ) -> impl Iterator<Item = (i64, EventKind)> {
-        let all = self.events.get(path).into_iter().flatten().copied();
-        all.filter(move |(zxid, _)| after < *zxid && *zxid <= through)
+        let all = self.events.get(path).map_or(&[][..], Vec::as_slice);
+        span(all, after, through)
+    }
+
+    /// Likewise of all paths below one, and of itself.
+    pub fn events_from(
+        &self,
+        path: &str,
+        after: i64,
+        through: i64,
+    ) -> impl Iterator<Item = (&str, i64, EventKind)> {
+        let from = self.events.range(path.to_owned()..);
+        let below = from.take_while(move |(at, _)| at.starts_with(path));
+        let below = below.filter(move |(at, _)| is_from(path, at));
+        below.flat_map(move |(at, all)| {
+            span(all, after, through).map(move |(zxid, kind)| (at.as_str(), zxid, kind))
+        })
     }
 
     /// Names of the children after the transaction `zxid`, in order.

@@ -98,6 +98,11 @@ pub struct Network {
     next: u64,
     /// How many faults keep bytes from passing from one node to another.
     cuts: BTreeMap<(Node, Node), u32>,
+    /// Until when much is lost between two, the smaller first.
+    lossy: BTreeMap<(Node, Node), Micros>,
+    /// Sent again because it was lost, and on its way when its connection broke.
+    pub lost: u64,
+    pub broken_off: u64,
     latency_us: Micros,
     rng: Rng,
 }
@@ -105,14 +110,41 @@ pub struct Network {
 impl Network {
     pub const fn new(seed: u64, latency_us: Micros) -> Self {
         let rng = Rng::new(seed, 3);
-        Self { pipes: BTreeMap::new(), next: 0, cuts: BTreeMap::new(), latency_us, rng }
+        Self {
+            pipes: BTreeMap::new(),
+            next: 0,
+            cuts: BTreeMap::new(),
+            lossy: BTreeMap::new(),
+            lost: 0,
+            broken_off: 0,
+            latency_us,
+            rng,
+        }
+    }
+
+    /// Until then much of what these two say is lost, and sent again.
+    pub fn lose_much(&mut self, one: Node, other: Node, until_us: Micros) {
+        self.lossy.insert((one.min(other), one.max(other)), until_us);
     }
 
     /// How long something takes that is sent now.
-    pub fn delay(&mut self) -> Micros {
+    fn delay_between(&mut self, now_us: Micros, (one, other): (Node, Node)) -> Micros {
+        let until_us = self.lossy.get(&(one.min(other), one.max(other)));
+        if until_us.is_some_and(|&until_us| now_us < until_us) && self.rng.one_in(3) {
+            self.lost += 1;
+            // Each time it waits longer for its turn.
+            return self.rng.range(20, 300) * MS;
+        }
+        self.delay()
+    }
+
+    fn delay(&mut self) -> Micros {
         let base = self.rng.range(self.latency_us / 2, self.latency_us * 2);
         match self.rng.below(200) {
-            0 => base + self.rng.below(60) * MS, // A packet was lost, and sent again.
+            0 => {
+                self.lost += 1;
+                base + self.rng.below(60) * MS
+            }
             1..10 => base * 5,
             _ => base,
         }
@@ -154,7 +186,8 @@ impl Network {
     }
 
     fn put(&mut self, now_us: Micros, id: PipeId, to: End, chunk: Chunk) -> Due {
-        let delay_us = self.delay();
+        let ends = self.pipes.get(&id).map_or((0, 0), |pipe| (pipe.caller, pipe.called));
+        let delay_us = self.delay_between(now_us, ends);
         let lane = self.pipes.get_mut(&id).expect("looked up before").lane(to);
         let at_us = lane.last_us.max(now_us + delay_us);
         lane.last_us = at_us;
@@ -216,8 +249,10 @@ impl Network {
             return None;
         }
         let lane = pipe.lane(to);
+        let gone = lane.queue.len() - kept;
         lane.queue.truncate(kept);
         lane.last_us = lane.queue.back().map_or(now_us, |(at_us, _)| *at_us);
+        self.broken_off += gone as u64;
         Some(self.put(now_us, id, to, Chunk::End))
     }
 
@@ -250,6 +285,7 @@ impl Network {
     /// No fault is left; gives what can arrive again.
     pub fn mend_all(&mut self, now_us: Micros) -> Vec<Due> {
         self.cuts.clear();
+        self.lossy.clear();
         self.go_on(now_us)
     }
 

@@ -101,7 +101,7 @@ impl World {
                 self.say(of, to.0 as usize, notification.encode());
             }
             zab::Action::DialAll => {
-                (0..self.servers.len()).for_each(|to| self.begin_ring(of, to));
+                self.known_to(of).into_iter().for_each(|to| self.begin_ring(of, to));
             }
             // The rest is the replica's.
             _ => {}
@@ -185,6 +185,7 @@ impl World {
             }
             Some(false) => {
                 self.send(pipe, End::Called, bytes.into());
+                self.progress(of, Some(link));
                 self.ask_within(20, 2000, Event::TreePiece(of, link));
             }
             Some(true) => {
@@ -246,9 +247,15 @@ impl World {
         let Some(process) = self.process(of) else { return };
         process.links.dials += 1;
         let dial = process.links.dials;
-        let (to, unsent) = (leader.0 as usize, Vec::new());
+        let to = process.master(dial).unwrap_or(leader).0 as usize;
+        let unsent = Vec::new();
         process.links.leader = Some(Leader { dial, to, pipe: None, unsent });
         self.ask_within(100, 2000, Event::Dial { of, dial, began_us: now_us });
+    }
+
+    /// A tree gets on: for whoever waits at the other end that is a sign of life.
+    fn progress(&mut self, of: Of, link: Option<LinkId>) {
+        self.come_in(of, Incoming::Peer(zab::Input::Progress { link }));
     }
 
     pub fn dial(&mut self, of: Of, dial: u64, began_us: Micros) {
@@ -316,10 +323,15 @@ impl World {
             return;
         };
         let Some(reader) = process.links.readers.get_mut(&pipe) else { return };
+        let is_in_tree = matches!(reader, Reader::Tree { .. });
         let mut incoming = Vec::new();
         match reader.take(&bytes, seed, &mut incoming) {
             Ok(()) => {}
             Err(why) => return self.fail("panic", format!("{} hears {why}", of.server)),
+        }
+        if is_in_tree && end == End::Caller {
+            let input = zab::Input::Progress { link: None };
+            self.come_in(of, Incoming::Leader { dial, input });
         }
         for read in incoming {
             let read = match (read, link) {
@@ -331,6 +343,18 @@ impl World {
             };
             read.into_iter().for_each(|read| self.come_in(of, read));
         }
+    }
+}
+
+impl super::server::Process {
+    /// Whom an observer calls where followers take observers: the next voter in turn, each observer another one first.
+    fn master(&self, dial: u64) -> Option<ServerId> {
+        let core = &self.replica.peer().core;
+        if !core.settings.relays || !core.view.is_observer(core.me) {
+            return None;
+        }
+        let voters: Vec<ServerId> = core.view.voters().collect();
+        voters.get((dial + core.me.0 as u64) as usize % voters.len().max(1)).copied()
     }
 }
 

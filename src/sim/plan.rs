@@ -3,7 +3,7 @@
 //! A plan is made before its world begins, as a list of steps that stand for themselves: a fault brings its own end with
 //! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
 
-use super::ask::Ask;
+use super::ask::{Ask, Change};
 use super::rng::Rng;
 use std::fmt;
 
@@ -35,10 +35,16 @@ pub enum Plant {
     SwappedAnswers,
     /// A server that is cut off for ever.
     StuckServer,
+    /// A log thread that says what it is about to do as if it were done.
+    EarlyReport,
+    /// A damaged disk whose server is believed when it comes back with less than it had acknowledged.
+    UnmissedLoss,
+    /// An event of a lasting watch that never reaches its client.
+    LostLastingEvent,
 }
 
 impl Plant {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -49,6 +55,9 @@ impl Plant {
         Self::OldZxid,
         Self::SwappedAnswers,
         Self::StuckServer,
+        Self::EarlyReport,
+        Self::UnmissedLoss,
+        Self::LostLastingEvent,
     ];
 }
 
@@ -58,6 +67,10 @@ pub struct Climate {
     pub seed: u64,
     pub voters: usize,
     pub observers: usize,
+    /// Servers that are in no configuration when the world begins: they start as joiners, one by one.
+    pub joiners: usize,
+    /// Clients change who belongs to the ensemble, and as what.
+    pub changes: bool,
     pub clients: usize,
     /// Transactions between two snapshots, at the most.
     pub snap_count: u64,
@@ -65,6 +78,12 @@ pub struct Climate {
     pub sends_trees: bool,
     /// Its disk takes fifty times as long.
     pub slow_disk: Option<usize>,
+    /// Observers call any voter, who passes on what the leader says.
+    pub relays: bool,
+    /// Sessions are their server's own until they make something ephemeral.
+    pub local_sessions: bool,
+    /// Of this one's disk sectors come back wrong now and then. Never of two: as many disks as that may be lost.
+    pub damaged: Option<usize>,
     /// From one machine to another.
     pub latency_us: Micros,
     /// How long things fail, before all faults end.
@@ -78,20 +97,35 @@ impl Climate {
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 1);
         let voters = if rng.one_in(3) { 5 } else { 3 };
-        Self {
+        let mut climate = Self {
             seed,
             voters,
             observers: if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 },
+            joiners: 0,
+            changes: false,
             clients: rng.range(2, 4) as usize,
             snap_count: [8, 20, 60, 1000][rng.pick(4)],
             sends_trees: rng.one_in(6),
             slow_disk: rng.one_in(4).then(|| rng.pick(voters)),
+            relays: false,
+            local_sessions: false,
+            damaged: None,
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
             #[cfg(feature = "sabotage")]
             sabotage: None,
             plant: None,
+        };
+        climate.relays = climate.observers > 0 && rng.one_in(2);
+        climate.local_sessions = rng.one_in(5);
+        climate.changes = rng.one_in(3);
+        if climate.changes {
+            // Five servers and two more at the most: with more of them less happens to each.
+            climate.joiners = rng.pick(if voters == 5 { 2 } else { 3 });
+        } else if rng.one_in(3) {
+            climate.damaged = Some(rng.pick(voters));
         }
+        climate
     }
 
     /// Three servers, three clients, and nothing special.
@@ -100,10 +134,15 @@ impl Climate {
             seed,
             voters: 3,
             observers: 0,
+            joiners: 0,
+            changes: false,
             clients: 3,
             snap_count: 100,
             sends_trees: false,
             slow_disk: None,
+            relays: false,
+            local_sessions: false,
+            damaged: None,
             latency_us: 500,
             lasts_us: 6000 * MS,
             #[cfg(feature = "sabotage")]
@@ -112,9 +151,9 @@ impl Climate {
         }
     }
 
-    /// Voters first, observers behind them.
+    /// Voters first, observers behind them, then those that join.
     pub const fn servers(&self) -> usize {
-        self.voters + self.observers
+        self.voters + self.observers + self.joiners
     }
 }
 
@@ -139,6 +178,13 @@ pub enum Fault {
     SetClock { server: usize, by_ms: i64 },
     /// Old snapshots and logs are removed.
     Purge { server: usize },
+    /// A disk is slow for a while.
+    SlowDisk { server: usize, for_us: Micros },
+    /// Between two nodes much is lost for a while, and sent again.
+    Lossy { one: usize, other: usize, for_us: Micros },
+    /// A byte of a file of the server whose disk is damaged comes back wrong. * `kills`: and its process ends, so that it
+    /// is read soon.
+    Damage { server: usize, place: u64, kills: bool, down_us: Micros },
 }
 
 /// A client does something.
@@ -217,6 +263,9 @@ fn some_deed(rng: &mut Rng, climate: &Climate) -> Deed {
     match rng.below(60) {
         0 | 1 => Deed::Move { server: rng.pick(climate.servers()) },
         2 => Deed::Sleep { for_us: rng.range(200, 3000) * MS },
+        3 | 4 if climate.changes => {
+            Deed::Ask(vec![Ask::Change(Change::some(rng, climate.servers()))])
+        }
         _ => {
             let count = if rng.one_in(4) { rng.range(2, 8) } else { 1 };
             Deed::Ask((0..count).map(|_| Ask::some(rng)).collect())
@@ -228,7 +277,12 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
     let server = rng.pick(climate.servers());
     let nodes = climate.servers() + climate.clients;
     let down_us = rng.range(5, 900) * MS;
-    match rng.below(26) {
+    if let Some(server) = climate.damaged
+        && rng.one_in(8)
+    {
+        return Fault::Damage { server, place: rng.next(), kills: !rng.one_in(4), down_us };
+    }
+    match rng.below(29) {
         0..4 => Fault::Kill { server, changes: rng.below(12), down_us },
         4..8 => Fault::PowerCut { server, changes: rng.below(12), keeps: rng.below(4000), down_us },
         8 => Fault::PowerCutAll { keeps: rng.below(4000), down_us },
@@ -237,6 +291,12 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
         13..20 => some_cut(rng, climate),
         20..23 => Fault::Break { one: rng.pick(nodes), other: rng.pick(nodes) },
         23 | 24 => Fault::SetClock { server, by_ms: rng.below(20_000_000) as i64 - 10_000_000 },
+        25 => Fault::SlowDisk { server, for_us: rng.range(50, 1500) * MS },
+        26 | 27 => Fault::Lossy {
+            one: rng.pick(nodes),
+            other: rng.pick(nodes),
+            for_us: rng.range(50, 1500) * MS,
+        },
         _ => Fault::Purge { server },
     }
 }

@@ -4,7 +4,9 @@ use super::plan::Plant;
 use super::world::World;
 use crate::model::xid;
 use crate::tree::txn::Txn;
+use jute::proto::WatcherEvent;
 use jute::txn::TxnHeader;
+use jute::{Decode as _, Reader};
 
 /// Bytes of a reply's header: xid, zxid, code.
 const HEADER_LEN: usize = 16;
@@ -20,6 +22,9 @@ impl World {
         let is_due = self.rng.one_in(8);
         match plant {
             Plant::LostEvent if is_event && is_due => Vec::new(),
+            Plant::LostLastingEvent if is_event && is_due && self.is_followed(client, &frame) => {
+                Vec::new()
+            }
             Plant::RepeatedEvent if is_event && is_due => vec![frame.clone(), frame],
             Plant::LateEvent if is_event => {
                 self.clients[client].held = frame;
@@ -45,6 +50,14 @@ impl World {
             }
             _ => vec![frame],
         }
+    }
+
+    /// Whether an event is of a path, or below one, that a client watches for good.
+    fn is_followed(&self, client: usize, frame: &[u8]) -> bool {
+        let event = WatcherEvent::decode(&mut Reader::new(&frame[HEADER_LEN..]));
+        let path = event.as_ref().ok().and_then(|event| event.path.as_deref()).unwrap_or_default();
+        let mut all = self.clients[client].lasting.iter();
+        all.any(|(at, deep)| at == path || *deep && super::model::is_from(at, path))
     }
 
     /// Changes a server's tree without a transaction.

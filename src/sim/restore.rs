@@ -2,6 +2,7 @@
 
 use super::server::Disk;
 use crate::model::Zxid;
+use crate::store::aside::{self, Trouble};
 use crate::store::{Folders, Progress, RecoverOptions, Recovered, Restore, Trailers, recover};
 use crate::tree::load::{Batch, LoadError, Parser};
 use crate::tree::rebuild::Rebuild;
@@ -75,13 +76,26 @@ pub fn restore(
     wanted: RecoverOptions,
     restorer: &mut Restorer,
 ) -> Result<Recovered, String> {
+    restore_as(disk, folders, wanted, restorer).map_err(|(why, _)| why)
+}
+
+/// Likewise.
+///
+/// # Errors
+/// Also by its kind.
+pub fn restore_as(
+    disk: &Disk,
+    folders: &Folders,
+    wanted: RecoverOptions,
+    restorer: &mut Restorer,
+) -> Result<Recovered, (String, Trouble)> {
     recover(disk, folders, wanted, restorer, || Duration::ZERO).map_err(|error| {
         let mut text = error.to_string();
         let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
+        while let Some(deeper) = cause {
+            text = format!("{text}: {deeper}");
+            cause = deeper.source();
         }
-        text
+        (text, aside::trouble(&error))
     })
 }

@@ -1,19 +1,22 @@
 //! One server: a disk that outlives it, and while its process lives all that `server` would hold.
 
+use super::damage;
 use super::faults::Armed;
+use super::membership;
 use super::network::PipeId;
 use super::peers::Links;
-use super::plan::{Climate, MS, Micros};
-use super::restore::{Restorer, restore};
-use crate::model::{Epoch, Member, Role, Rule, ServerId, SessionId, View, Zxid};
+use super::plan::{Climate, MS, Micros, Plant};
+use super::restore::Restorer;
+use crate::model::{Epoch, ServerId, SessionId, View, Zxid};
 use crate::replica::{self, Replica, TICK_MS};
+use crate::request::prep::Rules;
 use crate::request::{Command, Connection, Conns, Limits, Need, Shared};
-use crate::sim::check::Durable;
+use crate::sim::check::{Durable, Standing};
 use crate::store::decide::Start;
 use crate::store::sim_disk::{Image, SimDisk};
 use crate::store::{
-    self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
-    SnapshotError, SnapshotWriter, Trailers, Worker, epoch, recover,
+    self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, SnapshotError,
+    SnapshotWriter, Trailers, Worker, epoch, recover,
 };
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
@@ -104,6 +107,10 @@ pub struct Process {
     pub told: Epoch,
     /// What of its tree was looked at while it served.
     pub served: Option<Zxid>,
+    /// It led when it was last looked at.
+    pub is_leading: bool,
+    /// What it was last seen to believe.
+    pub standing: Option<Standing>,
 }
 
 pub struct Server {
@@ -120,6 +127,12 @@ pub struct Server {
     pub starts_us: Micros,
     /// What is about to end its process.
     pub armed: Option<Armed>,
+    /// Its disk is slow until then.
+    pub slow_us: Micros,
+    /// Sectors of its disk came back wrong, and it has not served since.
+    pub is_damaged: bool,
+    /// What its disk had before that was put aside: it had it when it said so.
+    pub lost: Zxid,
     /// A planted fault: all that the next power cut leaves.
     pub lied: Option<Image>,
 }
@@ -135,8 +148,16 @@ impl Server {
             stalled_us: 0,
             starts_us: 0,
             armed: None,
+            slow_us: 0,
+            is_damaged: false,
+            lost: Zxid::ZERO,
             lied: None,
         }
+    }
+
+    /// The end of the history that this server's disk has, or had when it acknowledged it.
+    pub fn vouched(&self) -> Zxid {
+        self.durable.last.max(self.lost)
     }
 
     pub const fn wall_ms(&self, now_us: Micros) -> i64 {
@@ -148,6 +169,23 @@ impl Process {
     /// Monotonic time of the process.
     pub const fn own_us(&self, now_us: Micros) -> Micros {
         now_us - self.began_us
+    }
+
+    /// The configuration in force here.
+    pub const fn view(&self) -> &View {
+        &self.replica.peer().core.view
+    }
+
+    /// What it believes while it serves.
+    pub fn standing(&self) -> Standing {
+        let core = &self.replica.peer().core;
+        Standing {
+            accepted: core.accepted,
+            current: core.current,
+            committed: core.history.committed(),
+            last: core.history.last(),
+            flushed: core.flushed,
+        }
     }
 
     pub fn is_serving(&self) -> bool {
@@ -171,18 +209,6 @@ pub fn tree_options(seed: u64) -> Options {
     Options { seed, ..Options::default() }
 }
 
-/// Who belongs to the ensemble.
-pub fn view(climate: &Climate) -> View {
-    let member = |at: usize| Member {
-        id: ServerId(at as i64),
-        addresses: Vec::new(),
-        role: if at < climate.voters { Role::Participant } else { Role::Observer },
-        client: None,
-    };
-    let members = (0..climate.servers()).map(|at| (ServerId(at as i64), member(at)));
-    View { version: 0, members: members.collect(), rule: Rule::Majority }
-}
-
 const fn peer_settings(climate: &Climate) -> zab::Settings {
     zab::Settings {
         tick_time_ms: TICK_TIME_MS,
@@ -192,8 +218,8 @@ const fn peer_settings(climate: &Climate) -> zab::Settings {
         trees_max: 10,
         differences_max: 10,
         window_txns: 500,
-        relays: false,
-        reconfigs: false,
+        relays: climate.relays,
+        reconfigs: climate.changes,
         resend_min_ms: 100,
         resend_max_ms: 800,
     }
@@ -203,11 +229,13 @@ fn limits() -> Limits {
     Limits {
         min_session_timeout_ms: 2 * TICK_TIME_MS as i32,
         max_session_timeout_ms: 40 * TICK_TIME_MS as i32,
+        // Whoever may write may change the ensemble.
+        skip_acl: true,
         ..Limits::default()
     }
 }
 
-/// Starts a server on what its disk holds, as `server::boot` does.
+/// Starts a server on what its disk holds, as `server::boot` does. Also tells whether that was put aside as damaged.
 ///
 /// # Errors
 /// In words, why it can't.
@@ -216,14 +244,14 @@ pub fn boot(
     me: usize,
     climate: &Climate,
     now_us: Micros,
-) -> Result<(Process, Durable), String> {
+) -> Result<(Process, Durable, bool), String> {
     let disk = FailStop::new(server.disk.clone());
     let folders = folders();
     let seed = climate.seed ^ me as u64;
     recover::prepare_folders(&disk, &folders, true).map_err(|error| error.to_string())?;
     let mut restorer = Restorer::new(tree_options(seed));
-    let wanted = RecoverOptions::default();
-    let recovered = restore(&disk, &folders, wanted, &mut restorer)?;
+    let found = damage::restore(&disk, &folders, server.is_damaged, &mut restorer)?;
+    let recovered = found.recovered;
     let (tree, mismatches) = restorer.finish();
     if mismatches > 0 {
         return Err(format!("{mismatches} digests differ in replay"));
@@ -233,17 +261,20 @@ pub fn boot(
         epoch::promised(&disk, &folders.snapshots, last).map_err(|error| error.to_string())?;
     let worker = worker(&disk, &folders, last);
     let shared = shared(tree, seed);
-    let id = ServerId(me as i64);
-    let epochs = (accepted, current);
-    let peer = Peer::member(id, peer_settings(climate), view(climate), epochs, recovered.last);
-    #[cfg(feature = "sabotage")]
-    let peer = spoilt(peer, climate);
+    let logged = match climate.plant {
+        Some(Plant::UnmissedLoss) => Some(last),
+        _ => recovered.last,
+    };
+    let peer = peer(&disk, climate, me, (accepted, current), logged)?;
     let settings = replica::Settings {
         tick_time_ms: TICK_TIME_MS,
-        first_session: SessionId::first(id, server.wall_ms(now_us)).0,
+        first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
         snap_count: climate.snap_count,
         snap_size_bytes: 0,
         seed: seed ^ server.life,
+        local_sessions: climate.local_sessions,
+        local_upgrades: climate.local_sessions,
+        rules: Rules { reconfigs: climate.changes, ..Rules::DEFAULT },
         ..replica::Settings::DEFAULT
     };
     let replica = Replica::member(shared.clone(), peer, settings, 0);
@@ -271,8 +302,28 @@ pub fn boot(
         sides: BTreeMap::new(),
         told: Epoch(0),
         served: None,
+        is_leading: false,
+        standing: None,
     };
-    Ok((process, Durable { last, accepted, current }))
+    let knows_loss = found.was_put_aside && climate.plant != Some(Plant::UnmissedLoss);
+    Ok((process, Durable { last, accepted, current }, knows_loss))
+}
+
+/// The machine of agreement, with the configuration that its files say.
+fn peer(
+    disk: &Disk,
+    climate: &Climate,
+    me: usize,
+    epochs: (Epoch, Epoch),
+    last: Option<Zxid>,
+) -> Result<Peer, String> {
+    let failed = |error: std::io::Error| format!("read the configuration: {error}");
+    let view = membership::start_view(disk, climate, me).map_err(failed)?;
+    let mut peer = Peer::member(ServerId(me as i64), peer_settings(climate), view, epochs, last);
+    membership::see_proposed(disk, &mut peer, last).map_err(failed)?;
+    #[cfg(feature = "sabotage")]
+    let peer = spoilt(peer, climate);
+    Ok(peer)
 }
 
 fn worker(disk: &Disk, folders: &Folders, last: Zxid) -> Worker<Disk, Clock> {

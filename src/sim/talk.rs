@@ -208,7 +208,8 @@ impl World {
         self.trace.count(if before == 0 { "sessions" } else { "sessions moved" });
         self.see(&Seen::Welcomed { client, session, is_new: before == 0 });
         let found = &self.clients[client];
-        if !found.data_watches.is_empty() || !found.child_watches.is_empty() {
+        let lists = [found.data_watches.len(), found.child_watches.len(), found.lasting.len()];
+        if lists.iter().any(|&len| len > 0) {
             let watches = found.watches();
             self.send_requests(client, vec![watches]);
         }

@@ -26,6 +26,8 @@ pub struct Truth {
     pub leaders: BTreeMap<Epoch, (usize, Zxid)>,
     committed: Vec<Committed>,
     pub model: Model,
+    /// Servers keep sessions to themselves until they make something ephemeral.
+    pub local_sessions: bool,
     /// Of a tree without transactions.
     first_digest: u64,
 }

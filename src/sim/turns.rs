@@ -131,6 +131,7 @@ impl World {
         let mut actions = std::mem::take(&mut process.actions);
         process.replica.step(input, &mut actions);
         process.actions = actions;
+        self.keep_tape(of);
         self.observe(of);
     }
 
@@ -150,33 +151,36 @@ impl World {
                 _ => {}
             }
             if let Note::Leads { epoch, .. } = note {
-                let (holders, quorum) = (self.holders(last), self.quorum());
+                let (holders, quorum) = self.backing(server, last);
                 self.see(&Seen::Leads { server, epoch, last, holders, quorum });
             }
         }
         let Some(process) = self.process(of) else { return };
-        if !is_serving {
+        let was_leading = std::mem::replace(&mut process.is_leading, mode == Mode::Leading);
+        // With its last decision a leader may have given its place to another.
+        let has_decided = was_leading && !is_serving && process.served.is_some_and(|at| at < last);
+        if !is_serving && !has_decided {
             process.served = None;
             return;
         }
+        let standing = process.standing();
+        if is_serving && process.standing != Some(standing) {
+            process.standing = Some(standing);
+            let durable = self.servers[server].durable;
+            self.see(&Seen::Stands { server, standing, durable });
+        }
+        let Some(process) = self.process(of) else { return };
         if process.served == Some(last) {
             return;
         }
-        process.served = Some(last);
+        process.served = is_serving.then_some(last);
         let digest = process.shared.state.tree.read().digest();
-        let leads = (mode == Mode::Leading).then(|| (self.holders(last), self.quorum()));
+        // Its data is whole again.
+        self.servers[server].lost = crate::model::Zxid::ZERO;
+        let decides = has_decided || mode == Mode::Leading;
+        let leads = decides.then(|| self.backing(server, last));
         self.note(server, || format!("* applied {last}, {mode:?}"));
         self.see(&Seen::Applied { server, last, digest, leads });
-    }
-
-    const fn quorum(&self) -> usize {
-        self.climate().voters / 2 + 1
-    }
-
-    /// How many voters have a history on disk.
-    fn holders(&self, last: crate::model::Zxid) -> usize {
-        let voters = self.servers.iter().take(self.climate().voters);
-        voters.filter(|server| self.checks.truth.holds(server.durable.last, last)).count()
     }
 
     /// Does what was asked, in order; commands reach the log thread together.
@@ -241,6 +245,8 @@ impl World {
             zab::Action::ReadLog { link, from, through } => {
                 self.ask_within(200, 5000, Event::ReadLog { of, link, from, through });
             }
+            zab::Action::ViewProposed { view } => self.keep_proposed(of, &view),
+            zab::Action::ViewDecided { view, is_last } => self.keep_decided(of, &view, is_last),
             action => self.perform_for_links(of, action),
         }
     }

@@ -13,6 +13,8 @@ pub struct Wire {
     pub pipe: Option<PipeId>,
     /// The last that was said while there was no connection.
     pub slot: Option<Bytes>,
+    /// The last that was sent: said again over a new connection if there is nothing newer.
+    pub last: Option<Bytes>,
     pub is_ringing: bool,
     pub is_up: bool,
 }
@@ -22,7 +24,10 @@ impl World {
         let Some(process) = self.process(of) else { return };
         let wire = process.links.wires.entry(to).or_default();
         match wire.pipe {
-            Some(pipe) => self.say_over(pipe, of.server, bytes),
+            Some(pipe) => {
+                wire.last = Some(bytes.clone());
+                self.say_over(pipe, of.server, bytes);
+            }
             None => {
                 wire.slot = Some(bytes);
                 self.begin_ring(of, to);
@@ -39,7 +44,20 @@ impl World {
     pub fn begin_ring(&mut self, of: Of, to: usize) {
         let Some(process) = self.process(of) else { return };
         let wire = process.links.wires.entry(to).or_default();
-        if to == of.server || wire.pipe.is_some() || wire.is_ringing {
+        if wire.pipe.is_some() {
+            return;
+        }
+        // A joiner that has called before says where it is only when it calls.
+        if self.known_to(of).contains(&to) {
+            self.ring_again(of, to);
+        }
+    }
+
+    /// Whether there is a connection or not.
+    fn ring_again(&mut self, of: Of, to: usize) {
+        let Some(process) = self.process(of) else { return };
+        let wire = process.links.wires.entry(to).or_default();
+        if to == of.server || wire.is_ringing {
             return;
         }
         wire.is_ringing = true;
@@ -61,19 +79,27 @@ impl World {
             return;
         }
         if from < to {
-            // It would not call if it had the connection that the other side may still believe in.
-            self.drop_wire(there, from);
-            return self.begin_ring(there, from);
+            // It would not call if it had the connection that the other side may still believe in; unless it called while
+            // that was being made. So that one stays until there is another.
+            return self.ring_again(there, from);
         }
         let pipe = self.net.connect(from, to, Port::Election);
+        let mut is_again = false;
         for (of, other) in [(of, to), (there, from)] {
             self.drop_wire(of, other);
             let Some(process) = self.process(of) else { continue };
             let wire = process.links.wires.entry(other).or_default();
             (wire.pipe, wire.is_up) = (Some(pipe), true);
-            let slot = wire.slot.take();
+            let slot = wire.slot.take().or_else(|| {
+                is_again |= wire.last.is_some();
+                wire.last.clone()
+            });
+            wire.last.clone_from(&slot);
             self.hear_wire(of, zab::Input::LinkUp { to: ServerId(other as i64) });
             slot.into_iter().for_each(|bytes| self.say_over(pipe, of.server, bytes));
+        }
+        if is_again {
+            self.trace.count("votes said twice");
         }
     }
 

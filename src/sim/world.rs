@@ -7,6 +7,7 @@ use super::client::Client;
 use super::network::{Chunk, Due, End, Network, PipeId, Port};
 use super::plan::{Climate, MS, Micros, Plan, What};
 use super::rng::Rng;
+use super::script::Tape;
 use super::server::{Happened, Process, Server, tree_options};
 use super::trace::{Trace, Tracing};
 use crate::model::Zxid;
@@ -84,6 +85,8 @@ pub struct World {
     pub failure: Option<Failure>,
     pub rng: Rng,
     pub trace: Trace,
+    /// What each process's machine of agreement was given, if somebody wants to know.
+    pub tapes: Option<Vec<Tape>>,
     /// Faults are over.
     pub is_healing: bool,
 }
@@ -103,11 +106,15 @@ impl World {
             failure: None,
             rng: Rng::new(seed, 4),
             trace: Trace { tracing, ..Trace::default() },
+            tapes: None,
             is_healing: false,
             plan,
         };
+        world.checks.truth.local_sessions = climate.local_sessions;
         for at in 0..world.servers.len() {
-            let at_us = world.rng.below(30) * MS;
+            let is_joiner = climate.voters + climate.observers <= at;
+            let within_us = if is_joiner { climate.lasts_us / 2 } else { 30 * MS };
+            let at_us = world.rng.below(within_us / MS) * MS;
             world.ask(at_us, Event::Start(at));
         }
         for at in 0..world.clients.len() {

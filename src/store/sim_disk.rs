@@ -135,6 +135,33 @@ impl SimDisk {
         state.spoiled.extend(inode);
     }
 
+    /// Makes one byte come back wrong, as a sector does whose bits have rotted; true if there is such a byte.
+    pub fn flip(&self, path: &Path, at: u64) -> bool {
+        let mut state = self.state();
+        let Some(inode) = state.live.get(path).copied() else { return false };
+        let inode = state.inode(SimFile(inode));
+        let (page, from) = place(at);
+        let mut is_there = false;
+        for pages in [&mut inode.live, &mut inode.durable] {
+            if let Some(bytes) = pages.get_mut(&page) {
+                Arc::make_mut(bytes)[from] ^= 0x10;
+                is_there = true;
+            }
+        }
+        is_there
+    }
+
+    /// Pages, lengths of files and names that a power cut may take back now.
+    pub fn unsynced(&self) -> usize {
+        let state = self.state();
+        let of = |inode: &Arc<Inode>| {
+            inode.dirty.len() + usize::from(inode.live_len != inode.durable_len)
+        };
+        let names =
+            state.live.iter().filter(|&(name, inode)| state.durable.get(name) != Some(inode));
+        state.inodes.values().map(of).sum::<usize>() + names.count()
+    }
+
     /// From now on, remembers an image after every change.
     pub fn keep_images(&self) {
         self.state().keep_images = true;
@@ -517,6 +544,9 @@ mod tests {
         disk.cut_power_at(disk.counts().changes);
         assert!(disk.rename(Path::new("/a"), Path::new("/b")).is_err());
         assert_eq!(disk.counts().writes, 2);
+        assert!(disk.flip(Path::new("/a"), 1) && !disk.flip(Path::new("/b"), 1));
+        assert_eq!(content(&disk, "/a").unwrap(), [b'a', b'b' ^ 0x10]);
+        assert!(disk.unsynced() > 0 && disk.image().crash(1).unsynced() == 0);
         disk.spoil(Path::new("/a"));
         assert!(disk.read_at(&file, 0, &mut [0; 2]).is_err());
     }

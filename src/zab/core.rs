@@ -91,6 +91,9 @@ pub struct Core {
     pub stats: Stats,
     /// What has happened since somebody took them away.
     pub notes: Vec<Note>,
+    /// All that was put in since somebody took it away; `None`: nobody does.
+    #[cfg(feature = "sim")]
+    pub tape: Option<Vec<Input>>,
 }
 
 impl Core {
@@ -120,6 +123,8 @@ impl Core {
             settled_on: None,
             stats: Stats::default(),
             notes: Vec::new(),
+            #[cfg(feature = "sim")]
+            tape: None,
         }
     }
 

@@ -128,6 +128,8 @@ impl Peer {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
+        #[cfg(feature = "sim")]
+        self.core.tape.iter_mut().for_each(|tape| tape.push(input.clone()));
         self.core.note(&input, out);
         self.note_link(&input);
         if input == Input::Tick {

@@ -1,19 +1,9 @@
-//! Configurations in worlds and scripts: how a payload proposes one, and who proposes which.
+//! Configurations in worlds: who proposes which.
 
+use crate::views::{VIEW, address};
 use crate::world::World;
-use oxkeeper::model::{Member, PeerAddress, Role as Kind, ServerId, View};
+use oxkeeper::model::{Member, Role as Kind, ServerId};
 use oxkeeper::zab::{Peer, Role};
-
-/// In front of a payload that proposes a configuration.
-pub const VIEW: &str = "view ";
-
-pub fn view_in(payload: &[u8]) -> Option<View> {
-    View::parse(std::str::from_utf8(payload).ok()?.strip_prefix(VIEW)?).ok()
-}
-
-pub fn address(at: usize) -> PeerAddress {
-    PeerAddress { host: format!("host{at}"), quorum_port: 2888, election_port: 3888 }
-}
 
 impl World {
     /// A leader proposes another configuration, if enough of it have its history.

@@ -5,29 +5,31 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [version Z] [knows Z voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `version`: of the configuration in force; `knows`: one that was proposed |
 //! | `elected N` | its election is over, by somebody's word |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
 //! | `disk`, `disk N` | all that was asked of the disk is done, or the next N things |
 //! | `disk can't cut, ends at Z` | instead of the cut that is next |
+//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is cut to Z`, `disk has tree Z` | just this, whatever else was asked of it before |
+//! | `learner L progress`, `leader progress` | a tree gets on |
 //! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
 //! | `log L before Z or -, entries Z Z` | what the log on disk has |
-//! | `heard N STATE leader N epoch E zxid Z round R`, `link up N`, `link down N` | of the election port |
+//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `link up N`, `link down N` | of the election port |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to the election port, too; prints what it holds |
 //!
-//! Zxids are `epoch:counter`, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; PROPOSAL, NEWLEADER and
+//! Zxids are `epoch:counter`, both as in logs to the base of 16, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; PROPOSAL, NEWLEADER and
 //! INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
 
-use crate::changes::{VIEW, address, view_in};
+use crate::views::{VIEW, address, view_in};
 use bytes::{Bytes, BytesMut};
-use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
+use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Promise,
-    Role, Settings, Vote,
+    Request, Role, Settings, Vote,
 };
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -83,14 +85,22 @@ impl Stage<'_> {
                 return;
             }
             ["disk", "can't", "cut", "ends", "at", last] => {
-                let cut = self.disk.pop_front();
-                assert!(matches!(cut, Some(Input::Truncated { .. })), "next is {cut:?}");
+                let is_cut = |asked: &Input| matches!(asked, Input::Truncated { .. });
+                let at = self.disk.iter().position(is_cut).expect("no cut was asked for");
+                self.disk.remove(at);
                 Input::Uncuttable { last: zxid(last) }
             }
+            ["disk", "has", "accepted", epoch] => self.has(promised(Promise::Accepted, epoch)),
+            ["disk", "has", "current", epoch] => self.has(promised(Promise::Current, epoch)),
+            ["disk", "has", "tree", at] => self.has(Input::Installed { zxid: zxid(at) }),
+            ["disk", "has", at] => self.has(Input::Flushed { through: zxid(at) }),
+            ["disk", "is", "cut", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
             ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
             ["elected", id] => Input::Elected { leader: server(id) },
             ["oracle", answer] => Input::Oracle { agrees: answer == "yes" },
             ["leader", "gone"] => Input::LeaderGone,
+            ["leader", "progress"] => Input::Progress { link: None },
+            ["learner", link, "progress"] => Input::Progress { link: Some(link_of(link)) },
             ["leader", ref packet @ ..] => Input::Leader { packet: packet_of(packet) },
             ["learner", link, "gone"] => Input::LearnerGone { link: link_of(link) },
             ["learner", link, ref packet @ ..] => {
@@ -106,35 +116,8 @@ impl Stage<'_> {
                 let read = LogRead { before: maybe(before), entries };
                 Input::LogRead { link: link_of(link), read }
             }
-            [
-                "heard",
-                from,
-                state,
-                "leader",
-                leader,
-                "epoch",
-                epoch,
-                "zxid",
-                at,
-                "round",
-                round,
-            ] => {
-                let vote = Vote {
-                    epoch: number(epoch) as i64,
-                    zxid: zxid(at).to_wire(),
-                    leader: server(leader),
-                };
-                let state = match state {
-                    "looking" => PeerState::Looking,
-                    "following" => PeerState::Following,
-                    "leading" => PeerState::Leading,
-                    other => panic!("{other} is no state"),
-                };
-                let round = number(round) as i64;
-                let config = Some(Bytes::new());
-                let notification =
-                    Notification { state, vote, round, version: 2, config, is_ours: false };
-                Input::Heard { from: server(from), notification }
+            ["heard", from, ref said @ ..] => {
+                Input::Heard { from: server(from), notification: notification_of(said) }
             }
             ["link", "up", to] => Input::LinkUp { to: server(to) },
             ["link", "down", to] => Input::LinkDown { to: server(to) },
@@ -146,7 +129,25 @@ impl Stage<'_> {
         self.step(input);
     }
 
+    /// What was asked of the disk and is done with this is not waited for any more.
+    fn has(&mut self, done: Input) -> Input {
+        let is_done = |asked: &Input| match (asked, &done) {
+            (Input::Flushed { through: asked }, Input::Flushed { through }) => asked <= through,
+            (asked, done) => asked == done,
+        };
+        let is_flush = matches!(done, Input::Flushed { .. });
+        let mut left = if is_flush { usize::MAX } else { 1 };
+        self.disk.retain(|asked| {
+            let goes = left > 0 && is_done(asked);
+            left -= usize::from(goes);
+            !goes
+        });
+        done
+    }
+
     fn start(&mut self, words: &[&str]) {
+        let knows = words.iter().position(|word| *word == "knows").unwrap_or(words.len());
+        let (words, known) = words.split_at(knows);
         let after = |name: &str| {
             let at = words.iter().position(|word| *word == name).map_or(words.len(), |at| at + 1);
             &words[at..]
@@ -154,7 +155,8 @@ impl Stage<'_> {
         let ids = |name: &str| after(name).iter().map_while(|word| word.parse::<i64>().ok());
         let one =
             |name: &str| *after(name).first().unwrap_or_else(|| panic!("server lacks {name}"));
-        let view = view_of(0, ids("of"), ids("observers"));
+        let version = after("version").first().map_or(0, |at| zxid(at).to_wire());
+        let view = view_of(version, ids("of"), ids("observers"));
         let settings = Settings {
             tick_time_ms: 100,
             init_limit: 10,
@@ -173,6 +175,10 @@ impl Stage<'_> {
         let mut peer = Peer::member(me, settings, view, epochs, maybe(one("last")));
         peer.core.finds_view = view_in;
         peer.core.oracle = words.contains(&"oracle").then_some(false);
+        if let [_, at, members @ ..] = known {
+            let next = view_in_words(zxid(at), members).expect("who belongs to it");
+            peer.core.see_view(next, &mut Vec::new());
+        }
         (self.spoil)(&mut peer);
         self.peer = Some(peer);
         self.disk.clear();
@@ -284,6 +290,40 @@ impl Stage<'_> {
     }
 }
 
+fn promised(promise: Promise, epoch: &str) -> Input {
+    Input::Promised { promise, epoch: Epoch(number(epoch)) }
+}
+
+/// `STATE leader N epoch E zxid Z round R`, or `STATE nothing round R`, and maybe a configuration.
+fn notification_of(words: &[&str]) -> Notification {
+    let state = match words[0] {
+        "looking" => PeerState::Looking,
+        "following" => PeerState::Following,
+        "leading" => PeerState::Leading,
+        "observing" => PeerState::Observing,
+        other => panic!("{other} is no state"),
+    };
+    let signed = |text: &str| text.parse::<i64>().unwrap_or_else(|_| panic!("{text} is no number"));
+    let (vote, rest) = match words[1..] {
+        ["leader", leader, "epoch", epoch, "zxid", at, ref rest @ ..] => {
+            let zxid = maybe(at).map_or(-1, Zxid::to_wire);
+            (Vote { epoch: signed(epoch), zxid, leader: ServerId(signed(leader)) }, rest)
+        }
+        ["nothing", ref rest @ ..] => (Vote::NOTHING, rest),
+        _ => panic!("no such vote: {words:?}"),
+    };
+    let ["round", round, config @ ..] = rest else { panic!("no round: {words:?}") };
+    let config = match config {
+        ["version", version, members @ ..] => {
+            let view = view_in_words(zxid(version), members).expect("a version is of a view");
+            view.to_string().into()
+        }
+        _ => Bytes::new(),
+    };
+    let (round, config) = (signed(round), Some(config));
+    Notification { state, vote, round, version: 2, config, is_ours: false }
+}
+
 const fn name_of(promise: Promise) -> &'static str {
     match promise {
         Promise::Accepted => "accepted",
@@ -305,6 +345,9 @@ fn link_of(text: &str) -> LinkId {
 
 fn zxid(text: &str) -> Zxid {
     let (epoch, counter) = text.split_once(':').unwrap_or_else(|| panic!("{text} is no zxid"));
+    let number = |text: &str| {
+        u32::from_str_radix(text, 16).unwrap_or_else(|_| panic!("{text} is no number"))
+    };
     Zxid::new(Epoch(number(epoch)), number(counter))
 }
 
@@ -369,6 +412,14 @@ fn packet_of(words: &[&str]) -> Packet {
             accepted: Epoch(number(epoch)),
             info: LearnerInfo { id: server(id), ..INFO },
         },
+        ["FOLLOWERINFO", id, "accepted", epoch, "version", version] => Packet::FollowerInfo {
+            accepted: Epoch(number(epoch)),
+            info: LearnerInfo { view_version: zxid(version).to_wire(), id: server(id), ..INFO },
+        },
+        ["OBSERVERINFO", id, "accepted", epoch, "version", version] => Packet::ObserverInfo {
+            accepted: Epoch(number(epoch)),
+            info: LearnerInfo { view_version: zxid(version).to_wire(), id: server(id), ..INFO },
+        },
         ["LEADERINFO", epoch] => Packet::LeaderInfo { epoch: Epoch(number(epoch)) },
         ["ACKEPOCH", "current", epoch, "last", last] => Packet::AckEpoch {
             current: (epoch != "-").then(|| Epoch(number(epoch))),
@@ -393,7 +444,19 @@ fn packet_of(words: &[&str]) -> Packet {
             Packet::NewLeader { epoch: Epoch(number(epoch)), view: view.to_string().into() }
         }
         ["COMMIT", at] => Packet::Commit { zxid: zxid(at) },
-        ["INFORM", at] => Packet::Inform { zxid: zxid(at), entry: payload(zxid(at)) },
+        ["INFORM", at, ref view @ ..] => {
+            Packet::Inform { zxid: zxid(at), entry: payload_with(zxid(at), view) }
+        }
+        // What is in them is for others.
+        ["REQUEST"] => Packet::Request(Request {
+            session: SessionId(1),
+            xid: 1,
+            op: 5,
+            body: Bytes::new(),
+            who: Vec::new(),
+        }),
+        ["REVALIDATE"] => Packet::Revalidate { data: Bytes::new() },
+        ["SYNC"] => Packet::Sync,
         ["NEWLEADER", epoch] => {
             Packet::NewLeader { epoch: Epoch(number(epoch)), view: Bytes::new() }
         }

@@ -2,10 +2,10 @@
 //!
 //! Nothing here decides anything: a world carries out the actions of its peers and tells the checks of them.
 
-use crate::changes::{address, view_in};
 use crate::checks::{Checks, Event};
 use crate::climate::Climate;
 use crate::disk::{Disk, Entry, Queues, Write, last_of};
+use crate::views::{address, view_in};
 use crate::wires::{Link, Wires};
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};

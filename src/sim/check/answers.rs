@@ -56,13 +56,17 @@ impl Answers {
                 _ => false,
             };
             // Nobody's request, or nothing is done.
-            if xid == 0 || is_refused {
+            let is_upgrade = truth.local_sessions && entry.header.kind == op::CREATE_SESSION;
+            if xid == 0 || is_refused || is_upgrade {
                 continue;
             }
             let life = truth.model.sessions.get(&session);
-            let is_alive = life.is_some_and(|life| {
-                life.opened < zxid.to_wire() && life.closed.is_none_or(|at| zxid.to_wire() <= at)
+            // One that its server kept to itself may have written before.
+            let is_open = life.map_or(truth.local_sessions, |life| {
+                truth.local_sessions || life.opened < zxid.to_wire()
             });
+            let closed = life.and_then(|life| life.closed);
+            let is_alive = is_open && closed.is_none_or(|at| zxid.to_wire() <= at);
             if !is_alive {
                 return Err(format!("{zxid} is by session {session:#x}, which does not live"));
             }
@@ -81,6 +85,16 @@ impl Answers {
     }
 }
 
+/// Why a reconfiguration may be refused; whether it had to be depends on who followed then.
+const MAY_REFUSE_CHANGE: [Code; 5] = [
+    Code::RECONFIG_IN_PROGRESS,
+    Code::NEW_CONFIG_NO_QUORUM,
+    Code::BAD_VERSION,
+    Code::BAD_ARGUMENTS,
+    // One voter among observers.
+    Code::MARSHALLING_ERROR,
+];
+
 type Answer<'a> = (i64, &'a Request, ReplyHeader, &'a Body);
 
 fn judge((session, request, header, body): Answer<'_>, truth: &Truth) -> Result<(), String> {
@@ -94,6 +108,10 @@ fn judge((session, request, header, body): Answer<'_>, truth: &Truth) -> Result<
     }
     let state = State { model: &truth.model, zxid: header.zxid };
     let is_refused = matches!(body, Body::Parts(codes) if codes.iter().any(|&code| code != 0));
+    let is_own = truth.local_sessions && !truth.model.sessions.contains_key(&session);
+    if *request == Request::Close && is_own {
+        return Ok(()); // Nobody but its server has to hear of that.
+    }
     if request.is_write() && code.is_ok() && !is_refused {
         let committed = truth.find(zxid).ok_or("no transaction")?;
         let entry = Entry::decode(&committed.entry).map_err(|error| error.to_string())?;
@@ -102,6 +120,13 @@ fn judge((session, request, header, body): Answer<'_>, truth: &Truth) -> Result<
             return Err(format!("that is request {xid} of {by:#x}"));
         }
         return is_done(request, body, &entry.txn, &state);
+    }
+    if matches!(request, Request::Change { .. }) {
+        return if MAY_REFUSE_CHANGE.contains(&code) {
+            Ok(())
+        } else {
+            Err(format!("code {code} for a reconfiguration"))
+        };
     }
     let wanted = state.refusal(request);
     if wanted != code {
@@ -142,7 +167,10 @@ fn is_done(request: &Request, body: &Body, txn: &Txn<'_>, state: &State<'_>) -> 
         }
         (Request::Delete { path, .. }, Txn::Delete { path: at }) if path == at => Ok(()),
         (Request::Close, Txn::CloseSession { .. }) => Ok(()),
-        (Request::Pair { fails: false, .. }, Txn::Multi(_)) => Ok(()),
+        (Request::Pair { fails: false, .. } | Request::Trade { .. }, Txn::Multi(_)) => Ok(()),
+        (Request::Change { .. }, Txn::SetData { path, .. }) if path == "/zookeeper/config" => {
+            Ok(())
+        }
         _ => differs(),
     }
 }
@@ -180,8 +208,11 @@ impl State<'_> {
                     Some(_) => Code::OK,
                 }
             }
+            // What stands against them is not looked for.
+            Request::Trade { .. } | Request::Change { .. } => Code::OK,
             Request::Pair { .. }
             | Request::ReadPair
+            | Request::Follow { .. }
             | Request::Sync { .. }
             | Request::Close
             | Request::Ping

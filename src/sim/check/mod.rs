@@ -14,7 +14,7 @@
 //! I-8   initial history integrity    promises: NEWLEADER is acknowledged when history and epoch are on disk
 //! I-9   commit completeness          durability: what is committed is on the disks of a quorum, and stays there
 //! I-10  history consistency          agreement, digests: equal last zxid, equal history and equal tree
-//! I-11  no bad state                 the assertions of `zab`, which no world may set off, and convergence
+//! I-11  no bad state                 states; the assertions of `zab`, which no world may set off; convergence
 //! I-12  no bad acknowledgement       promises
 //! I-13  no bad proposal              primary_order: nobody but the epoch's leader proposes, and without a gap
 //! I-14  no bad commit                durability, agreement: only what was proposed and is on a quorum's disks
@@ -33,6 +33,7 @@ mod primary_order;
 mod promises;
 mod real_time;
 mod sessions;
+mod states;
 mod watches;
 
 use super::ask::{Body, Request};
@@ -44,6 +45,7 @@ use crate::zab::Packet;
 use jute::proto::ReplyHeader;
 
 pub use convergence::Server;
+pub use states::Standing;
 
 /// What a server's disk holds for certain.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +66,8 @@ pub enum Seen<'a> {
     Logs { server: usize, zxid: Zxid, entry: &'a [u8] },
     /// A server serves with this tree, from now on or still. `leads`: with how many disks, and how many are enough.
     Applied { server: usize, last: Zxid, digest: u64, leads: Option<(usize, usize)> },
+    /// A server serves, and believes something new.
+    Stands { server: usize, standing: Standing, durable: Durable },
     /// A packet to a leader, by one that was told of epoch `told`.
     ToLeader { server: usize, packet: &'a Packet, durable: Durable, told: Epoch },
     /// A packet to a learner.
@@ -129,6 +133,7 @@ impl Checks {
             Box::<sessions::Sessions>::default(),
             Box::<watches::Watches>::default(),
             Box::new(convergence::Convergence),
+            Box::new(states::States),
         ];
         Self { truth: Truth::new(first.digest()), all }
     }

@@ -25,16 +25,17 @@ impl Check for Sessions {
     fn see(&mut self, seen: &Seen<'_>, truth: &Truth) -> Result<(), String> {
         match *seen {
             Seen::Welcomed { client, session, is_new } => {
-                let Some(life) = truth.model.sessions.get(&session) else {
+                let life = truth.model.sessions.get(&session);
+                if life.is_none() && !truth.local_sessions {
                     return Err(format!(
                         "client {client} has session {session:#x}, which nobody knows"
                     ));
-                };
+                }
                 if is_new && !self.opened.insert(session) {
                     return Err(format!("session {session:#x} is given to client {client} anew"));
                 }
                 if self.over.contains(&session) {
-                    let opened = life.opened;
+                    let opened = life.map_or(0, |life| life.opened);
                     return Err(format!(
                         "session {session:#x} of {opened:#x} was over, and is back"
                     ));

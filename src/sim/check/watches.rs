@@ -4,7 +4,7 @@
 use super::{Check, Seen};
 use crate::model::{Code, EventKind};
 use crate::sim::ask::{Body, Request};
-use crate::sim::model::Model;
+use crate::sim::model::{Model, is_from};
 use crate::sim::truth::Truth;
 use std::collections::BTreeMap;
 
@@ -14,6 +14,10 @@ struct Waiting {
     /// Paths, each with the zxid of the answer that left the watch.
     data: BTreeMap<String, i64>,
     children: BTreeMap<String, i64>,
+    /// Those that stay: path and whether for all below, with the zxid through which nothing more can come.
+    lasting: BTreeMap<(String, bool), i64>,
+    /// What was heard of them since, and how often: one transaction may change the children of a path more than once.
+    heard: BTreeMap<(i64, String, i32), usize>,
     /// The newest zxid when the connection broke, until the server has been told of the watches again.
     since: Option<i64>,
 }
@@ -76,6 +80,10 @@ impl Waiting {
             Request::Children { path, watch: true } if code.is_ok() => {
                 self.children.insert(path.clone(), zxid);
             }
+            Request::Follow { path, deep } if code.is_ok() => {
+                // One that is there already stays as it is.
+                self.lasting.entry((path.clone(), *deep)).or_insert(zxid);
+            }
             _ => {}
         }
     }
@@ -93,7 +101,8 @@ impl Waiting {
         // What was missed is told once for each list of watches.
         let is_told = zxid == -1 && data.is_some();
         let children = if of_children && !is_told { self.children.remove(path) } else { None };
-        if data.is_none() && children.is_none() {
+        let lasts = zxid != -1 && self.hear_lasting(zxid, kind, path, model)?;
+        if data.is_none() && children.is_none() && !lasts {
             return Err("nothing like that is waited for".to_owned());
         }
         if zxid == -1 {
@@ -129,6 +138,9 @@ impl Waiting {
             }
             *left = zxid;
         }
+        // Of what they missed they are told nothing.
+        self.lasting.values_mut().for_each(|left| *left = zxid);
+        self.heard.clear();
         for (path, left) in &mut self.children {
             let now = model.at(path, zxid);
             if now.is_none_or(|now| since < now.pzxid) {
@@ -141,8 +153,51 @@ impl Waiting {
         Ok(())
     }
 
+    /// Whether a watch that stays hears of this.
+    fn hear_lasting(
+        &mut self,
+        zxid: i64,
+        kind: EventKind,
+        path: &str,
+        model: &Model,
+    ) -> Result<bool, String> {
+        let covers = |((at, deep), left): (&(String, bool), &i64)| {
+            *left < zxid && if *deep { hears_deep(at, path, kind) } else { at == path }
+        };
+        if !self.lasting.iter().any(covers) {
+            return Ok(false);
+        }
+        let heard = self.heard.entry((zxid, path.to_owned(), kind as i32)).or_default();
+        *heard += 1;
+        match times(model, path, zxid, kind) {
+            0 => Err("nothing like that happened then".to_owned()),
+            times if times < *heard => Err("that was heard before".to_owned()),
+            _ => Ok(true),
+        }
+    }
+
+    /// All that happened through `zxid` was heard of.
+    fn settle_lasting(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
+        for ((path, deep), left) in &mut self.lasting {
+            let missed = model.events_from(path, *left, zxid).find(|&(at, when, kind)| {
+                let concerns = if *deep { hears_deep(path, at, kind) } else { at == path };
+                let heard = self.heard.get(&(when, at.to_owned(), kind as i32)).copied();
+                concerns && heard.unwrap_or(0) < times(model, at, when, kind)
+            });
+            if let Some((at, when, kind)) = missed {
+                return Err(format!(
+                    "an answer of {zxid:#x} before {kind:?} {at} of {when:#x}, and {path} is followed since {left:#x}"
+                ));
+            }
+            *left = zxid.max(*left);
+        }
+        self.heard.retain(|(when, _, _), _| zxid < *when);
+        Ok(())
+    }
+
     /// Nothing that is waited for happened through `zxid`.
-    fn miss_nothing(&self, zxid: i64, model: &Model) -> Result<(), String> {
+    fn miss_nothing(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
+        self.settle_lasting(zxid, model)?;
         for (watches, is_data) in [(&self.data, true), (&self.children, false)] {
             for (path, &left) in watches {
                 if let Some((at, kind)) = first_change(model, path, is_data, left, zxid) {
@@ -154,6 +209,16 @@ impl Waiting {
         }
         Ok(())
     }
+}
+
+/// How often something happened to a path with one transaction.
+fn times(model: &Model, path: &str, zxid: i64, kind: EventKind) -> usize {
+    model.events(path, zxid - 1, zxid).filter(|(_, happened)| *happened == kind).count()
+}
+
+/// Whether a watch on `at` and all below hears of this.
+fn hears_deep(at: &str, path: &str, kind: EventKind) -> bool {
+    kind != EventKind::NodeChildrenChanged && is_from(at, path)
 }
 
 /// The first change that a watch on a path's data, or on its children, fires for.
@@ -213,6 +278,32 @@ mod tests {
     }
 
     #[test]
+    fn events_of_lasting_watches_that_are_lost_or_repeated_are_found() {
+        use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged};
+        let truth = truth();
+        for deep in [false, true] {
+            let mut check = Watches::default();
+            let path = if deep { "/" } else { "/a" };
+            let follow = Request::Follow { path: path.into(), deep };
+            holds(&mut check, &answered(&follow, 1, 0), &truth);
+            let other = Request::ReadPair;
+            fails(&mut check, &answered(&other, 2, 0), &truth, "before NodeCreated /a");
+            holds(&mut check, &event(NodeCreated, "/a", at(2)), &truth);
+            fails(&mut check, &event(NodeCreated, "/a", at(2)), &truth, "heard before");
+            holds(&mut check, &answered(&other, 2, 0), &truth);
+            fails(&mut check, &event(NodeCreated, "/a", at(2)), &truth, "nothing like that");
+            fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &truth, "happened then");
+            holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &truth);
+            let children = event(NodeChildrenChanged, "/", at(4));
+            fails(&mut check, &children, &truth, "nothing like that");
+            if deep {
+                holds(&mut check, &event(NodeCreated, "/e", at(4)), &truth);
+            }
+            holds(&mut check, &answered(&other, 4, 0), &truth);
+        }
+    }
+
+    #[test]
     fn what_is_missed_between_connections_is_found() {
         let truth = truth();
         let get = Request::Get { path: "/a".into(), watch: true };
@@ -221,6 +312,7 @@ mod tests {
             data: vec!["/a".into()],
             absent: Vec::new(),
             children: Vec::new(),
+            lasting: Vec::new(),
         };
         for (since, fires, about) in [(2, false, "did not fire"), (3, false, ""), (2, true, "")] {
             let mut check = Watches::default();

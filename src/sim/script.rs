@@ -1,0 +1,414 @@
+//! From a world that fails to a script of `tests/zab`: what its servers' machines of agreement were given, and when they
+//! were started with what, as lines that `tests/zab/script.rs` reads.
+//!
+//! With a bug put back the script is of one server, from its start to the first thing it does otherwise than without that
+//! bug: it reads one way with it and another way without. Without one it is all that all of them were given, one process
+//! after the other. What they make of it is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` does that.
+
+use super::plan::Micros;
+use super::world::{Of, World};
+use crate::model::{Epoch, Member, PeerAddress, Role, ServerId, View, Zxid};
+use crate::tree::txn::config_in;
+use crate::zab::{
+    Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise, Sabotage,
+    Settings, Vote,
+};
+use bytes::Bytes;
+use std::fmt::Write;
+
+/// In front of a payload that proposes a configuration, as scripts have it.
+const VIEW: &str = "view ";
+
+/// How a process's machine began.
+#[derive(Clone, Debug)]
+struct Start {
+    me: ServerId,
+    settings: Settings,
+    view: View,
+    next: Option<View>,
+    epochs: (Epoch, Epoch),
+    last: Option<Zxid>,
+}
+
+/// What one process's machine of agreement was given.
+#[derive(Clone, Debug)]
+pub struct Tape {
+    start: Start,
+    /// As a script can say it: payloads say no more than their zxids, or the configuration they propose.
+    inputs: Vec<(Micros, Input)>,
+}
+
+impl World {
+    /// A process has begun.
+    pub fn begin_tape(&mut self, of: Of) {
+        if self.tapes.is_none() {
+            return;
+        }
+        let Some(process) = self.process(of) else { return };
+        process.replica.tape();
+        let core = &process.replica.peer().core;
+        let start = Start {
+            me: core.me,
+            // Those of scripts: how often a vote is said again does not show in them.
+            settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
+            view: plain(&core.view),
+            next: core.next.as_ref().map(plain),
+            epochs: (core.accepted, core.current),
+            last: (!core.is_unsure).then_some(core.history.last()),
+        };
+        self.tapes.iter_mut().for_each(|tapes| {
+            tapes.push(Tape { start: start.clone(), inputs: Vec::new() });
+        });
+    }
+
+    /// A process's machine was given something.
+    pub fn keep_tape(&mut self, of: Of) {
+        if self.tapes.is_none() {
+            return;
+        }
+        let now_us = self.now_us;
+        let Some(process) = self.process(of) else { return };
+        let inputs = process.replica.tape().into_iter().map(|input| (now_us, said(input)));
+        let inputs: Vec<_> = inputs.collect();
+        let mut tapes = self.tapes.iter_mut().flatten().rev();
+        if let Some(tape) = tapes.find(|tape| tape.start.me.0 == of.server as i64) {
+            tape.inputs.extend(inputs);
+        }
+    }
+}
+
+/// The script of a world that failed.
+///
+/// * `title`: lines that say where it is from. `bug`: what was put back.
+///
+/// `None`: no machine of agreement does anything else because of that bug.
+pub fn script(title: &str, tapes: &[Tape], bug: Option<Sabotage>) -> Option<String> {
+    let mut text: String = title.lines().map(|line| format!("# {line}\n")).collect();
+    if bug.is_none() {
+        for tape in tapes {
+            text.push('\n');
+            tape.write(&mut text);
+        }
+        return Some(text);
+    }
+    let differ = tapes.iter().filter_map(|tape| {
+        let tape = tape.as_played();
+        let at = tape.first_difference(bug)?;
+        Some((tape.inputs[at].0, Tape { inputs: tape.inputs[..=at].to_vec(), ..tape }))
+    });
+    let (_, first) = differ.min_by_key(|(at_us, _)| *at_us)?;
+    let terse = first.terse();
+    let is_enough = terse.first_difference(bug).is_some();
+    text.push('\n');
+    (if is_enough { terse } else { first }).write(&mut text);
+    Some(text)
+}
+
+impl Tape {
+    /// A script's server begins with a tick.
+    fn as_played(&self) -> Self {
+        let has_tick = self.inputs.first().is_some_and(|(_, input)| *input == Input::Tick);
+        let inputs = self.inputs[usize::from(has_tick)..].to_vec();
+        Self { start: self.start.clone(), inputs }
+    }
+
+    /// Without what only says that somebody lives, or is for others.
+    fn terse(&self) -> Self {
+        let says = |packet: &Packet| {
+            !matches!(
+                packet,
+                Packet::Ping { .. } | Packet::Request(_) | Packet::Revalidate { .. } | Packet::Sync
+            )
+        };
+        let inputs = self.inputs.iter().filter(|(_, input)| match input {
+            Input::Leader { packet } | Input::Learner { packet, .. } => says(packet),
+            Input::Progress { .. } => false,
+            _ => true,
+        });
+        Self { start: self.start.clone(), inputs: inputs.cloned().collect() }
+    }
+
+    fn peer(&self, bug: Option<Sabotage>) -> Peer {
+        let Start { me, settings, view, next, epochs, last } = self.start.clone();
+        let mut peer = Peer::member(me, settings, view, epochs, last);
+        peer.core.finds_view = view_in;
+        if let Some(next) = next {
+            peer.core.see_view(next, &mut Vec::new());
+        }
+        let mut peer = spoilt(peer, bug);
+        visible(&mut peer, Input::Tick);
+        peer
+    }
+
+    /// The first input that a server with the bug answers otherwise than one without it.
+    fn first_difference(&self, bug: Option<Sabotage>) -> Option<usize> {
+        let (mut sound, mut spoilt) = (self.peer(None), self.peer(bug));
+        self.inputs.iter().position(|(_, input)| {
+            visible(&mut sound, input.clone()) != visible(&mut spoilt, input.clone())
+        })
+    }
+
+    fn write(&self, to: &mut String) {
+        let (mut peer, mut ticks, mut is_open) = (self.peer(None), 0, true);
+        to.push_str(&self.first_line());
+        for (_, input) in &self.inputs {
+            match input {
+                Input::Tick => ticks += 1,
+                input => {
+                    put_ticks(&mut ticks, to);
+                    to.push_str(&line(input));
+                    to.push('\n');
+                }
+            }
+            is_open = true;
+            if !visible(&mut peer, input.clone()).is_empty() {
+                put_ticks(&mut ticks, to);
+                to.push_str("----\n\n");
+                is_open = false;
+            }
+        }
+        put_ticks(&mut ticks, to);
+        if is_open {
+            to.push_str("----\n");
+        }
+    }
+
+    fn first_line(&self) -> String {
+        let Start { me, settings, view, next, epochs, last } = &self.start;
+        let mut line = format!("server {} of{}", me.0, ids(view, Role::Participant));
+        if !ids(view, Role::Observer).is_empty() {
+            line += &format!(" observers{}", ids(view, Role::Observer));
+        }
+        let last = last.map_or("-".to_owned(), |last| format!("{last:?}"));
+        line += &format!(" accepted {} current {} last {last}", epochs.0.0, epochs.1.0);
+        for (is_on, name) in [
+            (settings.always_sends_tree, " trees"),
+            (settings.reconfigs, " reconfigs"),
+            (settings.relays, " relays"),
+        ] {
+            line += if is_on { name } else { "" };
+        }
+        if view.version != 0 {
+            line += &format!(" version {}", zxid(view.version));
+        }
+        if let Some(next) = next {
+            line += &format!(" knows {}{}", zxid(next.version), members(next));
+        }
+        line + "\n"
+    }
+}
+
+fn put_ticks(ticks: &mut u32, to: &mut String) {
+    if *ticks > 0 {
+        writeln!(to, "tick {ticks}").expect("text takes it");
+        *ticks = 0;
+    }
+}
+
+#[cfg(feature = "sabotage")]
+const fn spoilt(mut peer: Peer, bug: Option<Sabotage>) -> Peer {
+    peer.core.sabotage = bug;
+    peer
+}
+
+#[cfg(not(feature = "sabotage"))]
+const fn spoilt(peer: Peer, _: Option<Sabotage>) -> Peer {
+    peer
+}
+
+/// What a server does about an input, as far as a script shows it.
+fn visible(peer: &mut Peer, input: Input) -> Vec<Action> {
+    let mut actions = Vec::new();
+    peer.step(input, &mut actions);
+    actions.retain(|action| !matches!(action, Action::Tell { .. } | Action::DialAll));
+    actions
+}
+
+/// With addresses as scripts have them.
+fn plain(view: &View) -> View {
+    let member = |(&id, member): (&ServerId, &Member)| {
+        let host = format!("host{}", id.0);
+        let addresses = vec![PeerAddress { host, quorum_port: 2888, election_port: 3888 }];
+        (id, Member { id, addresses, role: member.role, client: None })
+    };
+    View { members: view.members.iter().map(member).collect(), ..view.clone() }
+}
+
+fn view_in(payload: &[u8]) -> Option<View> {
+    View::parse(std::str::from_utf8(payload).ok()?.strip_prefix(VIEW)?).ok()
+}
+
+fn payload(zxid: Zxid, entry: &[u8]) -> Bytes {
+    let view = config_in(entry).and_then(|text| View::from_bytes(text).ok());
+    let text = view.map_or_else(|| format!("{zxid:?}"), |view| format!("{VIEW}{}", plain(&view)));
+    text.into()
+}
+
+/// An input with no more in it than a script says.
+fn said(input: Input) -> Input {
+    match input {
+        Input::Propose { zxid, payload: entry } => {
+            Input::Propose { zxid, payload: payload(zxid, &entry) }
+        }
+        Input::LogRead { link, read: LogRead { before, entries } } => {
+            let entries = entries.into_iter().map(|(zxid, _)| (zxid, payload(zxid, b"")));
+            Input::LogRead { link, read: LogRead { before, entries: entries.collect() } }
+        }
+        Input::Learner { link, packet } => Input::Learner { link, packet: said_packet(packet) },
+        Input::Leader { packet } => Input::Leader { packet: said_packet(packet) },
+        Input::Heard { from, notification } => {
+            let config = notification.config.as_ref();
+            let view = config.and_then(|text| View::from_bytes(text).ok());
+            let view = view.filter(|view| view.version != 0);
+            let config = view.map_or(Bytes::new(), |view| plain(&view).to_string().into());
+            let config = Some(config);
+            Input::Heard {
+                from,
+                notification: Notification { config, is_ours: false, ..notification },
+            }
+        }
+        input => input,
+    }
+}
+
+fn said_packet(packet: Packet) -> Packet {
+    let info = |info: LearnerInfo| LearnerInfo { protocol_version: 0x1_0000, ..info };
+    match packet {
+        Packet::FollowerInfo { accepted, info: theirs } => {
+            Packet::FollowerInfo { accepted, info: info(theirs) }
+        }
+        Packet::ObserverInfo { accepted, info: theirs } => {
+            Packet::ObserverInfo { accepted, info: info(theirs) }
+        }
+        Packet::Proposal { zxid, entry } => Packet::Proposal { zxid, entry: payload(zxid, &entry) },
+        Packet::Inform { zxid, entry } => Packet::Inform { zxid, entry: payload(zxid, &entry) },
+        Packet::InformAndActivate { zxid, leader, entry } => {
+            Packet::InformAndActivate { zxid, leader, entry: payload(zxid, &entry) }
+        }
+        Packet::NewLeader { epoch, view } => {
+            let view = View::from_bytes(&view).ok().filter(|view| view.version != 0);
+            let view = view.map_or(Bytes::new(), |view| plain(&view).to_string().into());
+            Packet::NewLeader { epoch, view }
+        }
+        Packet::Ping { .. } => Packet::Ping { zxid: 0, touched: Bytes::new() },
+        packet => packet,
+    }
+}
+
+fn zxid(raw: i64) -> String {
+    Zxid::from_wire(raw).map_or("-".to_owned(), |zxid| format!("{zxid:?}"))
+}
+
+fn ids(view: &View, role: Role) -> String {
+    let all = view.members.values().filter(|member| member.role == role);
+    all.map(|member| format!(" {}", member.id.0)).collect()
+}
+
+/// ` voters 1 2 observers 4`
+fn members(view: &View) -> String {
+    let observers = ids(view, Role::Observer);
+    let observers = if observers.is_empty() { observers } else { format!(" observers{observers}") };
+    format!(" voters{}{observers}", ids(view, Role::Participant))
+}
+
+/// The members that a payload proposes, if it does.
+fn proposed(payload: &[u8]) -> String {
+    view_in(payload).map_or(String::new(), |view| members(&view))
+}
+
+/// An input as a script has it.
+fn line(input: &Input) -> String {
+    match input {
+        Input::Tick => "tick 1".to_owned(),
+        Input::Elected { leader } => format!("elected {}", leader.0),
+        Input::Heard { from, notification } => format!("heard {} {}", from.0, vote(notification)),
+        Input::LinkUp { to } => format!("link up {}", to.0),
+        Input::LinkDown { to } => format!("link down {}", to.0),
+        Input::Propose { zxid, payload } => format!("propose {zxid:?}{}", proposed(payload)),
+        Input::Flushed { through } => format!("disk has {through:?}"),
+        Input::Promised { promise: Promise::Accepted, epoch } => {
+            format!("disk has accepted {}", epoch.0)
+        }
+        Input::Promised { promise: Promise::Current, epoch } => {
+            format!("disk has current {}", epoch.0)
+        }
+        Input::Truncated { to } => format!("disk is cut to {to:?}"),
+        Input::Uncuttable { last } => format!("disk can't cut, ends at {last:?}"),
+        Input::Installed { zxid } => format!("disk has tree {zxid:?}"),
+        Input::Learner { link, packet } => format!("learner {} {}", link.0, words(packet)),
+        Input::LearnerGone { link } => format!("learner {} gone", link.0),
+        Input::Progress { link: Some(link) } => format!("learner {} progress", link.0),
+        Input::Progress { link: None } => "leader progress".to_owned(),
+        Input::Sync { link } => format!("sync {}", link.0),
+        Input::SnapshotBegun { link, zxid } => format!("tree {} {zxid:?}", link.0),
+        Input::LogRead { link, read } => {
+            let before = read.before.map_or("-".to_owned(), |before| format!("{before:?}"));
+            let entries = read.entries.iter().map(|(zxid, _)| format!(" {zxid:?}"));
+            format!("log {} before {before}, entries{}", link.0, entries.collect::<String>())
+        }
+        Input::Leader { packet } => format!("leader {}", words(packet)),
+        Input::LeaderGone => "leader gone".to_owned(),
+    }
+}
+
+fn vote(said: &Notification) -> String {
+    let state = match said.state {
+        PeerState::Looking => "looking",
+        PeerState::Following => "following",
+        PeerState::Leading => "leading",
+        PeerState::Observing => "observing",
+    };
+    let Vote { epoch, zxid: last, leader } = said.vote;
+    let wanted = match said.vote {
+        Vote::NOTHING => "nothing".to_owned(),
+        _ => format!("leader {} epoch {epoch} zxid {}", leader.0, zxid(last)),
+    };
+    let config = said.config.as_ref().and_then(|text| View::from_bytes(text).ok());
+    let config = config
+        .map_or(String::new(), |view| format!(" version {}{}", zxid(view.version), members(&view)));
+    format!("{state} {wanted} round {}{config}", said.round)
+}
+
+fn words(packet: &Packet) -> String {
+    let name = packet.name();
+    match packet {
+        Packet::FollowerInfo { accepted, info } | Packet::ObserverInfo { accepted, info } => {
+            let version = match info.view_version {
+                0 => String::new(),
+                version => format!(" version {}", zxid(version)),
+            };
+            format!("{name} {} accepted {}{version}", info.id.0, accepted.0)
+        }
+        Packet::LeaderInfo { epoch } => format!("{name} {}", epoch.0),
+        Packet::AckEpoch { current, last } => {
+            let current = current.map_or("-".to_owned(), |epoch| epoch.0.to_string());
+            let last = last.map_or("-".to_owned(), |last| format!("{last:?}"));
+            format!("{name} current {current} last {last}")
+        }
+        Packet::NewLeader { epoch, view } => match View::from_bytes(view) {
+            Ok(view) if view.version != 0 => {
+                format!("{name} {} version {}{}", epoch.0, zxid(view.version), members(&view))
+            }
+            _ => format!("{name} {}", epoch.0),
+        },
+        Packet::Proposal { zxid, entry } | Packet::Inform { zxid, entry } => {
+            format!("{name} {zxid:?}{}", proposed(entry))
+        }
+        Packet::CommitAndActivate { zxid, leader } => {
+            format!("{name} {zxid:?} leader {}", leader.0)
+        }
+        Packet::InformAndActivate { zxid, leader, entry } => {
+            format!("{name} {zxid:?} leader {}{}", leader.0, proposed(entry))
+        }
+        Packet::Diff { zxid }
+        | Packet::Trunc { zxid }
+        | Packet::Snap { zxid }
+        | Packet::Ack { zxid }
+        | Packet::Commit { zxid } => format!("{name} {zxid:?}"),
+        Packet::UpToDate
+        | Packet::Ping { .. }
+        | Packet::Revalidate { .. }
+        | Packet::Request(_)
+        | Packet::Sync => name.to_owned(),
+    }
+}

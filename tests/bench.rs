@@ -149,6 +149,13 @@ fn says_what_is_wrong() {
         "{said}"
     );
     other.join().expect("it heard the end");
+    // Known before a server is asked for anything.
+    let mut command = Command::new(OXKEEPER);
+    command.args(["bench", "--server", "127.0.0.1:1", "--picture", "/no/such/folder/p.svg"]);
+    let wrong = command.output().expect("it runs");
+    let said = text(&wrong.stderr);
+    assert!(!wrong.status.success() && !said.contains("127.0.0.1:1"), "{said}");
+    assert!(said.contains("write picture /no/such/folder/p.svg: No such file"), "{said}");
     let wrong = of(&addr.to_string(), "get");
     let said = text(&wrong.stderr);
     assert!(said.contains(&format!("connect to {addr}: Connection refused")), "{said}");

@@ -318,6 +318,14 @@ fn a_refused_start_names_the_line_and_what_to_do() {
         3,
         &["zoo.cfg:2: dataDir=", "name a directory"],
     );
+    // Java finds this out later, and ends with another code.
+    fs::create_dir(bad.path("odd")).expect("a folder");
+    fs::write(bad.path("odd/version-2"), "").expect("a file");
+    refused(
+        &bad.run(b"clientPort=0\ndataDir=@/odd"),
+        1,
+        &["zoo.cfg:2: dataDir=", "odd/version-2 is a file, and is to be a folder: move it away"],
+    );
     let member = b"clientPort=0\ndataDir=@\ninitLimit=5\nserver.1=a:1:2\nserver.2=b:1:2";
     refused(
         &bad.run(member),
@@ -326,6 +334,35 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     );
     let missing = b"clientPort=0\ndataDir=@/none\ndatadir.autocreate=false";
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
+}
+
+/// A disk error like any other: told, and the end of the process, not of a signal.
+// rows: P-87
+#[test]
+fn a_file_that_may_not_grow_ends_the_server_with_a_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let text = format!(
+        "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\npreAllocSize=64\n",
+        dir.path().join("data").display(),
+        addr.port()
+    );
+    fs::write(dir.path().join("zoo.cfg"), text).expect("a configuration");
+    let output = |name: &str| Stdio::from(fs::File::create(dir.path().join(name)).expect("a file"));
+    let mut command = Command::new("sh");
+    // In units of 512 bytes or 1 KiB, as the shell has it.
+    command
+        .args(["-c", "ulimit -f 400 && exec \"$0\" \"$1\"", OXKEEPER])
+        .arg(dir.path().join("zoo.cfg"));
+    let child = command.stdout(output("out")).stderr(output("err")).spawn().expect("a server");
+    wait_for(addr);
+    let mut server = Server { dir, addr, child };
+    let (mut wire, _) = server.session(&hello());
+    let acknowledged = create_until_closed(&mut wire, "x");
+    assert!(acknowledged > 100, "{acknowledged}");
+    let (status, log) = (server.ended(), server.said("err"));
+    assert!(status.code().is_some_and(|code| code != 0), "{status}: {log}");
+    assert!(log.contains(" ERROR ") && log.contains("File too large"), "{log}");
 }
 
 /// A full log disk, or a collector that went away, costs lines and nothing else.

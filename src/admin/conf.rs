@@ -14,7 +14,12 @@ use crate::model::PeerAddress;
 pub(super) fn render(config: &Config, status: &Status) -> String {
     let absolute = |dir: &Path| {
         let dir = Path::new(&status.environment.user_dir).join(dir).join("version-2");
-        dir.display().to_string()
+        // As `java.io.File` writes it: no slash twice in a row.
+        let mut text = dir.display().to_string();
+        while text.contains("//") {
+            text = text.replace("//", "/");
+        }
+        text
     };
     let server_id = status.member.as_ref().map_or(0, |member| member.id.0);
     let lines: [(&str, &dyn std::fmt::Display); 12] = [
@@ -95,6 +100,11 @@ clientPortListenBacklog=-1
 serverId=0
 ";
         assert_eq!(render(&config, &status), expected);
+        let text = b"dataDir=/x//\ndataLogDir=//y/z/\nclientPort=1\n";
+        let source = Source { name: "zoo.cfg", text, my_id: None };
+        let shown = render(&parse(source, &Environment::new(), &[]).unwrap(), &status);
+        assert!(shown.contains("\ndataDir=/x/version-2\n"), "{shown}");
+        assert!(shown.contains("\ndataLogDir=/y/z/version-2\n"), "{shown}");
     }
 
     // rows: W-10

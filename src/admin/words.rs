@@ -213,6 +213,7 @@ mod tests {
     #[test]
     fn knows_eighteen_words() {
         assert_eq!(Word::ALL.len(), 18);
+        assert!(Word::ALL.iter().map(|word| word.name()).eq(crate::config::WORDS));
         for word in Word::ALL {
             let bytes = word.name().as_bytes().try_into().unwrap();
             assert_eq!(Word::from_bytes(bytes), Some(*word));

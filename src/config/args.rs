@@ -196,6 +196,7 @@ mod tests {
         assert!(parse_args(&five, &Environment::new()).is_err());
     }
 
+    // rows: D-01
     #[test]
     fn reads_the_file_and_myid() {
         let dir = tempfile::tempdir().unwrap();

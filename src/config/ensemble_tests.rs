@@ -101,6 +101,7 @@ fn with(lines: &str, my_id: Option<&str>) -> Result<Config, String> {
     parse(source, &Environment::new(), &[]).map_err(|error| error.to_string())
 }
 
+// rows: D-01
 #[test]
 fn what_is_missing_is_told_with_its_line() {
     assert_eq!(
@@ -174,7 +175,36 @@ fn groups_and_versions_of_nobody_are_still_checked() {
     }
 }
 
-// rows: C-08
+// rows: D-01
+#[test]
+fn the_number_of_a_server_leaves_room_for_ttl_znodes() {
+    let of = |id: &str, lines: &str| {
+        let text = format!(
+            "dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n\
+             server.254=c:1:2\nserver.255=d:1:2\n{lines}\n"
+        );
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some(id) };
+        parse(source, &Environment::new(), &[]).map_err(|error| error.to_string()).map(drop)
+    };
+    assert_eq!((of("255", ""), of("254", "extendedTypesEnabled=true")), (Ok(()), Ok(())));
+    let error = of("255", "extendedTypesEnabled=true").unwrap_err();
+    let expected = "zoo.cfg: myid 255 is above 254, the highest with extendedTypesEnabled=true";
+    assert!(error.starts_with(expected), "{error}");
+    assert_eq!(of("one", ""), Err("zoo.cfg: myid \"one\" is not a number".to_owned()));
+}
+
+// rows: C-27
+#[test]
+fn there_is_one_kind_of_election() {
+    let limits = "initLimit=5\nsyncLimit=2";
+    assert!(with(&format!("{limits}\nelectionAlg=3"), Some("1")).unwrap().warnings.is_empty());
+    for other in ["0", "1", "2", "4", "-1"] {
+        let error = with(&format!("{limits}\nelectionAlg={other}"), Some("1")).unwrap_err();
+        assert!(error.starts_with(&format!("zoo.cfg:8: electionAlg={other} must be 3")), "{error}");
+    }
+}
+
+// rows: C-08 C-29
 #[test]
 fn what_will_be_regretted_is_warned_of() {
     let warned = |lines: &str| {

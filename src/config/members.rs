@@ -130,6 +130,22 @@ fn read_my_id(checker: &mut Checker, text: Option<&str>) -> Option<ServerId> {
     id.filter(|&id| id != -1).map(ServerId)
 }
 
+/// The highest number of a server whose sessions can be told from the owners of TTL znodes.
+const EXTENDED_ID_MAX: i64 = 254;
+
+/// Refuses a number that leaves no room for TTL znodes, as Java does once its server has a leader.
+///
+/// Source: `EphemeralType.validateServerId`, ZooKeeper 3.9.5.
+pub(super) fn check_id_range(checker: &mut Checker, extended_types: bool, my_id: ServerId) {
+    if extended_types && EXTENDED_ID_MAX < my_id.0 {
+        let whole = checker.whole.clone();
+        let text = format!(
+            "myid {my_id} is above {EXTENDED_ID_MAX}, the highest with extendedTypesEnabled=true; choose a lower one"
+        );
+        checker.problem(&whole, text);
+    }
+}
+
 fn idle_oracle(checker: &mut Checker, oracle: Option<Setting>) {
     if let Some(Setting { value, place, .. }) = oracle {
         checker.warn(&place, format!("oraclePath={value}: no effect; only an ensemble uses this"));

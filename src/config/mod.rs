@@ -44,7 +44,7 @@ pub use providers::Providers;
 pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use system::flag_value;
 pub use throttle::Throttle;
-pub use whitelist::Whitelist;
+pub use whitelist::{WORDS, Whitelist};
 
 /// Environment variables by name, as handed to the process.
 pub type Environment = BTreeMap<String, String>;

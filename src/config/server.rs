@@ -68,7 +68,7 @@ pub(super) fn parse_all(
     };
     let mut checker = Checker::of_file(source.name, entries);
     let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
-    assemble(checker, SystemProperties::from_flags(env, flags), source.my_id, files)
+    assemble(checker, SystemProperties::with_warnings(env, flags), source.my_id, files)
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
@@ -163,16 +163,17 @@ pub(super) fn positional_all(
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
     let checker = Checker::of_arguments(settings.into_iter());
-    assemble(checker, SystemProperties::from_flags(env, flags), None, Files::default())
+    assemble(checker, SystemProperties::with_warnings(env, flags), None, Files::default())
 }
 
 /// The configuration if there is no problem, all problems, all warnings.
 fn assemble(
     mut checker: Checker,
-    mut system: SystemProperties,
+    (mut system, odd_words): (SystemProperties, Vec<Warning>),
     my_id: Option<&str>,
     files: Files,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
+    checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
     let mut idle = judge::Idle::of(members.ensemble.is_some());
@@ -197,6 +198,9 @@ fn assemble(
         config.providers.required = required;
         config
     });
+    if let (Some(config), Some(ensemble)) = (&config, &ensemble) {
+        members::check_id_range(&mut checker, config.extended_types_enabled, ensemble.my_id);
+    }
     checker.warnings.extend(idle.warnings());
     checker.problems.sort_by(|a, b| a.place.cmp(&b.place));
     checker.warnings.sort_by(|a, b| a.place.cmp(&b.place));

@@ -51,6 +51,31 @@ impl SystemProperties {
         this
     }
 
+    /// As [`Self::from_flags`], with a warning for each word of the scripts' variables that a JVM would not start with, or
+    /// would take for something else than it looks like.
+    pub fn with_warnings(env: &Environment, flags: &[String]) -> (Self, Vec<Warning>) {
+        let mut warnings = Vec::new();
+        for variable in ["SERVER_JVMFLAGS", "JVMFLAGS"] {
+            let words = env.get(variable).map(String::as_str).unwrap_or_default();
+            let (mut before, mut is_open) = ("", false);
+            for word in words.split_ascii_whitespace() {
+                let before = std::mem::replace(&mut before, word);
+                let turns = has_open_quote(word);
+                let is_within = is_open;
+                is_open ^= turns;
+                if is_within || TWO_WORDS.contains(&before) {
+                    continue;
+                }
+                if let Some(why) = oddity(word) {
+                    let shown = super::judge::shown_word(word, before);
+                    let text = format!("{shown}: {why}");
+                    warnings.push(Warning { place: Place::Flag(variable), text });
+                }
+            }
+        }
+        (Self::from_flags(env, flags), warnings)
+    }
+
     fn flag(&mut self, word: &str, source: &'static str) {
         let Some(definition) = word.strip_prefix("-D") else { return };
         let (key, value) = definition.split_once('=').unwrap_or((definition, ""));
@@ -121,6 +146,43 @@ impl SystemProperties {
     }
 }
 
+/// Options of a JVM whose value is the word behind them.
+const TWO_WORDS: [&str; 9] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--add-modules",
+    "--add-opens",
+    "--add-exports",
+    "--add-reads",
+];
+
+fn has_open_quote(word: &str) -> bool {
+    let is_open = |quote| word.matches(quote).count() % 2 == 1;
+    is_open('"') || is_open('\'')
+}
+
+/// What is wrong with a word of the scripts' variables, which are split at white space and keep their quotes.
+fn oddity(word: &str) -> Option<&'static str> {
+    if has_open_quote(word) {
+        return Some(
+            "no effect, or not the one meant: quotes stay as they are and the words between them apart; write no white space",
+        );
+    }
+    match word.strip_prefix('-') {
+        None if word.starts_with('@') => None, // A file of arguments.
+        None => Some("no effect; a JVM takes it for the class to run, and does not start"),
+        Some(rest) => match rest.strip_prefix('D') {
+            Some(property) if property.is_empty() || property.starts_with('=') => {
+                Some("no effect; it names no property")
+            }
+            _ => None,
+        },
+    }
+}
+
 /// Java's `Long.decode`: decimal, `0x`/`0X`/`#` hexadecimal, or octal after a leading zero.
 ///
 /// Source: the documentation of `java.lang.Long.decode`, JDK 17.
@@ -168,6 +230,31 @@ pub(super) fn double(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_a_jvm_would_not_start_with_are_named() {
+        let told = |words: &str| {
+            let env = Environment::from([("SERVER_JVMFLAGS".to_owned(), words.to_owned())]);
+            let (_, warnings) = SystemProperties::with_warnings(&env, &[]);
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let sound = "-Xmx1g -Dsnap=1 -XX:+UseG1GC -cp /a:/b @file -Da=\"b\" -Dc= -verbose:gc";
+        assert_eq!(told(sound), [""; 0]);
+        for (words, start) in [
+            ("-D", "-D: no effect; it names no property"),
+            ("-D=a -Dx=1", "-D=a: no effect; it names no property"),
+            ("-Dx=1 y=2", "y=2: no effect; a JVM takes it for the class to run"),
+            ("-Dx=\"a b\" -Dy=1", "-Dx=\"a: no effect, or not the one meant: quotes stay"),
+            ("-Dx='a b c", "-Dx='a: no effect, or not the one meant: quotes stay"),
+            // What may be a part of a secret is not told.
+            ("-Dkey.password=my dog", "(not shown): no effect; a JVM takes it"),
+            ("-Dkey.password='my dog'", "-Dkey.password=(not shown): no effect, or not the one"),
+        ] {
+            let told = told(words);
+            let start = format!("-D flag in SERVER_JVMFLAGS: {start}");
+            assert!(told.len() == 1 && told[0].starts_with(&start), "{words}: {told:?}");
+        }
+    }
 
     #[test]
     fn fractions_are_read_as_java_does() {

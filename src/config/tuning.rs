@@ -186,7 +186,20 @@ impl<'a> Reader<'a> {
     }
 
     fn words(&mut self, read_only_mode: bool) -> Whitelist {
-        Whitelist::new(self.text("zookeeper.4lw.commands.whitelist").as_deref(), read_only_mode)
+        const KEY: &str = "zookeeper.4lw.commands.whitelist";
+        let Some(Property { value, place }) = self.system.take(KEY) else {
+            return Whitelist::new(None, read_only_mode);
+        };
+        let list = Whitelist::new(Some(&value), read_only_mode);
+        let unknown: Vec<&str> = list.unknown().collect();
+        if !unknown.is_empty() {
+            let text = format!(
+                "4lw.commands.whitelist: no effect of {}; there is no such word",
+                unknown.join(", ")
+            );
+            self.warnings.push(Warning { place, text });
+        }
+        list
     }
 
     pub fn text(&mut self, key: &str) -> Option<String> {
@@ -320,6 +333,16 @@ mod tests {
         assert_eq!(config.sessionless_cnxn_timeout_ms, 5);
         let words = config.four_letter_words;
         assert!(words.allows("ruok") && words.allows("srvr") && !words.allows("mntr"));
+        assert_eq!(config.warnings, vec![]);
+        let told = |list: &str| {
+            let config = of(&format!("4lw.commands.whitelist={list}"));
+            config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told("stat, STAT,mntrr,*"),
+            ["zoo.cfg:3: 4lw.commands.whitelist: no effect of STAT, mntrr; there is no such word"]
+        );
+        assert_eq!(told("*"), [""; 0]);
     }
 
     // rows: C-140 C-141 C-142 C-145

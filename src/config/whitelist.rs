@@ -2,6 +2,12 @@
 
 use std::collections::BTreeSet;
 
+/// Every four-letter word of ZooKeeper 3.9.5.
+pub const WORDS: [&str; 18] = [
+    "conf", "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "mntr", "ruok", "srst",
+    "srvr", "stat", "stmk", "wchc", "wchp", "wchs",
+];
+
 /// The words of `4lw.commands.whitelist`, with those Java always adds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Whitelist {
@@ -32,6 +38,11 @@ impl Whitelist {
             }
         }
         list
+    }
+
+    /// What the list names and nobody can ask.
+    pub fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(String::as_str).filter(|word| !WORDS.contains(word))
     }
 
     /// Whether `word` is answered; case matters.

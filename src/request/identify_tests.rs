@@ -120,11 +120,19 @@ fn what_does_not_convince_is_told_so_and_closed() {
     frame(&mut input, op::AUTH, |to| to.push(0));
     assert!(matches!(machine.advance(&input, 0).1, Need::Close(_)));
     assert_eq!(replies(&mut machine), []);
-    // No mechanism is a yes without a token, and the connection stays.
-    let (mut machine, mut input) = (open(), Vec::new());
-    frame(&mut input, op::SASL, |to| jute::put_buffer(to, b""));
-    assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
-    assert_eq!(replies(&mut machine), [(op::SASL, 0, 0, 4)]);
+}
+
+/// A Java server without SASL has nobody to ask: a yes without a token, and the connection stays.
+// rows: P-60a
+#[test]
+fn without_a_mechanism_a_token_is_answered_with_none() {
+    for token in [&b""[..], b"a token"] {
+        let (mut machine, mut input) = (open(), Vec::new());
+        frame(&mut input, op::SASL, |to| jute::put_buffer(to, token));
+        assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
+        assert_eq!(replies(&mut machine), [(op::SASL, 0, 0, 4)]);
+        assert!(machine.commands.is_empty());
+    }
 }
 
 // rows: C-77 C-78

@@ -70,8 +70,10 @@ pub enum ServerError {
 
 impl ServerError {
     /// The process's exit code, from Java's list (P-87).
-    pub const fn exit_code(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         match self {
+            // Java looks whether it is there and can be written, and fails later.
+            Self::Folders(error) if matches!(**error, RecoverError::NotAFolder { .. }) => 1,
             // What Java finds while it reads the configuration.
             Self::Listen(ListenError::Resolve { .. }) => 2,
             Self::Folders(_) | Self::Claim(_) => 3,
@@ -117,7 +119,8 @@ impl ServerError {
                 Some("stop the other server or name another directory")
             }
             Self::Folders(error) => match **error {
-                RecoverError::Misplaced { .. } => None, // It says so itself.
+                // They say so themselves.
+                RecoverError::Misplaced { .. } | RecoverError::NotAFolder { .. } => None,
                 _ => Some(
                     "name a directory that this user may write to; \
                      datadir.autocreate=false makes none",
@@ -143,6 +146,7 @@ impl ServerError {
 pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Result<(), ServerError> {
     let clock = Clock::start();
     super::limits::raise_open_files();
+    super::limits::survive_file_limit()?;
     // Bound before the data is loaded: a port in use must be known at once.
     let listener = Listener::bind(&config)?;
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
@@ -576,11 +580,13 @@ mod tests {
         let io = || io::Error::other("x");
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let folder = RecoverError::Folder { path: "/d".into(), source: io() };
+        let file = RecoverError::NotAFolder { path: "/d".into() };
         let host = "h".to_owned();
         for (error, code) in [
             (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
             (ServerError::Listen(ListenError::Resolve { host, source: io() }), 2),
             (ServerError::Folders(Box::new(folder)), 3),
+            (ServerError::Folders(Box::new(file)), 1),
             (ServerError::System { what: "x", source: io() }, 1),
             (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
         ] {

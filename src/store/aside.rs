@@ -109,6 +109,7 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
         RecoverError::Log(ScanError::List { .. })
         | RecoverError::Denied { .. }
         | RecoverError::Folder { .. }
+        | RecoverError::NotAFolder { .. }
         | RecoverError::NotWritable { .. }
         | RecoverError::Misplaced { .. }
         | RecoverError::List { .. }

@@ -62,6 +62,8 @@ impl Default for RecoverOptions {
 pub enum RecoverError<E: Error + 'static> {
     #[error("make or open folder {}", path.display())]
     Folder { path: PathBuf, source: io::Error },
+    #[error("{} is a file, and is to be a folder: move it away", path.display())]
+    NotAFolder { path: PathBuf },
     #[error("write to folder {}", path.display())]
     NotWritable { path: PathBuf, source: io::Error },
     #[error("{what} {} lies in the folder of the other kind; check dataDir and dataLogDir", path.display())]
@@ -140,7 +142,7 @@ pub struct Recovered {
 /// * `create`: `zookeeper.datadir.autocreate`; without it they must be there.
 ///
 /// # Errors
-/// [`RecoverError::Folder`], [`RecoverError::NotWritable`], [`RecoverError::Misplaced`].
+/// [`RecoverError::Folder`], [`RecoverError::NotAFolder`], [`RecoverError::NotWritable`], [`RecoverError::Misplaced`].
 pub fn prepare_folders<D: Disk>(
     disk: &D,
     folders: &Folders,
@@ -148,6 +150,10 @@ pub fn prepare_folders<D: Disk>(
 ) -> Result<(), RecoverError<Infallible>> {
     for path in [&folders.snapshots, &folders.logs] {
         let there = if create { disk.create_dir(path) } else { disk.list(path).map(drop) };
+        // A file can be opened for writing, a folder can't.
+        if there.is_err() && disk.open(path).is_ok() {
+            return Err(RecoverError::NotAFolder { path: path.clone() });
+        }
         there.map_err(|source| RecoverError::Folder { path: path.clone(), source })?;
         disk.may_write(path)
             .map_err(|source| RecoverError::NotWritable { path: path.clone(), source })?;

@@ -156,6 +156,7 @@ pub fn repair<D: Disk>(disk: &D, dir: &Path, scanned: &Scanned) -> io::Result<()
     }
     for path in &scanned.unwritten {
         disk.remove(path)?;
+        tracing::warn!(path = %path.display(), "removed the log file without a header");
     }
     // Older ones were durable before there was a newer one.
     if let Some(newest) = names::logs(disk, dir)?.pop() {
@@ -190,9 +191,13 @@ fn written<'f, D: Disk, E>(
         if decide::opening(head, true) != Opening::Remove {
             break; // Good, or refused when its turn comes.
         }
+        count = last;
+        if files[last].name != names::log_name(files[last].zxid) {
+            tracing::warn!(path = %path.display(), "no log file, and not the name of one: passed over");
+            continue;
+        }
         tracing::warn!(path = %path.display(), "log file without a header, as a crash while it was made leaves it");
         scanned.unwritten.push(path);
-        count = last;
     }
     Ok(&files[..count])
 }
@@ -347,6 +352,15 @@ mod tests {
         assert_eq!((seen, scanned.unwritten.len()), (vec![1, 2], 2));
         repair(&disk, Path::new("/logs"), &scanned).unwrap();
         assert_eq!(disk.list(Path::new("/logs")).unwrap(), ["log.1"]);
+        // Somebody else's, whatever their names begin with.
+        let foreign = ["log.4.tmp", "log.bak", "log.dead.gz"];
+        foreign.iter().for_each(|name| put_bytes(&disk, name, b"mine"));
+        let (seen, scanned) = zxids(&disk, -1).unwrap();
+        assert_eq!((seen, scanned.unwritten.len()), (vec![1, 2], 0));
+        repair(&disk, Path::new("/logs"), &scanned).unwrap();
+        let left = disk.list(Path::new("/logs")).unwrap();
+        assert_eq!(left, ["log.1", "log.4.tmp", "log.bak", "log.dead.gz"]);
+        foreign.iter().for_each(|name| disk.remove(&Path::new("/logs").join(name)).unwrap());
         put_bytes(&disk, "log.3", b"ZKLG");
         put(&disk, "log.5", &[5], b"");
         assert!(matches!(zxids(&disk, -1), Err(ScanError::Header { .. })));

@@ -137,6 +137,9 @@ pub fn run(options: &Options, seed: u64) -> Result<Ended, BenchError> {
 }
 
 async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
+    if let Some(path) = &options.picture {
+        may_write(path).map_err(|source| BenchError::Picture { path: path.clone(), source })?;
+    }
     let servers = resolve(&options.server)?;
     let timeout_ms = i32::try_from(options.session_timeout.as_millis()).unwrap_or(i32::MAX);
     let first = servers[0];
@@ -184,6 +187,11 @@ async fn bench(options: &Options, seed: u64) -> Result<Ended, BenchError> {
     cleaned?;
     let well = report.overall.count > 0 && report.troubles.count() == 0;
     Ok(if well { Ended::Well } else { Ended::WithFailures })
+}
+
+/// Finds out before anything is measured; what stands there stays until there is something to put in its place.
+fn may_write(path: &std::path::Path) -> io::Result<()> {
+    std::fs::OpenOptions::new().create(true).append(true).open(path).map(drop)
 }
 
 fn resolve(names: &[String]) -> Result<Arc<[SocketAddr]>, BenchError> {

@@ -105,6 +105,8 @@ impl Follower {
             relays: false,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
+            observer_election_delay_ms: 0,
+            observer_reconnect_delay_ms: 0,
         };
         let view = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
         let peer = Peer::member(
@@ -185,7 +187,7 @@ impl Follower {
     }
 }
 
-// rows: Q-83 Q-122
+// rows: Q-83 Q-122 G-21
 #[test]
 fn a_tree_that_is_ahead_of_its_zxid_is_nobodys_mistake() {
     let entries = written();
@@ -210,7 +212,7 @@ fn an_exact_tree_needs_no_second_snapshot() {
     assert_eq!((follower.replica.stats.digest_mismatches, follower.snapshots.len()), (0, 0));
 }
 
-// rows: Q-83 Q-122
+// rows: Q-83 Q-122 G-21
 #[test]
 fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
     let entries = written();

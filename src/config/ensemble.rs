@@ -35,7 +35,8 @@ pub(super) const HELD: &[&str] = &[
     "leaderConnectDelayDuringRetryMs",
     "observer.reconnectDelayMs",
     "observer.election.DelayMs",
-    "observerMaster.sizeLimit",
+    "messageTracker.Enabled",
+    "messageTracker.BufferSize",
 ];
 
 /// What a member of an ensemble needs to know beside what every server does.
@@ -71,8 +72,6 @@ pub struct Ensemble {
     pub sync_enabled: bool,
     /// `observerMasterPort`: where followers take observers; `None` is nowhere.
     pub observer_master_port: Option<u16>,
-    /// `observerMaster.sizeLimit`: committed transactions that a follower keeps for them.
-    pub observer_master_limit_bytes: u32,
     /// `observer.reconnectDelayMs`: longest pause before an observer looks for another master.
     pub observer_reconnect_delay_ms: u64,
     /// `observer.election.DelayMs`: pause before an observer asks who leads.
@@ -109,6 +108,10 @@ pub struct Ensemble {
     pub concurrent_diffs_max: u32,
     /// `forceSnapshotSync`: whether every learner gets a whole snapshot.
     pub force_snapshot_sync: bool,
+    /// `messageTracker.Enabled`: whether the last messages of a connection between servers are told when it ends.
+    pub tracks_messages: bool,
+    /// `messageTracker.BufferSize`: how many of each direction.
+    pub tracked_messages_max: u32,
 }
 
 impl Ensemble {
@@ -226,7 +229,6 @@ pub(super) fn take(
         sync_enabled: sync_by_flag.unwrap_or(keys.sync_enabled),
         leader_serves: from.text("zookeeper.leaderServes").is_none_or(|serves| serves != "no"),
         observer_master_port: keys.observer_master_port,
-        observer_master_limit_bytes: from.int("zookeeper.observerMaster.sizeLimit", 32 << 20),
         observer_reconnect_delay_ms: from.long("zookeeper.observer.reconnectDelayMs", 0),
         observer_election_delay_ms: from.long("zookeeper.observer.election.DelayMs", 200),
         local_sessions_enabled: keys.local_sessions_enabled,
@@ -247,6 +249,8 @@ pub(super) fn take(
         concurrent_snaps_max: from.int("zookeeper.leader.maxConcurrentSnapSyncs", 10),
         concurrent_diffs_max: from.int("zookeeper.leader.maxConcurrentDiffSyncs", 100),
         force_snapshot_sync: from.flag("zookeeper.forceSnapshotSync", false),
+        tracks_messages: from.flag("zookeeper.messageTracker.Enabled", false),
+        tracked_messages_max: from.int("zookeeper.messageTracker.BufferSize", 10),
     }
 }
 

@@ -80,6 +80,9 @@ impl Replica {
         (shared, tree): (&Shared, &Tree),
         drafts: &mut Drafts,
     ) -> Option<()> {
+        if by.acts.is_ok() && self.refuses_early((batch, asked, body), tree) {
+            return Some(());
+        }
         let mut inflight = Inflight::asked(batch, asked);
         if asked.op == op::CLOSE_SESSION && self.locals.contains(batch.session) {
             // Nobody else knows it.

@@ -34,10 +34,8 @@ impl Replica {
         }
         let (session, timeout_ms) = (SessionId(data.get_i64()), data.get_i32());
         let owner = Owner::Elsewhere(link.0);
+        // A connection here that spoke for it stays until it writes or falls silent, as it would at another server (G-23).
         let taken = self.sessions.take_over(session, timeout_ms, owner, self.now_ms);
-        if let Ok(Some(old)) = &taken {
-            old.close(&mut self.wakers);
-        }
         let mut data = BytesMut::with_capacity(9);
         data.put_i64(session.0);
         data.put_u8(u8::from(taken.is_ok()));

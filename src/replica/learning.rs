@@ -56,6 +56,11 @@ impl Learning {
         self.asks.values().map(VecDeque::len).sum()
     }
 
+    /// Whether something of a session is not answered, nor proposed.
+    pub fn waits(&self, session: SessionId) -> bool {
+        self.asks.contains_key(&session)
+    }
+
     fn push(&mut self, inflight: Inflight, by_sync: bool) {
         let session = inflight.session;
         if by_sync {
@@ -159,10 +164,16 @@ impl Replica {
 
     pub(super) fn ask_writes(&mut self, batch: &Batch, out: &mut Vec<Action>) {
         let mut bytes = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 64);
+        let shared = self.shared.clone();
         let mut start = 0;
         for asked in &batch.requests {
             let body = &batch.bytes[start..asked.end];
             start = asked.end;
+            if self.settings.eager_acl_check
+                && self.refuses_early((batch, asked, body), &shared.state.tree.read())
+            {
+                continue;
+            }
             let mut ask = Inflight::asked(batch, asked);
             // Its form is checked here: no client can use this server to harm a leader (G-01). The refusal takes its
             // place in the order as a sync does.
@@ -192,7 +203,9 @@ impl Replica {
             .encode(&mut bytes);
             self.learning.push(ask, by_sync);
         }
-        out.push(Action::Peer(zab::Action::ToLeader { bytes: bytes.into() }));
+        if !bytes.is_empty() {
+            out.push(Action::Peer(zab::Action::ToLeader { bytes: bytes.into() }));
+        }
     }
 
     /// Takes a proposal of the leader into the order, with the client of this server that waits for it.

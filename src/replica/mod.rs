@@ -10,6 +10,7 @@
 
 mod apply;
 mod containers;
+mod eager;
 mod epochs;
 mod judging;
 mod leading;
@@ -117,6 +118,8 @@ pub struct Settings {
     pub local_sessions: bool,
     /// `localSessionsUpgradingEnabled`: until they make an ephemeral znode.
     pub local_upgrades: bool,
+    /// `enableEagerACLCheck`, of a member: what the tree as it is forbids needs no leader to be refused.
+    pub eager_acl_check: bool,
     /// `oxkeeper.quorumSync`: a sync is answered behind a transaction of its own, which a quorum has acknowledged.
     pub quorum_sync: bool,
     /// `readonlymode.enabled`: those who only read are served without a leader.
@@ -141,6 +144,7 @@ impl Settings {
         leader_serves: true,
         local_sessions: false,
         local_upgrades: false,
+        eager_acl_check: false,
         quorum_sync: false,
         read_only: false,
         first_counter: 0,

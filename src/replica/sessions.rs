@@ -6,7 +6,7 @@ use crate::model::{SessionId, op};
 use crate::request::{Conn, Owner, reply};
 use crate::zab;
 
-/// Sessionless connections are looked for this often.
+/// Connections that nobody is behind are looked for this often.
 const SWEEP_MS: u64 = 1000;
 
 impl Replica {
@@ -22,6 +22,7 @@ impl Replica {
         self.expire_locals();
         if self.now_ms % SWEEP_MS < TICK_MS {
             self.close_sessionless();
+            self.close_left();
         }
         if !self.judges() {
             return;
@@ -131,6 +132,24 @@ impl Replica {
                 tracing::info!(peer = %conn.peer, limit_ms, "connection closed: no session in time");
                 conn.close(&mut self.wakers);
                 self.stats.sessionless_expired += 1;
+            }
+        }
+    }
+
+    /// Closes connections that are silent while their sessions live: those have gone on elsewhere, and the sockets may
+    /// never end. Where sessions are judged, one that still speaks for its session ends with it instead.
+    ///
+    /// Source: `NIOServerCnxnFactory.ConnectionExpirerThread`, ZooKeeper 3.9.5.
+    fn close_left(&mut self) {
+        for conn in self.shared.conns.all() {
+            let kept = conn.session().and_then(|id| Some((id, self.sessions.get(id)?)));
+            let Some((session, kept)) = kept else { continue };
+            let speaks =
+                self.sessions.owner(session).is_some_and(|owner| Arc::ptr_eq(owner, &conn));
+            let limit_ms = u64::from(kept.timeout_ms.unsigned_abs()) + self.settings.tick_time_ms;
+            if !(speaks && self.judges()) && conn.heard_ms() + limit_ms < self.now_ms {
+                tracing::info!(peer = %conn.peer, %session, limit_ms, "connection closed: it is silent");
+                conn.close(&mut self.wakers);
             }
         }
     }

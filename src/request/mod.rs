@@ -10,6 +10,7 @@
 //! 2. An event caused by a transaction stands in a connection's bytes before any reply that shows the change (P-33).
 //! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
 
+pub mod access;
 mod ahead;
 mod blue;
 mod conn_stats;

@@ -3,6 +3,7 @@
 //! A write is judged by the tree plus everything proposed before it. The tree digest that it leads to is predicted and
 //! goes into its log entry, where apply finds it again (D-68).
 
+use super::access;
 use super::pending::{AclOf, Pending, View};
 use super::quota::{QuotaLog, data_len};
 use super::reconfig::Ensemble;
@@ -449,30 +450,12 @@ impl Judging<'_> {
         }
     }
 
-    /// The list to store; `None` for the open one, which is nearly always asked for and needs no work.
+    /// The list to store; `None` for the open one.
     pub(super) fn fix_acl<'a>(
         &self,
         asked: &jute::Vector<'a, jute::data::Acl<'a>>,
     ) -> Result<Option<Vec<Acl>>, Code> {
-        if let jute::Vector::Raw { count: 1, bytes, .. } = asked
-            && *bytes == &OPEN_ACL[4..]
-        {
-            return Ok(None);
-        }
-        for acl in asked.iter() {
-            match acl.id.scheme.as_deref() {
-                None => return Err(Code::INVALID_ACL),
-                // Schemes that look at it, where Java fails at a null one.
-                Some("world" | "digest" | "ip") if acl.id.id.is_none() => {
-                    return Err(Code::MARSHALLING_ERROR);
-                }
-                Some(_) => {}
-            }
-        }
-        let asked = crate::tree::own_acl(asked.iter());
-        let fixed =
-            auth::fix(self.asker.schemes, asked, self.asker.who).map_err(|_| Code::INVALID_ACL)?;
-        Ok(Some(fixed))
+        access::fix_acl(self.asker.schemes, self.asker.who, asked)
     }
 
     pub(super) fn crc(&self, path: &str, data: Option<&[u8]>) -> u32 {

@@ -5,6 +5,7 @@ use super::driver::Event;
 use super::membership::{Membership, election_address, election_addresses};
 use super::oracle;
 use super::peers::Peers;
+use super::trace::Trace;
 use crate::config::{Config, Ensemble};
 use crate::model::{View, Zxid};
 use crate::net::ClientPlace;
@@ -64,6 +65,8 @@ fn settings(config: &Config, ensemble: &Ensemble) -> Settings {
         relays: ensemble.observer_master_port.is_some(),
         resend_min_ms: ensemble.notification_interval_min_ms,
         resend_max_ms: ensemble.notification_interval_max_ms,
+        observer_election_delay_ms: ensemble.observer_election_delay_ms,
+        observer_reconnect_delay_ms: ensemble.observer_reconnect_delay_ms,
     }
 }
 
@@ -90,9 +93,13 @@ pub fn connect(
         config.snapshot_size_factor,
         (sender, events),
         elections,
-        (membership, ensemble.observer_master_port),
+        (membership, ensemble.observer_master_port, trace(ensemble)),
         driver,
     ))
+}
+
+fn trace(ensemble: &Ensemble) -> Trace {
+    Trace::new(ensemble.tracks_messages.then_some(ensemble.tracked_messages_max))
 }
 
 fn election_settings(ensemble: &Ensemble) -> election::Settings {
@@ -192,6 +199,32 @@ mod tests {
         assert!(election.multi_address && others == ms(80));
         let off = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckEnabled=false"];
         assert_eq!(of("", &off).unwrap().1, None);
+    // rows: C-181 C-182
+    #[test]
+    fn observers_wait_as_long_as_is_set() {
+        let delays = |lines: &str| {
+            let config = configured(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
+            let settings = settings(&config, config.ensemble.as_ref().unwrap());
+            (settings.observer_election_delay_ms, settings.observer_reconnect_delay_ms)
+        };
+        assert_eq!(delays(""), (200, 0));
+        let set = "observer.election.DelayMs=70\nobserver.reconnectDelayMs=80";
+        assert_eq!(delays(set), (70, 80));
+    }
+
+    // rows: C-106 C-107
+    #[test]
+    fn messages_are_kept_if_that_is_asked_for() {
+        let kept = |lines: &str| {
+            let config = configured(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
+            let mut trace = trace(config.ensemble.as_ref().unwrap());
+            trace.received(None, &vec![crate::zab::Packet::Sync; 30]);
+            trace.end(None).map(|(received, _)| received.split(", ").count())
+        };
+        assert_eq!(kept(""), None);
+        assert_eq!(kept("messageTracker.BufferSize=5"), None);
+        assert_eq!(kept("messageTracker.Enabled=true"), Some(10));
+        assert_eq!(kept("messageTracker.Enabled=true\nmessageTracker.BufferSize=5"), Some(5));
     }
 
     // rows: C-26 C-28 C-161 C-162 C-163 C-164 C-180

@@ -23,6 +23,7 @@ mod restore;
 mod roles;
 mod snapshots;
 mod stop;
+mod trace;
 
 pub use boot::{ServerError, run};
 pub use config_files::ConfigFiles;

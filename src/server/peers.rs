@@ -2,6 +2,7 @@
 
 use super::driver::Event;
 use super::membership::Membership;
+use super::trace::Trace;
 use crate::model::ServerId;
 use crate::net::election::{self, ElectionNet, Inbox};
 use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
@@ -43,6 +44,7 @@ pub struct Peers {
     membership: Membership,
     driver: UnboundedSender<Event>,
     size_factor: Option<f64>,
+    trace: Trace,
 }
 
 /// What comes in from other servers.
@@ -59,7 +61,7 @@ impl Peers {
         size_factor: Option<f64>,
         (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),
-        (membership, observer_port): (Membership, Option<u16>),
+        (membership, observer_port, trace): (Membership, Option<u16>, Trace),
         driver: UnboundedSender<Event>,
     ) -> Self {
         let trees: Arc<TreeSinks> =
@@ -81,6 +83,7 @@ impl Peers {
             membership,
             driver,
             size_factor,
+            trace,
         }
     }
 
@@ -129,18 +132,21 @@ impl Peers {
                 {
                     self.names.insert(link, info.id);
                 }
+                self.trace.received(Some(link), &packets);
                 let packets = packets.into_iter();
                 inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
             }
             PeerEvent::Packets { source: Source::Leader(dial), packets } if self.is_on(dial) => {
+                self.trace.received(None, &packets);
                 let packets = packets.into_iter();
                 inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
             }
             PeerEvent::Tree {
                 source: Source::Leader(dial),
-                packet: Packet::Snap { zxid },
+                packet: packet @ Packet::Snap { zxid },
                 tree,
             } if self.is_on(dial) => {
+                self.trace.received(None, &[packet]);
                 if let Ok(tree) = tree.downcast::<Tree>() {
                     inputs.push(Input::LeaderTree { zxid, tree });
                 }
@@ -152,6 +158,7 @@ impl Peers {
                 inputs.push(peer(zab::Input::Progress { link: None }));
             }
             PeerEvent::Gone { source: Source::Learner(link), why } => {
+                self.tell_last(Some(link));
                 if let Some(learner) = self.forget(link) {
                     tracing::info!(learner, why, "a learner is gone");
                 }
@@ -159,7 +166,7 @@ impl Peers {
             }
             PeerEvent::Gone { source: Source::Leader(dial), why } if self.is_on(dial) => {
                 tracing::info!(why, "the connection to the leader is gone");
-                self.leader = None;
+                self.hang_up();
                 inputs.push(peer(zab::Input::LeaderGone));
             }
             // Of a connection to a leader that was given up.
@@ -167,6 +174,29 @@ impl Peers {
             | PeerEvent::Tree { .. }
             | PeerEvent::Progress { .. }
             | PeerEvent::Gone { .. } => {}
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.leader = None;
+        self.tell_last(None);
+    }
+
+    /// What was last said over a connection that has ended.
+    fn tell_last(&mut self, link: Option<LinkId>) {
+        let Some((received, sent)) = self.trace.end(link) else { return };
+        match link {
+            Some(link) => {
+                let learner = self.names.get(&link).map(|id| id.0);
+                tracing::warn!(
+                    link = link.0,
+                    learner,
+                    received,
+                    sent,
+                    "last messages of a learner's connection"
+                );
+            }
+            None => tracing::warn!(received, sent, "last messages of the connection to the leader"),
         }
     }
 
@@ -196,6 +226,7 @@ impl Peers {
         match action {
             zab::Action::ToLearner { link, bytes } => {
                 if let Some(handle) = self.links.get_mut(&link) {
+                    self.trace.sent(Some(link), &bytes);
                     handle.put(bytes);
                     self.touched.insert(link);
                 }
@@ -206,10 +237,11 @@ impl Peers {
             zab::Action::Connect { leader } => self.connect(leader, &peer.core),
             zab::Action::ToLeader { bytes } => {
                 if let Some((_, handle)) = &mut self.leader {
+                    self.trace.sent(None, &bytes);
                     handle.put(bytes);
                 }
             }
-            zab::Action::HangUp => self.leader = None,
+            zab::Action::HangUp => self.hang_up(),
             zab::Action::Tell { to, notification } => {
                 self.elections.send(to, notification.encode());
             }
@@ -277,6 +309,7 @@ impl Peers {
         };
         if let Some(handle) = self.links.get_mut(&link) {
             let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
+            self.trace.sent(Some(link), &snap);
             let mut sending = sending;
             handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
         }

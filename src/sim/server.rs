@@ -222,6 +222,8 @@ const fn peer_settings(climate: &Climate) -> zab::Settings {
         reconfigs: climate.changes,
         resend_min_ms: 100,
         resend_max_ms: 800,
+        observer_election_delay_ms: 100,
+        observer_reconnect_delay_ms: 20,
     }
 }
 

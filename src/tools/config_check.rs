@@ -217,14 +217,15 @@ zoo.cfg: the server refuses to start with it
         let text = format!(
             "dataDir={}\nclientPort=2181\ninitLimit=10\nsyncLimit=5\npeerType=observer\n\
              server.1=a:2888:3888\nserver.2=b:2888:3888:observer\nserver.3=c:2888:3888\n\
-             server.4=[::1]:2888:3888;2181\nobserver.reconnectDelayMs=9\nenableEagerACLCheck=true\n",
+             server.4=[::1]:2888:3888;2181\nobserver.reconnectDelayMs=9\nenableEagerACLCheck=true\n\
+             observerMaster.sizeLimit=9\n",
             dir.path().display()
         );
         let check = checked(&text, &["-Dzookeeper.cnxTimeout=700"]);
         let table = render(&check, false);
         let expected = "\
 2 warnings:
-  zoo.cfg:10: observer.reconnectDelayMs=9, enableEagerACLCheck=true (line 11): no effect; a member of an ensemble does not use this yet
+  zoo.cfg:12: observerMaster.sizeLimit=9: no effect; observers of a follower are brought up to date like any learner: from the commitLogCount last transactions, from the log, or by the tree
   -D flag in SERVER_JVMFLAGS: -Dzookeeper.x.pass=(not shown) is no setting of ZooKeeper's
 
 observer 2 of an ensemble:
@@ -239,13 +240,12 @@ zoo.cfg: nothing in it keeps the server from starting
         let at = table.find("2 warnings").unwrap_or_else(|| panic!("{table}"));
         assert_eq!(&table[at..], expected);
         let state = |key: &str| check.settings.iter().find(|s| s.key == key).unwrap().state;
-        for key in ["initLimit", "peerType", "-Dzookeeper.cnxTimeout"] {
+        for key in ["initLimit", "peerType", "-Dzookeeper.cnxTimeout", "enableEagerACLCheck"] {
             assert_eq!(state(key), "works", "{key}");
         }
         assert_eq!(state("server.2"), "ensemble");
-        for key in ["observer.reconnectDelayMs", "enableEagerACLCheck"] {
-            assert_eq!(state(key), "no effect", "{key}");
-        }
+        assert_eq!(state("observer.reconnectDelayMs"), "works");
+        assert_eq!(state("observerMaster.sizeLimit"), "no effect");
         let json: serde_json::Value = serde_json::from_str(&render(&check, true)).unwrap();
         assert_eq!(json["ensemble"]["myId"], 2);
     }

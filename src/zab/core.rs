@@ -30,6 +30,11 @@ pub struct Settings {
     /// First and last pause between two resends of a vote.
     pub resend_min_ms: u32,
     pub resend_max_ms: u32,
+    /// `observer.election.DelayMs`: an observer that lost its leader waits for less than this before it looks for another.
+    pub observer_election_delay_ms: u64,
+    /// `observer.reconnectDelayMs`: likewise before it calls its leader; where followers take observers, before it calls
+    /// all of them once more.
+    pub observer_reconnect_delay_ms: u64,
 }
 
 impl Settings {
@@ -94,6 +99,9 @@ pub struct Core {
     /// All that was put in since somebody took it away; `None`: nobody does.
     #[cfg(feature = "sim")]
     pub tape: Option<Vec<Input>>,
+    /// How often this server waited so as not to come with others, and called somebody to learn from.
+    waits: u64,
+    calls: u64,
 }
 
 impl Core {
@@ -125,7 +133,32 @@ impl Core {
             notes: Vec::new(),
             #[cfg(feature = "sim")]
             tape: None,
+            waits: 0,
+            calls: 0,
         }
+    }
+
+    /// Ticks of a wait shorter than `delay_ms`, unlike the last one and unlike those of other servers: chance is not known
+    /// here, and need not be, since all that matters is that they do not come together.
+    pub(super) fn wait_ticks(&mut self, delay_ms: u64) -> u64 {
+        self.waits += 1;
+        let mixed =
+            (self.me.0 as u64 ^ self.waits.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) % delay_ms.max(1)
+            / TICK_MS
+    }
+
+    /// Ticks to wait before the one to learn from is called.
+    ///
+    /// Source: `QuorumPeer.findLearnerMaster`, ZooKeeper 3.9.5.
+    pub(super) fn call_ticks(&mut self) -> u64 {
+        let in_turn = if self.settings.relays { self.view.voters().count() as u64 } else { 0 };
+        let is_first = 0 < in_turn && (self.calls < in_turn || !self.calls.is_multiple_of(in_turn));
+        self.calls += 1;
+        if !self.is_observer() || is_first {
+            return 0;
+        }
+        self.wait_ticks(self.settings.observer_reconnect_delay_ms)
     }
 
     /// Whether all that was appended is durable.

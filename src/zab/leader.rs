@@ -3,7 +3,7 @@
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
 use super::link::{Link, Stage};
-use super::packet::{LearnerInfo, Packet};
+use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
 use super::{Action, Core, Input, Learners, LinkId, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
@@ -220,6 +220,13 @@ impl Leader {
     ) {
         if self.phase == Phase::Relaying && !is_observer {
             let why = "we do not lead, and take observers only".to_owned();
+            return out.push(Action::CloseLink { link: id, why });
+        }
+        if info.protocol_version < PROTOCOL_VERSION {
+            let theirs = info.protocol_version;
+            let why = format!(
+                "it speaks protocol {theirs:#x}, and {PROTOCOL_VERSION:#x} is the oldest here"
+            );
             return out.push(Action::CloseLink { link: id, why });
         }
         let theirs = info.view_version;

@@ -47,6 +47,8 @@ pub struct Learner {
     leader: ServerId,
     is_observer: bool,
     phase: Phase,
+    /// Ticks until the leader is called, as an observer has to wait for (`observer.reconnectDelayMs`).
+    pause_ticks: u64,
     /// What the leader said is committed; applied from UPTODATE on.
     commit_to: Zxid,
     /// UPTODATE came before NEWLEADER's work was done.
@@ -63,21 +65,12 @@ pub struct Learner {
 }
 
 impl Learner {
-    pub fn new(core: &Core, leader: ServerId, out: &mut Vec<Action>) -> Self {
-        out.push(Action::Connect { leader });
-        let is_observer = core.is_observer();
-        let (accepted, view_version) = (core.accepted, core.view.version);
-        let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
-        let packet = if is_observer {
-            Packet::ObserverInfo { accepted, info }
-        } else {
-            Packet::FollowerInfo { accepted, info }
-        };
-        out.push(Action::ToLeader { bytes: packet.to_bytes() });
-        Self {
+    pub fn new(core: &mut Core, leader: ServerId, out: &mut Vec<Action>) -> Self {
+        let learner = Self {
             leader,
-            is_observer,
+            is_observer: core.is_observer(),
             phase: Phase::Asking,
+            pause_ticks: core.call_ticks(),
             commit_to: core.history.committed(),
             is_up_to_date: false,
             acked: core.history.last(),
@@ -85,7 +78,23 @@ impl Learner {
             how: How::Diff,
             relay: None,
             caught_up: 0,
+        };
+        if learner.pause_ticks == 0 {
+            learner.call(core, out);
         }
+        learner
+    }
+
+    fn call(&self, core: &Core, out: &mut Vec<Action>) {
+        out.push(Action::Connect { leader: self.leader });
+        let (accepted, view_version) = (core.accepted, core.view.version);
+        let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
+        let packet = if self.is_observer {
+            Packet::ObserverInfo { accepted, info }
+        } else {
+            Packet::FollowerInfo { accepted, info }
+        };
+        out.push(Action::ToLeader { bytes: packet.to_bytes() });
     }
 
     pub const fn leader(&self) -> ServerId {
@@ -139,7 +148,7 @@ impl Learner {
     pub fn step(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
         match input {
             Input::Tick => {
-                self.on_tick(core);
+                self.on_tick(core, out);
                 self.relay(core, Input::Tick, out);
             }
             Input::Flushed { .. } => {
@@ -502,7 +511,14 @@ impl Learner {
         }
     }
 
-    fn on_tick(&mut self, core: &mut Core) {
+    fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if let Some(left) = self.pause_ticks.checked_sub(1) {
+            self.pause_ticks = left;
+            if left == 0 {
+                self.call(core, out);
+            }
+            return;
+        }
         self.silent_ticks += 1;
         let limit = match self.phase {
             Phase::Adopted { .. } | Phase::Serving { .. } => core.settings.sync_ticks(),

@@ -43,6 +43,7 @@ mod kind {
 pub struct LearnerInfo {
     pub id: ServerId,
     pub protocol_version: i32,
+    /// 0 from a server that knows of no configurations, as before 3.5.
     pub view_version: i64,
 }
 
@@ -277,7 +278,7 @@ impl Packet {
         let at_least = |len: usize| if data.len() < len { Err(short.clone()) } else { Ok(()) };
         Ok(match kind {
             kind::FOLLOWER_INFO | kind::OBSERVER_INFO => {
-                at_least(20)?;
+                at_least(12)?;
                 let (accepted, info) = (zxid?.epoch(), LearnerInfo::read(data));
                 if kind == kind::FOLLOWER_INFO {
                     Self::FollowerInfo { accepted, info }
@@ -355,7 +356,7 @@ impl LearnerInfo {
         Self {
             id: ServerId(from.get_i64()),
             protocol_version: from.get_i32(),
-            view_version: from.get_i64(),
+            view_version: from.try_get_i64().unwrap_or(0),
         }
     }
 
@@ -514,6 +515,26 @@ mod tests {
         crowd.truncate(crowd.len() - 4);
         put_i32(&mut crowd, i32::MAX);
         assert!(matches!(decode(&crowd), Err(PacketError::Auth { .. })));
+    }
+
+    /// Before 3.5 there is no version of a configuration behind the protocol's, before 3.4 not even that.
+    // rows: Q-61
+    #[test]
+    fn learners_of_old_say_less_of_themselves() {
+        let decode = |data: &[u8]| {
+            let mut bytes = Vec::new();
+            put(&mut bytes, kind::FOLLOWER_INFO, 1 << 32, Some(data));
+            Packet::decode(&mut BytesMut::from(&bytes[..]))
+        };
+        let info = LearnerInfo { id: ServerId(3), protocol_version: 0x10000, view_version: 7 };
+        let whole = info.to_bytes();
+        let packet = |info| Ok(Some(Packet::FollowerInfo { accepted: Epoch(1), info }));
+        assert_eq!(decode(&whole), packet(info));
+        assert_eq!(decode(&whole[..12]), packet(LearnerInfo { view_version: 0, ..info }));
+        for len in [0, 8, 11] {
+            let short = PacketError::Data { kind: kind::FOLLOWER_INFO, len: len as i64 };
+            assert_eq!(decode(&whole[..len]), Err(short));
+        }
     }
 
     // rows: Q-42

@@ -37,10 +37,11 @@ pub struct Peer {
     told_version: i64,
     /// How often in a row it was a learner of somebody who did not bring it to serve.
     fruitless: u32,
-    /// No election begins before, unless another server looks for a leader.
-    pause_ticks: u64,
     /// Whose election link broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
+    /// Ticks that an election which is due has to wait for: this was an observer, and many may have lost one leader; or
+    /// nobody lets it in.
+    pause_ticks: u64,
 }
 
 /// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
@@ -78,6 +79,8 @@ impl Peer {
             relays: false,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
+            observer_election_delay_ms: 0,
+            observer_reconnect_delay_ms: 0,
         };
         let mut core = Core::new(me, settings, View::of_one(me), History::forgetful(last));
         core.flushed = last;
@@ -117,8 +120,8 @@ impl Peer {
             round: 0,
             told_version: 0,
             fruitless: 0,
-            pause_ticks: 0,
             down: BTreeSet::new(),
+            pause_ticks: 0,
         }
     }
 
@@ -338,7 +341,7 @@ impl Peer {
     fn on_heard(&mut self, from: ServerId, notification: Notification, out: &mut Vec<Action>) {
         match &self.role {
             Role::Looking(None) => {
-                if notification.state == PeerState::Looking {
+                if notification.state == PeerState::Looking && !self.core.is_observer() {
                     self.pause_ticks = 0; // An election may need this server.
                 }
                 self.heard.insert(from, notification);
@@ -384,6 +387,10 @@ impl Peer {
                 }
             }
             Role::Learning(learner) => {
+                if learner.is_observer() {
+                    let delay_ms = self.core.settings.observer_election_delay_ms;
+                    self.pause_ticks = self.pause_ticks.max(self.core.wait_ticks(delay_ms));
+                }
                 for link in learner.link_ids() {
                     out.push(Action::CloseLink { link, why: why.clone() });
                 }
@@ -400,7 +407,7 @@ impl Peer {
             return self.stand_down("elected with nothing that counts".to_owned(), out);
         }
         if leader != self.core.me {
-            self.role = Role::Learning(Learner::new(&self.core, leader, out));
+            self.role = Role::Learning(Learner::new(&mut self.core, leader, out));
             self.early.values_mut().for_each(|(_, ticks)| *ticks = 0);
             return close_late(&mut self.early, out);
         }

@@ -93,6 +93,8 @@ impl Climate {
             relays: false,
             resend_min_ms: 200,
             resend_max_ms: 1600,
+            observer_election_delay_ms: 100,
+            observer_reconnect_delay_ms: 20,
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [version Z] [knows Z voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `version`: of the configuration in force; `knows`: one that was proposed |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [version Z] [knows Z voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `version`: of the configuration in force; `knows`: one that was proposed |
 //! | `elected N` | its election is over, by somebody's word |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
@@ -21,8 +21,8 @@
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to the election port, too; prints what it holds |
 //!
-//! Zxids are `epoch:counter`, both as in logs to the base of 16, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; PROPOSAL, NEWLEADER and
-//! INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
+//! Zxids are `epoch:counter`, both as in logs to the base of 16, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; a FOLLOWERINFO
+//! may have `version Z` or `protocol N` behind that; PROPOSAL, NEWLEADER and INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
 
 use crate::views::{VIEW, address, view_in};
 use bytes::{Bytes, BytesMut};
@@ -157,6 +157,7 @@ impl Stage<'_> {
             |name: &str| *after(name).first().unwrap_or_else(|| panic!("server lacks {name}"));
         let version = after("version").first().map_or(0, |at| zxid(at).to_wire());
         let view = view_of(version, ids("of"), ids("observers"));
+        let wait = |at: usize| after("waits").get(at).map_or(0, |ms| u64::from(number(ms)));
         let settings = Settings {
             tick_time_ms: 100,
             init_limit: 10,
@@ -169,6 +170,8 @@ impl Stage<'_> {
             relays: words.contains(&"relays"),
             resend_min_ms: 200,
             resend_max_ms: 60_000,
+            observer_election_delay_ms: wait(0),
+            observer_reconnect_delay_ms: wait(1),
         };
         let epochs = (Epoch(number(one("accepted"))), Epoch(number(one("current"))));
         let me = server(words[1]);
@@ -404,6 +407,14 @@ fn members(view: &View) -> String {
 
 fn packet_of(words: &[&str]) -> Packet {
     match *words {
+        ["FOLLOWERINFO", id, "accepted", epoch, "version", version] => Packet::FollowerInfo {
+            accepted: Epoch(number(epoch)),
+            info: LearnerInfo { id: server(id), view_version: zxid(version).to_wire(), ..INFO },
+        },
+        ["FOLLOWERINFO", id, "accepted", epoch, "protocol", protocol] => Packet::FollowerInfo {
+            accepted: Epoch(number(epoch)),
+            info: LearnerInfo { id: server(id), protocol_version: number(protocol) as i32, ..INFO },
+        },
         ["FOLLOWERINFO", id, "accepted", epoch] => Packet::FollowerInfo {
             accepted: Epoch(number(epoch)),
             info: LearnerInfo { id: server(id), ..INFO },

@@ -125,6 +125,23 @@ fn check<const N: usize>(said: Vec<String>, expected: [&str; N]) {
     assert_eq!(said, expected);
 }
 
+// rows: Q-27
+#[test]
+fn the_own_vote_counts_and_takes_no_connection() {
+    let mut alone = One::begin(setup(1, Views::of(view([1], &[])), vote(1, 5, 1), 0));
+    let mut said = alone.said();
+    said.extend(alone.wait(1000));
+    assert!(said.iter().any(|line| line.contains("elected 1@5/1 r1 by [1]")), "{said:?}");
+    let mut one = One::begin(setup(1, Views::of(view(1..=3, &[])), vote(1, 5, 1), 0));
+    let mut said = one.said();
+    said.extend(one.hear(2, Looking, vote(1, 5, 1), 1));
+    said.extend(one.wait(1000));
+    assert!(said.iter().any(|line| line.contains("elected 1@5/1 r1 by [1, 2]")), "{said:?}");
+    for said in [said, alone.out.iter().map(short).collect()] {
+        assert!(said.iter().all(|line| !line.contains("1<")), "it told itself: {said:?}");
+    }
+}
+
 // rows: Q-04
 #[test]
 fn rounds_are_taken_over_left_alone_or_compared() {

@@ -1,0 +1,241 @@
+//! What clients see of members of an ensemble, whichever of them they are at.
+
+#[path = "members/ensemble.rs"]
+mod ensemble;
+#[allow(dead_code, reason = "shared between tests that use different parts")]
+#[path = "request/wire.rs"]
+mod wire;
+
+use ensemble::{Client, Ensemble, FOLLOWER, LEADER, OBSERVER, OTHER};
+use jute::proto::{AuthPacket, CreateRequest, SetAclRequest};
+use jute::{Encode, Vector};
+use oxkeeper::model::{Acl, Identity, op, perms};
+use oxkeeper::replica::Settings;
+use oxkeeper::request::Limits;
+use wire::{create, create_for, delete, get, ping, raw, set, set_acl_for, sync};
+
+const SETTINGS: Settings = Settings { tick_time_ms: 2000, ..Settings::DEFAULT };
+
+fn members() -> Ensemble {
+    Ensemble::new(&SETTINGS, &Limits::default())
+}
+
+fn of(xid: i32, kind: i32, body: &impl Encode) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    body.encode(&mut bytes);
+    raw(xid, kind, &bytes)
+}
+
+/// A list that names a scheme nobody knows.
+fn set_acl_nobody_can_mean(xid: i32, path: &str) -> Vec<u8> {
+    let acl = Acl { perms: perms::ALL, who: Identity::new("none-such", "x") };
+    let acl = Vector::Owned(vec![acl.to_record()]);
+    of(xid, op::SET_ACL, &SetAclRequest { path: Some(path.into()), acl, version: -1 })
+}
+
+/// A client that may not, on a server whose owner of `/a` is another one.
+fn stranger(ensemble: &mut Ensemble, at: usize) -> Client {
+    let owner = ensemble.client(at, "10.0.0.1");
+    assert!(ensemble.say(owner, [create_for(1, "/a", "10.0.0.1")])[0].ends_with("ok /a"));
+    let stranger = ensemble.client(at, "10.0.0.2");
+    ensemble.asked(at);
+    stranger
+}
+
+// rows: C-71 P-80 U-23
+#[test]
+fn what_a_member_knows_to_be_forbidden_needs_no_leader_if_it_may_say_so() {
+    let eager = Settings { eager_acl_check: true, ..SETTINGS };
+    for at in [LEADER, FOLLOWER, OBSERVER] {
+        let mut ensemble = Ensemble::new(&eager, &Limits::default());
+        let stranger = stranger(&mut ensemble, at);
+        let last = ensemble.last_zxid(LEADER);
+        let forbidden = [
+            set(1, "/a", "x"),
+            create(2, "/a/b", ""),
+            delete(3, "/a/b"),
+            set_acl_for(4, "/a", "10.0.0.2"),
+            set_acl_nobody_can_mean(5, "/none"),
+        ];
+        let heard = ensemble.say(stranger, forbidden);
+        // No zxid in the answer, none taken, and nothing asked of the leader.
+        let codes = [-102, -102, -102, -102, -114];
+        let expected: Vec<String> =
+            codes.iter().zip(1..).map(|(code, xid)| format!("{xid} @0 error {code}")).collect();
+        assert_eq!((heard, ensemble.last_zxid(LEADER)), (expected, last), "server {at}");
+        assert_eq!(ensemble.asked(at), [], "server {at}");
+        assert_eq!(ensemble.shared(at).throttle.in_process(), 0);
+        // A znode that is not there forbids nothing, and a multi is not looked at: both are judged.
+        let heard = ensemble.say(stranger, [set(6, "/none", "x")]);
+        assert_eq!(heard, [format!("6 @{} error -101", last + 1)], "server {at}");
+    }
+}
+
+// rows: P-80 P-83
+#[test]
+fn nobody_is_refused_early_behind_what_he_has_asked() {
+    let eager = Settings { eager_acl_check: true, ..SETTINGS };
+    for at in [LEADER, FOLLOWER] {
+        let mut ensemble = Ensemble::new(&eager, &Limits::default());
+        let stranger = stranger(&mut ensemble, at);
+        let last = ensemble.last_zxid(LEADER);
+        let heard = ensemble.say(stranger, [create(1, "/b", ""), set(2, "/a", "x")]);
+        let expected = [format!("1 @{} ok /b", last + 1), format!("2 @{} error -102", last + 2)];
+        assert_eq!(heard, expected, "server {at}");
+        // What is under way may be what permits it.
+        let owner = ensemble.client(at, "10.0.0.1");
+        let heard = ensemble.say(
+            owner,
+            [create_for(1, "/c", "10.0.0.2"), set(2, "/a", "x"), set_acl_for(3, "/a", "10.0.0.2")],
+        );
+        assert!(heard.iter().all(|line| line.contains(" ok")), "{heard:?}");
+        assert!(ensemble.say(owner, [set(4, "/a", "y")])[0].ends_with("@0 error -102"));
+    }
+}
+
+// rows: C-71
+#[test]
+fn unless_it_is_told_to_a_member_asks_its_leader() {
+    let mut ensemble = members();
+    let stranger = stranger(&mut ensemble, FOLLOWER);
+    let last = ensemble.last_zxid(LEADER);
+    let heard = ensemble.say(stranger, [set(1, "/a", "x")]);
+    assert_eq!(heard, [format!("1 @{} error -102", last + 1)]);
+    assert_eq!(ensemble.asked(FOLLOWER).len(), 1);
+}
+
+fn show(user: &str) -> Vec<u8> {
+    let packet = AuthPacket { kind: 0, scheme: Some("digest".into()), auth: Some(user.as_bytes()) };
+    of(-4, op::AUTH, &packet)
+}
+
+/// Open to those who the one who asks has shown to be.
+fn create_for_me(xid: i32, path: &str) -> Vec<u8> {
+    let acl = Acl { perms: perms::ALL, who: Identity::new("auth", "") };
+    let acl = Vector::Owned(vec![acl.to_record()]);
+    let body = CreateRequest { path: Some(path.into()), data: Some(b""), acl, flags: 0 };
+    of(xid, op::CREATE, &body)
+}
+
+// rows: U-24
+#[test]
+fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
+    for at in [FOLLOWER, OBSERVER] {
+        let mut ensemble = members();
+        let owner = ensemble.client(at, "10.0.0.1");
+        let heard = ensemble.say(owner, [show("me:secret"), create_for_me(1, "/mine")]);
+        assert!(heard[1].ends_with(" ok /mine"), "{heard:?}");
+        let asked = ensemble.asked(at).pop().unwrap();
+        let schemes: Vec<&str> = asked.who.iter().map(|id| id.scheme.as_ref()).collect();
+        assert_eq!(schemes, ["ip", "digest"]);
+        let mine = asked.who[1].clone();
+        let tree = ensemble.shared(LEADER).state.tree.read();
+        let acl = tree.acl(tree.znode(tree.find("/mine").unwrap()).acl()).clone();
+        drop(tree);
+        assert!(acl.iter().any(|acl| acl.who == mine), "{acl:?}");
+        // Without it, and with it at another server.
+        let other = ensemble.client(OTHER, "10.0.0.3");
+        assert!(ensemble.say(other, [set(1, "/mine", "x")])[0].ends_with("error -102"));
+        let heard = ensemble.say(other, [show("me:secret"), set(2, "/mine", "x")]);
+        assert!(heard[1].contains(" ok"), "{heard:?}");
+    }
+}
+
+/// Java's leader answers its own clients' syncs like reads, and has told of a commit before it has applied it.
+// rows: G-16
+#[test]
+fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {
+    let mut ensemble = members();
+    let writer = ensemble.client(FOLLOWER, "10.0.0.1");
+    let reader = ensemble.client(LEADER, "10.0.0.2");
+    ensemble.hold_logs([FOLLOWER, OTHER], true);
+    assert_eq!(ensemble.say(writer, [create(1, "/a", "seen")]), [""; 0]);
+    assert_eq!(ensemble.say(reader, [get(1, "/a")]), ["1 @4294967298 error -101"]);
+    assert_eq!(ensemble.say(reader, [sync(2, "/"), get(3, "/a")]), [""; 0], "it is proposed");
+    ensemble.hold_logs([FOLLOWER], false);
+    assert_eq!(ensemble.heard(writer), ["1 @4294967299 ok /a"]);
+    assert_eq!(ensemble.heard(reader), ["2 @4294967299 ok /", "3 @4294967299 ok \"seen\" v0"]);
+}
+
+// rows: G-23 P-22
+#[test]
+fn the_old_connection_of_a_session_that_moved_reads_until_it_writes() {
+    for (from, to) in [(FOLLOWER, OTHER), (FOLLOWER, LEADER), (LEADER, FOLLOWER)] {
+        let mut ensemble = members();
+        let old = ensemble.client(from, "10.0.0.1");
+        assert!(ensemble.say(old, [create(1, "/a", "")])[0].ends_with("ok /a"));
+        let session = ensemble.session(old);
+        let new = ensemble.client_again(to, session);
+        assert!(ensemble.say(new, [set(1, "/a", "x")])[0].contains(" ok"), "{from} to {to}");
+        let heard = ensemble.say(old, [get(2, "/a")]);
+        assert!(heard[0].ends_with("ok \"x\" v1"), "{from} to {to}: {heard:?}");
+        assert_eq!(ensemble.say(old, [set(3, "/a", "y")]), ["closed"], "{from} to {to}");
+        // Its client comes again, and takes the session back.
+        let again = ensemble.client_again(from, session);
+        assert!(ensemble.say(again, [set(1, "/a", "z")])[0].contains(" ok"), "{from} to {to}");
+        assert_eq!(ensemble.say(new, [set(2, "/a", "w")]), ["closed"], "{from} to {to}");
+    }
+}
+
+/// Its socket may never say so: the machine at its other end is gone.
+// rows: P-21
+#[test]
+fn a_connection_that_a_session_left_is_closed_when_it_falls_silent() {
+    for (from, to) in [(FOLLOWER, OTHER), (LEADER, FOLLOWER)] {
+        let mut ensemble = members();
+        let (silent, speaks) =
+            (ensemble.client(from, "10.0.0.1"), ensemble.client(from, "10.0.0.2"));
+        let [moved, other] = [silent, speaks].map(|old| ensemble.session(old));
+        let (new, second) = (ensemble.client_again(to, moved), ensemble.client_again(to, other));
+        for _ in 0..7 {
+            ensemble.pass(2000);
+            for client in [speaks, new, second] {
+                assert_eq!(ensemble.say(client, [ping()]).len(), 1, "{from} to {to}");
+            }
+        }
+        assert_eq!(ensemble.heard(silent), ["closed"], "{from} to {to}");
+    }
+}
+
+/// A leader of Java's ends when one reaches it.
+// rows: Q-120 P-79
+#[test]
+fn what_was_throttled_is_never_proposed_nor_asked_of_a_leader() {
+    let limits =
+        Limits { requests_max: Some(1), op_wait_max_us: Some(50_000), ..Limits::default() };
+    for at in [FOLLOWER, LEADER] {
+        let mut ensemble = Ensemble::new(&SETTINGS, &limits);
+        let (a, b) = (ensemble.client(at, "10.0.0.1"), ensemble.client(at, "10.0.0.1"));
+        ensemble.hold_logs([FOLLOWER, OTHER], true);
+        ensemble.asked(at);
+        assert_eq!(ensemble.say(a, [create(1, "/a", "")]), [""; 0]);
+        assert_eq!(ensemble.say(b, [create(1, "/b", "")]), [""; 0]);
+        ensemble.pass(100);
+        ensemble.hold_logs([FOLLOWER, OTHER], false);
+        let last = ensemble.last_zxid(LEADER);
+        assert_eq!(ensemble.heard(b), [format!("1 @{last} error -127")], "server {at}");
+        assert_eq!(ensemble.heard(a), [format!("1 @{last} ok /a")], "the last one there is");
+        assert_eq!(ensemble.asked(at).len(), usize::from(at != LEADER), "server {at}");
+    }
+}
+
+// rows: Q-121 C-94
+#[test]
+fn what_outlived_its_session_is_dropped_by_its_own_server() {
+    let limits = Limits { requests_max: Some(1), drops_late: true, ..Limits::default() };
+    for at in [FOLLOWER, LEADER] {
+        let mut ensemble = Ensemble::new(&SETTINGS, &limits);
+        let (a, b) = (ensemble.client(at, "10.0.0.1"), ensemble.client(at, "10.0.0.1"));
+        ensemble.asked(at);
+        ensemble.hold_logs([FOLLOWER, OTHER], true);
+        ensemble.say(a, [create(1, "/a", "")]);
+        assert_eq!(ensemble.say(b, [create(1, "/b", "")]), [""; 0]);
+        ensemble.pass(11_000); // Past its session's 10 s, but it is looked at in steps of 2 s.
+        ensemble.hold_logs([FOLLOWER, OTHER], false);
+        assert_eq!(ensemble.heard(b), ["closed: a request outlived its session"], "server {at}");
+        assert!(
+            ensemble.asked(at).iter().all(|asked| !asked.body.windows(2).any(|two| two == b"/b"))
+        );
+        assert!(ensemble.shared(LEADER).state.tree.read().find("/b").is_none());
+    }
+}

@@ -289,6 +289,10 @@ async fn read(
         let mut packets: Vec<Packet> = Vec::new();
         while let Some(packet) = Packet::decode(&mut buffer).map_err(|error| error.to_string())? {
             if matches!(packet, Packet::Snap { .. }) {
+                if !packets.is_empty() {
+                    let packets = std::mem::take(&mut packets); // In order, also what came with it.
+                    let _stopped = events.send(PeerEvent::Packets { source, packets });
+                }
                 let sink = trees.as_ref().ok_or("SNAP, which nobody expects")?();
                 let tree =
                     read_tree(&mut stream, &mut buffer, sink, (source, events), &packet).await?;

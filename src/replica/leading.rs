@@ -10,7 +10,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 impl Replica {
     pub(super) fn on_learner(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
         match packet {
-            Packet::Ping { touched, .. } => self.touch(touched),
+            Packet::Ping { touched, .. } => self.touch(touched.unwrap_or_default()),
             Packet::Revalidate { data } => self.revalidate(link, data, out),
             Packet::Request(request) => self.on_request(link, &request, out),
             // `zab` lets nothing else through.

@@ -141,7 +141,7 @@ impl Replica {
     pub(super) fn relay_up(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
         match &packet {
             Packet::Ping { touched, .. } => {
-                let mut touched = touched.clone();
+                let mut touched = touched.clone().unwrap_or_default();
                 while touched.remaining() >= 12 {
                     let (session, timeout_ms) = (SessionId(touched.get_i64()), touched.get_i32());
                     self.learning.touched.insert(session, timeout_ms);
@@ -235,7 +235,8 @@ impl Replica {
                     touched.put_i32(timeout_ms);
                 }
                 self.learning.told_ms = self.now_ms;
-                self.tell_leader(&Packet::Ping { zxid, touched: touched.freeze() }, out);
+                let touched = Some(touched.freeze());
+                self.tell_leader(&Packet::Ping { zxid, touched }, out);
             }
             Packet::Revalidate { data } if data.remaining() >= 9 => {
                 let mut from = data.clone();

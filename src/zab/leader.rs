@@ -6,7 +6,6 @@ use super::link::{Link, Stage};
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
 use super::{Action, Core, Input, Learners, LinkId, Note, Promise, Sabotage};
 use crate::model::{Epoch, ServerId, Zxid};
-use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far the leader itself has come.
@@ -512,8 +511,7 @@ impl Leader {
     }
 
     fn ping(&mut self, out: &mut Vec<Action>) {
-        let bytes =
-            Packet::Ping { zxid: self.proposed.to_wire(), touched: Bytes::new() }.to_bytes();
+        let bytes = Packet::Ping { zxid: self.proposed.to_wire(), touched: None }.to_bytes();
         let greeted = |link: &Link| Stage::Synchronising <= link.stage;
         for (&id, link) in self.links.iter_mut().filter(|(_, link)| greeted(link)) {
             link.send(id, bytes.clone(), out);

@@ -460,8 +460,9 @@ impl Learner {
         core.settled_on = Some(epoch);
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
-        // What of the new epoch came before NEWLEADER waits for our vote; older ones are committed with it.
-        self.acked = self.acked.max(zxid);
+        // What of the new epoch came before NEWLEADER waits for our vote, unless it was committed without; older ones are
+        // committed with it.
+        self.acked = self.acked.max(zxid).max(self.commit_to);
         self.acknowledge(core, out);
         self.try_serve(core, out);
     }

@@ -55,7 +55,7 @@ pub struct Request {
     pub op: i32,
     /// As the client sent it.
     pub body: Bytes,
-    /// Who the client had shown to be.
+    /// Who the client had shown to be; nobody where a server asks in its own name.
     pub who: Vec<Identity>,
 }
 
@@ -121,11 +121,11 @@ pub enum Packet {
         leader: ServerId,
         entry: Bytes,
     },
-    /// From the leader: `zxid` is the last it proposed, `touched` is empty. From a learner: the sessions that were heard
-    /// of since, each {long session, int timeout}.
+    /// From the leader: `zxid` is the last it proposed, `touched` is `None`. From a learner: the sessions that were heard
+    /// of since, each {long session, int timeout}; maybe no session.
     Ping {
         zxid: i64,
-        touched: Bytes,
+        touched: Option<Bytes>,
     },
     /// From a learner: {long session, int timeout}. From the leader: {long session, boolean valid}.
     Revalidate {
@@ -194,7 +194,7 @@ impl Packet {
                 let data = [&leader.0.to_be_bytes(), &entry[..]].concat();
                 put(to, kind::INFORM_AND_ACTIVATE, zxid.to_wire(), Some(&data));
             }
-            Self::Ping { zxid, touched } => put(to, kind::PING, *zxid, Some(touched)),
+            Self::Ping { zxid, touched } => put(to, kind::PING, *zxid, touched.as_deref()),
             Self::Revalidate { data } => put(to, kind::REVALIDATE, -1, Some(data)),
             Self::Request(request) => request.encode(to),
             Self::Sync => put(to, kind::SYNC, 0, None),
@@ -313,7 +313,7 @@ impl Packet {
                 let leader = ServerId(data.get_i64());
                 Self::InformAndActivate { zxid: zxid?, leader, entry: data }
             }
-            kind::PING => Self::Ping { zxid: raw, touched: data },
+            kind::PING => Self::Ping { zxid: raw, touched: has_data.then_some(data) },
             kind::REVALIDATE => {
                 at_least(9)?;
                 Self::Revalidate { data }
@@ -343,7 +343,8 @@ impl Request {
         put_i32(to, self.xid);
         put_i32(to, self.op);
         to.extend_from_slice(&self.body);
-        put_i32(to, self.who.len() as i32);
+        // Java's null: a client has shown at least its address.
+        put_i32(to, if self.who.is_empty() { -1 } else { self.who.len() as i32 });
         for Identity { scheme, id } in &self.who {
             put_buffer(to, scheme.as_bytes());
             put_buffer(to, id.as_bytes());
@@ -468,7 +469,8 @@ mod tests {
             Packet::Inform { zxid, entry: entry.clone() },
             Packet::CommitAndActivate { zxid, leader },
             Packet::InformAndActivate { zxid, leader, entry },
-            Packet::Ping { zxid: -1, touched: Bytes::from_static(b"abcdefghijkl") },
+            Packet::Ping { zxid: -1, touched: Some(Bytes::from_static(b"abcdefghijkl")) },
+            Packet::Ping { zxid: 0x7_0000_0009, touched: None },
             Packet::Revalidate { data: Bytes::from_static(b"123456789") },
             Packet::Request(request),
             Packet::Sync,

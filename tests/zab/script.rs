@@ -473,7 +473,7 @@ fn packet_of(words: &[&str]) -> Packet {
         }
         ["ACK", at] => Packet::Ack { zxid: zxid(at) },
         ["UPTODATE"] => Packet::UpToDate,
-        ["PING"] => Packet::Ping { zxid: 0, touched: Bytes::new() },
+        ["PING"] => Packet::Ping { zxid: 0, touched: None },
         _ => panic!("no such packet: {words:?}"),
     }
 }

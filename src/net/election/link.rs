@@ -120,7 +120,11 @@ async fn receive(
     }
 }
 
-fn next_message(read: &mut BytesMut) -> Result<Option<Bytes>, LinkError> {
+/// Takes one message off the front; `None` while it is not all there.
+///
+/// # Errors
+/// [`LinkError::Length`] on a length outside of 1 to 524,288.
+pub fn next_message(read: &mut BytesMut) -> Result<Option<Bytes>, LinkError> {
     let Some(raw_len) = read.first_chunk::<4>() else { return Ok(None) };
     let len = i32::from_be_bytes(*raw_len);
     let valid = usize::try_from(len).ok().filter(|len| (1..=MESSAGE_BYTES_MAX).contains(len));

@@ -12,8 +12,9 @@ mod inbox;
 mod link;
 mod listen;
 
-pub use hello::Address;
+pub use hello::{Address, Hello, HelloError};
 pub use inbox::Inbox;
+pub use link::{LinkError, next_message};
 
 use crate::model::ServerId;
 use bytes::Bytes;

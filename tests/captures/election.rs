@@ -1,0 +1,118 @@
+//! Connections to the election port.
+
+use crate::tape::{self, Piece};
+use bytes::BytesMut;
+use oxkeeper::net::election::{Hello, next_message};
+use oxkeeper::zab::Notification;
+
+/// What one side said that was not understood yet.
+#[derive(Default)]
+struct Side {
+    unread: BytesMut,
+    is_greeted: bool,
+}
+
+/// Reads a capture and gives what it says, line by line. All that has a form which is still sent is written again.
+fn told(name: &str) -> Vec<String> {
+    let mut sides = [Side::default(), Side { is_greeted: false, ..Side::default() }];
+    sides[0].is_greeted = true; // Only who dials says who he is.
+    let mut lines = Vec::new();
+    for Piece { is_dialer, bytes } in tape::read("election", name) {
+        let side = &mut sides[usize::from(is_dialer)];
+        side.unread.extend_from_slice(&bytes);
+        if !side.is_greeted
+            && let Some((hello, taken)) = Hello::parse(&side.unread).unwrap()
+        {
+            side.is_greeted = true;
+            let bytes = side.unread.split_to(taken);
+            lines.push(format!("> {}", greeting(&hello, &bytes)));
+        }
+        while let Some(message) = next_message(&mut side.unread).unwrap() {
+            let arrow = if is_dialer { ">" } else { "<" };
+            lines.push(format!("{arrow} {}", notification(&message)));
+        }
+    }
+    assert!(sides.iter().all(|side| side.unread.is_empty()), "a capture ends between messages");
+    tape::expect("election", name, &(lines.join("\n") + "\n"));
+    lines
+}
+
+fn greeting(hello: &Hello, bytes: &[u8]) -> String {
+    let places: Vec<String> =
+        hello.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    if bytes.len() == 8 {
+        // Before 3.5. Servers of today send it to nobody, nor do we.
+        assert_eq!(hello.id.0.to_be_bytes(), bytes);
+        return format!("HELLO server {} alone", hello.id);
+    }
+    assert_eq!(hello.encode(places.len() > 1), bytes);
+    format!("HELLO server {} at {}", hello.id, places.join(" "))
+}
+
+fn notification(bytes: &[u8]) -> String {
+    let read = Notification::decode(bytes).unwrap();
+    let again = read.encode();
+    match bytes.len() {
+        // Of old; they are read and not sent. What both forms have stands at the same places.
+        28 => assert_eq!(again[..28], *bytes),
+        40 => assert_eq!(again[..36], bytes[..36]),
+        _ => assert_eq!(again, bytes),
+    }
+    let Notification { state, vote, round, version, config, is_ours } = read;
+    assert!(!is_ours);
+    let config = config.map_or("none".to_owned(), |text| crate::words::view(&text));
+    let len = bytes.len();
+    format!(
+        "{state:?} round {round} for {vote} form {version} of {len} bytes, configuration {config}"
+    )
+}
+
+#[track_caller]
+fn has(lines: &[String], what: &str) {
+    assert!(lines.iter().any(|line| line.contains(what)), "no {what:?} any more: {lines:#?}");
+}
+
+// rows: Q-01 Q-20 Q-24
+#[test]
+fn an_election() {
+    for name in ["first-start", "first-start-3.8"] {
+        let lines = told(name);
+        has(&lines, "> HELLO server 2 at 127.0.7.2:3888");
+        has(&lines, "> Looking round 1 for server 2 ");
+        has(&lines, "< Looking round 1 for server 1 ");
+        has(&lines, "< Looking round 1 for server 2 ");
+        has(&lines, "form 2");
+    }
+}
+
+// rows: Q-01 Q-10
+#[test]
+fn an_observer_asks_who_leads() {
+    let lines = told("observer");
+    has(&lines, "> HELLO server 3 ");
+    has(&lines, "round 1 for server -9223372036854775808 at");
+    has(&lines, "< Leading round 1 for server 2 ");
+}
+
+// rows: Q-01 Q-99
+#[test]
+fn notifications_with_a_version_of_the_configuration() {
+    has(&told("reconfig"), " version=1");
+}
+
+// rows: Q-20
+#[test]
+fn a_hello_with_several_addresses() {
+    has(&told("several-addresses"), "HELLO server 2 at 127.0.7.2:3888 127.0.8.2:3888");
+}
+
+// rows: Q-02 Q-20
+#[test]
+fn servers_of_old() {
+    let lines = told("first-start-3.4.14");
+    has(&lines, "> HELLO server 2 alone");
+    has(&lines, "form 0 of 40 bytes, configuration none");
+    let lines = told("first-start-3.3.6");
+    has(&lines, "> HELLO server 2 alone");
+    has(&lines, "form 0 of 28 bytes, configuration none");
+}

@@ -1,0 +1,208 @@
+//! Our leader in the place of Java's: it hears what a captured learner said, is given what the captured leader proposed, and
+//! must say the very bytes the captured leader said. What it says for the sessions of clients (REVALIDATE) is left out.
+//!
+//! When a leader's own disk is done, when another follower acknowledges and when the leader pings is in no capture of one
+//! connection: it happens when the captured leader says what follows from it, and not before.
+
+use crate::learns::{Before, SETTINGS, settings, view_in};
+use crate::tape;
+use crate::words::{self, Said, Word};
+use bytes::{Bytes, BytesMut};
+use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
+use oxkeeper::zab::{Action, Input, LearnerInfo, LinkId, LogRead, Packet, Peer};
+use std::collections::VecDeque;
+
+/// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
+/// * `outstanding`: what is not committed goes in front of NEWLEADER there, and behind it here (ZOOKEEPER-4394);
+/// * `snap-across-epochs`: ours cuts such a learner, and sends what follows;
+/// * `reconfig-left`: of two who have everything Java names the one with the smaller number to lead, ours the other;
+/// * `reconfig-diff`, `observer-of-follower`: an older configuration, and the follower's own leader, are in no capture.
+pub const CAPTURES: [(&str, i64); 9] = [
+    ("first-start", 2),
+    ("first-start-3.8", 2),
+    ("observer", 2),
+    ("snap", 2),
+    ("diff", 2),
+    ("diff-from-log", 2),
+    ("trunc", 3),
+    ("reconfig-follower", 3),
+    ("reconfig-observer", 3),
+];
+
+/// The captured learner's connection, and that of a follower with which the leader is a quorum.
+const CAPTURED: LinkId = LinkId(1);
+const OTHER: LinkId = LinkId(2);
+/// A tick is 5 ms; pings come each half of tickTime.
+const TICKS_PER_PING: u64 = SETTINGS.tick_time_ms / 2 / 5;
+
+struct Leader {
+    name: &'static str,
+    peer: Peer,
+    /// To the captured learner, and not compared yet.
+    said: BytesMut,
+    /// Appended and not flushed.
+    unflushed: VecDeque<Zxid>,
+    /// What the log on disk holds of what the learner lacks.
+    log: LogRead,
+    tree: Option<Zxid>,
+}
+
+impl Leader {
+    fn step(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.peer.step(input, &mut out);
+        for action in out {
+            self.perform(action);
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::ToLearner { link: CAPTURED, bytes } => self.said.extend_from_slice(&bytes),
+            Action::Promise { promise, epoch } => self.step(Input::Promised { promise, epoch }),
+            Action::Append { zxid, .. } => self.unflushed.push_back(zxid),
+            Action::FromLearner { link, packet: Packet::Request(asked) }
+                if asked.op == op::SYNC =>
+            {
+                self.step(Input::Sync { link });
+            }
+            Action::ReadLog { link, .. } => {
+                let read = self.log.clone();
+                self.step(Input::LogRead { link, read });
+            }
+            Action::SendSnapshot { link } => {
+                let zxid = self.tree.unwrap_or_else(|| panic!("{}: no tree was sent", self.name));
+                self.said.extend_from_slice(&Packet::Snap { zxid }.to_bytes());
+                self.step(Input::SnapshotBegun { link, zxid });
+            }
+            Action::CloseLink { link: CAPTURED, why } => panic!("{}: {why}", self.name),
+            _ => {}
+        }
+    }
+
+    fn hear(&mut self, link: LinkId, packet: Packet) {
+        self.step(Input::Learner { link, packet });
+    }
+
+    fn propose(&mut self, zxid: Zxid, payload: Bytes) {
+        self.step(Input::Propose { zxid, payload });
+    }
+
+    /// All that was proposed is on this disk and on that of the other follower.
+    fn settle(&mut self, through: Zxid, has_other: bool) {
+        while let Some(zxid) = self.unflushed.pop_front_if(|zxid| *zxid <= through) {
+            self.step(Input::Flushed { through: zxid });
+            if has_other {
+                self.hear(OTHER, Packet::Ack { zxid });
+            }
+        }
+    }
+
+    /// The captured leader said this; so does ours, or it is brought about.
+    fn expect(&mut self, packet: &Packet, bytes: &[u8], has_other: bool) {
+        if self.said.is_empty() {
+            match packet {
+                Packet::Proposal { zxid, entry } => self.propose(*zxid, entry.clone()),
+                Packet::Commit { zxid } | Packet::CommitAndActivate { zxid, .. } => {
+                    self.settle(*zxid, has_other);
+                }
+                Packet::Inform { zxid, entry } | Packet::InformAndActivate { zxid, entry, .. } => {
+                    self.propose(*zxid, entry.clone());
+                    self.settle(*zxid, has_other);
+                }
+                Packet::Ping { .. } => {
+                    for _ in 0..TICKS_PER_PING {
+                        self.step(Input::Tick);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let said = self.said.split_to(bytes.len().min(self.said.len()));
+        if said != bytes {
+            let mut said = BytesMut::from(&[&said[..], &self.said].concat()[..]);
+            let said = Packet::decode(&mut said);
+            panic!("{}: we say {said:?}, Java's said {packet:?}", self.name);
+        }
+    }
+}
+
+/// What the captured leader had that its learner lacked when it came.
+fn missed(words: &[Word]) -> Vec<(Zxid, Bytes)> {
+    let mut missed = Vec::new();
+    for word in words {
+        match &word.said {
+            Said::Packet(Packet::Proposal { zxid, entry }) => missed.push((*zxid, entry.clone())),
+            Said::Packet(Packet::NewLeader { .. }) => break,
+            _ => {}
+        }
+    }
+    missed
+}
+
+/// A leader with the history of the captured one, and with a follower when `has_other`.
+fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> Leader {
+    let before = Before::of(words);
+    let tree = words.iter().find_map(|word| match word.said {
+        Said::Packet(Packet::Snap { zxid }) => Some(zxid),
+        _ => None,
+    });
+    let cut = words.iter().find_map(|word| match word.said {
+        Said::Packet(Packet::Trunc { zxid }) => Some(zxid),
+        _ => None,
+    });
+    let earlier = Epoch(before.epoch.0 - 1);
+    let missed = missed(words);
+    // Where its history stood when its epoch began: at what the learner has, or at what is older than the epoch.
+    let has = cut.unwrap_or(before.last);
+    let earlier_than = missed.iter().take_while(|(zxid, _)| zxid.epoch() < before.epoch);
+    let start = earlier_than.last().map_or(has, |(zxid, _)| *zxid);
+    let start = if start.epoch() < before.epoch { start } else { Zxid::ZERO };
+    // A tree is sent to one whose place in the log is not known any more.
+    let start = if tree.is_some() { Zxid::new(earlier, 9) } else { start };
+    let log = match tree {
+        Some(_) => LogRead::default(),
+        None => LogRead { before: Some(before.last), entries: missed.clone() },
+    };
+    let view = View { version: before.info.view_version, ..before.told.clone() };
+    let mut peer = Peer::member(me, settings(name), view, (earlier, earlier), Some(start));
+    peer.core.finds_view = view_in;
+    let (said, unflushed) = (BytesMut::new(), VecDeque::new());
+    let mut leader = Leader { name, peer, said, unflushed, log, tree };
+    leader.step(Input::Tick);
+    leader.step(Input::Elected { leader: me });
+    if has_other {
+        let taken = [me, before.info.id];
+        let id = before.told.voters().find(|id| !taken.contains(id)).expect("a third voter");
+        let info = LearnerInfo { id, view_version: 0, ..before.info };
+        leader.hear(OTHER, Packet::FollowerInfo { accepted: earlier, info });
+        leader.hear(OTHER, Packet::AckEpoch { current: Some(earlier), last: Some(start) });
+        leader.hear(OTHER, Packet::Ack { zxid: Zxid::new(before.epoch, 0) });
+        // What the learner had of this epoch is nothing to this room but its zxids.
+        let had = has.max(tree.unwrap_or_default());
+        let had = if had.epoch() == before.epoch { had.counter() } else { 0 };
+        for zxid in (1..=had).map(|counter| Zxid::new(before.epoch, counter)) {
+            leader.propose(zxid, Bytes::new());
+            leader.settle(zxid, true);
+        }
+        for (zxid, entry) in missed.into_iter().filter(|(zxid, _)| start < *zxid) {
+            leader.propose(zxid, entry);
+            leader.settle(zxid, true);
+        }
+    }
+    leader
+}
+
+pub fn replay(name: &'static str, me: i64) {
+    let words = words::of(&tape::read("quorum", name));
+    let has_other = !name.starts_with("first-start"); // There the captured learner is all of the quorum.
+    let mut leader = leader(name, ServerId(me), &words, has_other);
+    for Word { is_dialer, said, bytes } in &words {
+        match said {
+            Said::Packet(packet) if *is_dialer => leader.hear(CAPTURED, packet.clone()),
+            Said::Packet(Packet::Revalidate { .. }) | Said::Tree { .. } => {}
+            Said::Packet(packet) => leader.expect(packet, bytes, has_other),
+        }
+    }
+    assert!(leader.said.is_empty(), "{name}: more was said than by Java's: {:?}", leader.said);
+}

@@ -1,0 +1,155 @@
+//! Our learner in the place of Java's: it hears what a captured leader said, and must answer with the very bytes of the
+//! captured learner. What clients had it say (REQUEST, PING, REVALIDATE) is left out.
+
+use crate::tape;
+use crate::words::{self, Said, Word};
+use bytes::BytesMut;
+use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::tree::txn::config_in;
+use oxkeeper::zab::{Action, Input, LearnerInfo, Packet, Peer, Settings};
+
+pub fn settings(name: &str) -> Settings {
+    Settings { reconfigs: name.starts_with("reconfig"), ..SETTINGS }
+}
+
+/// As the servers of the captures were set up.
+pub const SETTINGS: Settings = Settings {
+    tick_time_ms: 2000,
+    init_limit: 60,
+    sync_limit: 60,
+    always_sends_tree: false,
+    trees_max: 10,
+    differences_max: 10,
+    window_txns: 500,
+    reconfigs: false,
+    relays: false,
+    resend_min_ms: 200,
+    resend_max_ms: 60_000,
+};
+
+/// Who a captured learner was when it came.
+pub struct Before {
+    pub info: LearnerInfo,
+    pub accepted: Epoch,
+    pub current: Epoch,
+    pub last: Zxid,
+    /// The epoch it joined, and the configuration it was told.
+    pub epoch: Epoch,
+    pub told: View,
+}
+
+impl Before {
+    pub fn of(words: &[Word]) -> Self {
+        let packets = || {
+            words.iter().filter_map(|word| match &word.said {
+                Said::Packet(packet) => Some(packet),
+                Said::Tree { .. } => None,
+            })
+        };
+        let first = packets().find_map(|packet| match packet {
+            Packet::FollowerInfo { accepted, info } | Packet::ObserverInfo { accepted, info } => {
+                Some((*accepted, *info))
+            }
+            _ => None,
+        });
+        let promised = packets().find_map(|packet| match packet {
+            Packet::AckEpoch { current, last } => Some((*current, *last)),
+            _ => None,
+        });
+        let adopted = packets().find_map(|packet| match packet {
+            Packet::NewLeader { epoch, view } => Some((*epoch, View::from_bytes(view).unwrap())),
+            _ => None,
+        });
+        let (accepted, info) = first.expect("it says who it is");
+        let (current, last) = promised.expect("it promises itself");
+        let (epoch, told) = adopted.expect("it is told of an epoch");
+        let current = current.unwrap_or(accepted); // Not said by one that was promised before.
+        Self { info, accepted, current, last: last.expect("it has a log"), epoch, told }
+    }
+}
+
+/// The configuration that an entry proposes.
+pub fn view_in(entry: &[u8]) -> Option<View> {
+    View::from_bytes(config_in(entry)?).ok()
+}
+
+struct Learner {
+    name: &'static str,
+    peer: Peer,
+    said: BytesMut,
+}
+
+impl Learner {
+    fn step(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.peer.step(input, &mut out);
+        for action in out {
+            self.perform(action);
+        }
+    }
+
+    /// A disk that takes no time.
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::ToLeader { bytes } => self.said.extend_from_slice(&bytes),
+            Action::Promise { promise, epoch } => self.step(Input::Promised { promise, epoch }),
+            Action::Append { zxid, .. } => self.step(Input::Flushed { through: zxid }),
+            Action::Truncate { to } => self.step(Input::Truncated { to }),
+            Action::Install { zxid } => self.step(Input::Installed { zxid }),
+            // Where a reconfiguration names another leader.
+            Action::HangUp if self.name == "reconfig-left" => {}
+            Action::HangUp => panic!("{}: it leaves, {:?}", self.name, self.peer.core.notes),
+            _ => {}
+        }
+    }
+}
+
+/// Of whom a server hears that it leads. It is in no packet, and nothing depends on it but who leads by a reconfiguration.
+fn leader_of(name: &str) -> ServerId {
+    ServerId(match name {
+        "trunc" => 3,
+        "observer-of-follower" => 1,
+        _ if name.starts_with("reconfig") => 3,
+        _ => 2,
+    })
+}
+
+pub fn replay(name: &'static str) {
+    let words = words::of(&tape::read("quorum", name));
+    let before = Before::of(&words);
+    let view = View { version: before.info.view_version, ..before.told };
+    let epochs = (before.accepted, before.current);
+    let settings = settings(name);
+    let mut peer = Peer::member(before.info.id, settings, view, epochs, Some(before.last));
+    peer.core.finds_view = view_in;
+    let mut learner = Learner { name, peer, said: BytesMut::new() };
+    learner.step(Input::Tick);
+    learner.step(Input::Elected { leader: leader_of(name) });
+    let is_zabs = |packet: &Packet| {
+        !matches!(packet, Packet::Request(_) | Packet::Ping { .. } | Packet::Revalidate { .. })
+    };
+    let (mut javas, mut ours) = (Vec::new(), Vec::new());
+    for Word { is_dialer, said, bytes } in &words {
+        let Said::Packet(packet) = said else { continue };
+        if !is_dialer {
+            learner.step(Input::Leader { packet: packet.clone() });
+            continue;
+        }
+        if is_zabs(packet) {
+            javas.push((packet.clone(), bytes.clone()));
+            let heard = Packet::decode(&mut learner.said).unwrap();
+            let heard = heard.unwrap_or_else(|| panic!("{name}: {packet:?} is not said"));
+            ours.push((heard.clone(), heard.to_bytes().to_vec()));
+        }
+    }
+    assert!(learner.said.is_empty(), "{name}: more was said than by Java's: {:?}", learner.said);
+    if name == "outstanding" {
+        // Ours votes for a proposal as soon as it acknowledged NEWLEADER, Java's once it heard UPTODATE.
+        for words in [&mut javas, &mut ours] {
+            let is_vote =
+                |packet: &Packet| matches!(packet, Packet::Ack { zxid } if zxid.counter() != 0);
+            words.sort_by_key(|(packet, _)| is_vote(packet));
+        }
+    }
+    assert_eq!(ours, javas, "{name}: ours, and what Java's said");
+}

@@ -1,0 +1,141 @@
+//! The tree behind SNAP, and what the transactions of a capture make of one.
+
+use crate::{entry, tape, words};
+use jute::data::{Acl, StatPersisted};
+use jute::{Buffer, Encode, Reader, Ustring, Vector};
+use oxkeeper::model::Zxid;
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::rebuild::Rebuild;
+use oxkeeper::tree::txn::Entry;
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::Packet;
+use std::collections::BTreeMap;
+
+/// As the servers of the captures were set up.
+pub const OPTIONS: Options =
+    Options { seed: 0, digest: true, extended_types: true, emulate_353: false };
+
+/// The list of -1, which stands in no table.
+const OPEN: &str = "0x1f:world:anyone";
+
+/// What stands in the stream.
+struct Items<'a> {
+    sessions: Vec<(i64, i32)>,
+    lists: Vec<(i64, Vector<'a, Acl<'a>>)>,
+    nodes: Vec<Node<'a>>,
+}
+
+struct Node<'a> {
+    path: Ustring<'a>,
+    data: Buffer<'a>,
+    list: i64,
+    stat: StatPersisted,
+}
+
+fn items(body: &[u8]) -> Items<'_> {
+    let from = &mut Reader::new(body);
+    let mut items = Items { sessions: Vec::new(), lists: Vec::new(), nodes: Vec::new() };
+    for _ in 0..from.read::<i32>().unwrap() {
+        items.sessions.push((from.read().unwrap(), from.read().unwrap()));
+    }
+    for _ in 0..from.read::<i32>().unwrap() {
+        items.lists.push((from.read().unwrap(), from.read().unwrap()));
+    }
+    loop {
+        let path: Ustring<'_> = from.read().unwrap();
+        if path.as_deref() == Some("/") {
+            assert!(from.rest().is_empty());
+            return items;
+        }
+        let (data, list) = (from.read().unwrap(), from.read().unwrap());
+        items.nodes.push(Node { path, data, list, stat: from.read().unwrap() });
+    }
+}
+
+/// The body, read item by item and written again.
+pub fn again(body: &[u8]) -> Vec<u8> {
+    let Items { sessions, lists, nodes } = items(body);
+    let mut to = Vec::new();
+    (sessions.len() as i32).encode(&mut to);
+    for (id, timeout_ms) in sessions {
+        id.encode(&mut to);
+        timeout_ms.encode(&mut to);
+    }
+    (lists.len() as i32).encode(&mut to);
+    for (index, list) in lists {
+        index.encode(&mut to);
+        list.encode(&mut to);
+    }
+    for node in nodes {
+        node.path.encode(&mut to);
+        node.data.encode(&mut to);
+        node.list.encode(&mut to);
+        node.stat.encode(&mut to);
+    }
+    jute::put_string(&mut to, "/");
+    to
+}
+
+/// The lines of a body: the order of znodes and the numbers of access lists are a server's own.
+fn lines(body: &[u8]) -> Vec<String> {
+    let Items { sessions, lists, nodes } = items(body);
+    let list = |list: &Vector<'_, Acl<'_>>| {
+        let one = |acl: Acl<'_>| {
+            let part = |text: Ustring<'_>| text.expect("text").into_owned();
+            format!("{:#x}:{}:{}", acl.perms, part(acl.id.scheme), part(acl.id.id))
+        };
+        list.iter().map(one).collect::<Vec<_>>().join(",")
+    };
+    let lists: BTreeMap<i64, String> =
+        lists.into_iter().map(|(index, entries)| (index, list(&entries))).collect();
+    let mut lines = Vec::new();
+    for (id, timeout_ms) in sessions {
+        lines.push(format!("session {id:#x} {timeout_ms} ms"));
+    }
+    for Node { path, data, list, stat } in nodes {
+        let (path, data) = (path.expect("a path"), entry::data(data));
+        let list = lists.get(&list).map_or(OPEN, String::as_str);
+        lines.push(format!("znode {path:?} {data} {list} {stat:?}"));
+    }
+    lines.sort();
+    lines
+}
+
+/// What a body says. Our tree, made of it, says the same.
+pub fn text(body: &[u8]) -> String {
+    let lines = lines(body);
+    let mut loader = Loader::new(OPTIONS);
+    assert!(loader.take(body).unwrap().ended);
+    let mut tree = loader.finish(Zxid::ZERO).unwrap();
+    assert_eq!(self::lines(&written(&mut tree)), lines);
+    format!("tree of {} bytes\n  {}", body.len(), lines.join("\n  "))
+}
+
+/// Number of znodes in a body, as trees count them: the root twice.
+pub fn count(body: &[u8]) -> usize {
+    items(body).nodes.len() + 1
+}
+
+fn written(tree: &mut Tree) -> Vec<u8> {
+    tree.freeze().expect("no other snapshot is under way");
+    let mut body = Vec::new();
+    while !tree.freeze_piece(&mut body) {}
+    tree.thaw();
+    body
+}
+
+/// Applies all that is committed in a capture that begins with an empty tree; how many transactions led to another digest
+/// than Java's.
+pub fn digest_mismatches(name: &str) -> u64 {
+    let mut rebuild = Rebuild::new(OPTIONS);
+    let mut compared = 0;
+    for word in words::of(&tape::read("quorum", name)) {
+        if let words::Said::Packet(Packet::Proposal { entry, .. }) = word.said {
+            let entry = Entry::decode(&entry).unwrap();
+            compared += u64::from(entry.digest.is_some()); // One that was refused changes nothing, and has none.
+            rebuild.replay(&entry);
+        }
+    }
+    assert!(20 < compared, "{compared} digests");
+    rebuild.digest_mismatches
+}

@@ -1,0 +1,151 @@
+//! A connection to the quorum port, packet by packet.
+
+use crate::tape::Piece;
+use crate::{entry, request, tree};
+use bytes::{Buf, Bytes, BytesMut};
+use oxkeeper::model::View;
+use oxkeeper::tree::load::Loader;
+use oxkeeper::zab::{LearnerInfo, Packet, SIGNATURE};
+
+pub enum Said {
+    Packet(Packet),
+    /// What follows SNAP, without the signature.
+    Tree {
+        body: Vec<u8>,
+    },
+}
+
+/// One packet or tree.
+pub struct Word {
+    pub is_dialer: bool,
+    pub said: Said,
+    pub bytes: Vec<u8>,
+}
+
+/// What one side has said and was not understood yet.
+#[derive(Default)]
+struct Side {
+    unread: BytesMut,
+    tree: Option<(Loader, Vec<u8>)>,
+}
+
+/// All words of a capture, each read and written again to the same bytes.
+pub fn of(pieces: &[Piece]) -> Vec<Word> {
+    let mut sides = [Side::default(), Side::default()];
+    let mut words = Vec::new();
+    for Piece { is_dialer, bytes } in pieces {
+        let side = &mut sides[usize::from(*is_dialer)];
+        side.unread.extend_from_slice(bytes);
+        while let Some((said, bytes)) = side.next() {
+            words.push(Word { is_dialer: *is_dialer, said, bytes });
+        }
+    }
+    for side in sides {
+        assert!(side.unread.is_empty() && side.tree.is_none(), "a capture ends between words");
+    }
+    words
+}
+
+impl Side {
+    fn next(&mut self) -> Option<(Said, Vec<u8>)> {
+        if self.tree.is_some() {
+            return self.rest_of_tree();
+        }
+        let before = self.unread.clone();
+        let packet = Packet::decode(&mut self.unread).expect("a packet of Java's")?;
+        let bytes = before[..before.len() - self.unread.len()].to_vec();
+        let mut again = Vec::new();
+        packet.encode(&mut again);
+        assert_eq!(again, bytes, "{packet:?}");
+        if matches!(packet, Packet::Snap { .. }) {
+            self.tree = Some((Loader::new(tree::OPTIONS), Vec::new()));
+        }
+        Some((Said::Packet(packet), bytes))
+    }
+
+    fn rest_of_tree(&mut self) -> Option<(Said, Vec<u8>)> {
+        let (loader, body) = self.tree.as_mut()?;
+        let taken = loader.take(&self.unread).expect("a tree of Java's");
+        body.extend_from_slice(&self.unread.split_to(taken.bytes));
+        let sealed = [&(SIGNATURE.len() as u32).to_be_bytes()[..], SIGNATURE].concat();
+        if !taken.ended || self.unread.len() < sealed.len() {
+            return None;
+        }
+        assert_eq!(self.unread.split_to(sealed.len()), sealed);
+        let (_, body) = self.tree.take()?;
+        assert_eq!(tree::again(&body), body);
+        let bytes = [&body[..], &sealed].concat();
+        Some((Said::Tree { body }, bytes))
+    }
+}
+
+fn info(info: &LearnerInfo) -> String {
+    let LearnerInfo { id, protocol_version, view_version } = info;
+    format!("server {id} protocol {protocol_version:#x} configuration {view_version:#x}")
+}
+
+/// The configuration in one line; it is written again as Java wrote it.
+pub fn view(bytes: &[u8]) -> String {
+    let read = View::from_bytes(bytes).expect("a configuration of Java's");
+    let text = std::str::from_utf8(bytes).expect("text");
+    assert_eq!(read.to_string(), text);
+    text.replace('\n', " ")
+}
+
+fn sessions(mut from: Bytes) -> String {
+    let mut text = String::new();
+    while from.has_remaining() {
+        let (session, timeout_ms) = (from.get_i64(), from.get_i32());
+        text += &format!(" {session:#x} {timeout_ms} ms");
+    }
+    text
+}
+
+pub fn text(said: &Said) -> String {
+    let packet = match said {
+        Said::Packet(packet) => packet,
+        Said::Tree { body } => return tree::text(body),
+    };
+    let name = packet.name();
+    match packet {
+        Packet::FollowerInfo { accepted, info: who }
+        | Packet::ObserverInfo { accepted, info: who } => {
+            format!("{name} {} accepted {}", info(who), accepted.0)
+        }
+        Packet::LeaderInfo { epoch } => format!("{name} epoch {}", epoch.0),
+        Packet::AckEpoch { current, last } => {
+            let current = current.map_or("promised before".to_owned(), |epoch| epoch.0.to_string());
+            format!("{name} current {current} last {last:?}")
+        }
+        Packet::Diff { zxid }
+        | Packet::Trunc { zxid }
+        | Packet::Snap { zxid }
+        | Packet::Ack { zxid }
+        | Packet::Commit { zxid } => format!("{name} {zxid:?}"),
+        Packet::NewLeader { epoch, view: text } => {
+            format!("{name} epoch {} {}", epoch.0, view(text))
+        }
+        Packet::UpToDate | Packet::Sync => name.to_owned(),
+        Packet::Proposal { zxid, entry: bytes } | Packet::Inform { zxid, entry: bytes } => {
+            format!("{name} {zxid:?} {}", entry::text(*zxid, bytes))
+        }
+        Packet::CommitAndActivate { zxid, leader } => format!("{name} {zxid:?} leader {leader}"),
+        Packet::InformAndActivate { zxid, leader, entry: bytes } => {
+            format!("{name} {zxid:?} leader {leader} {}", entry::text(*zxid, bytes))
+        }
+        Packet::Ping { zxid, touched: None } => format!("{name} {zxid:#x}"),
+        Packet::Ping { zxid, touched: Some(touched) } => {
+            format!("{name} {zxid:#x} sessions{}", sessions(touched.clone()))
+        }
+        Packet::Revalidate { data } if data.len() == 12 => {
+            format!("{name}{}", sessions(data.clone()))
+        }
+        Packet::Revalidate { data } => {
+            let mut data = data.clone();
+            let session = data.get_i64();
+            assert_eq!(data.len(), 1);
+            format!("{name} {session:#x} {}", if data[0] == 1 { "lives" } else { "is none" })
+        }
+        Packet::Request(asked) => format!("{name} {}", request::text(asked)),
+    }
+}

@@ -1,6 +1,7 @@
 //! Log entries as they stand in proposals.
 
-use jute::txn::CheckVersionTxn;
+use crate::request::list;
+use jute::txn::{CheckVersionTxn, TxnHeader};
 use jute::{Encode, Reader, Vector, put_i32};
 use oxkeeper::model::{Zxid, op};
 use oxkeeper::tree::txn::{Create, Entry, Txn, write};
@@ -14,8 +15,11 @@ pub fn text(zxid: Zxid, bytes: &[u8]) -> String {
     digest.inspect(|digest| digest.encode(&mut again));
     assert_eq!(again, bytes, "{header:?} {txn:?}");
     assert_eq!(header.zxid, zxid.to_wire(), "the packet's");
-    let digest = digest.map_or(" no digest", |_| "");
-    format!("session {:#x} xid {} {text}{digest}", header.client_id, header.cxid)
+    let digest = digest.map_or("no digest".to_owned(), |digest| {
+        format!("digest {:#x} of version {}", digest.tree_digest, digest.version)
+    });
+    let TxnHeader { client_id, cxid, time, .. } = header;
+    format!("session {client_id:#x} xid {cxid} at {time} {text}, {digest}")
 }
 
 pub fn data(data: Option<&[u8]>) -> String {
@@ -27,7 +31,8 @@ fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
     match txn {
         Txn::Create(Create { path, data: bytes, acl, kind, parent_cversion }) => {
             write::create(to, path, *bytes, acl, *kind, *parent_cversion);
-            format!("create {path} {kind:?} {} parent {parent_cversion}", data(*bytes))
+            let (bytes, acl) = (data(*bytes), list(&Reader::new(acl).read().expect("a list")));
+            format!("create {path} {kind:?} {bytes} acl {acl} parent {parent_cversion}")
         }
         Txn::Delete { path } => {
             write::delete(to, path);
@@ -40,7 +45,8 @@ fn put(kind: i32, txn: &Txn<'_>, to: &mut Vec<u8>) -> String {
         }
         Txn::SetAcl { path, acl, version } => {
             write::set_acl(to, path, acl, *version);
-            format!("setACL {path} version {version}")
+            let acl = list(&Reader::new(acl).read().expect("a list"));
+            format!("setACL {path} {acl} version {version}")
         }
         Txn::CreateSession { timeout_ms } => {
             put_i32(to, *timeout_ms);

@@ -32,8 +32,9 @@ fn put(kind: i32, from: &mut Reader<'_>, to: &mut Vec<u8>) -> String {
             format!("create {path:?} {} flags {flags} acl {}", data(bytes), list(&acl))
         }
         op::CREATE_TTL => {
-            let CreateTtlRequest { path, data: bytes, flags, ttl, .. } = same(from, to);
-            format!("create {path:?} {} flags {flags} ttl {ttl} ms", data(bytes))
+            let CreateTtlRequest { path, data: bytes, acl, flags, ttl } = same(from, to);
+            let (bytes, acl) = (data(bytes), list(&acl));
+            format!("create {path:?} {bytes} flags {flags} acl {acl} ttl {ttl} ms")
         }
         op::DELETE => {
             let DeleteRequest { path, version } = same(from, to);
@@ -72,7 +73,7 @@ fn put(kind: i32, from: &mut Reader<'_>, to: &mut Vec<u8>) -> String {
     }
 }
 
-fn list(acl: &Vector<'_, Acl<'_>>) -> String {
+pub fn list(acl: &Vector<'_, Acl<'_>>) -> String {
     let one = |acl: Acl<'_>| {
         let text = |text: Option<std::borrow::Cow<'_, str>>| text.expect("text").into_owned();
         format!("{:#x}:{}:{}", acl.perms, text(acl.id.scheme), text(acl.id.id))

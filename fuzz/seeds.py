@@ -61,6 +61,15 @@ def moves():
         yield bytes([0, kinds.index(kind), len(body)]) + body
 
 
+def said(path):
+    """What the dialer and the other side said on a captured connection."""
+    sides, speaker = {">": "", "<": ""}, ">"
+    for line in path.read_text().splitlines():
+        speaker = line[0] if line[0] in sides else speaker
+        sides[speaker] += line[1:]
+    return (bytes.fromhex(digits) for digits in sides.values())
+
+
 def seeds():
     """(target, input) pairs."""
     for record in records():
@@ -86,6 +95,12 @@ def seeds():
     yield "config", b"++\n2181\n/d\n2000\n60\n"
     for word in b"conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs".split():
         yield "words", word
+    for capture in (GOLDEN / "quorum").glob("*.hex"):
+        learner, leader = said(capture)
+        yield "peers", b"\0" + leader
+        yield "peers", b"\1" + learner
+    for capture in (GOLDEN / "election").glob("*.hex"):
+        yield "peers", b"\2" + next(said(capture))
     yield "words", struct.pack(">iiqiq", 45, 0, 0, 10_000, 0) + struct.pack(">i", 16) + bytes(17)
     yield "words", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     yield "words", bytes.fromhex("16030100a5010000a10303")

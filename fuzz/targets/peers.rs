@@ -1,0 +1,132 @@
+//! Any bytes as what another member says: they are refused with a reason or understood, what was understood survives being
+//! written and read again, and neither a learner nor a leader comes to harm by it.
+//!
+//! The first byte chooses who says it: a leader, a learner, or one who calls on the election port.
+
+#![no_main]
+
+use bytes::{Bytes, BytesMut};
+use libfuzzer_sys::fuzz_target;
+use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::net::election::{Hello, next_message};
+use oxkeeper::tree::Options;
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::txn::config_in;
+use oxkeeper::zab::{
+    Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, SIGNATURE, Settings,
+};
+
+const SETTINGS: Settings = Settings {
+    tick_time_ms: 2000,
+    init_limit: 10,
+    sync_limit: 5,
+    always_sends_tree: false,
+    trees_max: 10,
+    differences_max: 10,
+    window_txns: 500,
+    reconfigs: true,
+    relays: false,
+    resend_min_ms: 200,
+    resend_max_ms: 60_000,
+};
+const LINK: LinkId = LinkId(1);
+const ME: ServerId = ServerId(2);
+const LEADER: ServerId = ServerId(3);
+/// Where the captures of Java's members begin.
+const LAST: Zxid = Zxid::new(Epoch(1), 0xf);
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&choice, bytes)) = input.split_first() else { return };
+    match choice % 3 {
+        0 => member(LEADER, bytes),
+        1 => member(ME, bytes),
+        _ => election(bytes),
+    }
+});
+
+/// A member under `leader`, which may be itself, hears all packets.
+fn member(leader: ServerId, bytes: &[u8]) {
+    let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer";
+    let view = View::parse(text).expect("a view");
+    let mut peer = Peer::member(ME, SETTINGS, view, (Epoch(1), Epoch(1)), Some(LAST));
+    peer.core.finds_view = |entry| View::from_bytes(config_in(entry)?).ok();
+    step(&mut peer, Input::Tick);
+    step(&mut peer, Input::Elected { leader });
+    let mut unread = BytesMut::from(bytes);
+    while let Ok(Some(packet)) = Packet::decode(&mut unread) {
+        let again = Packet::decode(&mut BytesMut::from(&packet.to_bytes()[..]));
+        assert_eq!(again.as_ref(), Ok(&Some(packet.clone())), "written and read again");
+        if matches!(packet, Packet::Snap { .. }) && !is_tree(&mut unread) {
+            return;
+        }
+        match leader == ME {
+            true => step(&mut peer, Input::Learner { link: LINK, packet }),
+            false => step(&mut peer, Input::Leader { packet }),
+        }
+    }
+}
+
+/// Takes a tree and its signature off the front.
+fn is_tree(unread: &mut BytesMut) -> bool {
+    let mut loader = Loader::new(Options { seed: 1, ..Options::default() });
+    let Ok(taken) = loader.take(unread) else { return false };
+    let _body = unread.split_to(taken.bytes);
+    let sealed = 4 + SIGNATURE.len();
+    if !taken.ended || unread.len() < sealed || &unread[4..sealed] != SIGNATURE {
+        return false;
+    }
+    let _seal = unread.split_to(sealed);
+    loader.finish(LAST).is_ok()
+}
+
+/// A driver whose disk takes no time.
+fn step(peer: &mut Peer, input: Input) {
+    let mut out = Vec::new();
+    peer.step(input, &mut out);
+    for action in out {
+        match action {
+            Action::Promise { promise, epoch } => step(peer, Input::Promised { promise, epoch }),
+            Action::Append { zxid, .. } => step(peer, Input::Flushed { through: zxid }),
+            Action::Truncate { to } => step(peer, Input::Truncated { to }),
+            Action::Install { zxid } => step(peer, Input::Installed { zxid }),
+            Action::ReadLog { link, .. } => {
+                step(peer, Input::LogRead { link, read: LogRead::default() });
+            }
+            Action::SendSnapshot { link } => {
+                let zxid = peer.core.history.committed();
+                step(peer, Input::SnapshotBegun { link, zxid });
+            }
+            Action::FromLearner { packet: Packet::Request(asked), link } => {
+                step(peer, Input::Sync { link });
+                propose(peer, asked.body);
+            }
+            Action::CloseLink { link, .. } => step(peer, Input::LearnerGone { link }),
+            _ => {}
+        }
+    }
+}
+
+fn propose(peer: &mut Peer, payload: Bytes) {
+    let Role::Leading(leader) = peer.role() else { return };
+    if !leader.is_broadcasting() {
+        return;
+    }
+    let last = peer.core.history.last().max(Zxid::new(leader.epoch(), 0));
+    let Some(zxid) = last.next() else { return };
+    step(peer, Input::Propose { zxid, payload });
+}
+
+fn election(bytes: &[u8]) {
+    let Ok(Some((hello, taken))) = Hello::parse(bytes) else { return };
+    let several = hello.addresses.len() > 1;
+    if let Ok(Some((again, _))) = Hello::parse(&hello.encode(several)) {
+        assert_eq!(again, hello, "written and read again");
+    }
+    let mut unread = BytesMut::from(&bytes[taken..]);
+    while let Ok(Some(message)) = next_message(&mut unread) {
+        let Ok(read) = Notification::decode(&message) else { continue };
+        let again = Notification::decode(&read.encode()).expect("what we write can be read");
+        // Older forms are written as the one of today.
+        assert_eq!((again.state, again.vote, again.round), (read.state, read.vote, read.round));
+    }
+}

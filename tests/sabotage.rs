@@ -33,8 +33,8 @@ use world::World;
 const BUDGET: Duration = Duration::from_secs(30);
 
 /// Each bug, the script under `tests/zab` that reads differently with it, and whether random worlds find it
-/// as well: they do not need an epoch that nobody was asked for, show the lost acknowledgements once in 20,000, and end before a
-/// configuration that came to nothing is in the way.
+/// as well: they do not need an epoch that nobody was asked for, show the lost acknowledgements once in 20,000, end before a
+/// configuration that came to nothing is in the way, and have time to wait for initLimit.
 const TABLE: &[(Sabotage, &str, bool)] = &[
     (EpochBeforeHistory, "zk_4643_history_before_epoch", true),
     (AckBeforeFlush, "zk_4646_nothing_is_acknowledged_before_it_is_on_disk", true),
@@ -56,6 +56,8 @@ const TABLE: &[(Sabotage, &str, bool)] = &[
     (PromisedStaysOut, "who_is_promised_to_a_later_epoch_is_let_in", true),
     (NewcomersUnasked, "reconfig_both_decide_until_one_is_named", true),
     (LostViewDecides, "reconfig_what_came_to_nothing_is_forgotten", false),
+    (VoteHidesHistory, "a_voter_that_is_behind_in_our_round_is_told_again", true),
+    (ElectorsAwaited, "zk_3109_voters_that_change_their_mind", false),
 ];
 
 /// What the first world says in which the bug shows, and how many lived before.

@@ -199,6 +199,8 @@ mod tests {
         assert!(election.multi_address && others == ms(80));
         let off = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckEnabled=false"];
         assert_eq!(of("", &off).unwrap().1, None);
+    }
+
     // rows: C-181 C-182
     #[test]
     fn observers_wait_as_long_as_is_set() {

@@ -290,7 +290,7 @@ fn said_packet(packet: Packet) -> Packet {
             let view = view.map_or(Bytes::new(), |view| plain(&view).to_string().into());
             Packet::NewLeader { epoch, view }
         }
-        Packet::Ping { .. } => Packet::Ping { zxid: 0, touched: Bytes::new() },
+        Packet::Ping { .. } => Packet::Ping { zxid: 0, touched: None },
         packet => packet,
     }
 }
@@ -320,6 +320,8 @@ fn proposed(payload: &[u8]) -> String {
 fn line(input: &Input) -> String {
     match input {
         Input::Tick => "tick 1".to_owned(),
+        Input::Oracle { agrees: true } => "oracle yes".to_owned(),
+        Input::Oracle { agrees: false } => "oracle no".to_owned(),
         Input::Elected { leader } => format!("elected {}", leader.0),
         Input::Heard { from, notification } => format!("heard {} {}", from.0, vote(notification)),
         Input::LinkUp { to } => format!("link up {}", to.0),

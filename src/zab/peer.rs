@@ -1,7 +1,9 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
 use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
-use super::{Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Settings};
+use super::{
+    Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Sabotage, Settings,
+};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -276,7 +278,11 @@ impl Peer {
     /// Begins an election.
     fn look(&mut self, out: &mut Vec<Action>) {
         let core = &self.core;
-        let zxid = if core.is_unsure { -1 } else { core.history.last().to_wire() };
+        let zxid = match core.history.last() {
+            _ if core.is_unsure => -1,
+            _ if core.has(Sabotage::VoteHidesHistory) => 0,
+            last => last.to_wire(),
+        };
         let votes = core.view.is_voter(core.me);
         let own = Vote { epoch: i64::from(core.current.0), zxid, leader: core.me };
         let setup = election::Setup {
@@ -359,6 +365,7 @@ impl Peer {
                 let is_waiting =
                     matches!(&self.role, Role::Leading(leader) if !leader.has_followers());
                 if is_waiting
+                    && !self.core.has(Sabotage::ElectorsAwaited)
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
                 {

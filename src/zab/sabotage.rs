@@ -49,10 +49,14 @@ pub enum Sabotage {
     NewcomersUnasked,
     /// A reconfiguration that came to nothing decides on (the stuck `.dynamic.next`).
     LostViewDecides,
+    /// A vote does not say how far its server's history goes: anybody may be elected.
+    VoteHidesHistory,
+    /// Who was elected waits for voters that changed their mind (ZOOKEEPER-3109).
+    ElectorsAwaited,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::EpochBeforeHistory,
         Self::AckBeforeFlush,
         Self::TreeNotAwaited,
@@ -73,6 +77,8 @@ impl Sabotage {
         Self::PromisedStaysOut,
         Self::NewcomersUnasked,
         Self::LostViewDecides,
+        Self::VoteHidesHistory,
+        Self::ElectorsAwaited,
     ];
 }
 

@@ -25,6 +25,8 @@ pub const SETTINGS: Settings = Settings {
     relays: false,
     resend_min_ms: 200,
     resend_max_ms: 60_000,
+    observer_election_delay_ms: 0,
+    observer_reconnect_delay_ms: 0,
 };
 
 /// Who a captured learner was when it came.

@@ -423,10 +423,6 @@ fn packet_of(words: &[&str]) -> Packet {
             accepted: Epoch(number(epoch)),
             info: LearnerInfo { id: server(id), ..INFO },
         },
-        ["FOLLOWERINFO", id, "accepted", epoch, "version", version] => Packet::FollowerInfo {
-            accepted: Epoch(number(epoch)),
-            info: LearnerInfo { view_version: zxid(version).to_wire(), id: server(id), ..INFO },
-        },
         ["OBSERVERINFO", id, "accepted", epoch, "version", version] => Packet::ObserverInfo {
             accepted: Epoch(number(epoch)),
             info: LearnerInfo { view_version: zxid(version).to_wire(), id: server(id), ..INFO },

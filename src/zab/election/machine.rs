@@ -270,7 +270,7 @@ impl Election {
         } else if self.is_better(heard.vote, self.vote) {
             self.vote = heard.vote;
             self.tell_all(out);
-        } else if self.votes.get(from).is_none() {
+        } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
             // It may have missed what was told while it still followed, and would hear of it with the next resend only.
             self.tell(from, out);
         }

@@ -221,6 +221,10 @@ class Ensemble:
     def wait(self, what="an ensemble"):
         until(f"{what} of {self.running()}, modes {[member.mode() for member in self.running()]}", self.serves)
 
+    def wait_for_quorum(self):
+        """Somebody leads."""
+        until(f"a leader of {self.running()}", self.leader)
+
     def start(self, *members):
         """Starts these, or all that don't run, and waits until everybody serves."""
         for member in members or [member for member in self.members if not member.process]:

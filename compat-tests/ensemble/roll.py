@@ -2,8 +2,10 @@
 
 import itertools
 import signal
+import time
 
 import work
+from client import Client
 from load import Load
 from members import Ensemble, until
 from network import Proxies
@@ -90,3 +92,56 @@ def check_hurt(ensemble, arguments):
             told.append(f"led by {ensemble.leader()}")
     work.alike(ensemble)
     return ", ".join([*told, load.words()])
+
+
+def check_enlarge(ensemble, arguments):
+    """Three of five members become all five and three again, without reconfig: each is restarted with another file, the
+    leader last; meanwhile some know of three and some of five (ZOOKEEPER-3829 and its family)."""
+    first = ensemble.members[:3]
+    whole = {member: (member.folder / "zoo.cfg").read_text() for member in ensemble.members}
+    small = {member: "".join(line for line in text.splitlines(True) if not line.startswith(("server.4=", "server.5=")))
+             for member, text in whole.items()}
+
+    def write_through(members):
+        for member in members:
+            client = Client([member.address])
+            error, _ = client.make(f"/enlarged-{time.monotonic_ns()}")
+            assert error == 0, f"a write through {member}: {error}"
+            client.close()
+
+    def restart(texts):
+        leader = ensemble.leader()
+        for member in [*(member for member in first if member is not leader), leader]:
+            ensemble.stop(member)
+            (member.folder / "zoo.cfg").write_text(texts[member])
+            member.launch()
+            # Those who know of others than their leader does may be left out until they are restarted too.
+            ensemble.wait_for_quorum()
+            write_through([member for member in ensemble.running() if member.mode()][:1])
+
+    ensemble.stop()
+    for member in ensemble.members:
+        member.forget()
+        (member.folder / "zoo.cfg").write_text(small[member])
+    ensemble.start(*first)
+    write_through(first)
+    for member in ensemble.members[3:]:
+        (member.folder / "zoo.cfg").write_text(whole[member])
+        member.launch()
+    restart(whole)
+    ensemble.wait("five")
+    leader = ensemble.leader()
+    ensemble.stop(leader, how=signal.SIGKILL)
+    ensemble.wait("four of five")
+    ensemble.start()
+    write_through(ensemble.members)
+    work.alike(ensemble)
+    ensemble.stop(*ensemble.members[3:])
+    ensemble.wait("three of five")
+    restart(small)
+    ensemble.wait("three")
+    write_through(first)
+    for member in ensemble.members[3:]:
+        member.launch()  # With the file of five: they find their leader all the same.
+    ensemble.wait("five again")
+    return "3, 5, 3"

@@ -30,7 +30,9 @@ impl Replica {
     /// Clients have to connect again, as after every election; so this one comes when none of them waits for anything.
     pub(super) fn consider_next_epoch(&mut self, out: &mut Vec<Action>) {
         let is_time = self.quiet.is_time(self.prep.last(), self.now_ms);
-        if is_time && self.mode == Mode::Leading && self.inflight.is_empty() {
+        // An epoch in which nothing happened is not worth another one.
+        let is_used = self.settings.first_counter < self.prep.last().counter();
+        if is_time && is_used && self.mode == Mode::Leading && self.inflight.is_empty() {
             let left = u32::MAX - self.prep.last().counter();
             self.make_way(format!("{left} zxids of this epoch are left, and nobody writes"), out);
         }

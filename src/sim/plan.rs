@@ -84,6 +84,8 @@ pub struct Climate {
     pub local_sessions: bool,
     /// Of this one's disk sectors come back wrong now and then. Never of two: as many disks as that may be lost.
     pub damaged: Option<usize>,
+    /// Where the zxids of each epoch begin: near their end in some worlds, so that one after the other is used up.
+    pub first_counter: u32,
     /// From one machine to another.
     pub latency_us: Micros,
     /// How long things fail, before all faults end.
@@ -110,6 +112,7 @@ impl Climate {
             relays: false,
             local_sessions: false,
             damaged: None,
+            first_counter: 0,
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
             #[cfg(feature = "sabotage")]
@@ -124,6 +127,9 @@ impl Climate {
             climate.joiners = rng.pick(if voters == 5 { 2 } else { 3 });
         } else if rng.one_in(3) {
             climate.damaged = Some(rng.pick(voters));
+        }
+        if rng.one_in(6) {
+            climate.first_counter = u32::MAX - [20, 100, 400][rng.pick(3)];
         }
         climate
     }
@@ -143,6 +149,7 @@ impl Climate {
             relays: false,
             local_sessions: false,
             damaged: None,
+            first_counter: 0,
             latency_us: 500,
             lasts_us: 6000 * MS,
             #[cfg(feature = "sabotage")]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::decide::{self, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
+use super::epoch::{self, EpochFile};
 use super::names::{self, Folders, Named, Packing};
 use super::packing::Unpacker;
 use super::scan::{self, ScanError, Scanned};
@@ -340,7 +341,7 @@ struct Newest {
     fact: SnapshotFact,
     loaded: Option<Loaded>,
     tried: usize,
-    /// Those that have an end and could not be loaded, newest first.
+    /// Those that may have been whole and could not be loaded, newest first.
     damaged: Vec<Named>,
 }
 
@@ -351,6 +352,10 @@ fn load_newest<D: Disk, R: Restore>(
     state: &mut R,
     skipped: &mut Vec<Skipped>,
 ) -> Result<Newest, RecoverError<R::Error>> {
+    // One without an end may never have been finished: Java writes it under its name. A member may also have told its
+    // leader that it has it, so then it is a damaged one, which the log has to make up for.
+    let was_led =
+        epoch::read(disk, dir, EpochFile::Current).is_ok_and(|epoch| epoch > Some(Epoch(0)));
     let files = names::snapshots(disk, dir)
         .map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
     let (mut tried, mut damaged) = (0, Vec::new());
@@ -365,6 +370,7 @@ fn load_newest<D: Disk, R: Restore>(
             Ok(false) => {
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
+                damaged.extend(was_led.then(|| file.clone()));
                 continue;
             }
             // No damage: whoever runs this has to be told, not served an older state.
@@ -394,6 +400,7 @@ fn load_newest<D: Disk, R: Restore>(
             Err(ReadError::Short { .. }) if packing != Packing::Plain => {
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
+                damaged.extend(was_led.then(|| file.clone()));
                 state.reset();
             }
             Err(error) => {
@@ -652,6 +659,22 @@ mod tests {
         assert!(error.to_string().contains("snapshot.200000009 is damaged"), "{error}");
         put_log(&disk, "log.200000001", &((2 << 32) + 1..=sent).collect::<Vec<i64>>());
         assert_eq!(default(&disk).0.last(), Some(&later), "its own log has all of it");
+    }
+
+    // rows: D-30
+    #[test]
+    fn a_member_may_have_answered_for_a_snapshot_without_an_end() {
+        let disk = SimDisk::new();
+        put(&disk, folders().snapshots.join("snapshot.5"), b"ZKSN");
+        assert!(default(&disk).0.is_empty(), "never finished, and nothing was before it");
+        epoch::save(&disk, &folders().snapshots, EpochFile::Current, Epoch(1)).unwrap();
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("snapshot.5 is damaged"), "{error}");
+        put_snapshot(&disk, 2, &[1, 2]);
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("whole up to 0x2 at most"), "{error}");
+        put_log(&disk, "log.3", &[3, 4, 5]);
+        assert_eq!(default(&disk).0, [1, 2, 3, 4, 5], "as Java leaves it when it is killed");
     }
 
     // rows: D-48

@@ -42,7 +42,8 @@ impl Check for PrimaryOrder {
                 if *leader != server {
                     return Err(format!("{server} logs {zxid}, which {leader} never proposed"));
                 }
-                let before = self.last.insert(epoch, zxid).unwrap_or(Zxid::new(epoch, 0));
+                let before =
+                    self.last.insert(epoch, zxid).unwrap_or(Zxid::new(epoch, truth.first_counter));
                 if zxid.counter() != before.counter() + 1 {
                     return Err(format!("{server} proposes {zxid} behind {before}"));
                 }

@@ -28,6 +28,8 @@ const SETTINGS: Settings = Settings {
     relays: false,
     resend_min_ms: 200,
     resend_max_ms: 60_000,
+    observer_election_delay_ms: 0,
+    observer_reconnect_delay_ms: 0,
 };
 const LINK: LinkId = LinkId(1);
 const ME: ServerId = ServerId(2);

@@ -177,6 +177,27 @@ fn the_old_connection_of_a_session_that_moved_reads_until_it_writes() {
     }
 }
 
+/// The leader knows only which server a session is at. Both connections were read late: their client has gone on elsewhere
+/// since, and comes to the same server once more.
+// rows: P-22 G-23
+#[test]
+fn what_an_older_connection_still_asks_is_dropped_when_its_session_comes_again() {
+    for at in [LEADER, FOLLOWER, OBSERVER] {
+        let mut ensemble = members();
+        let old = ensemble.client(at, "10.0.0.1");
+        let session = ensemble.session(old);
+        let elsewhere = ensemble.client_again(OTHER, session);
+        assert!(ensemble.say(elsewhere, [create(7, "/a", "new")])[0].ends_with("ok /a"));
+        ensemble.asked(at);
+        let again = ensemble.greet_late(at, session, (old, set(1, "/a", "old")));
+        assert_eq!(ensemble.heard(old), ["closed"], "server {at}");
+        let heard = ensemble.say(again, [get(8, "/a")]);
+        assert!(heard[0].ends_with("ok \"new\" v0"), "server {at}: {heard:?}");
+        assert_eq!(ensemble.asked(at), [], "server {at}");
+        assert_eq!(ensemble.shared(at).throttle.in_process(), 0);
+    }
+}
+
 /// Its socket may never say so: the machine at its other end is gone.
 // rows: P-21
 #[test]

@@ -130,6 +130,10 @@ impl Replica {
         let mut data = BytesMut::with_capacity(12);
         data.put_i64(session.0);
         data.put_i32(timeout_ms);
+        // Before the leader gives the session to this server: what an older connection still asks would be taken for its.
+        if let Some(old) = self.sessions.owner(session).filter(|old| !Arc::ptr_eq(old, &conn)) {
+            old.close(&mut self.wakers);
+        }
         if let Some((old, _)) = self.learning.returning.insert(session, (conn, timeout_ms)) {
             old.close(&mut self.wakers);
         }
@@ -162,7 +166,18 @@ impl Replica {
         self.tell_leader(&packet, out);
     }
 
+    /// Whether the session of a connection has come to this server again, with another connection. The leader only knows
+    /// whose server's client asks, and cannot tell.
+    fn is_left(&self, conn: &Arc<Conn>, session: SessionId) -> bool {
+        let is_other = |owner: &Arc<Conn>| !Arc::ptr_eq(owner, conn);
+        self.learning.returning.get(&session).is_some_and(|(owner, _)| is_other(owner))
+            || self.sessions.owner(session).is_some_and(is_other)
+    }
+
     pub(super) fn ask_writes(&mut self, batch: &Batch, out: &mut Vec<Action>) {
+        if self.is_left(&batch.conn, batch.session) {
+            return self.drop_batch(batch);
+        }
         let mut bytes = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 64);
         let shared = self.shared.clone();
         let mut start = 0;

@@ -85,7 +85,36 @@ impl Ensemble {
         client
     }
 
+    /// Likewise; the server reads it first, and then what the `older` connection had sent, before anybody else does anything.
+    pub fn greet_late(&mut self, at: usize, session: i64, older: (Client, Vec<u8>)) -> Client {
+        let client = self.connect(at, "10.0.0.9", &hello_again(session));
+        let (old, bytes) = older;
+        let server = &mut self.servers[at - 1];
+        let now_us = 1 + server.shared.clock_ms.load(Ordering::Relaxed) * 1000;
+        server.sides[old.index].ear.asked(&bytes);
+        server.sides[old.index].input.extend(bytes);
+        // Both are read before the first of them has an effect.
+        let mut commands = Vec::new();
+        for index in [client.index, old.index] {
+            server.sides[index].turn(now_us);
+            commands.append(&mut server.sides[index].machine.commands);
+        }
+        for command in commands {
+            self.step(at, Input::Command { command, wall_ms: self.wall_ms });
+        }
+        self.run();
+        let lines = self.heard(client);
+        assert!(lines.len() == 1 && lines[0].starts_with("session"), "{lines:?}");
+        client
+    }
+
     fn greet(&mut self, at: usize, address: &str, hello: &Hello) -> (Client, Vec<String>) {
+        let client = self.connect(at, address, hello);
+        self.run();
+        (client, self.heard(client))
+    }
+
+    fn connect(&mut self, at: usize, address: &str, hello: &Hello) -> Client {
         let server = &mut self.servers[at - 1];
         let peer = SocketAddr::new(address.parse().expect("an address"), 1000);
         let now_ms = server.shared.clock_ms.load(Ordering::Relaxed);
@@ -97,9 +126,7 @@ impl Ensemble {
             ear: Ear::default(),
             lines: Vec::new(),
         });
-        let client = Client { at, index: server.sides.len() - 1 };
-        self.run();
-        (client, self.heard(client))
+        Client { at, index: server.sides.len() - 1 }
     }
 
     /// Sends requests together, lets everything happen, and gives what the client heard.

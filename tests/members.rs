@@ -198,6 +198,29 @@ fn what_an_older_connection_still_asks_is_dropped_when_its_session_comes_again()
     }
 }
 
+/// The leader sees one learner in both: only the follower knows where the session is.
+// rows: Q-92 G-23
+#[test]
+fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
+    for (from, to) in [(OBSERVER, FOLLOWER), (FOLLOWER, OBSERVER)] {
+        let mut ensemble = Ensemble::behind(FOLLOWER, &SETTINGS, &Limits::default());
+        let old = ensemble.client(from, "10.0.0.1");
+        assert!(ensemble.say(old, [create(1, "/a", "")])[0].ends_with("ok /a"));
+        let session = ensemble.session(old);
+        let new = ensemble.client_again(to, session);
+        assert!(ensemble.say(new, [set(3, "/a", "new")])[0].contains(" ok"), "{from} to {to}");
+        let heard = ensemble.say(old, [set(2, "/a", "old")]);
+        assert!(heard[0].starts_with("closed"), "{from} to {to}: {heard:?}");
+        let heard = ensemble.say(new, [get(4, "/a")]);
+        assert!(heard[0].ends_with("ok \"new\" v1"), "{from} to {to}: {heard:?}");
+        // Back again, it is as good as it was.
+        let again = ensemble.client_again(from, session);
+        assert!(ensemble.say(again, [set(5, "/a", "again")])[0].contains(" ok"), "{from} to {to}");
+        assert!(ensemble.say(new, [set(5, "/a", "old")])[0].starts_with("closed"));
+        assert!(ensemble.say(again, [get(6, "/a")])[0].ends_with("ok \"again\" v2"));
+    }
+}
+
 /// Its socket may never say so: the machine at its other end is gone.
 // rows: P-21
 #[test]

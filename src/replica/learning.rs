@@ -1,6 +1,7 @@
 //! What this server asks of its leader for its clients, and what becomes of it.
 
 use super::local::Standing;
+use super::relaying::Place;
 use super::{Action, Inflight, Replica, WriteSample, refuse_session};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
@@ -22,20 +23,22 @@ pub(super) struct Learning {
     /// By session, in the order it was asked.
     asks: BTreeMap<SessionId, VecDeque<Ask>>,
     /// Whom the leader's next SYNC is for: it answers in order.
-    syncs: VecDeque<Asked>,
+    pub(super) syncs: VecDeque<Asked>,
     /// Clients that came with a session, until the leader says whether it lives.
-    returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
+    pub(super) returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
     /// Who asks whether a session lives, in order: clients of this server, or of an observer.
-    revalidations: VecDeque<(SessionId, Option<LinkId>)>,
+    pub(super) revalidations: VecDeque<(SessionId, Option<LinkId>)>,
+    /// At which observer a session was last that came through this server, unless it has come to this server itself since.
+    pub(super) relayed: BTreeMap<SessionId, LinkId>,
     /// What observers heard of since the leader was last told.
-    touched: BTreeMap<SessionId, i32>,
+    pub(super) touched: BTreeMap<SessionId, i32>,
     /// When the leader was last told whose clients were heard of, in monotonic milliseconds.
     told_ms: u64,
 }
 
 /// Whom an answer of the leader is for.
 #[derive(Clone, Copy)]
-enum Asked {
+pub(super) enum Asked {
     Client(SessionId),
     Observer(LinkId),
 }
@@ -137,45 +140,14 @@ impl Replica {
         if let Some((old, _)) = self.learning.returning.insert(session, (conn, timeout_ms)) {
             old.close(&mut self.wakers);
         }
+        self.learning.relayed.remove(&session);
         self.learning.revalidations.push_back((session, None));
         self.tell_leader(&Packet::Revalidate { data: data.freeze() }, out);
     }
 
-    /// What an observer asks of the leader, whose follower this server is.
-    pub(super) fn relay_up(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
-        match &packet {
-            Packet::Ping { touched, .. } => {
-                let mut touched = touched.clone().unwrap_or_default();
-                while touched.remaining() >= 12 {
-                    let (session, timeout_ms) = (SessionId(touched.get_i64()), touched.get_i32());
-                    self.learning.touched.insert(session, timeout_ms);
-                }
-                return;
-            }
-            Packet::Revalidate { data } if data.len() >= 12 => {
-                let session = SessionId(data.clone().get_i64());
-                self.learning.revalidations.push_back((session, Some(link)));
-            }
-            Packet::Request(request) => {
-                if request.op == op::SYNC {
-                    self.learning.syncs.push_back(Asked::Observer(link));
-                }
-            }
-            _ => return,
-        }
-        self.tell_leader(&packet, out);
-    }
-
-    /// Whether the session of a connection has come to this server again, with another connection. The leader only knows
-    /// whose server's client asks, and cannot tell.
-    fn is_left(&self, conn: &Arc<Conn>, session: SessionId) -> bool {
-        let is_other = |owner: &Arc<Conn>| !Arc::ptr_eq(owner, conn);
-        self.learning.returning.get(&session).is_some_and(|(owner, _)| is_other(owner))
-            || self.sessions.owner(session).is_some_and(is_other)
-    }
-
     pub(super) fn ask_writes(&mut self, batch: &Batch, out: &mut Vec<Action>) {
-        if self.is_left(&batch.conn, batch.session) {
+        let place = self.place_of(&batch.conn, batch.session);
+        if place == Place::Left {
             return self.drop_batch(batch);
         }
         let mut bytes = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 64);
@@ -195,7 +167,9 @@ impl Replica {
             let is_sound = asked.op == op::SYNC || prep::is_readable(asked.op, body);
             let closes_local = asked.op == op::CLOSE_SESSION && self.locals.contains(batch.session);
             let standing = self.standing_for(batch.session, asked.op, body);
-            if !is_sound {
+            if place == Place::Moved {
+                ask.code = Code::SESSION_MOVED;
+            } else if !is_sound {
                 ask.code = Code::MARSHALLING_ERROR;
             } else if standing == Standing::Bound {
                 ask.code = Code::EPHEMERAL_ON_LOCAL_SESSION;
@@ -272,7 +246,12 @@ impl Replica {
     }
 
     fn on_revalidated(&mut self, session: SessionId, lives: bool) {
-        let Some((conn, timeout_ms)) = self.learning.returning.remove(&session) else { return };
+        let Some((conn, timeout_ms)) = self.learning.returning.remove(&session) else {
+            if let Some(owner) = self.sessions.owner(session).filter(|_| !lives) {
+                owner.close(&mut self.wakers); // It went on elsewhere: the follower that we observe tells us so.
+            }
+            return;
+        };
         if !lives {
             return refuse_session(&conn, &mut self.wakers);
         }
@@ -312,7 +291,7 @@ impl Replica {
         self.answer_plain(last, ask);
     }
 
-    fn tell_leader(&self, packet: &Packet, out: &mut Vec<Action>) {
+    pub(super) fn tell_leader(&self, packet: &Packet, out: &mut Vec<Action>) {
         out.push(Action::Peer(zab::Action::ToLeader { bytes: packet.to_bytes() }));
     }
 }

@@ -16,6 +16,7 @@ mod judging;
 mod leading;
 mod learning;
 mod local;
+mod relaying;
 mod roles;
 mod rolls;
 mod sessions;

@@ -28,8 +28,6 @@ pub struct Truth {
     pub model: Model,
     /// Servers keep sessions to themselves until they make something ephemeral.
     pub local_sessions: bool,
-    /// Observers go by what one follower knows: the next one may know less, and has them cut their logs to that.
-    pub relays: bool,
     /// The counter behind which the transactions of an epoch begin.
     pub first_counter: u32,
     /// Of a tree without transactions.

@@ -353,6 +353,16 @@ impl Leader {
             }
             return self.try_open(core, out);
         }
+        let committed = core.history.committed();
+        if let Some(last) = last.filter(|_| self.phase == Phase::Relaying)
+            && last.epoch() == self.epoch
+            && 0 < last.counter()
+            && committed < last
+        {
+            // Of this epoch it has what was committed and nothing else: not to be cut off for what we have not heard of.
+            let why = format!("it has {last}, and of that epoch we have heard of {committed} only");
+            return self.close(id, why, out);
+        }
         if self.phase == Phase::Synchronising || self.is_open() {
             self.synchronise(core, id, out);
         }

@@ -53,18 +53,25 @@ pub struct Ensemble {
     servers: Vec<Server>,
     /// To which server.
     wires: VecDeque<(usize, zab::Input)>,
+    passes_on: usize,
     wall_ms: i64,
 }
 
 impl Ensemble {
     pub fn new(settings: &Settings, limits: &Limits) -> Self {
+        Self::behind(LEADER, settings, limits)
+    }
+
+    /// * `passes_on`: to whom the observer goes.
+    pub fn behind(passes_on: usize, settings: &Settings, limits: &Limits) -> Self {
         let servers = (1..=4).map(|id| Server::new(id, settings, limits)).collect();
-        let mut ensemble = Self { servers, wires: VecDeque::new(), wall_ms: 1_700_000_000_000 };
+        let wall_ms = 1_700_000_000_000;
+        let mut ensemble = Self { servers, wires: VecDeque::new(), passes_on, wall_ms };
         ensemble.pass(TICK_MS);
         for at in [LEADER, FOLLOWER, OTHER, OBSERVER] {
             ensemble.wires.push_back((at, zab::Input::Elected { leader: ServerId(1) }));
+            ensemble.run();
         }
-        ensemble.run();
         let modes: Vec<Mode> =
             ensemble.servers.iter().map(|server| server.replica.mode()).collect();
         assert_eq!(modes, [Mode::Leading, Mode::Following, Mode::Following, Mode::Observing]);
@@ -237,7 +244,8 @@ impl Ensemble {
                             server.asked.push(request.clone());
                         }
                         let input = zab::Input::Learner { link: LinkId(at as u64), packet };
-                        self.wires.push_back((LEADER, input));
+                        let to = if at == OBSERVER { self.passes_on } else { LEADER };
+                        self.wires.push_back((to, input));
                     }
                 }
                 Action::Peer(zab::Action::ToLearner { link, bytes }) => {
@@ -276,7 +284,7 @@ impl Server {
             differences_max: 10,
             window_txns: 500,
             reconfigs: false,
-            relays: false,
+            relays: true,
             resend_min_ms: 200,
             resend_max_ms: 60_000,
             observer_election_delay_ms: 0,

@@ -12,7 +12,7 @@ use jute::{Encode, Vector};
 use oxkeeper::model::{Acl, Identity, op, perms};
 use oxkeeper::replica::Settings;
 use oxkeeper::request::Limits;
-use wire::{create, create_for, delete, get, ping, raw, set, set_acl_for, sync};
+use wire::{close, create, create_for, delete, get, ping, raw, set, set_acl_for, sync};
 
 const SETTINGS: Settings = Settings { tick_time_ms: 2000, ..Settings::DEFAULT };
 
@@ -218,6 +218,27 @@ fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
         assert!(ensemble.say(again, [set(5, "/a", "again")])[0].contains(" ok"), "{from} to {to}");
         assert!(ensemble.say(new, [set(5, "/a", "old")])[0].starts_with("closed"));
         assert!(ensemble.say(again, [get(6, "/a")])[0].ends_with("ok \"again\" v2"));
+    }
+}
+
+/// A server that slept has read late that the client was there; it had gone back.
+// rows: P-21 P-22
+#[test]
+fn a_session_lives_where_it_pings_and_ends_there() {
+    for (at, slept) in [(LEADER, FOLLOWER), (FOLLOWER, OTHER)] {
+        let mut ensemble = members();
+        let client = ensemble.client(at, "10.0.0.1");
+        let session = ensemble.session(client);
+        ensemble.client_again(slept, session);
+        for _ in 0..10 {
+            ensemble.pass(2000);
+            assert_eq!(ensemble.say(client, [ping()]).len(), 1, "{at}");
+        }
+        let again = ensemble.client_again(at, session);
+        assert!(ensemble.say(again, [create(1, "/a", "")])[0].ends_with("ok /a"), "{at}");
+        let other = ensemble.client_again(slept, session);
+        assert_eq!(ensemble.say(other, [close(2)]).len(), 2, "{at}");
+        assert_eq!(ensemble.heard(again), ["closed"], "{at}");
     }
 }
 

@@ -37,11 +37,24 @@ pub struct Session {
     pub timeout_ms: i32,
     /// Whose requests count.
     owner: Owner,
+    /// The connection here that spoke for it until it went to another server. It may not write, and may ping: its client may
+    /// be here after all, and the other server have read late that it came.
+    left: Option<Arc<Conn>>,
     /// Monotonic milliseconds; what `conn` heard later counts too.
     touched_ms: u64,
     due_ms: u64,
     /// Its closeSession is on its way.
     closing: bool,
+}
+
+impl Session {
+    /// The connection of this server whose being heard of keeps the session alive.
+    fn voice(&self) -> Option<&Arc<Conn>> {
+        match &self.owner {
+            Owner::Conn(conn) => Some(conn),
+            Owner::Nobody | Owner::Elsewhere(_) => self.left.as_ref(),
+        }
+    }
 }
 
 /// All sessions, in buckets by the time they are due.
@@ -89,7 +102,8 @@ impl Sessions {
     /// Starts to keep a session; one that is kept already goes on with the new timeout.
     pub fn track(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: u64) {
         let due_ms = self.bucket(now_ms, timeout_ms);
-        let session = Session { timeout_ms, owner, touched_ms: now_ms, due_ms, closing: false };
+        let session =
+            Session { timeout_ms, owner, left: None, touched_ms: now_ms, due_ms, closing: false };
         self.sessions.insert(id, session);
         self.due.entry(due_ms).or_default().push(id);
     }
@@ -102,8 +116,9 @@ impl Sessions {
         }
     }
 
+    /// Forgets a session. Returns the connection of this server that spoke for it last.
     pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
-        self.sessions.remove(&id).and_then(|session| session.owner.conn())
+        self.sessions.remove(&id).and_then(|session| session.owner.conn().or(session.left))
     }
 
     /// Notes that another server heard of the session. `false`: there is none, or it is closing.
@@ -153,7 +168,8 @@ impl Sessions {
         }
     }
 
-    /// Gives the session to another owner. Returns the old one if it was a connection of this server.
+    /// Gives the session to another owner. Returns the connection of this server that spoke for it before, if another one of
+    /// this server does now.
     ///
     /// # Errors
     /// -112 when there is no such session or it is closing.
@@ -172,8 +188,12 @@ impl Sessions {
         session.timeout_ms = timeout_ms;
         session.touched_ms = now_ms;
         let old = std::mem::replace(&mut session.owner, owner);
+        let mut old = old.conn().or_else(|| session.left.take());
+        if matches!(session.owner, Owner::Elsewhere(_)) {
+            session.left = old.take();
+        }
         self.settle(id);
-        Ok(old.conn())
+        Ok(old)
     }
 
     /// Marks a session whose closeSession has been proposed.
@@ -231,7 +251,7 @@ impl Sessions {
     /// Decides the end of a session that is due, unless its connection is heard of at this very moment.
     fn ends(&self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get(&id) else { return true };
-        let Owner::Conn(conn) = &session.owner else { return true };
+        let Some(conn) = session.voice() else { return true };
         let heard_ms = conn.heard_ms();
         let due_ms = self.bucket(session.touched_ms.max(heard_ms), session.timeout_ms);
         due_ms <= session.due_ms && conn.end_unless_heard(heard_ms)
@@ -239,7 +259,7 @@ impl Sessions {
 
     fn due_ms(&self, id: SessionId) -> u64 {
         let Some(session) = self.sessions.get(&id) else { return 0 };
-        let heard_ms = if let Owner::Conn(conn) = &session.owner { conn.heard_ms() } else { 0 };
+        let heard_ms = session.voice().map_or(0, |conn| conn.heard_ms());
         self.bucket(session.touched_ms.max(heard_ms), session.timeout_ms)
     }
 
@@ -293,5 +313,29 @@ mod tests {
         assert_eq!(sessions.expired(11_999), []);
         assert_eq!(sessions.expired(12_000), [SessionId(1)]);
         assert!(sessions.take_over(SessionId(9), 1, Owner::Conn(b.clone()), 0).is_err());
+    }
+
+    #[test]
+    fn the_connection_that_a_session_left_keeps_it_alive_and_ends_with_it() {
+        let mut sessions = Sessions::new(2000);
+        let (a, b) = (conn(0), conn(0));
+        sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 0);
+        for link in [1, 2] {
+            let old = sessions.take_over(SessionId(1), 4000, Owner::Elsewhere(link), 1000).unwrap();
+            assert!(old.is_none(), "it stays");
+        }
+        assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Err(Code::SESSION_MOVED));
+        assert!(sessions.owner(SessionId(1)).is_none());
+        assert!(a.heard(5000));
+        assert_eq!(sessions.expired(9999), []);
+        assert_eq!(sessions.expired(10_000), [SessionId(1)]);
+        assert!(!a.heard(10_000));
+        assert!(Arc::ptr_eq(&sessions.remove(SessionId(1)).unwrap(), &a));
+        // One that comes to this server again puts an end to it.
+        sessions.track(SessionId(2), 4000, Owner::Conn(a.clone()), 0);
+        sessions.take_over(SessionId(2), 4000, Owner::Elsewhere(1), 0).unwrap();
+        let old = sessions.take_over(SessionId(2), 4000, Owner::Conn(b.clone()), 0).unwrap();
+        assert!(Arc::ptr_eq(&old.unwrap(), &a));
+        assert!(Arc::ptr_eq(&sessions.remove(SessionId(2)).unwrap(), &b));
     }
 }

@@ -93,21 +93,7 @@ impl Follower {
             at_rest: Default::default(),
             is_read_only: Default::default(),
         });
-        let settings = zab::Settings {
-            tick_time_ms: 1000,
-            init_limit: 10,
-            sync_limit: 10,
-            always_sends_tree: false,
-            trees_max: 10,
-            differences_max: 10,
-            window_txns: 500,
-            reconfigs: false,
-            relays: false,
-            resend_min_ms: 200,
-            resend_max_ms: 60_000,
-            observer_election_delay_ms: 0,
-            observer_reconnect_delay_ms: 0,
-        };
+        let settings = zab::Settings { tick_time_ms: 1000, ..zab::Settings::DEFAULT };
         let view = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
         let peer = Peer::member(
             ServerId(1),

@@ -436,10 +436,11 @@ fn to_be_mended() -> (SimDisk, Model) {
         server.disk.write_at(&file, at, bytes).unwrap();
     };
     let mut torn = Vec::new();
-    record::put_record(&entry(99, 700), &mut torn);
-    torn[40..600].fill(0);
+    record::put_record(&entry(99, 1400), &mut torn);
     let newest = folders().logs.join("log.13");
     let end = server.worker_end();
+    let sector = (end / 512 + 1) * 512 - end;
+    torn[sector as usize..][..512].fill(0);
     put(newest.to_str().unwrap(), end, &torn);
     put("/log/version-2/log.16", 0, &[0; 700]);
     put("/data/version-2/.snapshot.15.tmp", 0, b"ZKSN");

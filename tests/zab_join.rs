@@ -4,21 +4,7 @@ use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerInfo, LinkId, Packet, Peer, Settings};
 
-const SETTINGS: Settings = Settings {
-    tick_time_ms: 1000,
-    init_limit: 10,
-    sync_limit: 10,
-    always_sends_tree: false,
-    trees_max: 10,
-    differences_max: 10,
-    window_txns: 500,
-    reconfigs: false,
-    relays: false,
-    resend_min_ms: 200,
-    resend_max_ms: 60_000,
-    observer_election_delay_ms: 0,
-    observer_reconnect_delay_ms: 0,
-};
+const SETTINGS: Settings = Settings { tick_time_ms: 1000, ..Settings::DEFAULT };
 const EPOCH: Epoch = Epoch(1);
 
 /// A leader with a disk that has everything at once, and what it sent to each link.

@@ -16,21 +16,7 @@ use oxkeeper::zab::{
     Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, SIGNATURE, Settings,
 };
 
-const SETTINGS: Settings = Settings {
-    tick_time_ms: 2000,
-    init_limit: 10,
-    sync_limit: 5,
-    always_sends_tree: false,
-    trees_max: 10,
-    differences_max: 10,
-    window_txns: 500,
-    reconfigs: true,
-    relays: false,
-    resend_min_ms: 200,
-    resend_max_ms: 60_000,
-    observer_election_delay_ms: 0,
-    observer_reconnect_delay_ms: 0,
-};
+const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
 const LINK: LinkId = LinkId(1);
 const ME: ServerId = ServerId(2);
 const LEADER: ServerId = ServerId(3);

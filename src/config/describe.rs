@@ -67,7 +67,10 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         let place = place.unwrap_or_else(|| Place::File(launch.settings.to_string()));
         (host, place)
     });
-    if ensemble.is_some() {
+    // With a problem there is no ensemble to show; whose file it is can be seen all the same.
+    let is_member =
+        || settings.iter().any(|setting: &Understood| setting.key.starts_with("server."));
+    if ensemble.is_some() || !is_fine && is_member() {
         settings.iter_mut().for_each(used_by_member);
     }
     if is_fine {

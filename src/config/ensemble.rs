@@ -9,36 +9,6 @@ use std::path::PathBuf;
 
 const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
-/// The settings that only a member reads, and that [`Ensemble`] holds. Those of class `tunes` are not asked for yet.
-pub(super) const HELD: &[&str] = &[
-    "initLimit",
-    "syncLimit",
-    "connectToLearnerMasterLimit",
-    "observerMasterPort",
-    "quorumListenOnAllIPs",
-    "peerType",
-    "localSessionsEnabled",
-    "localSessionsUpgradingEnabled",
-    "multiAddress.reachabilityCheckTimeoutMs",
-    "multiAddress.reachabilityCheckEnabled",
-    "enableEagerACLCheck",
-    "forceSnapshotSync",
-    "leaderServes",
-    "cnxTimeout",
-    "quorumCnxnTimeoutMs",
-    "electionPortBindRetry",
-    "tcpKeepAlive",
-    "fastleader.minNotificationInterval",
-    "fastleader.maxNotificationInterval",
-    "leader.maxConcurrentSnapSyncs",
-    "leader.maxConcurrentDiffSyncs",
-    "leaderConnectDelayDuringRetryMs",
-    "observer.reconnectDelayMs",
-    "observer.election.DelayMs",
-    "messageTracker.Enabled",
-    "messageTracker.BufferSize",
-];
-
 /// What a member of an ensemble needs to know beside what every server does.
 ///
 /// Field by field the keys of ZooKeeper 3.9.5, corrections and defaults applied as in [`super::Config`].

@@ -1,7 +1,6 @@
 //! What the table of keys says about the settings that were made: refused, without effect, unknown.
 
 use super::check::Checker;
-use super::ensemble::HELD;
 use super::keys::{self, Class, Form, Key, Scope};
 use super::system::{Property, SystemProperties};
 use super::{Place, Warning};
@@ -19,34 +18,20 @@ const OWN_PROVIDERS: [&str; 4] = [
 /// Settings that nothing comes of, gathered so that those with one reason make one line.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// Whether this server is a member of an ensemble.
-    is_member: bool,
     groups: Vec<(&'static str, Vec<(Place, String)>)>,
 }
 
 impl Idle {
-    pub fn of(is_member: bool) -> Self {
-        Self { is_member, ..Self::default() }
-    }
-
     fn add(&mut self, key: &'static Key, place: Place, shown: String) {
         let why = match key.class {
             Class::Guards => keys::NO_TLS,
             Class::Member => keys::MEMBERS_ONLY,
-            _ if self.is_member && key.text == keys::MEMBERS_ONLY => {
-                "a member of an ensemble does not use this yet"
-            }
             _ => key.text,
         };
         match self.groups.iter_mut().find(|(other, _)| *other == why) {
             Some((_, settings)) => settings.push((place, shown)),
             None => self.groups.push((why, vec![(place, shown)])),
         }
-    }
-
-    /// Adds what [`held_in_vain`] found.
-    pub fn extend(&mut self, found: Vec<(&'static Key, Place, String)>) {
-        found.into_iter().for_each(|(key, place, shown)| self.add(key, place, shown));
     }
 
     /// One warning for each reason, at the first of its settings.
@@ -66,33 +51,6 @@ impl Idle {
             Warning { place: first, text }
         })
     }
-}
-
-/// What is set of a member's configuration that nothing asks for yet; nothing is taken.
-pub(super) fn held_in_vain(
-    checker: &Checker,
-    system: &SystemProperties,
-) -> Vec<(&'static Key, Place, String)> {
-    let in_vain = |key: &&'static Key, value: &str| {
-        key.class == Class::Tunes && HELD.contains(&key.name) && !key.asks_nothing(value)
-    };
-    let in_file = checker.all();
-    let mut found = Vec::new();
-    for (name, property) in system.all() {
-        let Some(bare) = name.strip_prefix("zookeeper.") else { continue };
-        let key = keys::in_flag(&name).filter(|key| key.scope != Scope::File);
-        if let Some(key) = key.filter(|key| in_vain(key, &property.value))
-            && in_file.iter().all(|(other, _)| other != bare)
-        {
-            found.push((key, property.place, format!("-D{}", shown(&name, &property.value))));
-        }
-    }
-    for (name, setting) in in_file {
-        if let Some(key) = keys::in_file(&name).filter(|key| in_vain(key, &setting.value)) {
-            found.push((key, setting.place, shown(&name, &setting.value)));
-        }
-    }
-    found
 }
 
 /// Takes those settings of the file that only a file makes and that set nothing here.

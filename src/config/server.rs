@@ -176,12 +176,8 @@ fn assemble(
     checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
-    let mut idle = judge::Idle::of(members.ensemble.is_some());
-    let in_vain = members.ensemble.as_ref().map(|_| judge::held_in_vain(&checker, &system));
+    let mut idle = judge::Idle::default();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
-    if keys.is_some() {
-        idle.extend(in_vain.unwrap_or_default());
-    }
     judge::take_idle(&mut checker, &mut idle);
     let explicit = explicit::take(&mut checker, members.own_client);
     judge::pass_through(&mut checker, &mut system);

@@ -12,6 +12,8 @@ use std::task::Waker;
 
 /// Transactions applied under one hold of the exclusive lock: well below a millisecond's worth.
 const HOLD_MAX: usize = 256;
+/// Digests that differ are told of at most this often.
+const MISMATCHES_TOLD_MS: u64 = 10_000;
 /// Of a [`jute::txn::TxnHeader`].
 const HEADER_LEN: usize = 32;
 
@@ -120,7 +122,13 @@ impl Replica {
             return tracing::debug!("{text}, as it came with SNAP");
         }
         self.stats.digest_mismatches += 1;
-        tracing::error!("{text}");
+        // Once the trees differ all that follows does: the first is what matters, and that it goes on.
+        self.mismatches.0 += 1;
+        if self.mismatches.1.is_none_or(|told_ms| told_ms + MISMATCHES_TOLD_MS <= self.now_ms) {
+            let more = self.mismatches.0 - 1;
+            tracing::error!(more_since_last_told = more, "{text}");
+            self.mismatches = (0, Some(self.now_ms));
+        }
     }
 
     /// Whether it ends a session that fell silent although its client is there.

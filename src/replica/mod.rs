@@ -257,6 +257,8 @@ pub struct Replica {
     /// The tree came with SNAP. Java writes its tree while it goes on changing it, so this one may hold what comes next:
     /// until this server follows, digests are not expected to be those predicted.
     fuzzy: Option<Fuzzy>,
+    /// Digests that were not those predicted since that was told last, and the monotonic milliseconds of then.
+    mismatches: (u64, Option<u64>),
     /// A committed transaction could not be read.
     unreadable: bool,
     wall_ms: i64,
@@ -323,6 +325,7 @@ impl Replica {
             arrived: None,
             rebuilding: None,
             fuzzy: None,
+            mismatches: (0, None),
             unreadable: false,
             wall_ms: 0,
             now_us: 0,

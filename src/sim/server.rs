@@ -212,18 +212,15 @@ pub fn tree_options(seed: u64) -> Options {
 const fn peer_settings(climate: &Climate) -> zab::Settings {
     zab::Settings {
         tick_time_ms: TICK_TIME_MS,
-        init_limit: 10,
         sync_limit: 5,
         always_sends_tree: climate.sends_trees,
-        trees_max: 10,
-        differences_max: 10,
-        window_txns: 500,
         relays: climate.relays,
         reconfigs: climate.changes,
         resend_min_ms: 100,
         resend_max_ms: 800,
         observer_election_delay_ms: 100,
         observer_reconnect_delay_ms: 20,
+        ..zab::Settings::DEFAULT
     }
 }
 

@@ -175,6 +175,8 @@ pub struct EndFacts {
     pub behind: Behind,
     /// A sector of the damaged record holds nothing but zeros: [`super::record::Records::has_zero_sector`].
     pub zero_sector: bool,
+    /// [`super::record::Records::is_whole_otherwise`], where there is no end mark in its place.
+    pub whole: bool,
 }
 
 /// What the end of a file's records means.
@@ -189,34 +191,36 @@ pub enum FileEnd {
     Corrupt,
 }
 
-/// Tells a torn flush from damage.
+/// Tells a torn flush from damage. What a crash leaves unwritten is whole sectors of zeros, or zeros to the end.
 ///
 /// ```text
-/// records end with          newest  whole records behind  zero sector   means
-/// end of file or zeros        -          nothing              -         quiet     D-45
-///   "                        no           near                -         quiet     a hole in a flush, of an older start
-///   "                        yes          near                -         torn      a hole in a flush
-///   "                         -           far                 -         corrupt
-/// no 0x42                     -          nothing              -         quiet     D-45
-///   "                        no           near               yes        quiet     a hole in a flush, of an older start
-///   "                        yes          near               yes        torn      a hole in a flush
-///   "                         -           near               no         corrupt
-///   "                         -           far                 -         corrupt
-/// more bytes than there are   -          nothing              -         quiet     D-45
-///   "                         -          near, far            -         corrupt   its length is wrong: D-46
-/// bad checksum or length     no             -                 -         corrupt   D-46
-///   "                        yes         nothing              -         torn
-///   "                        yes           near              yes        torn      a hole in a flush
-///   "                        yes           near              no         corrupt   D-46
-///   "                        yes           far                -         corrupt   D-46
+/// records end with           newest  whole records behind  zero sector   means
+/// end of file or zeros         -          nothing              -         quiet     D-45
+///   "                         no           near                -         quiet     a hole in a flush, of an older start
+///   "                         yes          near                -         torn      a hole in a flush
+///   "                          -           far                 -         corrupt
+/// no 0x42                      -          nothing              -         quiet     D-45
+///   "                         no           near               yes        quiet     a hole in a flush, of an older start
+///   "                         yes          near               yes        torn      a hole in a flush
+///   "                          -           near               no         corrupt
+///   "                          -           far                 -         corrupt
+/// more bytes than there are    -          nothing              -         quiet     D-45
+///   "                          -          near, far            -         corrupt   its length is wrong: D-46
+/// any of these, but whole      -             -                 -         corrupt   its length or its 0x42 is wrong
+/// bad checksum                no             -                 -         corrupt   D-46
+///   "                         yes       nothing, near         yes        torn      a hole in a flush
+///   "                         yes       nothing, near         no         corrupt   D-46
+///   "                         yes          far                 -         corrupt   D-46
+/// a length below 0             -             -                 -         corrupt   D-46
 /// ```
 ///
 /// Java refuses in every case of a bad checksum, and so cannot start after some power cuts; where it sees an end it never
-/// looks behind it, and so goes on without what stands there.
+/// looks behind it or twice at it, and so goes on without what stands there.
 pub fn end(facts: EndFacts) -> FileEnd {
     use StopKind::{Checksum, Clean, Length, NoEndMark, Truncated};
     let is_hole = facts.zero_sector || facts.kind == Clean;
     match (facts.kind, facts.newest, facts.behind) {
+        (Clean | NoEndMark { .. } | Truncated { .. }, _, _) if facts.whole => FileEnd::Corrupt,
         (Clean | NoEndMark { .. } | Truncated { .. }, _, Behind::Nothing) => FileEnd::Quiet,
         (Clean | NoEndMark { .. }, newest, Behind::Near) if is_hole => {
             if newest {
@@ -228,10 +232,8 @@ pub fn end(facts: EndFacts) -> FileEnd {
         (Clean | NoEndMark { .. } | Truncated { .. }, _, Behind::Near | Behind::Far) => {
             FileEnd::Corrupt
         }
-        (Checksum { .. } | Length { .. }, false, _) => FileEnd::Corrupt,
-        (Checksum { .. } | Length { .. }, true, Behind::Nothing) => FileEnd::Torn,
-        (Checksum { .. } | Length { .. }, true, Behind::Near) if is_hole => FileEnd::Torn,
-        (Checksum { .. } | Length { .. }, true, Behind::Near | Behind::Far) => FileEnd::Corrupt,
+        (Checksum { .. }, true, Behind::Nothing | Behind::Near) if is_hole => FileEnd::Torn,
+        (Checksum { .. } | Length { .. }, _, _) => FileEnd::Corrupt,
     }
 }
 
@@ -333,11 +335,13 @@ mod tests {
         for kind in kinds {
             for newest in BOTH {
                 for behind in [Behind::Nothing, Behind::Near, Behind::Far] {
-                    for zero_sector in BOTH {
-                        let end = end(EndFacts { kind, newest, behind, zero_sector });
+                    for (zero_sector, whole) in
+                        [(false, false), (false, true), (true, false), (true, true)]
+                    {
+                        let end = end(EndFacts { kind, newest, behind, zero_sector, whole });
                         let damaged =
                             matches!(kind, StopKind::Length { .. } | StopKind::Checksum { .. });
-                        let hidden = behind != Behind::Nothing;
+                        let hidden = whole || behind != Behind::Nothing;
                         match end {
                             // Nothing is passed over in silence but what a flush may have left, before this start.
                             FileEnd::Quiet => {
@@ -351,7 +355,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(counts, [15, 9, 36]);
+        assert_eq!(counts, [15, 7, 98]);
     }
 
     // rows: D-47

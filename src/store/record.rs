@@ -223,6 +223,43 @@ impl<S: Source> Records<S> {
         false
     }
 
+    /// True when the record at the current place is whole but for its length or its end mark: rot, since what a crash leaves
+    /// unwritten is zeros.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn is_whole_otherwise(&mut self) -> io::Result<bool> {
+        if !self.fill(HEAD_LEN as u64)? {
+            return Ok(false);
+        }
+        let head = &self.buffer[self.start..][..HEAD_LEN];
+        let (stored, len) = (BE::read_i64(head), BE::read_i32(&head[8..]));
+        let Some(stored) = u32::try_from(stored).ok().filter(|&stored| stored != 0) else {
+            return Ok(false);
+        };
+        let mut sum = Adler::default();
+        let mut entry_len = 0;
+        let mut place = self.at + HEAD_LEN as u64;
+        let mut chunk = vec![0; CHUNK.min(self.source.len() as usize)];
+        loop {
+            let read = self.source.read_at(place, &mut chunk)?;
+            for &byte in &chunk[..read] {
+                // The mark tells where it ends, or else the length does.
+                if sum.value() == stored
+                    && (byte == END_MARK || byte != 0 && i64::from(len) == entry_len)
+                {
+                    return Ok(true);
+                }
+                sum.add(byte);
+                entry_len += 1;
+            }
+            if read == 0 {
+                return Ok(false);
+            }
+            place += read as u64;
+        }
+    }
+
     /// True when there is something else than zeros within so many bytes from the current place on.
     ///
     /// # Errors
@@ -299,6 +336,31 @@ impl<S: Source> Records<S> {
             }
         }
         Ok(true)
+    }
+}
+
+/// Adler-32 of bytes that come one by one: what it is of their beginnings too.
+struct Adler {
+    a: u32,
+    b: u32,
+}
+
+impl Default for Adler {
+    fn default() -> Self {
+        Self { a: 1, b: 0 }
+    }
+}
+
+impl Adler {
+    const MODULUS: u32 = 65_521;
+
+    const fn add(&mut self, byte: u8) {
+        self.a = (self.a + byte as u32) % Self::MODULUS;
+        self.b = (self.b + self.a) % Self::MODULUS;
+    }
+
+    const fn value(&self) -> u32 {
+        self.b << 16 | self.a
     }
 }
 
@@ -399,6 +461,34 @@ mod tests {
         let mut records = Records::new(&bytes[..]);
         records.head().unwrap();
         assert_eq!(records.last_whole_record_behind().unwrap(), Some(end));
+    }
+
+    // rows: D-45
+    #[test]
+    fn a_record_whose_length_or_mark_is_damaged_is_known() {
+        let bytes = file(&[b"first", &[0; 40], b"third"]);
+        let second = 16 + record_len(5) as usize;
+        let mark = second + HEAD_LEN + 40;
+        let known = |at: usize, value: u8| {
+            let mut bytes = [&bytes[..], &[0; 5000]].concat();
+            bytes[at] = value;
+            let mut records = Records::new(&bytes[..]);
+            records.head().unwrap();
+            while let Step::Record { .. } = records.step().unwrap() {}
+            assert_eq!(records.at(), second as u64, "{at}");
+            records.is_whole_otherwise().unwrap()
+        };
+        assert!(known(mark, 0x43));
+        assert!(!known(mark, 0), "a flush that was cut short leaves that");
+        for at in second + 8..second + 12 {
+            assert!(known(at, 0x0f));
+        }
+        assert!(!known(second + HEAD_LEN, 1), "that is for its checksum to tell");
+        assert!(!known(second, 0x80), "and here for nobody");
+        let mut none = Records::new(&bytes[..]);
+        none.head().unwrap();
+        while let Step::Record { .. } = none.step().unwrap() {}
+        assert!(!none.is_whole_otherwise().unwrap(), "where there is nothing");
     }
 
     #[test]

@@ -239,6 +239,10 @@ fn judge<S: Source, E>(
         }
         _ => false,
     };
+    let whole = match kind {
+        StopKind::Checksum { .. } | StopKind::Length { .. } => false,
+        _ => records.is_whole_otherwise().map_err(read)?,
+    };
     let found = records.last_whole_record_behind();
     let behind = match found.map_err(|source| ScanError::Read { path: path.clone(), source })? {
         None => Behind::Nothing,
@@ -246,7 +250,7 @@ fn judge<S: Source, E>(
         Some(_) => Behind::Far,
     };
     let at = RecordAt { path, at: stop.at };
-    match decide::end(EndFacts { kind, newest, behind, zero_sector }) {
+    match decide::end(EndFacts { kind, newest, behind, zero_sector, whole }) {
         FileEnd::Quiet if kind == StopKind::Clean && behind == Behind::Nothing => {}
         FileEnd::Quiet => tracing::warn!(%at, ?kind, ?behind, "log file ends in a partial record"),
         FileEnd::Torn => {
@@ -369,14 +373,35 @@ mod tests {
     // rows: D-46
     #[test]
     fn damage_is_fatal_but_in_the_torn_end_of_the_newest() {
-        let damaged = |disk: &SimDisk| {
+        let second = record::HEADER_LEN + record::record_len(36);
+        let damaged_at = |disk: &SimDisk, at: u64, with: &[u8]| {
             let file = disk.open(Path::new("/logs/log.3")).unwrap();
-            let second = record::HEADER_LEN + record::record_len(36);
-            disk.write_at(&file, second + 20, b"\x55").unwrap();
+            disk.write_at(&file, second + at, with).unwrap();
         };
+        let damaged = |disk: &SimDisk| damaged_at(disk, 20, b"\x55");
+        // Its length, its bytes, its mark: the last record was acknowledged, whether another file follows or none.
+        for (at, with) in [(8, b"\x7f"), (11, b"\0"), (11, b"\x23"), (20, b"\x55"), (48, b"\x43")] {
+            for newest in [true, false] {
+                let disk = SimDisk::new();
+                put(&disk, "log.3", &[3, 4], &[0; 90]);
+                if !newest {
+                    put(&disk, "log.100000001", &[0x1_0000_0001], b"");
+                }
+                damaged_at(&disk, at, with);
+                assert!(
+                    matches!(zxids(&disk, -1), Err(ScanError::Corrupt { .. })),
+                    "{at} {newest}"
+                );
+            }
+        }
+        // A sector that never came to the disk.
         let disk = SimDisk::new();
-        put(&disk, "log.3", &[3, 4], &[0; 90]);
-        damaged(&disk);
+        put(&disk, "log.3", &[3], b"");
+        let (mut large, mut torn) = (vec![7; 2000], Vec::new());
+        large[..36].copy_from_slice(&entry(4));
+        record::put_record(&large, &mut torn);
+        torn[1024 - second as usize..][..512].fill(0);
+        damaged_at(&disk, 0, &torn);
         let (seen, scanned) = zxids(&disk, -1).unwrap();
         assert_eq!(seen, [3]);
         repair(&disk, Path::new("/logs"), &scanned).unwrap();

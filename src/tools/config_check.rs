@@ -252,6 +252,15 @@ zoo.cfg: nothing in it keeps the server from starting
 
     // rows: C-15
     #[test]
+    fn a_problem_does_not_make_a_member_of_nothing() {
+        let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+        let text = format!("dataDir=/d\nclientPort=x\ninitLimit=5\nsyncLimit=2\n{servers}");
+        let shown = render(&checked(&text, &[]), false);
+        let line = shown.lines().find(|line| line.contains("initLimit")).unwrap();
+        assert!(line.contains("works"), "{shown}");
+    }
+
+    #[test]
     fn a_host_that_nobody_knows_is_a_problem() {
         let nobody = |_: &str| -> io::Result<()> { Err(io::Error::other("nobody knows it")) };
         let known = |host: &str| match host {

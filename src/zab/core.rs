@@ -38,6 +38,23 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Of a member that nothing is said of: a `tickTime` of 2 s, limits of ten ticks.
+    pub const DEFAULT: Self = Self {
+        tick_time_ms: 2000,
+        init_limit: 10,
+        sync_limit: 10,
+        always_sends_tree: false,
+        trees_max: 10,
+        differences_max: 10,
+        window_txns: 500,
+        reconfigs: false,
+        relays: false,
+        resend_min_ms: 200,
+        resend_max_ms: 60_000,
+        observer_election_delay_ms: 0,
+        observer_reconnect_delay_ms: 0,
+    };
+
     pub(super) const fn init_ticks(&self) -> u64 {
         self.init_limit * self.tick_time_ms / TICK_MS
     }

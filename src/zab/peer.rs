@@ -70,19 +70,10 @@ impl Peer {
     /// A server that is alone, whose log ends at `last`.
     pub fn alone(me: ServerId, last: Zxid) -> Self {
         let settings = Settings {
-            tick_time_ms: 1000,
             init_limit: u64::from(u32::MAX),
             sync_limit: u64::from(u32::MAX),
-            always_sends_tree: false,
-            trees_max: u32::MAX,
-            differences_max: u32::MAX,
             window_txns: 0,
-            reconfigs: false,
-            relays: false,
-            resend_min_ms: 200,
-            resend_max_ms: 60_000,
-            observer_election_delay_ms: 0,
-            observer_reconnect_delay_ms: 0,
+            ..Settings::DEFAULT
         };
         let mut core = Core::new(me, settings, View::of_one(me), History::forgetful(last));
         core.flushed = last;

@@ -13,21 +13,7 @@ pub fn settings(name: &str) -> Settings {
 }
 
 /// As the servers of the captures were set up.
-pub const SETTINGS: Settings = Settings {
-    tick_time_ms: 2000,
-    init_limit: 60,
-    sync_limit: 60,
-    always_sends_tree: false,
-    trees_max: 10,
-    differences_max: 10,
-    window_txns: 500,
-    reconfigs: false,
-    relays: false,
-    resend_min_ms: 200,
-    resend_max_ms: 60_000,
-    observer_election_delay_ms: 0,
-    observer_reconnect_delay_ms: 0,
-};
+pub const SETTINGS: Settings = Settings { init_limit: 60, sync_limit: 60, ..Settings::DEFAULT };
 
 /// Who a captured learner was when it came.
 pub struct Before {

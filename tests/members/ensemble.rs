@@ -277,18 +277,9 @@ impl Server {
         });
         let agreement = zab::Settings {
             tick_time_ms: settings.tick_time_ms,
-            init_limit: 10,
             sync_limit: 50,
-            always_sends_tree: false,
-            trees_max: 10,
-            differences_max: 10,
-            window_txns: 500,
-            reconfigs: false,
             relays: true,
-            resend_min_ms: 200,
-            resend_max_ms: 60_000,
-            observer_election_delay_ms: 0,
-            observer_reconnect_delay_ms: 0,
+            ..zab::Settings::DEFAULT
         };
         let view = View::parse(VIEW).expect("a view");
         let epochs = (Epoch(0), Epoch(0));

@@ -83,18 +83,13 @@ impl Climate {
     pub fn settings(&self) -> Settings {
         Settings {
             tick_time_ms: 100,
-            init_limit: 10,
             sync_limit: 5,
             always_sends_tree: self.sends_trees,
-            trees_max: 10,
-            differences_max: 10,
-            window_txns: 500,
             reconfigs: self.changes,
-            relays: false,
-            resend_min_ms: 200,
             resend_max_ms: 1600,
             observer_election_delay_ms: 100,
             observer_reconnect_delay_ms: 20,
+            ..Settings::DEFAULT
         }
     }
 

@@ -160,18 +160,15 @@ impl Stage<'_> {
         let wait = |at: usize| after("waits").get(at).map_or(0, |ms| u64::from(number(ms)));
         let settings = Settings {
             tick_time_ms: 100,
-            init_limit: 10,
             sync_limit: 5,
             always_sends_tree: words.contains(&"trees"),
             trees_max: if words.contains(&"single") { 1 } else { 10 },
             differences_max: if words.contains(&"single") { 1 } else { 10 },
-            window_txns: 500,
             reconfigs: words.contains(&"reconfigs"),
             relays: words.contains(&"relays"),
-            resend_min_ms: 200,
-            resend_max_ms: 60_000,
             observer_election_delay_ms: wait(0),
             observer_reconnect_delay_ms: wait(1),
+            ..Settings::DEFAULT
         };
         let epochs = (Epoch(number(one("accepted"))), Epoch(number(one("current"))));
         let me = server(words[1]);

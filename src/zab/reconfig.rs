@@ -10,6 +10,7 @@ use super::link::Stage;
 use super::{Action, Core, Leader, Note, Sabotage};
 use crate::model::{Epoch, Role, ServerId, View, Zxid};
 use bytes::Bytes;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Core {
@@ -187,14 +188,14 @@ impl Leader {
     }
 
     /// Who is to lead by the proposed configuration: this server, if it has its place in it; otherwise the one that has
-    /// most of what was proposed.
+    /// most of what was proposed, of several the one with the lowest number.
     pub(super) fn named(&self, core: &Core, next: &View) -> ServerId {
         if keeps_place(core.me, &core.view, next) {
             return core.me;
         }
         let there = |id: &ServerId| self.links.values().any(|link| link.id == *id);
         let others = next.voters().filter(|id| *id != core.me && there(id));
-        let by_acked = |id: &ServerId| self.acked.get(id).copied();
+        let by_acked = |id: &ServerId| (self.acked.get(id).copied(), Reverse(*id));
         others.max_by_key(by_acked).or_else(|| next.voters().next()).unwrap_or(core.me)
     }
 }

@@ -7,12 +7,13 @@ mod process;
 mod world;
 
 use jute::Encode;
+use jute::proto::CreateTtlRequest;
 use oxkeeper::client::op;
 use oxkeeper::model::OPEN_ACL;
 use oxkeeper::replica::Settings;
 use oxkeeper::store::record;
 use oxkeeper::tree::txn::{CreateKind, write};
-use process::{Process, eventually, names, zxid_of, zxids};
+use process::{Process, eventually, names, open_acl, zxid_of, zxids};
 use world::{SETTINGS, World};
 
 // rows: D-33 D-51
@@ -194,6 +195,42 @@ fn snapshots_are_packed_as_set_and_read_however_they_are() {
         }
     }
     assert!(Process::start(home.path(), "").client().exists("/turn2-99"));
+}
+
+// rows: C-80 C-82 D-26 D-27
+#[test]
+fn snapshots_end_with_what_is_asked_for() {
+    let len = |settings: &str| {
+        let home = tempfile::tempdir().unwrap();
+        Process::start(home.path(), settings).stop();
+        let snapshot = home.path().join("data/version-2/snapshot.0");
+        std::fs::metadata(snapshot).unwrap().len()
+    };
+    let whole = len("");
+    let [no_digest, no_zxid] = ["digest.enabled", "serializeLastProcessedZxid.enabled"]
+        .map(|key| len(&format!("{key}=false")));
+    // Each part with its checksum and end mark: {long zxid, int version, long digest} and {long zxid}.
+    const SEAL_LEN: u64 = 8 + 4 + 1;
+    assert_eq!((whole - no_digest, whole - no_zxid), (20 + SEAL_LEN, 8 + SEAL_LEN));
+}
+
+// rows: C-98 C-111
+#[test]
+fn what_is_off_or_too_much_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Process::start(home.path(), "maxCnxns=2");
+    let mut client = server.client();
+    let ttl = CreateTtlRequest {
+        path: Some("/ttl".into()),
+        data: Some(b""),
+        acl: open_acl(),
+        flags: 5,
+        ttl: 5000,
+    };
+    assert_eq!(client.ask(op::CREATE_TTL, &ttl).unwrap().0, -6, "extendedTypesEnabled is not set");
+    let _other = server.client();
+    assert!(std::panic::catch_unwind(|| server.client()).is_err(), "two are there");
+    assert!(server.log().contains("2 (maxCnxns) are there already"));
 }
 
 // rows: C-150 P-87

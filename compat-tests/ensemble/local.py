@@ -139,7 +139,7 @@ def check_bound(ensemble, arguments):
 READING = [*LOCAL, "readonlymode.enabled=true"]
 
 
-# rows: Q-93 P-19 G-19
+# rows: Q-93 P-19 G-19 C-261
 def check_reading(ensemble, arguments):
     """Each member left alone serves those who only read, until somebody leads."""
     first = Client(ensemble.addresses)

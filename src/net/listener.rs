@@ -105,9 +105,11 @@ impl Listener {
             // A client of IPv4 is one, on whatever socket it comes (P-23a).
             let address = peer.ip().to_canonical();
             let peer = SocketAddr::new(address, peer.port());
-            let Some(place) = counts.enter(address, self.per_address_max, self.conns_max) else {
+            let place = counts.enter(address, self.per_address_max, self.conns_max);
+            let Ok(place) = place.inspect_err(|limit| {
                 link.metrics.connection_rejected.increment();
-                tracing::warn!(%peer, "connection refused: {} from {address} are the limit", self.per_address_max);
+                tracing::warn!(%peer, "connection refused: {limit} are there already");
+            }) else {
                 continue;
             };
             if let Err(error) = self
@@ -211,23 +213,25 @@ struct Place {
 }
 
 impl Counts {
-    /// A place, unless one of the limits is reached; 0 is no limit.
+    /// A place, or which of the limits is reached; 0 is no limit.
     fn enter(
         self: &Arc<Self>,
         address: IpAddr,
         per_address_max: usize,
         conns_max: usize,
-    ) -> Option<Place> {
+    ) -> Result<Place, String> {
         let mut counts = self.by_address.lock().expect("a panic aborts");
         let (all, by_address) = &mut *counts;
-        let own = by_address.entry(address).or_default();
-        if (per_address_max > 0 && *own >= per_address_max) || (conns_max > 0 && *all >= conns_max)
-        {
-            return None;
+        let own = by_address.get(&address).copied().unwrap_or(0);
+        if per_address_max > 0 && own >= per_address_max {
+            return Err(format!("{own} from {address} (maxClientCnxns)"));
         }
-        *own += 1;
+        if conns_max > 0 && *all >= conns_max {
+            return Err(format!("{all} (maxCnxns)"));
+        }
+        by_address.insert(address, own + 1);
         *all += 1;
-        Some(Place { counts: self.clone(), address })
+        Ok(Place { counts: self.clone(), address })
     }
 }
 
@@ -249,17 +253,20 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    // rows: P-23
+    // rows: P-23 C-111
     #[test]
     fn places_are_counted_per_address() {
         let counts = Arc::new(Counts::default());
         let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let first = counts.enter(a, 1, 0).unwrap();
-        assert!(counts.enter(a, 1, 0).is_none());
+        let refused =
+            |address, per_address_max, max| counts.enter(address, per_address_max, max).err();
+        assert_eq!(refused(a, 1, 0).unwrap(), "1 from 10.0.0.1 (maxClientCnxns)");
         let _other = counts.enter(b, 1, 2).unwrap();
-        assert!(counts.enter(IpAddr::from([10, 0, 0, 3]), 1, 2).is_none(), "two in all");
+        assert_eq!(refused(IpAddr::from([10, 0, 0, 3]), 1, 2).unwrap(), "2 (maxCnxns)");
         drop(first);
-        assert!(counts.enter(a, 1, 2).is_some());
-        assert_eq!(counts.by_address.lock().unwrap().0, 1, "a refused place is not kept");
+        assert!(counts.enter(a, 1, 2).is_ok());
+        let kept = counts.by_address.lock().unwrap();
+        assert_eq!((kept.0, kept.1.len()), (1, 1), "a refused place is not kept");
     }
 }

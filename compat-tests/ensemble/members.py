@@ -160,7 +160,7 @@ class Ensemble:
         command = shlex.split(command)
         command[0] = str(pathlib.Path(shutil.which(command[0]) or command[0]).resolve())
         voters, _, observers = kinds.partition("+")
-        flags = [line for line in settings if line.startswith(("readonlymode.", "oxkeeper.", "zookeeper."))]  # By -D alone.
+        flags = [line for line in settings if line.startswith(("readonlymode.", "zookeeper."))]  # By -D alone.
         settings = [line for line in settings if line not in flags]
         self.members = [Member(self.folder, at + 1, kind, command, at >= len(voters), flags)
                         for at, kind in enumerate(voters + observers)]

@@ -144,13 +144,15 @@ fn of_flags(env: &Environment, flags: &[String], settings: &[Understood]) -> Vec
         }
         let shown = format!("-D{name}");
         let mut setting = understood(key, &shown, &property.value, property.place);
-        let same = |other: &&Understood| Some(other.key.as_str()) == bare;
+        let is_own = key.is_some_and(|key| key.scope == Scope::Own);
+        let in_file = if is_own { Some(name.as_str()) } else { bare };
+        let same = |other: &&Understood| Some(other.key.as_str()) == in_file;
         match key.map(|key| key.scope) {
             Some(Scope::File) => {
                 setting.state = Class::Tunes.word();
                 setting.effect = "read from zoo.cfg only".to_owned();
             }
-            Some(Scope::Both)
+            Some(Scope::Both | Scope::Own)
                 if let Some(Some(by)) = settings.iter().find(same).map(|s| &s.place) =>
             {
                 setting.state = "overridden";

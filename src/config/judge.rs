@@ -85,10 +85,12 @@ fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
     checker.problems.len() == problems
 }
 
-/// Turns every key nobody took into `zookeeper.<key>`, over what a flag may have said.
+/// Turns every key nobody took into `zookeeper.<key>`, and our own into themselves, over what a flag may have said.
 pub(super) fn pass_through(checker: &mut Checker, system: &mut SystemProperties) {
     for (key, setting) in checker.take_all(|_| true) {
-        system.set(&format!("zookeeper.{key}"), &setting.value, setting.place);
+        let is_own = keys::in_file(&key).is_some_and(|key| key.scope == Scope::Own);
+        let name = if is_own { key } else { format!("zookeeper.{key}") };
+        system.set(&name, &setting.value, setting.place);
     }
 }
 

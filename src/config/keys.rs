@@ -13,6 +13,8 @@ pub enum Scope {
     File,
     /// In zoo.cfg, or by the flag `-Dzookeeper.<key>`.
     Both,
+    /// In zoo.cfg, or by the flag `-D<key>`: what ZooKeeper does not have.
+    Own,
     /// Only by the flag `-D<key>`: in a file Java reads it into a property nobody asks for.
     Flag,
     /// An environment variable.
@@ -135,6 +137,7 @@ fn parse_line(line: &'static str) -> Key {
         "file" => Scope::File,
         "both" => Scope::Both,
         "flag" => Scope::Flag,
+        "own" => Scope::Own,
         "env" => Scope::Variable,
         _ => panic!("keys.txt: {name}: where is {scope}?"),
     };
@@ -165,7 +168,7 @@ fn parse_line(line: &'static str) -> Key {
 
 /// The line for a key as it stands in zoo.cfg; `None` for one that ZooKeeper does not know.
 pub fn in_file(key: &str) -> Option<&'static Key> {
-    let own = find(key, &[Scope::File, Scope::Both]);
+    let own = find(key, &[Scope::File, Scope::Both, Scope::Own]);
     // The quorum form of a TLS setting is the same setting for other sockets.
     let quorum = key.strip_prefix("ssl.quorum.").map(|name| format!("ssl.{name}"));
     own.filter(|key| !key.name.ends_with('*'))
@@ -176,9 +179,9 @@ pub fn in_file(key: &str) -> Option<&'static Key> {
 
 /// The line for what follows `-D`; `None` for what is no setting of ZooKeeper's.
 pub fn in_flag(name: &str) -> Option<&'static Key> {
-    find(name, &[Scope::Flag]).or_else(|| {
+    find(name, &[Scope::Flag, Scope::Own]).or_else(|| {
         let key = name.strip_prefix("zookeeper.")?;
-        in_file(key).filter(|key| key.scope != Scope::Flag)
+        in_file(key).filter(|key| !matches!(key.scope, Scope::Flag | Scope::Own))
     })
 }
 
@@ -198,7 +201,9 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     let allowed = 1 + name.len() / 8; // Short keys are near to each other by nature.
     let distances = KEYS
         .iter()
-        .filter(|key| matches!(key.scope, Scope::File | Scope::Both) && !key.name.ends_with('*'))
+        .filter(|key| {
+            !matches!(key.scope, Scope::Flag | Scope::Variable) && !key.name.ends_with('*')
+        })
         .map(|key| (strsim::damerau_levenshtein(&plain(name), &plain(key.name)), key.name));
     distances.min().filter(|(distance, _)| *distance <= allowed).map(|(_, name)| name)
 }
@@ -216,12 +221,10 @@ mod tests {
     const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
     /// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log, or need
     /// another beside them.
-    const CHECKS: [&str; 10] = [
+    const CHECKS: [&str; 8] = [
         "enforce.auth.enabled",
         "enforce.auth.schemes",
         "oxkeeper.log.level",
-        "oxkeeper.quorumSync",
-        "oxkeeper.linearizableReads",
         "oxkeeper.log.format",
         "dynamicConfigFile",
         "multiAddress.enabled",
@@ -269,6 +272,11 @@ mod tests {
         assert_eq!(name(in_flag("snapCount")), None);
         assert_eq!(name(in_flag("jute.maxbuffer")), Some("jute.maxbuffer"));
         assert_eq!(name(in_flag("zookeeper.jute.maxbuffer")), None);
+        for own in [in_file, in_flag] {
+            assert_eq!(name(own("oxkeeper.quorumSync")), Some("oxkeeper.quorumSync"));
+        }
+        assert_eq!(name(in_flag("zookeeper.oxkeeper.quorumSync")), None);
+        assert_eq!(nearest("oxkeeper.quorumsync"), Some("oxkeeper.quorumSync"));
         assert_eq!(nearest("ticktime"), Some("tickTime"));
         assert_eq!((nearest("x"), nearest("frobnicate")), (None, None));
     }

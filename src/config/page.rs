@@ -43,6 +43,7 @@ fn place(key: &Key) -> String {
     match key.scope {
         Scope::File => "zoo.cfg".to_owned(),
         Scope::Both => "zoo.cfg, `-Dzookeeper.`".to_owned(),
+        Scope::Own => "zoo.cfg, `-D`".to_owned(),
         Scope::Flag => "`-D`".to_owned(),
         Scope::Variable => "environment".to_owned(),
     }

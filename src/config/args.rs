@@ -268,6 +268,15 @@ mod tests {
         let ensemble = loaded().unwrap().ensemble.unwrap();
         assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic), 0x1f));
         assert_eq!(ensemble.last_seen.unwrap().version, 0x20);
+        // What names nobody proposes nothing.
+        for text in ["", "\n", "no such thing"] {
+            fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
+            let config = loaded().unwrap();
+            assert_eq!(config.ensemble.unwrap().last_seen, None);
+            let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let wanted = "zoo.cfg.dynamic.next: names no server; nothing was proposed by it";
+            assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");
+        }
         fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();
         let error = loaded().unwrap_err();
         assert!(

@@ -86,10 +86,23 @@ impl Listener {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return Ok(tasks),
                 Some(place) = moves.recv() => {
-                    if let Some((moved, address)) = move_to(&place, self.backlog) {
-                        listener = moved;
-                        port.store(address.port(), Ordering::Relaxed);
+                    let at = listener.local_addr()?;
+                    if is_served(at, &place) {
+                        continue; // The first configuration that names it.
                     }
+                    let mut old = Some(listener);
+                    if at.port() == place.1 {
+                        old = None; // Two can't have one port, even if one of them is for every address.
+                    }
+                    let moved = move_to(&place, self.backlog);
+                    listener = match (moved, old) {
+                        (Some((moved, address)), _) => {
+                            port.store(address.port(), Ordering::Relaxed);
+                            moved
+                        }
+                        (None, Some(old)) => old,
+                        (None, None) => listen_again(at, self.backlog)?,
+                    };
                     continue;
                 }
                 accepted = listener.accept() => accepted,
@@ -158,6 +171,21 @@ fn bind_at(
     let listener = listener.map_err(fail)?;
     let address = listener.local_addr().map_err(fail)?;
     Ok((listener, address))
+}
+
+/// Where it was before.
+fn listen_again(at: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+    let host = Some(at.ip()).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string());
+    let (listener, _) = bind_at(&(host, at.port()), backlog).map_err(io::Error::other)?;
+    TcpListener::from_std(listener)
+}
+
+/// Whether who listens at `at` is found at `place`.
+fn is_served(at: SocketAddr, (host, port): &ClientPlace) -> bool {
+    let is_there = |host: &String| {
+        resolve(host, *port).is_ok_and(|found| found.ip().to_canonical() == at.ip().to_canonical())
+    };
+    at.port() == *port && host.as_ref().map_or(at.ip().is_unspecified(), is_there)
 }
 
 /// Binds the place that a reconfiguration names; `None`: it can't be had, and the old one stays.

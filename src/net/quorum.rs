@@ -6,11 +6,12 @@
 use super::race::first_of;
 use crate::zab::{LinkId, Packet, SIGNATURE};
 use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -19,6 +20,9 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::CancellationToken;
 
 const READ_BYTES: usize = 64 * 1024;
+/// A member says who it is as soon as it has connected; who has not yet is kept this long, and so many at a time.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+const MUTE_MAX: usize = 256;
 /// Bytes written in one go.
 const WRITE_BYTES: usize = 256 * 1024;
 /// One who takes nothing while so much is waiting is given up: it costs the leader this, and no more.
@@ -101,6 +105,8 @@ pub struct PeerHandle {
     unsent: Vec<Bytes>,
     unsent_len: usize,
     queued: Arc<AtomicUsize>,
+    /// Whether a packet has come.
+    spoke: Arc<AtomicBool>,
     stop: CancellationToken,
 }
 
@@ -151,6 +157,7 @@ pub struct Bind {
 /// * `links`: numbers of the connections that all such listeners have accepted.
 pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<PeerEvent>) {
     let mut told = false;
+    let mut mute = Mute::default();
     loop {
         let listener = match open(&bind).await {
             Ok(listener) => listener,
@@ -169,6 +176,7 @@ pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<P
                     let link = LinkId(links.fetch_add(1, Ordering::Relaxed));
                     let ready = std::future::ready(Ok(stream));
                     let handle = start(ready, Source::Learner(link), events.clone(), None);
+                    mute.admit(peer, &handle);
                     if events.send(PeerEvent::Accepted { link, handle, peer }).is_err() {
                         return;
                     }
@@ -179,6 +187,24 @@ pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<P
                 }
             }
         }
+    }
+}
+
+/// Connections that have said nothing yet, the oldest first.
+#[derive(Default)]
+struct Mute(VecDeque<(SocketAddr, Arc<AtomicBool>, CancellationToken)>);
+
+impl Mute {
+    /// Lets the oldest one go when there are too many: members speak at once.
+    fn admit(&mut self, peer: SocketAddr, handle: &PeerHandle) {
+        self.0.retain(|(_, spoke, stop)| !spoke.load(Ordering::Relaxed) && !stop.is_cancelled());
+        if MUTE_MAX <= self.0.len()
+            && let Some((oldest, _, stop)) = self.0.pop_front()
+        {
+            tracing::warn!(peer = %oldest, "connection to the quorum port closed: {MUTE_MAX} later ones say nothing either");
+            stop.cancel();
+        }
+        self.0.push_back((peer, handle.spoke.clone(), handle.stop.clone()));
     }
 }
 
@@ -256,15 +282,23 @@ pub fn start(
         unsent: Vec::new(),
         unsent_len: 0,
         queued: queued.clone(),
+        spoke: Arc::default(),
         stop: stop.clone(),
     };
+    let spoke = handle.spoke.clone();
     tokio::spawn(async move {
         let serve = async {
             let stream = connecting.await.map_err(|error| error.to_string())?;
             let _best_effort = stream.set_nodelay(true);
+            let peer = stream.peer_addr();
             let (reading, writing) = stream.into_split();
             tokio::select! {
-                ended = read(reading, source, &events, trees) => ended,
+                ended = read(reading, source, &events, trees, &spoke) => {
+                    if let (Err(why), Ok(peer), false) = (&ended, peer, spoke.load(Ordering::Relaxed)) {
+                        tracing::warn!(%peer, why, "connection to the quorum port closed");
+                    }
+                    ended
+                }
                 ended = write(writing, source, from, &queued, &events) => ended,
             }
         };
@@ -283,11 +317,17 @@ async fn read(
     source: Source,
     events: &UnboundedSender<PeerEvent>,
     trees: Option<Arc<TreeSinks>>,
+    spoke: &AtomicBool,
 ) -> Result<(), String> {
-    let mut buffer = BytesMut::with_capacity(READ_BYTES);
+    // What is kept of a packet keeps the buffer it was read into: so that is never larger than what came.
+    let mut buffer = BytesMut::new();
+    let mut scratch = vec![0; READ_BYTES];
     loop {
         let mut packets: Vec<Packet> = Vec::new();
-        while let Some(packet) = Packet::decode(&mut buffer).map_err(|error| error.to_string())? {
+        while let Some(packet) = Packet::decode(&mut buffer)
+            .map_err(|error| foreign(&buffer).map_or(error.to_string(), str::to_owned))?
+        {
+            spoke.store(true, Ordering::Relaxed);
             if matches!(packet, Packet::Snap { .. }) {
                 if !packets.is_empty() {
                     let packets = std::mem::take(&mut packets); // In order, also what came with it.
@@ -304,10 +344,38 @@ async fn read(
         if !packets.is_empty() && events.send(PeerEvent::Packets { source, packets }).is_err() {
             return Ok(());
         }
-        buffer.reserve(READ_BYTES);
-        if stream.read_buf(&mut buffer).await.map_err(|error| error.to_string())? == 0 {
-            return Ok(());
+        let reading = stream.read(&mut scratch);
+        let read = if spoke.load(Ordering::Relaxed) || matches!(source, Source::Leader(_)) {
+            reading.await
+        } else {
+            let mute =
+                || foreign(&buffer).unwrap_or("it said nothing that a member says").to_owned();
+            tokio::time::timeout(HELLO_WITHIN, reading).await.map_err(|_| mute())?
+        };
+        match read.map_err(|error| error.to_string())? {
+            0 => return Ok(()),
+            read => buffer.extend_from_slice(&scratch[..read]),
         }
+    }
+}
+
+/// What those speak who have the wrong port.
+fn foreign(head: &[u8]) -> Option<&'static str> {
+    tls_or_http(head).or(match head {
+        // A hello of the election, which begins with a version below 0.
+        [0xff, 0xff, 0xff, 0xff, ..] => {
+            Some("it calls an election port: are the ports in this server's line swapped?")
+        }
+        _ => None,
+    })
+}
+
+/// What those speak who mean another service.
+pub(super) const fn tls_or_http(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x16, 0x03, ..] => Some("it speaks TLS, which is not there yet"),
+        [b'G', b'E', b'T', b' ', ..] | [b'P', b'O', b'S', b'T', ..] => Some("it speaks HTTP"),
+        _ => None,
     }
 }
 
@@ -443,6 +511,80 @@ async fn write_tree(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Connections to a listener, and what becomes of them.
+    async fn called(count: usize) -> (Vec<TcpStream>, mpsc::UnboundedReceiver<PeerEvent>) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (sender, events) = mpsc::unbounded_channel();
+        let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
+        tokio::spawn(listen(bind, Arc::default(), sender));
+        let there = vec![("127.0.0.1".to_owned(), port)];
+        let long = Duration::from_secs(60);
+        let patience = Patience { silence: long, refusals: long, others: None };
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            streams.push(dial(there.clone(), patience).await.unwrap());
+        }
+        (streams, events)
+    }
+
+    async fn gone(events: &mut mpsc::UnboundedReceiver<PeerEvent>) -> (Source, String) {
+        let mut kept = Vec::new(); // Who drops a handle closes its connection.
+        loop {
+            match events.recv().await.unwrap() {
+                PeerEvent::Gone { source, why } => return (source, why),
+                event => kept.push(event),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_makes_room_for_who_does() {
+        let (mut streams, mut events) = called(MUTE_MAX + 1).await;
+        assert_eq!(gone(&mut events).await.0, Source::Learner(LinkId(0)));
+        assert_eq!(streams[0].read(&mut [0; 1]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_speaks_something_else_is_told_apart() {
+        let told: [(&[u8], &str); 3] = [
+            (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi", "TLS"),
+            (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
+            (b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4", "swapped"),
+        ];
+        for (bytes, word) in told {
+            let (mut streams, mut events) = called(1).await;
+            streams[0].write_all(bytes).await.unwrap();
+            let (_, why) = gone(&mut events).await;
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    /// A transaction that is kept must not keep more than came with it.
+    // rows: Q-53
+    #[tokio::test]
+    async fn what_is_kept_of_a_packet_keeps_little() {
+        let (mut streams, mut events) = called(1).await;
+        let entry = Bytes::from(vec![7; 36]);
+        let packet = Packet::Proposal { zxid: crate::model::Zxid::ZERO, entry }.to_bytes();
+        let (mut kept, mut handle) = (Vec::new(), None);
+        while kept.len() < 100 {
+            if handle.is_some() {
+                streams[0].write_all(&packet).await.unwrap();
+            }
+            match events.recv().await.unwrap() {
+                PeerEvent::Packets { packets, .. } => kept.extend(packets),
+                PeerEvent::Accepted { handle: accepted, .. } => handle = Some(accepted),
+                _ => panic!("it ended"),
+            }
+        }
+        let sizes = kept.into_iter().filter_map(|packet| {
+            let Packet::Proposal { entry, .. } = packet else { panic!("{packet:?}") };
+            entry.try_into_mut().ok().map(|whole| whole.capacity())
+        });
+        let sizes: Vec<usize> = sizes.collect();
+        assert!(50 < sizes.len() && sizes.iter().all(|&size| size < 4096), "{sizes:?}");
+    }
 
     // rows: Q-60
     #[tokio::test]

@@ -115,10 +115,7 @@ impl Replica {
             return;
         }
         let since_ms = *self.looking_ms.get_or_insert(self.now_ms);
-        // Java's server starts without local sessions, and then cannot open any session at all.
-        if self.keeps_sessions_local()
-            && since_ms + READ_ONLY_AFTER_MS.max(self.settings.tick_time_ms) <= self.now_ms
-        {
+        if since_ms + READ_ONLY_AFTER_MS.max(self.settings.tick_time_ms) <= self.now_ms {
             tracing::info!("nobody leads: those who only read are served");
             self.mode = Mode::ReadOnly;
             self.locals = crate::request::Sessions::new(self.settings.tick_time_ms);
@@ -148,22 +145,23 @@ impl Replica {
             return;
         }
         let is_global = self.shared.state.tree.read().sessions().contains_key(&session.0);
-        if is_global {
-            tracing::info!(%session, "only its leader could renew it: connection closed");
-            conn.close(&mut self.wakers);
-        } else {
-            refuse_session(conn, &mut self.wakers);
+        if !is_global {
+            return refuse_session(conn, &mut self.wakers);
         }
+        // Only its leader could renew it; until there is one it reads on.
+        self.locals.track(session, timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
+        self.welcome_back(conn, session, timeout_ms, None);
     }
 
     /// Nothing can be written; the end of a session of this server can.
     pub(super) fn refuse_writes(&mut self, batch: &Batch) {
+        let is_global = self.shared.state.tree.read().sessions().contains_key(&batch.session.0);
         let mut done = Done::default();
         for asked in &batch.requests {
             let mut inflight = super::Inflight::asked(batch, asked);
             done.requests += 1;
             done.large_bytes += u64::from(asked.large_bytes);
-            if asked.op != op::CLOSE_SESSION {
+            if asked.op != op::CLOSE_SESSION || is_global {
                 inflight.code = Code::NOT_READ_ONLY;
             }
             self.answer_now(&inflight);

@@ -435,6 +435,10 @@ impl Replica {
                 }
                 Command::Reopen { conn, session, timeout_ms }
                     if self.reopen_local(&conn, session, timeout_ms) => {}
+                // A new one that all know needs a leader; Java answers it with what no client can read.
+                Command::Open { conn, .. } if self.mode == Mode::ReadOnly => {
+                    conn.close(&mut self.wakers);
+                }
                 Command::Open { conn, timeout_ms, received_us } if self.judges() => {
                     self.open((conn, received_us), timeout_ms, wall_ms, out);
                 }

@@ -193,7 +193,8 @@ impl Replica {
         self.mode = Mode::Resting;
         self.shared.at_rest.store(true, Ordering::Relaxed);
         for conn in self.shared.conns.all() {
-            conn.close(&mut self.wakers);
+            // What is answered is so, whoever leads: a reconfiguration may be what ends the role.
+            conn.close_behind(&mut self.wakers);
         }
         let mut done = self.learning.clear();
         for inflight in &mut self.inflight {

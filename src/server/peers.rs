@@ -31,6 +31,8 @@ pub struct Peers {
     names: BTreeMap<LinkId, ServerId>,
     /// Its number, and the connection.
     leader: Option<(u64, PeerHandle)>,
+    /// Where that goes, and whether anything has come from there.
+    called: (String, bool),
     dials: u64,
     /// `observerMasterPort`: an observer calls voters in turn there, not its leader.
     observer_port: Option<u16>,
@@ -72,6 +74,7 @@ impl Peers {
             touched: BTreeSet::new(),
             names: BTreeMap::new(),
             leader: None,
+            called: Default::default(),
             dials: 0,
             observer_port,
             patience,
@@ -137,6 +140,7 @@ impl Peers {
                 inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
             }
             PeerEvent::Packets { source: Source::Leader(dial), packets } if self.is_on(dial) => {
+                self.called.1 = true;
                 self.trace.received(None, &packets);
                 let packets = packets.into_iter();
                 inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
@@ -165,7 +169,12 @@ impl Peers {
                 inputs.push(peer(zab::Input::LearnerGone { link }));
             }
             PeerEvent::Gone { source: Source::Leader(dial), why } if self.is_on(dial) => {
-                tracing::info!(why, "the connection to the leader is gone");
+                let (at, spoke) = std::mem::take(&mut self.called);
+                if spoke {
+                    tracing::info!(at, why, "the connection to the leader is gone");
+                } else {
+                    tracing::warn!(at, why, "the leader gave no answer at its quorum port");
+                }
                 self.hang_up();
                 inputs.push(peer(zab::Input::LeaderGone));
             }
@@ -267,6 +276,9 @@ impl Peers {
                 all.map(|address| (address.host.clone(), address.quorum_port)).collect()
             }
         };
+        let at: Vec<String> =
+            addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        self.called = (at.join(" or "), false);
         let connecting = quorum::dial(addresses, self.patience);
         let source = Source::Leader(self.dials);
         let handle =

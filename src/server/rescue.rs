@@ -61,7 +61,9 @@ pub fn restore<D: Disk>(
     tracing::error!(
         why,
         ?files,
-        "this server's data can't be used and was put aside: it votes for nobody and counts for nothing until a leader has sent its tree"
+        "this server's data can't be used and was put aside: it votes for nobody and counts for nothing until a leader has sent its tree; \
+         without a majority of others give the files their names back, mend them, and remove {}; until then a Java server must not be started here",
+        aside::mark(folders).display()
     );
     let nothing = RecoverOptions { autocreate: false, ..wanted };
     let recovered = load(nothing).map_err(|error| ServerError::Recover(Box::new(error)))?;

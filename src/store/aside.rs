@@ -20,11 +20,15 @@ use std::path::{Path, PathBuf};
 use super::disk::{self, Disk};
 use super::epoch::{self, EpochError, EpochFile};
 use super::names::{self, Folders};
+use super::record;
 use super::recover::RecoverError;
 use super::scan::ScanError;
 
 /// As long as this file lies beside the snapshots, what is or is not in the directory does not count.
 const MARK: &str = "unsure";
+/// A log without a record, there as long as the mark is. Java does not know the mark and would vote with an empty tree; a log
+/// without a snapshot it refuses.
+const GUARD: &str = "log.0";
 /// Before the name of what was put aside: no reader takes it for a snapshot or a log.
 const ASIDE: &str = "damaged";
 
@@ -64,27 +68,25 @@ pub enum Rescue {
 /// log              refuse   put aside   the disk's fault, and this one's alone; Java ends
 /// hole             refuse   put aside   likewise; Java ends (ZOOKEEPER-4925), or made it (4882)
 /// snapshots        refuse   put aside   likewise; Java goes on from an older state
-/// no snapshot      refuse   put aside   likewise; Java ends
+/// no snapshot      refuse   refuse      the log may be all there is (ZOOKEEPER-3056): snapshot.trust.empty decides
 /// currentEpoch     refuse   put aside   how much the history is worth can't be told; Java ends
 /// acceptedEpoch    refuse   refuse      a promise that was forgotten would be broken: two leaders of one epoch
 /// meaning          refuse   refuse      no damage: every member would lose it, and a newer version knows it
 /// access           refuse   refuse      no damage, and nothing could be put aside
 /// ```
 ///
-/// A server that is alone has nobody to ask.
+/// A server that is alone has nobody to ask. What one member can do without, a majority cannot: what is not damaged for sure
+/// is kept in its place.
 pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
     match (trouble, is_member) {
-        (_, false) | (Trouble::AcceptedEpoch | Trouble::Meaning | Trouble::Access, true) => {
-            Rescue::Refuse
-        }
-        (
-            Trouble::Log
-            | Trouble::Hole
-            | Trouble::Snapshots
-            | Trouble::NoSnapshot
-            | Trouble::CurrentEpoch,
+        (_, false)
+        | (
+            Trouble::NoSnapshot | Trouble::AcceptedEpoch | Trouble::Meaning | Trouble::Access,
             true,
-        ) => Rescue::PutAside,
+        ) => Rescue::Refuse,
+        (Trouble::Log | Trouble::Hole | Trouble::Snapshots | Trouble::CurrentEpoch, true) => {
+            Rescue::PutAside
+        }
     }
 }
 
@@ -182,11 +184,17 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
         disk.create(&mark(folders))?;
         disk.sync_dir(&folders.snapshots)?;
     }
+    let guard = folders.logs.join(GUARD);
+    if !disk.list(&folders.logs)?.iter().any(|name| name == GUARD) {
+        let file = disk.create(&guard)?;
+        disk.write_at(&file, 0, &record::header())?;
+        disk.sync_data(&file)?;
+    }
     let snapshots = names::snapshots(disk, &folders.snapshots)?;
     let logs = names::logs(disk, &folders.logs)?;
     let mut aside = Vec::new();
     for (dir, files) in [(&folders.snapshots, snapshots), (&folders.logs, logs)] {
-        for file in files {
+        for file in files.into_iter().filter(|file| file.name != GUARD) {
             let to = free_name(disk, dir, &file.name)?;
             disk.rename(&dir.join(&file.name), &to)?;
             aside.push(to);
@@ -198,13 +206,16 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
 
 /// A leader's whole tree is on disk: what is in the directory counts again.
 ///
-/// * `dir`: of the snapshots.
+/// * `snapshots`, `logs`: the folders of both.
 ///
 /// # Errors
 /// Those of the disk.
-pub fn unmark<D: Disk>(disk: &D, dir: &Path) -> io::Result<()> {
-    if disk::remove_if_there(disk, &dir.join(MARK))? {
-        disk.sync_dir(dir)?;
+pub fn unmark<D: Disk>(disk: &D, snapshots: &Path, logs: &Path) -> io::Result<()> {
+    if disk::remove_if_there(disk, &snapshots.join(MARK))? {
+        disk.sync_dir(snapshots)?;
+        if disk::remove_if_there(disk, &logs.join(GUARD))? {
+            disk.sync_dir(logs)?;
+        }
     }
     Ok(())
 }
@@ -243,7 +254,7 @@ mod tests {
             assert_eq!(rescue(trouble, false), Rescue::Refuse, "{trouble:?}");
         }
         let kept = TROUBLES.map(|trouble| rescue(trouble, true) == Rescue::Refuse);
-        assert_eq!(kept, [false, false, false, false, false, true, true, true]);
+        assert_eq!(kept, [false, false, false, true, false, true, true, true]);
     }
 
     fn folders() -> Folders {
@@ -302,7 +313,7 @@ mod tests {
                     }
                     put_aside(&found, &folders).unwrap();
                     assert_eq!(left(&found, &folders.snapshots), ["unsure"]);
-                    assert!(left(&found, &folders.logs).is_empty());
+                    assert_eq!(left(&found, &folders.logs), [GUARD]);
                     // Here a name may be gone from both its places, as on no file system.
                     assert!(1 < seed || count(&found) == 4, "nothing is gone");
                     let epoch = |which| epoch::read(&found, &folders.snapshots, which).unwrap();
@@ -312,7 +323,8 @@ mod tests {
             }
             let found = disk.image().crash(0);
             assert!(is_marked(&found, &folders).unwrap());
-            unmark(&found, &folders.snapshots).unwrap();
+            unmark(&found, &folders.snapshots, &folders.logs).unwrap();
+            assert!(left(&found, &folders.logs).is_empty());
             assert!(!is_marked(&found.image().crash(0), &folders).unwrap());
         }
     }

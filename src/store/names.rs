@@ -89,12 +89,15 @@ pub fn logs<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
     named(disk, dir, "log")
 }
 
-/// Snapshot files of a folder, whole or not, oldest first.
+/// Snapshot files of a folder, whole or not, oldest first. Java's `snapshot.5.tmp` is none: it was never finished, so nobody
+/// has answered for it.
 ///
 /// # Errors
 /// Those of [`Disk::list`].
 pub fn snapshots<D: Disk>(disk: &D, dir: &Path) -> io::Result<Vec<Named>> {
-    named(disk, dir, "snapshot")
+    let mut found = named(disk, dir, "snapshot")?;
+    found.retain(|file| !file.name.ends_with(".tmp"));
+    Ok(found)
 }
 
 fn named<D: Disk>(disk: &D, dir: &Path, prefix: &str) -> io::Result<Vec<Named>> {

@@ -77,7 +77,7 @@ pub enum RecoverError<E: Error + 'static> {
     Denied { path: PathBuf, source: io::Error },
     #[error("load snapshot: none of {tried} in {} could be loaded", dir.display())]
     AllSnapshotsBad { dir: PathBuf, tried: usize },
-    #[error("no snapshot found in {}, but there are log entries; snapshot.trust.empty is off", dir.display())]
+    #[error("no snapshot found in {}, but there are log entries; if the log is whole from its beginning (upgraded from 3.4) start once with snapshot.trust.empty=true; a member's directory may also be emptied but for myid, one at a time", dir.display())]
     NoSnapshot { dir: PathBuf },
     #[error(
         "snapshot {} is damaged, and the log does not hold all that it held: it is whole up to {} at most; \
@@ -609,6 +609,9 @@ mod tests {
         put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
         put(&disk, folders().snapshots.join("snapshot.6"), b"ZKSN");
         put(&disk, folders().snapshots.join(".snapshot.7.tmp"), b"ZKSN");
+        // As a Java server leaves it that was killed while it wrote what its leader had sent.
+        put(&disk, folders().snapshots.join("snapshot.99.tmp"), b"ZKSN");
+        put(&disk, folders().snapshots.join("snapshot.99.gz.tmp"), b"\x1f\x8b");
         let file = disk.open(&folders().snapshots.join("snapshot.4")).unwrap();
         disk.write_at(&file, 23, &[7]).unwrap();
         put_log(&disk, "log.1", &[1, 2, 3, 4, 5, 6]);

@@ -188,7 +188,8 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 if replaces {
                     purge::remove_snapshots_for(&self.disk, &placed.path, zxid)?;
                     self.log.drop_unreadable()?;
-                    aside::unmark(&self.disk, &self.data_dir).map_err(WorkerError::Mark)?;
+                    aside::unmark(&self.disk, &self.data_dir, self.log.dir())
+                        .map_err(WorkerError::Mark)?;
                 }
                 report(Event::Placed { zxid, bytes, replaces });
             }

@@ -8,9 +8,15 @@ use std::collections::VecDeque;
 pub const WINDOW_TXNS: usize = 500;
 /// ...and more while they are no more bytes than this.
 const WINDOW_BYTES: usize = 8 << 20;
+/// What a transaction in memory takes beside its bytes, or about that.
+const LOGGED_BYTES: usize = 96;
 
 /// One logged transaction.
 pub type Logged = (Zxid, Bytes);
+
+const fn cost(logged: &Logged) -> usize {
+    logged.1.len() + LOGGED_BYTES
+}
 
 /// The end of the log, in memory.
 #[derive(Clone, Debug)]
@@ -102,22 +108,22 @@ impl History {
     pub fn commit(&mut self, through: Zxid, mut each: impl FnMut(&Logged)) {
         while let Some(logged) = self.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
             each(&logged);
-            self.window_bytes += logged.1.len();
+            self.window_bytes += cost(&logged);
             self.window.push_back(logged);
         }
         self.committed = through.max(self.committed);
         while self.window_txns < self.window.len() && WINDOW_BYTES < self.window_bytes {
-            let Some((zxid, entry)) = self.window.pop_front() else { break };
-            self.floor = zxid;
-            self.window_bytes -= entry.len();
+            let Some(logged) = self.window.pop_front() else { break };
+            self.floor = logged.0;
+            self.window_bytes -= cost(&logged);
         }
     }
 
     /// Drops everything greater.
     pub fn truncate(&mut self, to: Zxid) {
         while self.tail.pop_back_if(|(zxid, _)| to < *zxid).is_some() {}
-        while let Some((_, entry)) = self.window.pop_back_if(|(zxid, _)| to < *zxid) {
-            self.window_bytes -= entry.len();
+        while let Some(logged) = self.window.pop_back_if(|(zxid, _)| to < *zxid) {
+            self.window_bytes -= cost(&logged);
         }
         self.floor = self.floor.min(to);
         self.committed = self.committed.min(to);
@@ -145,7 +151,7 @@ mod tests {
     #[test]
     fn the_window_keeps_what_was_committed_lately() {
         let mut history = History::new(zxid(10));
-        let entry = Bytes::from(vec![0; 1 << 20]);
+        let entry = Bytes::from(vec![0; (1 << 20) - 8192]); // Eight of them, and all the rest beside.
         for n in 11..=611 {
             history.append(zxid(n), if n <= 20 { entry.clone() } else { Bytes::new() });
         }

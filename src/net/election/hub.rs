@@ -222,10 +222,12 @@ impl Hub {
         self.inbox.put(Event::LinkUp { to });
         let (slot, inbox, commands) =
             (peer.slot.clone(), self.inbox.clone(), self.commands.clone());
+        let at = stream.peer_addr();
         self.tasks.spawn(async move {
             let carrying = link::carry(stream, read, to, slot, inbox);
             if let Some(error) = stop.run_until_cancelled(carrying).await {
-                tracing::info!(%error, "election connection to server {} ended", to.0);
+                let at = at.map_or_else(|error| error.to_string(), |at| at.to_string());
+                tracing::info!(%error, at, "election connection to server {} ended", to.0);
                 // The hub is gone when all is being closed.
                 let _ = commands.send(Command::Ended { from: to, link: number });
             }

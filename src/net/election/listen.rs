@@ -4,6 +4,7 @@ use super::hello::{self, Hello, HelloError};
 use super::hub::Command;
 use super::inbox::Inbox;
 use super::{Event, Settings};
+use crate::net::quorum::tls_or_http;
 use bytes::{Buf, BytesMut};
 use std::fmt;
 use std::io;
@@ -145,12 +146,17 @@ enum GreetError {
     Io(#[from] io::Error),
     #[error("the connection ended in its hello")]
     Ended,
+    #[error("{0}")]
+    Foreign(&'static str),
 }
 
 async fn greet(mut stream: TcpStream, settings: &Settings) -> Result<Command, GreetError> {
     prepare(&stream, settings)?;
     let mut read = BytesMut::with_capacity(hello::BYTES_MAX);
     loop {
+        if let Some(what) = tls_or_http(&read) {
+            return Err(GreetError::Foreign(what));
+        }
         if let Some((hello, taken)) = Hello::parse(&read)? {
             read.advance(taken);
             return Ok(Command::Called { stream, hello, read });

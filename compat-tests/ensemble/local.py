@@ -168,6 +168,13 @@ def check_reading(ensemble, arguments):
             raise Failed(f"{member} serves who may write")
         except (Lost, OSError):
             pass
+        if member.kind == "o":
+            going_on = Reader.__new__(Reader)
+            going_on.__dict__.update(known.__dict__)  # As one that is content with reading.
+            going_on.connect_once(5)
+            assert going_on.read_only and going_on.id == known.id and going_on.exists("/known")
+            assert going_on.delete("/known") == NOT_READ_ONLY
+            going_on.socket.close()
         closing = Reader([member.address], 5000)
         closing.close()
         ensemble.start()

@@ -224,7 +224,12 @@ pub fn recover<D: Disk, R: Restore>(
     match start {
         Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => {}
         Start::RefuseNoSnapshot => {
-            return Err(RecoverError::NoSnapshot { dir: folders.snapshots.clone() });
+            let dir = folders.snapshots.clone();
+            return Err(match skipped.len() {
+                0 => RecoverError::NoSnapshot { dir },
+                // What is there was one once, or was to become one.
+                tried => RecoverError::AllSnapshotsBad { dir, tried },
+            });
         }
         Start::RefuseBadSnapshots => {
             return Err(RecoverError::AllSnapshotsBad { dir: folders.snapshots.clone(), tried });

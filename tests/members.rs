@@ -221,6 +221,25 @@ fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
     }
 }
 
+/// Not with what was made of it without a zxid either.
+// rows: Q-80
+#[test]
+fn what_found_no_zxid_is_not_answered() {
+    for left in 8..12 {
+        let settings = Settings { first_counter: u32::MAX - left, ..SETTINGS };
+        let mut ensemble = Ensemble::new(&settings, &Limits::default());
+        let clients = [LEADER, FOLLOWER].map(|at| ensemble.client(at, "10.0.0.1"));
+        for (xid, client) in (1..).zip(clients.into_iter().cycle()) {
+            let heard = ensemble.say(client, [create(xid, &format!("/{xid}"), "")]);
+            if heard.is_empty() || heard == ["closed"] {
+                assert!(3 < xid, "{left}");
+                break;
+            }
+            assert!(heard.len() == 1 && heard[0].contains(" ok /"), "{left}: {heard:?}");
+        }
+    }
+}
+
 /// A server that slept has read late that the client was there; it had gone back.
 // rows: P-21 P-22
 #[test]

@@ -72,7 +72,7 @@ impl Replica {
         }
     }
 
-    /// `None`: there are no zxids left. What was asked waits all the same.
+    /// `None`: there are no zxids left. What was asked is not answered: the role ends, and the connection with it.
     fn judge_one(
         &mut self,
         (batch, asked, body): (&Batch, &Asked, &[u8]),
@@ -91,7 +91,7 @@ impl Replica {
         } else if asked.op == op::SYNC {
             // No transaction: answered once all before it is, with the path it came with.
             if !self.confirm(drafts, by.wall_ms) {
-                self.inflight.push_back(inflight);
+                self.inflight.push_back(inflight.unanswered());
                 return None;
             }
             inflight.code = by.acts.err().unwrap_or(Code::OK);
@@ -102,7 +102,7 @@ impl Replica {
                 Some(Prepared::Proposal(zxid)) => inflight.zxid = Some(zxid),
                 Some(Prepared::Refused(code)) => inflight.code = code,
                 None => {
-                    self.inflight.push_back(inflight);
+                    self.inflight.push_back(inflight.unanswered());
                     return None;
                 }
             }

@@ -526,6 +526,11 @@ impl Replica {
 }
 
 impl Inflight {
+    /// As it is, for nobody to hear of.
+    fn unanswered(self) -> Self {
+        Self { conn: None, ..self }
+    }
+
     /// What a client of this server asked, before it is judged.
     fn asked(batch: &Batch, asked: &Asked) -> Self {
         Self {

@@ -253,7 +253,9 @@ impl Ensemble {
                         self.wires.push_back((link.0 as usize, zab::Input::Leader { packet }));
                     }
                 }
-                Action::Peer(zab::Action::CloseLink { why, .. }) => panic!("link closed: {why}"),
+                Action::Peer(zab::Action::CloseLink { why, .. }) => {
+                    assert!(why.contains("used up"), "link closed: {why}");
+                }
                 Action::Stop(why) => panic!("server {at} stopped: {why}"),
                 Action::Install(_) | Action::SendTree { .. } | Action::Rebuild => {
                     panic!("all begin with the same tree")

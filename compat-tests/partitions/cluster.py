@@ -4,7 +4,7 @@ import subprocess
 
 from members import Ensemble
 
-DISK_MIB = 128
+DISK_MIB = 256
 SETTINGS = [
     "initLimit=20",
     "syncLimit=5",  # 2.5 s: how long a leader may believe that it has a quorum.

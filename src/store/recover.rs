@@ -223,16 +223,13 @@ pub fn recover<D: Disk, R: Restore>(
     let start = decide::start(facts);
     match start {
         Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => {}
-        Start::RefuseNoSnapshot => {
-            let dir = folders.snapshots.clone();
-            return Err(match skipped.len() {
-                0 => RecoverError::NoSnapshot { dir },
-                // What is there was one once, or was to become one.
-                tried => RecoverError::AllSnapshotsBad { dir, tried },
-            });
+        // What was skipped was a snapshot once, or was to become one.
+        Start::RefuseNoSnapshot if skipped.is_empty() => {
+            return Err(RecoverError::NoSnapshot { dir: folders.snapshots.clone() });
         }
-        Start::RefuseBadSnapshots => {
-            return Err(RecoverError::AllSnapshotsBad { dir: folders.snapshots.clone(), tried });
+        Start::RefuseNoSnapshot | Start::RefuseBadSnapshots => {
+            let (dir, tried) = (folders.snapshots.clone(), tried.max(skipped.len()));
+            return Err(RecoverError::AllSnapshotsBad { dir, tried });
         }
     }
     let after = loaded.as_ref().map(|loaded| loaded.zxid);

@@ -221,16 +221,8 @@ pub fn recover<D: Disk, R: Restore>(
         initialize,
     };
     let start = decide::start(facts);
-    match start {
-        Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => {}
-        // What was skipped was a snapshot once, or was to become one.
-        Start::RefuseNoSnapshot if skipped.is_empty() => {
-            return Err(RecoverError::NoSnapshot { dir: folders.snapshots.clone() });
-        }
-        Start::RefuseNoSnapshot | Start::RefuseBadSnapshots => {
-            let (dir, tried) = (folders.snapshots.clone(), tried.max(skipped.len()));
-            return Err(RecoverError::AllSnapshotsBad { dir, tried });
-        }
+    if let Some(error) = refusal(start, &folders.snapshots, tried, skipped.len()) {
+        return Err(error);
     }
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
     let mut ends_met = Vec::new();
@@ -345,6 +337,23 @@ struct Newest {
     tried: usize,
     /// Those that may have been whole and could not be loaded, newest first.
     damaged: Vec<Named>,
+}
+
+/// * `tried`: snapshots that passed the quick check; `skipped`: those that did not, or could not be loaded.
+fn refusal<E: std::error::Error>(
+    start: Start,
+    dir: &Path,
+    tried: usize,
+    skipped: usize,
+) -> Option<RecoverError<E>> {
+    let dir = dir.to_owned();
+    match start {
+        Start::Replay | Start::ReplayOntoEmpty | Start::Empty | Start::Unsure => None,
+        Start::RefuseNoSnapshot if skipped == 0 => Some(RecoverError::NoSnapshot { dir }),
+        // What is there was a snapshot once, or was to become one.
+        Start::RefuseNoSnapshot => Some(RecoverError::AllSnapshotsBad { dir, tried: skipped }),
+        Start::RefuseBadSnapshots => Some(RecoverError::AllSnapshotsBad { dir, tried }),
+    }
 }
 
 /// Loads the newest snapshot that can be loaded.

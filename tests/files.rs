@@ -202,8 +202,10 @@ fn snapshots_are_packed_as_set_and_read_however_they_are() {
 fn snapshots_end_with_what_is_asked_for() {
     let len = |settings: &str| {
         let home = tempfile::tempdir().unwrap();
-        Process::start(home.path(), settings).stop();
+        let server = Process::start(home.path(), settings);
         let snapshot = home.path().join("data/version-2/snapshot.0");
+        eventually("the first snapshot", || snapshot.exists());
+        server.stop();
         std::fs::metadata(snapshot).unwrap().len()
     };
     let whole = len("");

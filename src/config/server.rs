@@ -130,17 +130,14 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
 
 /// The view that was proposed, and perhaps decided, before the last stop (D-09).
 fn last_seen(checker: &mut Checker, (name, text): (&str, &[u8])) -> Option<View> {
-    let view = parse_properties(text).map_err(ViewError::from);
+    let entries = parse_properties(text).map_err(ViewError::from);
     let place = Place::File(name.to_owned());
-    let names_nobody = |text: &[u8]| {
-        let is_server = |key: &String| key.trim().starts_with("server.");
-        parse_properties(text).is_ok_and(|entries| !entries.keys().any(is_server))
-    };
-    if names_nobody(text) {
+    let is_server = |key: &String| key.trim().starts_with("server.");
+    if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
         checker.warn(&place, "names no server; nothing was proposed by it");
         return None;
     }
-    let view = view.and_then(|entries| View::from_entries(&entries));
+    let view = entries.and_then(|entries| View::from_entries(&entries));
     view.map_err(|error| {
         checker.problem(&place, format!("{error}; remove the file: a leader sends it again"))
     })

@@ -90,10 +90,8 @@ impl Listener {
                     if is_served(at, &place) {
                         continue; // The first configuration that names it.
                     }
-                    let mut old = Some(listener);
-                    if at.port() == place.1 {
-                        old = None; // Two can't have one port, even if one of them is for every address.
-                    }
+                    // Two can't have one port, even if one of them is for every address.
+                    let old = (at.port() != place.1).then_some(listener);
                     let moved = move_to(&place, self.backlog);
                     listener = match (moved, old) {
                         (Some((moved, address)), _) => {

@@ -4,6 +4,7 @@
 //! SNAP is followed by bytes that are no packets: who expects them gives a [`TreeSink`].
 
 use super::race::first_of;
+use crate::request::foreign::Foreign;
 use crate::zab::{LinkId, Packet, SIGNATURE};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -361,22 +362,11 @@ async fn read(
 
 /// What those speak who have the wrong port.
 fn foreign(head: &[u8]) -> Option<&'static str> {
-    tls_or_http(head).or(match head {
-        // A hello of the election, which begins with a version below 0.
-        [0xff, 0xff, 0xff, 0xff, ..] => {
-            Some("it calls an election port: are the ports in this server's line swapped?")
-        }
-        _ => None,
-    })
-}
-
-/// What those speak who mean another service.
-pub(super) const fn tls_or_http(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [0x16, 0x03, ..] => Some("it speaks TLS, which is not there yet"),
-        [b'G', b'E', b'T', b' ', ..] | [b'P', b'O', b'S', b'T', ..] => Some("it speaks HTTP"),
-        _ => None,
-    }
+    let head = *head.first_chunk()?;
+    // A hello of the election begins with a version below 0.
+    let calls_elections = (head == [0xff; 4])
+        .then_some("it calls an election port: are the ports in this server's line swapped?");
+    Foreign::recognise(head).map(Foreign::reason).or(calls_elections)
 }
 
 /// Reads the bytes behind SNAP. They are taken on a thread of their own: there may be gigabytes of them.

@@ -7,6 +7,21 @@ use crate::request::{Done, Owner};
 use crate::zab::{self, LinkId, Packet, Request};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+/// The answer to a server whose client has come with a session: {long session, boolean lives}.
+pub(super) fn revalidated(session: SessionId, lives: bool) -> Packet {
+    let mut data = BytesMut::with_capacity(9);
+    data.put_i64(session.0);
+    data.put_u8(u8::from(lives));
+    Packet::Revalidate { data: data.freeze() }
+}
+
+/// Sessions that were heard of, each {long session, int timeout}.
+pub(super) fn pairs(mut touched: Bytes) -> impl Iterator<Item = (SessionId, i32)> {
+    std::iter::from_fn(move || {
+        (12 <= touched.remaining()).then(|| (SessionId(touched.get_i64()), touched.get_i32()))
+    })
+}
+
 impl Replica {
     pub(super) fn on_learner(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
         match packet {
@@ -18,10 +33,9 @@ impl Replica {
         }
     }
 
-    /// Sessions their servers heard of, each {long session, int timeout}.
-    fn touch(&mut self, mut touched: Bytes) {
-        while touched.remaining() >= 12 {
-            let (session, timeout_ms) = (SessionId(touched.get_i64()), touched.get_i32());
+    /// Sessions their servers heard of.
+    fn touch(&mut self, touched: Bytes) {
+        for (session, timeout_ms) in pairs(touched) {
             self.sessions.touch(session, timeout_ms, self.now_ms);
         }
     }
@@ -36,10 +50,7 @@ impl Replica {
         let owner = Owner::Elsewhere(link.0);
         // A connection here that spoke for it stays until it writes or falls silent, as it would at another server (G-23).
         let taken = self.sessions.take_over(session, timeout_ms, owner, self.now_ms);
-        let mut data = BytesMut::with_capacity(9);
-        data.put_i64(session.0);
-        data.put_u8(u8::from(taken.is_ok()));
-        let bytes = Packet::Revalidate { data: data.freeze() }.to_bytes();
+        let bytes = revalidated(session, taken.is_ok()).to_bytes();
         out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
     }
 

@@ -215,11 +215,10 @@ impl Replica {
         match packet {
             Packet::Ping { zxid, .. } => {
                 let mut touched = BytesMut::new();
-                for (session, timeout_ms) in self.sessions.heard_since(self.learning.told_ms) {
-                    touched.put_i64(session.0);
-                    touched.put_i32(timeout_ms);
-                }
-                for (session, timeout_ms) in std::mem::take(&mut self.learning.touched) {
+                let own = self.sessions.heard_since(self.learning.told_ms);
+                for (session, timeout_ms) in
+                    own.into_iter().chain(std::mem::take(&mut self.learning.touched))
+                {
                     touched.put_i64(session.0);
                     touched.put_i32(timeout_ms);
                 }

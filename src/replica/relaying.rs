@@ -5,6 +5,7 @@
 //!
 //! Source: `ObserverMaster`, `LearnerHandler`, ZooKeeper 3.9.5.
 
+use super::leading::{pairs, revalidated};
 use super::learning::Asked;
 use super::{Action, Replica};
 use crate::model::SessionId;
@@ -12,7 +13,7 @@ use crate::model::op;
 use crate::model::sync::Arc;
 use crate::request::Conn;
 use crate::zab::{self, LinkId, Packet, Request};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use jute::Encode;
 use jute::proto::DeleteRequest;
 
@@ -43,12 +44,7 @@ impl Replica {
     pub(super) fn relay_up(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
         match &packet {
             Packet::Ping { touched, .. } => {
-                let mut touched = touched.clone().unwrap_or_default();
-                while touched.remaining() >= 12 {
-                    let (session, timeout_ms) = (SessionId(touched.get_i64()), touched.get_i32());
-                    self.learning.touched.insert(session, timeout_ms);
-                }
-                return;
+                return self.learning.touched.extend(pairs(touched.clone().unwrap_or_default()));
             }
             Packet::Revalidate { data } if data.len() >= 12 => {
                 let session = SessionId(data.clone().get_i64());
@@ -85,10 +81,7 @@ impl Replica {
     /// An observer of ours ends the connection. One of Java's waits for a transaction: it gets that of a request that no
     /// leader carries out.
     fn refuse_left(&self, link: LinkId, request: &Request, out: &mut Vec<Action>) {
-        let mut data = BytesMut::with_capacity(9);
-        data.put_i64(request.session.0);
-        data.put_u8(0);
-        let bytes = Packet::Revalidate { data: data.freeze() }.to_bytes();
+        let bytes = revalidated(request.session, false).to_bytes();
         out.push(Action::Peer(zab::Action::ToLearner { link, bytes }));
         let mut body = Vec::new();
         DeleteRequest { path: Some("/zookeeper".into()), version: -1 }.encode(&mut body);

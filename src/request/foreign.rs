@@ -1,8 +1,8 @@
-//! Bytes of another protocol on the client port.
+//! Bytes of another protocol, on the client port or another one.
 
 /// A protocol that people aim at this port by mistake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Foreign {
+pub enum Foreign {
     Http,
     Tls,
 }

@@ -18,7 +18,7 @@ mod connection;
 mod conns;
 mod create;
 mod expiry;
-mod foreign;
+pub mod foreign;
 mod greet;
 mod identify;
 #[cfg(test)]

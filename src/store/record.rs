@@ -11,6 +11,7 @@
 use std::io;
 
 use byteorder::{BE, ByteOrder};
+use simd_adler32::Adler32;
 
 /// "ZKLG".
 pub const LOG_MAGIC: i32 = 0x5a4b_4c47;
@@ -237,21 +238,30 @@ impl<S: Source> Records<S> {
         let Some(stored) = u32::try_from(stored).ok().filter(|&stored| stored != 0) else {
             return Ok(false);
         };
-        let mut sum = Adler::default();
-        let mut entry_len = 0;
+        // Its length is right, and its mark is not: what was never written would be 0.
+        let there = record_len(usize::try_from(len).unwrap_or(0));
+        if 0 < len && self.fill(there)? {
+            let (entry, mark) = self.buffer[self.start..][HEAD_LEN..there as usize]
+                .split_at(there as usize - HEAD_LEN - 1);
+            if mark != [0] && adler32(entry) == stored {
+                return Ok(true);
+            }
+        }
+        // Its length is not: then it may end at any mark.
+        let mut sum = Adler32::new();
         let mut place = self.at + HEAD_LEN as u64;
         let mut chunk = vec![0; CHUNK.min(self.source.len() as usize)];
         loop {
             let read = self.source.read_at(place, &mut chunk)?;
-            for &byte in &chunk[..read] {
-                // The mark tells where it ends, or else the length does.
-                if sum.value() == stored
-                    && (byte == END_MARK || byte != 0 && i64::from(len) == entry_len)
-                {
-                    return Ok(true);
+            for piece in chunk[..read].split_inclusive(|&byte| byte == END_MARK) {
+                let before = piece.strip_suffix(&[END_MARK]);
+                sum.write(before.unwrap_or(piece));
+                if before.is_some() {
+                    if sum.finish() == stored {
+                        return Ok(true);
+                    }
+                    sum.write(&[END_MARK]);
                 }
-                sum.add(byte);
-                entry_len += 1;
             }
             if read == 0 {
                 return Ok(false);
@@ -336,31 +346,6 @@ impl<S: Source> Records<S> {
             }
         }
         Ok(true)
-    }
-}
-
-/// Adler-32 of bytes that come one by one: what it is of their beginnings too.
-struct Adler {
-    a: u32,
-    b: u32,
-}
-
-impl Default for Adler {
-    fn default() -> Self {
-        Self { a: 1, b: 0 }
-    }
-}
-
-impl Adler {
-    const MODULUS: u32 = 65_521;
-
-    const fn add(&mut self, byte: u8) {
-        self.a = (self.a + byte as u32) % Self::MODULUS;
-        self.b = (self.b + self.a) % Self::MODULUS;
-    }
-
-    const fn value(&self) -> u32 {
-        self.b << 16 | self.a
     }
 }
 

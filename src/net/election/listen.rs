@@ -4,7 +4,7 @@ use super::hello::{self, Hello, HelloError};
 use super::hub::Command;
 use super::inbox::Inbox;
 use super::{Event, Settings};
-use crate::net::quorum::tls_or_http;
+use crate::request::foreign::Foreign;
 use bytes::{Buf, BytesMut};
 use std::fmt;
 use std::io;
@@ -146,15 +146,15 @@ enum GreetError {
     Io(#[from] io::Error),
     #[error("the connection ended in its hello")]
     Ended,
-    #[error("{0}")]
-    Foreign(&'static str),
+    #[error("{}", .0.reason())]
+    Foreign(Foreign),
 }
 
 async fn greet(mut stream: TcpStream, settings: &Settings) -> Result<Command, GreetError> {
     prepare(&stream, settings)?;
     let mut read = BytesMut::with_capacity(hello::BYTES_MAX);
     loop {
-        if let Some(what) = tls_or_http(&read) {
+        if let Some(what) = read.first_chunk().and_then(|head| Foreign::recognise(*head)) {
             return Err(GreetError::Foreign(what));
         }
         if let Some((hello, taken)) = Hello::parse(&read)? {

@@ -12,7 +12,10 @@ use jute::{Encode, Vector};
 use oxkeeper::model::{Acl, Identity, op, perms};
 use oxkeeper::replica::Settings;
 use oxkeeper::request::Limits;
-use wire::{close, create, create_for, delete, get, ping, raw, set, set_acl_for, sync};
+use oxkeeper::zab::Request;
+use wire::{
+    close, create, create_ephemeral, create_for, delete, get, ping, raw, set, set_acl_for, sync,
+};
 
 const SETTINGS: Settings = Settings { tick_time_ms: 2000, ..Settings::DEFAULT };
 
@@ -259,6 +262,30 @@ fn a_session_lives_where_it_pings_and_ends_there() {
         assert_eq!(ensemble.say(other, [close(2)]).len(), 2, "{at}");
         assert_eq!(ensemble.heard(again), ["closed"], "{at}");
     }
+}
+
+/// A leader that does not know a session takes it for one that its learner keeps to itself.
+// rows: Q-94 P-22
+#[test]
+fn what_comes_late_for_a_session_that_ended_is_refused() {
+    let local = Settings { local_sessions: true, local_upgrades: true, ..SETTINGS };
+    let mut ensemble = Ensemble::new(&local, &Limits::default());
+    let client = ensemble.client(FOLLOWER, "10.0.0.1");
+    ensemble.asked(FOLLOWER);
+    assert!(ensemble.say(client, [create(1, "/a", "")])[0].ends_with("ok /a"));
+    let late = ensemble.asked(FOLLOWER).remove(0);
+    let late =
+        |xid, body: Vec<u8>| Request { xid, op: op::CREATE, body: body.into(), ..late.clone() };
+    let body = |path: &str| create(0, path, "")[12..].to_vec();
+    ensemble.pass_on(FOLLOWER, late(2, body("/b")));
+    let session = ensemble.session(client);
+    assert!(ensemble.say(client, [create_ephemeral(3, "/e")])[0].ends_with("ok /e"));
+    let moved = ensemble.client_again(LEADER, session);
+    assert!(ensemble.say(moved, [close(4)])[0].contains(" ok"));
+    ensemble.pass_on(FOLLOWER, late(5, body("/c")));
+    let reader = ensemble.client(LEADER, "10.0.0.2");
+    assert!(ensemble.say(reader, [get(1, "/b")])[0].contains(" ok"), "its learner's own");
+    assert!(ensemble.say(reader, [get(2, "/c")])[0].contains("error -101"));
 }
 
 /// Its socket may never say so: the machine at its other end is gone.

@@ -102,12 +102,15 @@ fn three_agree_and_a_fourth_comes_late() {
 #[test]
 fn random_worlds() {
     let began = Instant::now();
-    let only: Option<u64> =
-        std::env::var("SEED").ok().map(|seed| seed.parse().expect("SEED is a number"));
-    let (mut seed, mut committed) = (only.unwrap_or(1), 0);
+    let number = |name: &str| -> Option<u64> {
+        std::env::var(name).ok().map(|seed| seed.parse().expect("a seed is a number"))
+    };
+    let only = number("SEED");
+    let first = only.or_else(|| number("FROM")).unwrap_or(1);
+    let (mut seed, mut committed) = (first, 0);
     let (mut decided, mut named) = (0, 0);
     // On a busy machine the time may be over before enough has happened.
-    while began.elapsed() < budget() || only.is_none() && named <= 10 && seed < 5000 {
+    while began.elapsed() < budget() || only.is_none() && named <= 10 && seed < first + 5000 {
         let mut world = World::new(Climate::of(seed));
         world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -249,6 +249,7 @@ impl Replica {
     fn end_session(&mut self, session: SessionId, asker: Option<&Arc<Conn>>) {
         let is_asker = |owner: &Arc<Conn>| asker.is_some_and(|conn| Arc::ptr_eq(conn, owner));
         self.learning.relayed.remove(&session);
+        self.note_end_of(session);
         let owner = self.sessions.remove(session).filter(|owner| !is_asker(owner));
         if let Some(owner) = owner {
             close_owner(&owner, session, &mut self.wakers);

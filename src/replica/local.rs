@@ -9,6 +9,7 @@ use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, SessionId, op};
 use crate::request::{Batch, Conn, Done, Owner, prep, reply};
 use crate::zab;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Without a leader for so long, or for a tick if that is longer, those who only read are served.
 const READ_ONLY_AFTER_MS: u64 = 2000;
@@ -24,7 +25,38 @@ pub(super) enum Standing {
     Bound,
 }
 
+/// Sessions that all knew and that ended a moment ago, where a session that nobody knows may be a learner's own. What a
+/// learner was asked for one of these before it heard of the end must not be taken for the request of such a session.
+#[derive(Default)]
+pub(super) struct Ended {
+    ids: BTreeSet<SessionId>,
+    /// With the monotonic milliseconds of their ends, in that order.
+    since: VecDeque<(u64, SessionId)>,
+}
+
+impl Ended {
+    /// * `from_ms`: what ended before that is forgotten.
+    fn add(&mut self, session: SessionId, now_ms: u64, from_ms: u64) {
+        while let Some((_, old)) = self.since.pop_front_if(|(at_ms, _)| *at_ms < from_ms) {
+            self.ids.remove(&old);
+        }
+        if self.ids.insert(session) {
+            self.since.push_back((now_ms, session));
+        }
+    }
+}
+
 impl Replica {
+    pub(super) fn note_end_of(&mut self, session: SessionId) {
+        if !self.judges() || !self.keeps_sessions_local() {
+            return;
+        }
+        // A learner that is silent for syncLimit is cut off, and what it was asked with it.
+        let settings = &self.zab.core.settings;
+        let kept_ms = 2 * settings.sync_limit * settings.tick_time_ms;
+        self.ended.add(session, self.now_ms, self.now_ms.saturating_sub(kept_ms));
+    }
+
     /// Whether new sessions are known to this server only.
     pub(super) fn keeps_sessions_local(&self) -> bool {
         self.settings.local_sessions && self.mode != Mode::Standalone
@@ -90,7 +122,8 @@ impl Replica {
         let standing = self.sessions.check(session, owner);
         // One that only another server knows: its number says whose it is.
         let is_others = session.0 >> 56 != self.zab.core.me.0;
-        if self.keeps_sessions_local() && is_others && !self.sessions.contains(session) {
+        let is_known = self.sessions.contains(session) || self.ended.ids.contains(&session);
+        if self.keeps_sessions_local() && is_others && !is_known {
             return (Ok(()), Err(Code::SESSION_EXPIRED));
         }
         (standing, Ok(()))

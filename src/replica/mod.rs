@@ -247,6 +247,8 @@ pub struct Replica {
     sessions: Sessions,
     /// Those that only this server knows.
     locals: Sessions,
+    /// Those that all knew and that ended a moment ago.
+    ended: local::Ended,
     learning: learning::Learning,
     /// Monotonic milliseconds since which nobody leads, where that matters.
     looking_ms: Option<u64>,
@@ -320,6 +322,7 @@ impl Replica {
             changes_before: 0,
             sessions: Sessions::new(settings.tick_time_ms),
             locals: Sessions::new(settings.tick_time_ms),
+            ended: local::Ended::default(),
             learning: learning::Learning::default(),
             looking_ms: None,
             arrived: None,

@@ -19,8 +19,17 @@ pub(super) fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
         && let Ok(view) = View::from_bytes(text)
     {
         // The driver keeps it for the next start when it is proposed; this one is there already.
+        let version = view.version;
         peer.core.see_view(view, &mut Vec::new());
+        if let Some(before) = tree.config_before().and_then(version_of) {
+            peer.core.see_order(version, before);
+        }
     }
+}
+
+/// Version of a configuration; an empty text is that of a server that was never told one.
+fn version_of(text: &[u8]) -> Option<i64> {
+    if text.is_empty() { Some(0) } else { View::from_bytes(text).ok().map(|view| view.version) }
 }
 
 /// The configuration that an entry proposes.

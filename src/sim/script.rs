@@ -26,6 +26,7 @@ struct Start {
     settings: Settings,
     view: View,
     next: Option<View>,
+    next_follows: Option<i64>,
     epochs: (Epoch, Epoch),
     last: Option<Zxid>,
 }
@@ -53,6 +54,7 @@ impl World {
             settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
             view: plain(&core.view),
             next: core.next.as_ref().map(plain),
+            next_follows: core.next_follows(),
             epochs: (core.accepted, core.current),
             last: (!core.is_unsure).then_some(core.history.last()),
         };
@@ -129,11 +131,13 @@ impl Tape {
     }
 
     fn peer(&self, bug: Option<Sabotage>) -> Peer {
-        let Start { me, settings, view, next, epochs, last } = self.start.clone();
+        let Start { me, settings, view, next, next_follows, epochs, last } = self.start.clone();
         let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
         if let Some(next) = next {
+            let version = next.version;
             peer.core.see_view(next, &mut Vec::new());
+            next_follows.into_iter().for_each(|before| peer.core.see_order(version, before));
         }
         let mut peer = spoilt(peer, bug);
         visible(&mut peer, Input::Tick);
@@ -174,7 +178,7 @@ impl Tape {
     }
 
     fn first_line(&self) -> String {
-        let Start { me, settings, view, next, epochs, last } = &self.start;
+        let Start { me, settings, view, next, next_follows, epochs, last } = &self.start;
         let mut line = format!("server {} of{}", me.0, ids(view, Role::Participant));
         if !ids(view, Role::Observer).is_empty() {
             line += &format!(" observers{}", ids(view, Role::Observer));
@@ -192,7 +196,13 @@ impl Tape {
             line += &format!(" version {}", zxid(view.version));
         }
         if let Some(next) = next {
-            line += &format!(" knows {}{}", zxid(next.version), members(next));
+            let after = next_follows.map(|before| format!(" after {}", zxid(before)));
+            line += &format!(
+                " knows {}{}{}",
+                zxid(next.version),
+                after.unwrap_or_default(),
+                members(next)
+            );
         }
         line + "\n"
     }

@@ -87,6 +87,9 @@ impl Tree {
                 Some(path.clone()),
             ),
             Txn::SetData { path, data, version } => {
+                if kind == op::RECONFIG {
+                    self.config_before = Some(self.config().unwrap_or_default().to_vec());
+                }
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
                     let bytes_before = self.data_len(self.nodes.get(id)) as i64;
                     self.set_data(id, *data, |node| {

@@ -118,6 +118,8 @@ pub struct Tree {
     ephemerals: u64,
     last_zxid: Zxid,
     digests: Digests,
+    /// What `/zookeeper/config` held before the last reconfiguration applied.
+    config_before: Option<Vec<u8>>,
     freeze: Option<freeze::Freeze>,
     /// Freezes so far.
     freezes: u64,
@@ -155,6 +157,7 @@ impl Tree {
             ephemerals: 0,
             last_zxid: Zxid::ZERO,
             digests: Digests::default(),
+            config_before: None,
             freeze: None,
             freezes: 0,
             hash: FixedState::with_seed(options.seed),
@@ -187,6 +190,11 @@ impl Tree {
     /// What `/zookeeper/config` holds.
     pub fn config(&self) -> Option<&[u8]> {
         self.znode(self.find("/zookeeper/config")?).data().bytes()
+    }
+
+    /// What it held before the last reconfiguration that was applied here; `None`: none was.
+    pub fn config_before(&self) -> Option<&[u8]> {
+        self.config_before.as_deref()
     }
 
     /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).

@@ -21,7 +21,7 @@ impl Leader {
         self.proposed = zxid;
         core.stats.proposals += 1;
         core.history.append(zxid, payload.clone());
-        if core.see_payload(&payload, out) {
+        if core.see_payload(&payload, true, out) {
             self.reconfig = Some(zxid);
         }
         let mut followers =

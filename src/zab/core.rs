@@ -79,6 +79,8 @@ pub struct Core {
     pub view: View,
     /// A newer one that was proposed: until it is decided on, both decide.
     pub next: Option<View>,
+    /// Version of a configuration that was proposed, and of the one it followed, where the history says so.
+    pub(super) followed: Option<(i64, i64)>,
     /// Finds the configuration in a payload that proposes one.
     pub finds_view: fn(&[u8]) -> Option<View>,
     pub accepted: Epoch,
@@ -128,6 +130,7 @@ impl Core {
             settings,
             view,
             next: None,
+            followed: None,
             finds_view: |_| None,
             accepted: Epoch(0),
             current: Epoch(0),

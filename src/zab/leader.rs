@@ -39,6 +39,11 @@ pub struct Leader {
     /// Who said which epoch it accepted, who promised itself to ours, who has our history.
     pub(super) known: BTreeSet<ServerId>,
     pub(super) promised: BTreeSet<ServerId>,
+    /// Whose log has the configuration that was proposed; who promised, and has not.
+    pub(super) aware: BTreeSet<ServerId>,
+    pub(super) unaware: BTreeSet<ServerId>,
+    /// Who has more than this server, and votes only if the proposed configuration was decided; and that said in words.
+    pub(super) ahead: Vec<(LinkId, ServerId, String)>,
     pub(super) synchronised: BTreeSet<ServerId>,
     /// Our own promise is on disk.
     pub(super) has_promised: bool,
@@ -78,6 +83,9 @@ impl Leader {
             accepted: core.accepted,
             known: BTreeSet::from([core.me]),
             promised: BTreeSet::new(),
+            aware: BTreeSet::from([core.me]),
+            unaware: BTreeSet::new(),
+            ahead: Vec::new(),
             synchronised: BTreeSet::new(),
             has_promised: false,
             syncs: VecDeque::new(),
@@ -342,14 +350,20 @@ impl Leader {
                 && !core.has(Sabotage::AheadIsAccepted)
             {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
+                if !core.view.is_voter(server) && core.without_other().is_none() {
+                    last.into_iter().for_each(|last| self.note_end(core, server, last));
+                    self.ahead.push((id, server, why));
+                    return self.turn_away(core, out);
+                }
                 if core.without_other().is_some() {
                     // Without it this server would go on alone, and what only the other one has would be lost.
                     core.look(format!("server {}: {why}", server.0));
                 }
                 return self.close(id, why, out);
             }
-            if current.is_some() && last.is_some() {
+            if let (Some(_), Some(last)) = (current, last) {
                 self.promised.insert(server);
+                self.note_end(core, server, last);
             }
             return self.try_open(core, out);
         }
@@ -369,9 +383,10 @@ impl Leader {
     }
 
     pub(super) fn try_open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        if self.phase == Phase::Promising
-            && core.is_quorum(&self.promised, self.without_other(core))
-        {
+        self.turn_away(core, out);
+        let is_enough = core.is_quorum(&self.promised, self.without_other(core))
+            || self.next_is_undecided(core) && core.view.has_quorum(&self.promised);
+        if self.phase == Phase::Promising && is_enough {
             self.phase = Phase::Opening;
             self.ticks = 0;
             core.promise(Promise::Current, self.epoch, out);

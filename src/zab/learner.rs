@@ -140,6 +140,11 @@ impl Learner {
         matches!(self.phase, Phase::Asking)
     }
 
+    /// Whether the leader knows how far our log goes, and has not said what follows from it.
+    pub const fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. })
+    }
+
     pub const fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving { .. })
     }
@@ -409,7 +414,8 @@ impl Learner {
         if !self.is_serving() {
             self.caught_up += 1;
         }
-        core.see_payload(&entry, out);
+        // What comes with a synchronisation may follow what is in the tree alone.
+        core.see_payload(&entry, self.is_serving(), out);
         core.append(zxid, entry, out);
         Ok(())
     }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Role {
     /// `None` until the disk has everything.
     Looking(Option<Box<Election>>),
-    Leading(Leader),
+    Leading(Box<Leader>),
     Learning(Learner),
 }
 
@@ -44,6 +44,8 @@ pub struct Peer {
     /// Ticks that an election which is due has to wait for: this was an observer, and many may have lost one leader; or
     /// nobody lets it in.
     pause_ticks: u64,
+    /// Ticks for which it lets itself be elected although it does not vote by the configuration in force.
+    stands_ticks: u64,
 }
 
 /// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
@@ -77,7 +79,7 @@ impl Peer {
         };
         let mut core = Core::new(me, settings, View::of_one(me), History::forgetful(last));
         core.flushed = last;
-        let role = Role::Leading(Leader::alone(&core));
+        let role = Role::Leading(Box::new(Leader::alone(&core)));
         Self { role, ..Self::new(core) }
     }
 
@@ -115,6 +117,7 @@ impl Peer {
             fruitless: 0,
             down: BTreeSet::new(),
             pause_ticks: 0,
+            stands_ticks: 0,
         }
     }
 
@@ -130,6 +133,7 @@ impl Peer {
         self.note_link(&input);
         if input == Input::Tick {
             self.pause_ticks = self.pause_ticks.saturating_sub(1);
+            self.withdraw_in_time(out);
         }
         let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
@@ -274,7 +278,7 @@ impl Peer {
             _ if core.has(Sabotage::VoteHidesHistory) => 0,
             last => last.to_wire(),
         };
-        let votes = core.view.is_voter(core.me);
+        let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
         let own = Vote { epoch: i64::from(core.current.0), zxid, leader: core.me };
         let setup = election::Setup {
             me: core.me,
@@ -294,6 +298,25 @@ impl Peer {
         for (from, notification) in std::mem::take(&mut self.heard) {
             self.on_heard(from, notification, out);
         }
+    }
+
+    /// Whether this server votes by a proposed configuration alone, and a leader hung up on it that knew how far its log
+    /// goes: it may be the only one that has what was decided behind the proposal, and then nobody else can lead.
+    fn was_turned_away(&self) -> bool {
+        let core = &self.core;
+        matches!(&self.role, Role::Learning(learner) if learner.is_waiting())
+            && core.is_voter(core.me)
+            && !core.view.is_voter(core.me)
+    }
+
+    /// Those who don't know the proposal take no candidate that only it lets vote: others, whom it kept from electing each
+    /// other, do without it from then on.
+    fn withdraw_in_time(&mut self, out: &mut Vec<Action>) {
+        if self.stands_ticks == 1 && matches!(self.role, Role::Looking(Some(_))) {
+            self.stands_ticks = 0;
+            return self.look(out);
+        }
+        self.stands_ticks = self.stands_ticks.saturating_sub(1);
     }
 
     fn elect(&mut self, input: election::Input, out: &mut Vec<Action>) {
@@ -375,6 +398,8 @@ impl Peer {
             Role::Looking(_) => self.fruitless,
             _ => 0,
         };
+        self.stands_ticks =
+            if self.was_turned_away() { self.core.settings.init_ticks() } else { 0 };
         let doublings = self.fruitless.saturating_sub(FRUITLESS_MAX);
         self.pause_ticks = (1 << doublings.min(16)).min(PAUSE_TICKS_MAX) * u64::from(0 < doublings);
         match std::mem::replace(&mut self.role, Role::Looking(None)) {
@@ -413,6 +438,6 @@ impl Peer {
         for (link, (packet, _)) in std::mem::take(&mut self.early) {
             leader.step(&mut self.core, Input::Learner { link, packet }, out);
         }
-        self.role = Role::Leading(leader);
+        self.role = Role::Leading(Box::new(leader));
     }
 }

@@ -67,13 +67,40 @@ impl Core {
     }
 
     /// Looks for a proposed configuration in a payload.
-    pub(super) fn see_payload(&mut self, payload: &Bytes, out: &mut Vec<Action>) -> bool {
-        let found = (self.finds_view)(payload);
-        let is_one = found.is_some();
-        if let Some(view) = found {
-            self.see_view(view, out);
+    ///
+    /// * `knows_all`: whatever was proposed or decided before it was seen here.
+    pub(super) fn see_payload(
+        &mut self,
+        payload: &Bytes,
+        knows_all: bool,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Some(view) = (self.finds_view)(payload) else { return false };
+        let newest = self.next.as_ref().map_or(self.view.version, |next| next.version);
+        if knows_all && newest < view.version {
+            self.followed = Some((view.version, newest));
         }
-        is_one
+        self.see_view(view, out);
+        true
+    }
+
+    /// What the history of this server says: configuration `version` took the place of `before`.
+    pub fn see_order(&mut self, version: i64, before: i64) {
+        self.followed = Some((version, before));
+    }
+
+    /// The configuration that was proposed, if it is to follow the one in force here and no other: one reconfiguration is
+    /// under way at a time, so that whatever the proposed one followed was decided. Where an oracle may let one voter decide
+    /// alone this is not asked.
+    pub(super) fn next_in_turn(&self) -> Option<&View> {
+        let is_in_turn = self.oracle.is_none() && self.next_follows()? <= self.view.version;
+        self.next.as_ref().filter(|_| is_in_turn)
+    }
+
+    /// Version of the configuration that the proposed one follows, where the history says so.
+    pub fn next_follows(&self) -> Option<i64> {
+        let next = self.next.as_ref()?;
+        self.followed.filter(|(version, _)| *version == next.version).map(|(_, before)| before)
     }
 
     /// A configuration was decided on, if it is newer than the one in force. Returns the one it follows.
@@ -179,10 +206,60 @@ fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
 }
 
 impl Leader {
-    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
+    /// A learner that promises has told how far its log goes.
+    pub(super) fn note_end(&mut self, core: &Core, of: ServerId, last: Zxid) {
+        if let Some(next) = core.next_in_turn() {
+            let knows = next.version <= last.to_wire();
+            if knows { &mut self.aware } else { &mut self.unaware }.insert(of);
+        }
+    }
+
+    /// Ends the connections of those who are ahead once the proposed configuration may have been decided for all we know,
+    /// and with it what they have; one of them is to lead if there is no quorum without them. Until then they wait, for an
+    /// epoch that is opened without them cuts them back.
+    pub(super) fn turn_away(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        let may_be_decided =
+            |next: &View| core.view.has_quorum(&self.aware) && next.has_quorum(&self.aware);
+        if core.next_in_turn().is_some_and(|next| !may_be_decided(next)) {
+            return;
+        }
+        let is_ahead = |id: &ServerId| self.ahead.iter().any(|(_, ahead, _)| id == ahead);
+        let is_needed = core.next.as_ref().is_some_and(|next| {
+            !next.has_quorum(&next.voters().filter(|id| !is_ahead(id)).collect())
+        });
+        for (id, server, why) in std::mem::take(&mut self.ahead) {
+            if is_needed {
+                core.look(format!("server {}: {why}", server.0));
+            }
+            if self.links.contains_key(&id) {
+                self.close(id, why, out);
+            }
+        }
+    }
+
+    /// Whether the proposed configuration can't have been decided, nor anything behind it, so that its members need not be
+    /// asked before an epoch is opened: both need a quorum of either configuration, and those who may have logged the
+    /// proposal are none of one of them. The others never will before our epoch is open: they promised.
+    ///
+    /// Otherwise an ensemble may stay without a leader: a newcomer that logged more than any voter did is ahead of whoever
+    /// is elected, and can't be elected itself by those who don't know it.
+    pub(super) fn next_is_undecided(&self, core: &Core) -> bool {
+        let may_know = |view: &View| {
+            let ids = view.voters().filter(|id| !self.unaware.contains(id)).collect();
+            view.has_quorum(&ids)
+        };
+        core.next_in_turn().is_some_and(|next| !may_know(&core.view) || !may_know(next))
+    }
+
+    /// Who has the leader's history and acknowledges what it proposes, the leader among them. Not those whom the
+    /// configuration in force made observers, and who are about to come again as such: what is proposed now they would not
+    /// hear of before it is decided.
     pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
-        let has_history =
-            |link: &&super::link::Link| Stage::Synchronised <= link.stage && !link.is_observer;
+        let has_history = |link: &&super::link::Link| {
+            Stage::Synchronised <= link.stage
+                && !link.is_observer
+                && !core.view.is_observer(link.id)
+        };
         let learners = self.links.values().filter(has_history).map(|link| link.id);
         learners.chain([core.me]).collect()
     }

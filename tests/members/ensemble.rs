@@ -161,6 +161,14 @@ impl Ensemble {
         std::mem::take(&mut self.servers[at - 1].asked)
     }
 
+    /// A learner passes on what it was asked earlier.
+    pub fn pass_on(&mut self, at: usize, request: Request) {
+        let packet = Packet::Request(request);
+        let input = zab::Input::Learner { link: LinkId(at as u64), packet };
+        self.wires.push_back((LEADER, input));
+        self.run();
+    }
+
     /// Keeps the logs of servers from flushing; `false` flushes what they have.
     pub fn hold_logs<const N: usize>(&mut self, servers: [usize; N], held: bool) {
         for at in servers {

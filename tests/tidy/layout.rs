@@ -154,6 +154,19 @@ fn check_deviations(files: &[File]) -> Complaints {
     complaints
 }
 
+/// No row of a page's tables stands there twice.
+fn check_repeats(files: &[File]) -> Complaints {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+        let mut seen = BTreeSet::new();
+        let rows = file.text.lines().filter(|line| line.starts_with("| "));
+        for row in rows.filter(|row| row.len() > 80 && !seen.insert(*row)) {
+            complaints.push(format!("{}: this row stands there twice: {row}", file.path));
+        }
+    }
+    complaints
+}
+
 /// What may stand in no file. Written in halves, or this file would complain of itself.
 fn check_words(files: &[File]) -> Complaints {
     let notes = [concat!("TO", "DO"), concat!("FIX", "ME")];
@@ -238,6 +251,13 @@ fn stages_match_their_runners() {
 #[test]
 fn deviations_have_rows_and_tests() {
     none(check_deviations(&project_files()));
+}
+
+#[test]
+fn no_row_stands_twice() {
+    none(check_repeats(&project_files()));
+    let row = format!("| {} |\n", "x".repeat(80));
+    one(check_repeats(&[File::new("docs/x.md", &format!("{row}{row}"))]), "twice");
 }
 
 #[test]

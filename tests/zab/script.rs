@@ -5,7 +5,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [version Z] [knows Z voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `version`: of the configuration in force; `knows`: one that was proposed |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
 //! | `elected N` | its election is over, by somebody's word |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
@@ -176,8 +176,14 @@ impl Stage<'_> {
         peer.core.finds_view = view_in;
         peer.core.oracle = words.contains(&"oracle").then_some(false);
         if let [_, at, members @ ..] = known {
-            let next = view_in_words(zxid(at), members).expect("who belongs to it");
+            let (before, members) = match members {
+                ["after", before, members @ ..] => (Some(zxid(before).to_wire()), members),
+                members => (None, members),
+            };
+            let at = zxid(at);
+            let next = view_in_words(at, members).expect("who belongs to it");
             peer.core.see_view(next, &mut Vec::new());
+            before.into_iter().for_each(|before| peer.core.see_order(at.to_wire(), before));
         }
         (self.spoil)(&mut peer);
         self.peer = Some(peer);

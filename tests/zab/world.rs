@@ -186,11 +186,16 @@ impl World {
         let mut peer = Peer::member(me, settings, view, epochs, knows.then_some(last));
         peer.core.finds_view = view_in;
         // What was proposed is in the log, decided or not; as a server reads it, whose first file is its operator's.
-        let logged = node.tree.iter().rev().find_map(|(_, payload)| view_in(payload));
+        let mut newest_first = node.tree.iter().rev().filter_map(|(_, payload)| view_in(payload));
+        let (logged, before) = (newest_first.next(), newest_first.next());
+        let order = logged.as_ref().map(|view| view.version).zip(before.map(|view| view.version));
         for view in [logged, node.disk.next.clone()].into_iter().flatten() {
             if node.disk.view.is_some() && view.version <= last.to_wire() {
                 peer.core.see_view(view, &mut Vec::new());
             }
+        }
+        if let Some((version, before)) = order {
+            peer.core.see_order(version, before);
         }
         peer.core.oracle = self.climate.blessed.map(|blessed| blessed == at);
         self.climate.spoil(&mut peer);

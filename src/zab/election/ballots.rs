@@ -55,8 +55,18 @@ impl Ballots {
         self.0.insert(from, ballot);
     }
 
+    pub fn remove(&mut self, from: ServerId) {
+        self.0.remove(&from);
+    }
+
     pub fn get(&self, from: ServerId) -> Option<&Ballot> {
         self.0.get(&from)
+    }
+
+    /// Whom those who are no longer looking say to lead.
+    pub fn settled_leaders(&self) -> impl Iterator<Item = ServerId> {
+        let settled = self.0.values().filter(|cast| cast.state != PeerState::Looking);
+        settled.map(|cast| cast.vote.leader)
     }
 
     /// Who agrees with `ballot`.

@@ -96,6 +96,8 @@ pub struct Election {
     resend_ticks: u64,
     /// A quorum agrees, and the election is over then.
     ends_at: Option<u64>,
+    /// All were told once more, for somebody follows another than the one elected.
+    has_doubted: bool,
     /// Who says that it leads, until which tick that counts.
     leading: BTreeMap<ServerId, u64>,
     /// When servers that don't vote were last answered.
@@ -118,6 +120,7 @@ impl Election {
             resend_at: resend_ticks,
             resend_ticks,
             ends_at: None,
+            has_doubted: false,
             leading: BTreeMap::new(),
             answered: BTreeMap::new(),
             is_over: false,
@@ -260,7 +263,8 @@ impl Election {
         }
         if self.round < heard.round {
             if self.ends_at.is_some() && heard.vote < self.vote {
-                return;
+                // If it was one of ours, it votes in that round now: who is elected all the same waits for it in vain.
+                return self.votes.remove(from);
             }
             self.round = heard.round;
             self.votes.clear();
@@ -319,9 +323,23 @@ impl Election {
             .voters()
             .iter()
             .all(|voter| agreeing.contains(voter) || self.down.contains(voter));
-        if nobody_else || ends_at <= self.now {
-            self.end(self.vote, agreeing, out);
+        if !nobody_else && self.now < ends_at {
+            return;
         }
+        if !nobody_else && !self.has_doubted && self.is_doubtful() {
+            self.has_doubted = true;
+            self.tell_all(out);
+            self.ends_at = Some(self.now + u64::from(FINALIZE_TICKS));
+            return;
+        }
+        self.end(self.vote, agreeing, out);
+    }
+
+    /// Whether a voter says that in this round another one was elected, who lives: that one may have voted with us and
+    /// then been told that it leads, and does not say so unless it is asked. Java's server then waits for `initLimit`.
+    fn is_doubtful(&self) -> bool {
+        let leads = |leader| leader != self.vote.leader && !self.down.contains(&leader);
+        self.votes.settled_leaders().any(leads)
     }
 
     fn note_leading(&mut self, from: ServerId, heard: &Notification) {

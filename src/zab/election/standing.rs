@@ -71,7 +71,8 @@ impl Backing {
     #[must_use]
     pub fn holds_after(&mut self, views: &Views, from: ServerId, heard: &Notification) -> bool {
         let same = heard.vote == self.vote && heard.round == self.round;
-        if heard.state == PeerState::Looking && !same {
+        let settled = heard.state != PeerState::Looking && heard.vote.leader != self.vote.leader;
+        if settled || heard.state == PeerState::Looking && !same {
             self.electors.remove(&from);
         }
         views.have_quorums(&self.electors)

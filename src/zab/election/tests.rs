@@ -225,6 +225,11 @@ fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
     check(one.hear(3, Looking, vote(3, 7, 1), 8), ["2<3@7/1 r8", "3<3@7/1 r8"]);
     check(one.wait(200), ["200: elected 3@7/1 r8 by [1, 3]"]);
 
+    let mut left = One::of_three();
+    left.hear(2, Looking, vote(1, 5, 1), 1);
+    check(left.hear(2, Looking, vote(3, 4, 1), 8), []);
+    assert!(left.wait(400).iter().all(|said| !said.contains("elected")), "it votes elsewhere");
+
     let mut undisturbed = One::of_three();
     undisturbed.hear(2, Looking, vote(1, 5, 1), 1);
     undisturbed.hear(3, Looking, vote(3, 4, 1), 8);
@@ -425,13 +430,37 @@ fn whoever_looks_is_told_who_leads() {
 #[test]
 fn zk_3109_a_leader_learns_that_its_electors_changed_their_mind() {
     let views = Views::of(view(1..=5, &[]));
-    let mut backing = Backing::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
+    let begin = Backing::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
+    let (mut backing, mut led) = (begin.clone(), begin);
     let mut holds = |from, state, vote, round| {
         backing.holds_after(&views, ServerId(from), &heard(state, vote, round))
     };
     assert!(holds(2, Looking, vote(1, 5, 1), 2), "it only waits for better votes");
     assert!(holds(5, Looking, vote(5, 9, 1), 2), "it never was an elector");
-    assert!(holds(3, Following, vote(4, 9, 1), 3), "it is not looking");
+    assert!(holds(3, Following, vote(1, 5, 1), 2), "it has ended its election");
     assert!(!holds(3, Looking, vote(5, 9, 1), 2));
     assert!(!holds(3, Looking, vote(1, 5, 1), 2), "a mind changed twice is not counted on");
+    let following = heard(Following, vote(4, 9, 1), 3);
+    assert!(!led.holds_after(&views, ServerId(3), &following), "it follows another");
+}
+
+// rows: Q-08
+#[test]
+fn whoever_may_lead_already_is_asked_once_more() {
+    let begin = || {
+        let mut one = One::begin(setup(3, Views::of(view(1..=3, &[])), vote(3, 5, 1), 1)).quiet();
+        // Server 2 voted with us, and heard of its follower afterwards.
+        check(one.hear(1, Following, vote(2, 5, 1), 2), []);
+        check(one.hear(2, Looking, vote(3, 5, 1), 2), ["2<3@5/1 r2"]);
+        check(one.wait(200), ["200: 1<3@5/1 r2", "200: 2<3@5/1 r2"]);
+        one
+    };
+    check(begin().hear(2, Leading, vote(2, 5, 1), 2), ["elected 2@5/1 r2 by [1, 2]"]);
+    check(begin().wait(200), ["200: elected 3@5/1 r2 by [2, 3]"]);
+    let mut dead = One::begin(setup(3, Views::of(view(1..=5, &[])), vote(3, 5, 1), 1)).quiet();
+    dead.step(Input::LinkDown { to: ServerId(4) });
+    dead.hear(1, Following, vote(4, 5, 1), 2);
+    dead.hear(5, Looking, vote(3, 5, 1), 2);
+    dead.hear(2, Looking, vote(3, 5, 1), 2);
+    check(dead.wait(200), ["200: elected 3@5/1 r2 by [2, 3, 5]"]);
 }

@@ -9,10 +9,20 @@
 use clap::Parser;
 use oxkeeper::sim::{self, Climate, Failure, Plan, Plant, Tracing};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+
+/// Prints a line. Where nobody reads any more (`sim --seed N | head`) there is nothing left to do.
+macro_rules! say {
+    ($($text:tt)*) => {
+        if writeln!(std::io::stdout(), $($text)*).is_err() {
+            std::process::exit(0);
+        }
+    };
+}
 
 /// Lines of a failed world that are shown.
 const LAST_LINES: usize = 60;
@@ -60,7 +70,7 @@ fn main() -> ExitCode {
     match (arguments.seed, arguments.minutes, arguments.seconds) {
         (Some(seed), _, _) => replay(&arguments, seed),
         (None, None, None) => {
-            println!("say --seed, --seconds or --minutes; see --help");
+            say!("say --seed, --seconds or --minutes; see --help");
             ExitCode::from(2)
         }
         (None, minutes, seconds) => {
@@ -128,7 +138,7 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
     let plan = match plan(arguments, seed) {
         Ok(plan) => plan,
         Err(why) => {
-            println!("{why}");
+            say!("{why}");
             return ExitCode::from(2);
         }
     };
@@ -138,20 +148,17 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
     let tracing = if arguments.quiet {
         Tracing::Off
     } else {
-        println!("{:?}", plan.climate);
-        plan.steps.iter().enumerate().for_each(|(at, step)| println!("step {at:>4} {step}"));
-        Tracing::To(Box::new(|line| println!("{line}")))
+        say!("{:?}", plan.climate);
+        plan.steps.iter().enumerate().for_each(|(at, step)| say!("step {at:>4} {step}"));
+        Tracing::To(Box::new(|line| say!("{line}")))
     };
     let lived = sim::live(&plan, tracing);
     let (events, committed) = (lived.events, lived.committed);
-    println!(
-        "seed {seed}: {} ms, {committed} transactions, {events} events",
-        lived.lasted_us / 1000
-    );
+    say!("seed {seed}: {} ms, {committed} transactions, {events} events", lived.lasted_us / 1000);
     match lived.failure {
         None => ExitCode::SUCCESS,
         Some(Failure { check, what }) => {
-            println!("seed {seed}: {check}: {what}");
+            say!("seed {seed}: {check}: {what}");
             ExitCode::FAILURE
         }
     }
@@ -162,7 +169,7 @@ fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
     let (failure, tapes) = sim::live_taped(plan);
     let seed = plan.climate.seed;
     let Some(Failure { check, what }) = failure else {
-        println!("seed {seed}: nothing fails, so there is no script");
+        say!("seed {seed}: nothing fails, so there is no script");
         return ExitCode::from(2);
     };
     let what = what.lines().next().unwrap_or_default();
@@ -173,14 +180,14 @@ fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
 From {run}{only}"
     );
     let Some(text) = sim::script::script(&title, &tapes, bug(plan)) else {
-        println!("seed {seed}: {check}: nothing that a machine of agreement does is otherwise");
+        say!("seed {seed}: {check}: nothing that a machine of agreement does is otherwise");
         return ExitCode::from(2);
     };
     if let Err(error) = std::fs::write(file, text) {
-        println!("write {}: {error}", file.display());
+        say!("write {}: {error}", file.display());
         return ExitCode::from(2);
     }
-    println!(
+    say!(
         "script in {}; under tests/zab `UPDATE_EXPECT=1 cargo test --test zab scripts` adds what is done about it",
         file.display()
     );
@@ -217,14 +224,14 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
         own(panic);
         tell(&told, SEED.load(Ordering::Relaxed), "panic");
     }));
-    println!("seeds from {first}");
+    say!("seeds from {first}");
     let (mut seed, mut committed, mut lasted_us) = (first, 0, 0);
     let mut counts = BTreeMap::<&str, u64>::new();
     while began.elapsed() < budget {
         let plan = match plan(arguments, seed) {
             Ok(plan) => plan,
             Err(why) => {
-                println!("{why}");
+                say!("{why}");
                 return ExitCode::from(2);
             }
         };
@@ -240,13 +247,13 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
         seed += 1;
     }
     let (worlds, took) = (seed - first, began.elapsed().as_secs_f64());
-    println!(
+    say!(
         "{worlds} worlds, {:.1} a second; {committed} transactions in {} minutes of theirs; nothing found",
         worlds as f64 / took,
         lasted_us / 60_000_000
     );
     let counts = counts.iter().map(|(what, count)| format!("{count} {what}"));
-    println!("{}", counts.collect::<Vec<_>>().join(", "));
+    say!("{}", counts.collect::<Vec<_>>().join(", "));
     ExitCode::SUCCESS
 }
 
@@ -282,7 +289,7 @@ fn verdict(arguments: &Arguments, seed: u64, only: &[usize]) -> String {
 
 /// Looks into a world that fails, and tells what it needs to.
 fn tell(arguments: &Arguments, seed: u64, what: &str) {
-    println!("seed {seed} fails: {what}");
+    say!("seed {seed} fails: {what}");
     if arguments.quiet {
         return;
     }
@@ -291,29 +298,29 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
     let wanted = verdict(arguments, seed, &(0..count).collect::<Vec<_>>());
     let fails = |only: &[usize]| verdict(arguments, seed, only) == wanted;
     let kept = sim::shrink::shrink(count, TRIES_MAX, fails);
-    println!("of its {count} steps these {} are enough:", kept.len());
+    say!("of its {count} steps these {} are enough:", kept.len());
     for &at in &kept {
-        println!("step {at:>4} {}", whole.steps[at]);
+        say!("step {at:>4} {}", whole.steps[at]);
     }
     let output = child(arguments, seed, &kept, false).and_then(|mut command| command.output().ok());
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let text = text.unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    println!("the last lines of that world:");
-    lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).for_each(|line| println!("{line}"));
+    say!("the last lines of that world:");
+    lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).for_each(|line| say!("{line}"));
     if let Some(file) = &arguments.script {
         let told = child(arguments, seed, &kept, true)
             .and_then(|mut command| command.arg("--script").arg(file).output().ok());
         match told {
             Some(output) if !output.stdout.is_empty() => {
-                print!("{}", String::from_utf8_lossy(&output.stdout));
+                say!("{}", String::from_utf8_lossy(&output.stdout).trim_end());
             }
             // The world ends in the middle of a step, and its tape with it.
-            _ => println!("no script: the process ends with the world"),
+            _ => say!("no script: the process ends with the world"),
         }
     }
     let more = more(arguments);
     let features = if arguments.sabotage.is_some() { "sim,sabotage" } else { "sim" };
     let run = format!("cargo run --release --features {features} --bin sim -- --seed {seed}{more}");
-    println!("all of it: {run}\nless of it: {run} --only {}", ranges(&kept));
+    say!("all of it: {run}\nless of it: {run} --only {}", ranges(&kept));
 }

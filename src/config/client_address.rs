@@ -33,10 +33,11 @@ fn host_of(value: &str) -> Result<Option<String>, &'static str> {
     Ok(Some(host).filter(|_| !is_any))
 }
 
-/// Host and port for clients, from `clientPort` or from this server's own `server.N` line.
+/// Host and port for clients, from `clientPort` or from this server's own `server.N` line; `is_lost`: a problem says
+/// already why that line is not known.
 pub(super) fn take(
     checker: &mut Checker,
-    own_line: Option<ClientAddress>,
+    (own_line, is_lost): (Option<ClientAddress>, bool),
 ) -> Option<ClientAddress> {
     let problems = checker.problems.len();
     let port = checker.number("clientPort", (0, i32::from(u16::MAX)));
@@ -52,7 +53,7 @@ pub(super) fn take(
             checker.problem(&host.place, text);
             None
         }
-        (None, None, None) if !port_was_wrong => {
+        (None, None, None) if !port_was_wrong && !is_lost => {
             // Java stays up and serves nobody; that helps nobody either.
             checker.problem(&whole, "clientPort is not set; add clientPort=2181");
             None

@@ -119,6 +119,13 @@ fn what_is_missing_is_told_with_its_line() {
         with(limits, Some("4")).unwrap_err(),
         "zoo.cfg:3: myid 4 is none of the servers 1, 2, 3; add server.4 or correct myid"
     );
+    let text = format!("dataDir=/d\n{limits}\nserver.1=a:1:2;2181\nserver.2=b:1:2;2181\n");
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("4") };
+    assert_eq!(
+        parse(source, &Environment::new(), &[]).unwrap_err().to_string(),
+        "zoo.cfg:4: myid 4 is none of the servers 1, 2; add server.4 or correct myid",
+        "its line would tell the client port"
+    );
     assert_eq!(
         with(&format!("{limits}\nserver.4=d:1:1\nserver.5=e"), Some("1")).unwrap_err(),
         "zoo.cfg:8: server.4=d:1:1 has one port twice; quorum and election need one each; correct it\n\

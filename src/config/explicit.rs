@@ -33,8 +33,11 @@ const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 
 /// `None` when something was wrong; a problem says what.
 ///
-/// * `own_line`: what this server's own `server.N` line gives as the address for clients.
-pub(super) fn take(checker: &mut Checker, own_line: Option<ClientAddress>) -> Option<Explicit> {
+/// * `own_line`: what this server's own `server.N` line gives as the address for clients, and whether that is not known.
+pub(super) fn take(
+    checker: &mut Checker,
+    own_line: (Option<ClientAddress>, bool),
+) -> Option<Explicit> {
     let whole = checker.whole.clone();
     let problems = checker.problems.len();
     let data_dir = checker.directory("dataDir");

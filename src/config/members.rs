@@ -29,6 +29,8 @@ pub(super) struct Found {
 pub(super) struct Members {
     /// What this server's own line gives as the address for clients.
     pub own_client: Option<ClientAddress>,
+    /// It may give one, and a problem says why that is not known.
+    pub own_line_is_lost: bool,
     /// `Some` makes this server a member of an ensemble.
     pub ensemble: Option<Found>,
 }
@@ -74,7 +76,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         Ok(view) => view,
         Err((error, at)) => {
             checker.problem(&at.unwrap_or(place), format!("{error}; correct it"));
-            return Members::default();
+            return Members { own_line_is_lost: true, ..Members::default() };
         }
     };
     let own = my_id.and_then(|id| view.members.get(&id));
@@ -87,10 +89,13 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
             checker.warn(&place, "one server is listed: running standalone");
         }
         idle_oracle(checker, oracle);
-        return Members { own_client, ensemble: None };
+        return Members { own_client, ..Members::default() };
     }
     checker.take("version");
-    let Some(my_id) = whose(checker, &place, my_id, &view) else { return Members::default() };
+    let Some(my_id) = whose(checker, &place, my_id, &view) else {
+        let own_line_is_lost = view.members.values().any(|member| member.client.is_some());
+        return Members { own_line_is_lost, ..Members::default() };
+    };
     warn(checker, &place, &lines, &view, oracle.as_ref());
     let ensemble = Found {
         place,
@@ -100,7 +105,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         many_addresses: many_in_file.map_or(many_by_flag, |(on, _)| on),
         standalone_enabled,
     };
-    Members { own_client, ensemble: Some(ensemble) }
+    Members { own_client, own_line_is_lost: false, ensemble: Some(ensemble) }
 }
 
 /// Groups and weights of nobody, and a version: nothing comes of them, but each must be one.

@@ -187,7 +187,7 @@ fn assemble(
     let mut idle = judge::Idle::default();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
     judge::take_idle(&mut checker, &mut idle);
-    let explicit = explicit::take(&mut checker, members.own_client);
+    let explicit = explicit::take(&mut checker, (members.own_client, members.own_line_is_lost));
     judge::pass_through(&mut checker, &mut system);
     let tick_time_ms = explicit.as_ref().map_or(0, |explicit| explicit.tick_time_ms);
     let ensemble =

@@ -116,7 +116,7 @@ impl World {
         while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
             self.note(server, || {
                 let to = if goes_up { "leader" } else { "learner" };
-                format!("> to {to} {}", super::turns::short(&format!("{packet:?}")))
+                format!("> to {to} {}", super::turns::short(&format!("{packet:x?}")))
             });
             let packet = &packet;
             self.see(&if goes_up {

@@ -124,7 +124,7 @@ impl World {
             return;
         }
         if let Input::Peer { input, .. } = &input {
-            let text = |input: &zab::Input| format!("< {}", short(&format!("{input:?}")));
+            let text = |input: &zab::Input| format!("< {}", short(&format!("{input:x?}")));
             self.trace.note(self.now_us, "s", of.server, || text(input));
         }
         let Some(process) = self.process(of) else { return };

@@ -154,14 +154,19 @@ fn check_deviations(files: &[File]) -> Complaints {
     complaints
 }
 
-/// No row of a page's tables stands there twice.
-fn check_repeats(files: &[File]) -> Complaints {
+/// No row of a page's tables stands there twice, and each table has a head.
+fn check_tables(files: &[File]) -> Complaints {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         let mut seen = BTreeSet::new();
         let rows = file.text.lines().filter(|line| line.starts_with("| "));
         for row in rows.filter(|row| row.len() > 80 && !seen.insert(*row)) {
             complaints.push(format!("{}: this row stands there twice: {row}", file.path));
+        }
+        for (head, rule) in file.text.lines().zip(file.text.lines().skip(1)) {
+            if rule.starts_with("|---") && !head.starts_with("| ") {
+                complaints.push(format!("{}: a table without a head: {rule}", file.path));
+            }
         }
     }
     complaints
@@ -254,10 +259,11 @@ fn deviations_have_rows_and_tests() {
 }
 
 #[test]
-fn no_row_stands_twice() {
-    none(check_repeats(&project_files()));
+fn tables_have_heads_and_no_row_twice() {
+    none(check_tables(&project_files()));
     let row = format!("| {} |\n", "x".repeat(80));
-    one(check_repeats(&[File::new("docs/x.md", &format!("{row}{row}"))]), "twice");
+    one(check_tables(&[File::new("docs/x.md", &format!("{row}{row}"))]), "twice");
+    one(check_tables(&[File::new("docs/x.md", "\n|---|\n| a |\n")]), "without a head");
 }
 
 #[test]

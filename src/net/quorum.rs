@@ -576,7 +576,39 @@ mod tests {
         assert!(50 < sizes.len() && sizes.iter().all(|&size| size < 4096), "{sizes:?}");
     }
 
-    // rows: Q-60
+    // rows: Q-60 C-26
+    #[tokio::test]
+    async fn one_that_is_silent_is_called_for_as_long_as_it_may_be() {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(0).unwrap();
+        let at = listener.local_addr().unwrap();
+        let connect = || tokio::time::timeout(Duration::from_millis(100), TcpStream::connect(at));
+        // Whoever finds no room there is not answered.
+        let mut kept = Vec::new();
+        while let Ok(stream) = connect().await {
+            kept.push(stream.unwrap());
+        }
+        let long = Duration::from_secs(60);
+        let of = |silence_ms| Patience {
+            silence: Duration::from_millis(silence_ms),
+            refusals: long,
+            others: None,
+        };
+        let there = || vec![(at.ip().to_string(), at.port())];
+        let began = tokio::time::Instant::now();
+        let error = dial(there(), of(150)).await.unwrap_err();
+        assert!(error.to_string().ends_with("no answer"), "{error}");
+        assert!(Duration::from_millis(150) <= began.elapsed() && began.elapsed() < long);
+        let calling = tokio::spawn(dial(there(), of(60_000)));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for _ in 0..=kept.len() {
+            listener.accept().await.unwrap();
+        }
+        calling.await.unwrap().unwrap();
+    }
+
+    // rows: Q-60 C-180
     #[tokio::test]
     async fn one_that_refuses_is_called_again_for_a_while() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

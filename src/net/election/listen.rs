@@ -182,3 +182,31 @@ pub fn prepare(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nodelay(true)?;
     socket2::SockRef::from(stream).set_keepalive(settings.keep_alive)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ServerId;
+
+    // rows: C-164
+    #[tokio::test]
+    async fn sockets_are_kept_alive_if_that_is_set() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let settings = |keep_alive| Settings {
+            me: ServerId(1),
+            addresses: Vec::new(),
+            on_all_addresses: false,
+            multi_address: false,
+            timeout: Duration::from_secs(5),
+            reach_timeout: None,
+            greet_timeout: Duration::from_secs(1),
+            keep_alive,
+            bind_tries_max: 3,
+        };
+        for keep_alive in [true, false] {
+            prepare(&stream, &settings(keep_alive)).unwrap();
+            assert_eq!(socket2::SockRef::from(&stream).keepalive().unwrap(), keep_alive);
+        }
+    }
+}

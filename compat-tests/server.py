@@ -1,7 +1,9 @@
 """One server under test, ours or Java's, and the tools that the suites here need on the machine."""
 
+import itertools
 import os
 import pathlib
+import random
 import shlex
 import shutil
 import signal
@@ -15,6 +17,8 @@ HERE = pathlib.Path(__file__).parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
 KAZOO = "kazoo==2.11.0"
 filling = threading.Lock()  # The cache; stages run side by side.
+# Below what the system gives to outgoing connections: a server that is down must find its ports free again.
+PORTS = itertools.count(random.randrange(11_000, 29_000))
 START_SECONDS = 60  # A bound against hanging, not an expectation.
 
 
@@ -39,9 +43,14 @@ def java(*arguments):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that nobody here was given before: what the system says to be free it says to the next one as well."""
+    for port in PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class Server:

@@ -30,6 +30,17 @@ fn lives(plan: &Plan) -> Lived {
     lived
 }
 
+// What a world's machines of agreement were given makes them do the same again, so that whatever fails has a script.
+#[test]
+fn every_world_can_be_told_as_a_script() {
+    for seed in 1..=60 {
+        let (failure, tapes) = oxkeeper::sim::live_taped(&Plan::of(seed));
+        assert!(failure.is_none(), "seed {seed}: {failure:?}");
+        let text = oxkeeper::sim::script::script("whole", &tapes, None).expect("no bug, no choice");
+        assert!(text.contains("elected") || text.contains("heard"), "seed {seed}: {text}");
+    }
+}
+
 // What must hold holds, and what can happen does happen.
 #[test]
 fn worlds_from_fixed_seeds() {

@@ -1,9 +1,7 @@
 """Servers that form an ensemble, each of any kind, and each of whom may become of another kind."""
 
-import itertools
 import os
 import pathlib
-import random
 import re
 import shlex
 import shutil
@@ -13,28 +11,16 @@ import subprocess
 import tempfile
 import time
 
-from server import jars, java
+from server import free_port, jars, java
 
 START_SECONDS = 30  # A bound against hanging, not an expectation.
 QUORUM_PEER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JAVA_LOG = os.environ.get("ZK_LOG", "warn")
 KINDS = {"j": "Java 3.9.5", "k": "Java 3.8.6", "o": "oxkeeper"}
-# Below what the system gives to outgoing connections: a server that is down must find its ports free again.
-PORTS = itertools.count(random.randrange(11_000, 29_000))
 
 
 class Failed(Exception):
     """What was looked for did not come."""
-
-
-def free_port():
-    for port in PORTS:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 def until(what, condition, seconds=START_SECONDS):

@@ -57,8 +57,9 @@ struct Arguments {
     /// Plants a fault that no server makes
     #[arg(long)]
     plant: Option<String>,
-    /// Writes what the servers were given, until a property did not hold, as a script for tests/zab
-    #[arg(long, value_name = "FILE")]
+    /// Writes what the servers were given, until a property did not hold, as a script for tests/zab; a planted fault is
+    /// outside of what a script shows
+    #[arg(long, value_name = "FILE", conflicts_with = "plant")]
     script: Option<PathBuf>,
 }
 

@@ -68,6 +68,22 @@ pub enum Input {
     },
 }
 
+impl Input {
+    /// Whether it came over the connection to the leader.
+    const fn is_of_leader(&self) -> bool {
+        match self {
+            Self::LeaderTree { .. } => true,
+            Self::Peer { input, .. } => matches!(
+                input,
+                zab::Input::Leader { .. }
+                    | zab::Input::LeaderGone
+                    | zab::Input::Progress { link: None }
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// All the replica can ask for, in this order.
 #[derive(Debug)]
 pub enum Action {
@@ -416,6 +432,24 @@ impl Replica {
         }
         let asked = self.inflight.iter().filter(|inflight| inflight.conn.is_some()).count();
         asked + self.learning.len()
+    }
+
+    /// Applies inputs that came in together, and pushes what must happen next.
+    ///
+    /// What the leader said stands among them as of one connection. One of them may end it, and begin another: what stands
+    /// behind that is of a leader that is none any more, and would be taken for the next one's word.
+    pub fn step_all(&mut self, inputs: impl IntoIterator<Item = Input>, out: &mut Vec<Action>) {
+        let mut is_given_up = false;
+        for input in inputs {
+            if is_given_up && input.is_of_leader() {
+                continue;
+            }
+            let first = out.len();
+            self.step(input, out);
+            is_given_up |= out[first..].iter().any(|action| {
+                matches!(action, Action::Peer(zab::Action::HangUp | zab::Action::Connect { .. }))
+            });
+        }
     }
 
     /// Applies one input and pushes what must happen next.

@@ -223,9 +223,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         peers.take(event, began_us, &mut inputs);
         let requests = inputs.iter().filter(|input| is_request(input)).count() as u64;
         let judges = self.replica.judges();
-        for input in inputs {
-            self.replica.step(input, actions);
-        }
+        self.replica.step_all(inputs, actions);
         if judges {
             pipeline.judged_own(requests, self.clock.now_us() - began_us);
         }

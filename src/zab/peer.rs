@@ -50,6 +50,9 @@ pub struct Peer {
 
 /// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
 const EARLY_TICKS: u32 = 20;
+/// Likewise one that comes to a server that is looking, which may still wait for better votes: half a second. Who was named
+/// or elected and then started anew does not know of it, and its learners would wait for it until they give it up.
+const EARLY_LOOKING_TICKS: u32 = 100;
 
 /// From then on it pauses before it looks for a leader again: 10 ms, and twice as long each time, up to a second. Who is
 /// never let in must not keep those busy who serve.
@@ -134,6 +137,9 @@ impl Peer {
         if input == Input::Tick {
             self.pause_ticks = self.pause_ticks.saturating_sub(1);
             self.withdraw_in_time(out);
+            if !matches!(self.role, Role::Leading(_)) {
+                close_late(&mut self.early, out);
+            }
         }
         let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
@@ -167,12 +173,7 @@ impl Peer {
             }
             (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
-            (Role::Learning(learner), input) => {
-                if input == Input::Tick {
-                    close_late(&mut self.early, out);
-                }
-                learner.step(&mut self.core, input, out);
-            }
+            (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
         }
         self.settle(out);
     }
@@ -185,7 +186,9 @@ impl Peer {
             (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet })
                 if !is_relayed(&link, Some(&packet)) =>
             {
-                self.early.insert(link, (packet, EARLY_TICKS));
+                let is_looking = matches!(self.role, Role::Looking(_));
+                let ticks = if is_looking { EARLY_LOOKING_TICKS } else { EARLY_TICKS };
+                self.early.insert(link, (packet, ticks));
                 None
             }
             (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link })

@@ -2,6 +2,7 @@
 
 use super::{Action, Mode, Replica};
 use crate::model::Zxid;
+use crate::zab;
 
 /// From this counter on a quiet moment is waited for. What is left then lasts three days at 1,000 transactions a second.
 const LATE: u32 = 0xf000_0000;
@@ -46,8 +47,7 @@ impl Replica {
     }
 
     fn make_way(&mut self, why: String, out: &mut Vec<Action>) {
-        self.zab.stand_down(why, &mut self.zab_out);
-        // Its next input finds out whether the disk has everything.
+        self.zab.step(zab::Input::StandDown { why }, &mut self.zab_out);
         self.on_zab(self.now_us, out);
     }
 }

@@ -330,6 +330,7 @@ fn proposed(payload: &[u8]) -> String {
 fn line(input: &Input) -> String {
     match input {
         Input::Tick => "tick 1".to_owned(),
+        Input::StandDown { .. } => "zxids used up".to_owned(),
         Input::Oracle { agrees: true } => "oracle yes".to_owned(),
         Input::Oracle { agrees: false } => "oracle no".to_owned(),
         Input::Elected { leader } => format!("elected {}", leader.0),

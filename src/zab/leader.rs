@@ -170,6 +170,7 @@ impl Leader {
             | Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
+            | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Truncated { .. }
             | Input::Uncuttable { .. }

@@ -194,6 +194,7 @@ impl Learner {
             | Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
+            | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Sync { .. } => {}
             Input::Learner { .. }

@@ -79,6 +79,10 @@ pub enum Input {
     LinkDown {
         to: ServerId,
     },
+    /// This server gives up whatever it is, so that an election follows: the zxids of its epoch are used up.
+    StandDown {
+        why: String,
+    },
     /// The oracle says whether this server may go on without the other of two voters.
     Oracle {
         agrees: bool,

@@ -144,6 +144,7 @@ impl Peer {
         let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
             (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
+            (_, Input::StandDown { why }) => self.stand_down(why, out),
             (
                 Role::Looking(Some(_)),
                 input @ (Input::LinkUp { .. }
@@ -394,7 +395,7 @@ impl Peer {
     }
 
     /// Gives up whatever this server is, so that an election follows.
-    pub fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
+    fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
         (self.standing, self.backing, self.named) = (None, None, None);
         self.fruitless = match &self.role {
             Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
 //! | `elected N` | its election is over, by somebody's word |
+//! | `zxids used up` | its leadership ends for that |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
@@ -97,6 +98,9 @@ impl Stage<'_> {
             ["disk", "is", "cut", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
             ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
             ["elected", id] => Input::Elected { leader: server(id) },
+            ["zxids", "used", "up"] => {
+                Input::StandDown { why: "the zxids of this epoch are used up".to_owned() }
+            }
             ["oracle", answer] => Input::Oracle { agrees: answer == "yes" },
             ["leader", "gone"] => Input::LeaderGone,
             ["leader", "progress"] => Input::Progress { link: None },

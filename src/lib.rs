@@ -4,6 +4,7 @@ pub mod admin;
 pub mod auth;
 pub mod client;
 pub mod config;
+pub mod member;
 pub mod metrics;
 pub mod model;
 pub mod net;

@@ -30,17 +30,24 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["model", "jute"]),
     ("request", &["model", "auth", "tree", "jute"]),
     ("replica", &["model", "zab", "request", "tree", "jute"]),
-    ("net", &["model", "jute", "auth", "config", "metrics", "request", "zab"]),
+    ("member", &["model", "config", "store", "zab", "request", "replica", "tree", "jute"]),
+    ("net", &["model", "jute", "auth", "config", "metrics", "request", "zab", "member"]),
     ("admin", &["model", "config", "metrics", "auth"]),
     ("client", &["model", "jute"]),
     ("tools", &["client", "config", "store", "tree", "model", "jute", "metrics"]),
-    ("sim", &["jute", "model", "auth", "tree", "zab", "request", "replica", "store"]),
+    (
+        "sim",
+        &[
+            "jute", "model", "auth", "config", "tree", "zab", "request", "replica", "member",
+            "store",
+        ],
+    ),
     ("server", EVERYTHING),
     ("main", EVERYTHING),
 ];
 
 /// Rooms that decide: same input, same output, on every machine and in every simulated world.
-pub const PURE: &[&str] = &["jute", "model", "auth", "tree", "zab", "request", "replica"];
+pub const PURE: &[&str] = &["jute", "model", "auth", "tree", "zab", "request", "replica", "member"];
 
 /// Crates that a pure room may use: they do no IO, start nothing and read no clock.
 ///

@@ -169,7 +169,7 @@ fn benched(ended: Result<bench::Ended, bench::BenchError>) -> ExitCode {
         Ok(bench::Ended::Well) => ExitCode::SUCCESS,
         Ok(bench::Ended::WithFailures) => ExitCode::FAILURE,
         Err(error) => {
-            tracing::error!("{}", server::chain(&error));
+            tracing::error!("{}", oxkeeper::model::chain(&error));
             ExitCode::FAILURE
         }
     }

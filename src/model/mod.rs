@@ -3,6 +3,7 @@
 mod acl;
 mod algorithm;
 mod code;
+mod error;
 #[cfg(test)]
 pub mod golden;
 mod owner;
@@ -15,6 +16,7 @@ mod zxid;
 pub use acl::{Acl, Identity, OPEN_ACL, perms};
 pub use algorithm::DigestAlgorithm;
 pub use code::{Code, EventKind, op, xid};
+pub use error::chain;
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Zxid};

@@ -367,6 +367,10 @@ impl Replica {
         self.mode
     }
 
+    pub const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub const fn peer(&self) -> &zab::Peer {
         &self.zab
     }

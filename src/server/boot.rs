@@ -2,32 +2,30 @@
 
 use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
-use super::driver::{Driver, Ended, Event, Loader, chain};
+use super::driver::{Driver, Event, Loader, tell};
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::roles::Roles;
-use super::{member, rescue, snapshots, stop};
+use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
+use crate::member::{Action, Ended, Input, Member, Now};
 use crate::metrics::Registry;
-use crate::model::{ServerId, SessionId};
+use crate::model::{ServerId, SessionId, chain};
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
 use crate::request::{Command, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
-use crate::store::disk::is_echo;
-use crate::store::epoch::EpochFile;
 use crate::store::recover::{self, RecoverError};
-use crate::store::worker::WorkerError;
+use crate::store::start::{self, StartError};
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
     worker,
 };
 use crate::tree::{Options, State, Tree};
-use crate::zab;
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
@@ -161,25 +159,28 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
 
     let peer = member::peer(&config, (&disk, folders.snapshots.as_path()), recovered.last)?;
     let settings = settings(&config, seed);
-    let mut replica = match peer {
+    let replica = match peer {
         None => Replica::standalone(shared.clone(), settings, clock.now_ms()),
         Some(peer) => Replica::member(shared.clone(), peer, settings, clock.now_ms()),
     };
+    let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
+    let mut member = Member::new(replica, member::member_settings(&config), now);
     let mut actions = Vec::new();
+    member.start(&mut actions);
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
-    first.take(&shared, &metrics, &recovered, &mut replica, &mut actions)?;
+    first.take(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
 
     let loader = loader(&disk, &folders, &config, seed);
     let purging = start_purging(&config, &folders);
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (sender, events) = mpsc::unbounded_channel();
     let log = start_log(&disk, log, &folders, &config, sender.clone())?;
-    let (moves_sender, moves) = mpsc::unbounded_channel();
+    let (client_ports, moves) = mpsc::unbounded_channel();
     let options = tree_options(&config, seed);
-    let peers = member::connect(&config, &shared, options, sender.clone(), moves_sender);
+    let peers = member::connect(&config, &shared, options, sender.clone())?;
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
     let driver = Driver {
-        replica,
+        member,
         shared: shared.clone(),
         commands,
         events,
@@ -192,8 +193,8 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         clock,
         peers,
         roles,
+        client_ports,
         loader,
-        cuts: 0,
     };
     let port = Arc::new(AtomicU16::new(listener.address.port()));
     let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
@@ -256,6 +257,18 @@ fn link(
     Link { commands, words, metrics, epoch: clock.epoch }
 }
 
+fn start_error(error: StartError<RestoreError>) -> ServerError {
+    match error {
+        StartError::Recover(error) => ServerError::Recover(error),
+        StartError::Epoch(error) => ServerError::System {
+            what: "read the epochs promised to",
+            source: io::Error::other(error),
+        },
+        StartError::Unsure { mark } => ServerError::Unsure { mark },
+        StartError::Disk { what, source } => ServerError::System { what, source },
+    }
+}
+
 /// Makes the folders, makes them this server's, and loads what is in them.
 fn restore(
     disk: &Disk,
@@ -274,8 +287,10 @@ fn restore(
     };
     let mut restorer = restorer(config, seed);
     let began = std::time::Instant::now();
-    let recovered =
-        rescue::restore(disk, folders, config.ensemble.is_some(), wanted, &mut restorer)?;
+    let is_member = config.ensemble.is_some();
+    let found = start::restore(disk, folders, is_member, wanted, &mut restorer, || began.elapsed())
+        .map_err(start_error)?;
+    let recovered = found.recovered;
     for skipped in &recovered.skipped {
         tracing::warn!(file = %skipped.path.display(), why = ?skipped.why, "file not used");
     }
@@ -342,8 +357,9 @@ impl FirstSnapshot<'_> {
         shared: &Shared,
         metrics: &Registry,
         recovered: &Recovered,
-        replica: &mut Replica,
-        actions: &mut Vec<crate::replica::Action>,
+        member: &mut Member,
+        now: Now,
+        actions: &mut Vec<Action>,
     ) -> Result<(), ServerError> {
         let is_empty = recovered.start == Start::Empty;
         let frozen = if is_empty { shared.state.tree.write().freeze() } else { None };
@@ -362,7 +378,7 @@ impl FirstSnapshot<'_> {
         // A member's history may yet be cut.
         let is_alone = self.config.ensemble.is_none();
         if is_alone && !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
-            replica.snapshot(actions);
+            member.snapshot(now, actions);
         }
         Ok(())
     }
@@ -470,35 +486,7 @@ fn start_log(
     sender: mpsc::UnboundedSender<Event>,
 ) -> Result<worker::WorkerHandle, ServerError> {
     let slow_after = Duration::from_millis(config.fsync_warning_threshold_ms);
-    let report = move |event| {
-        let event = match event {
-            worker::Event::Flushed(report) => Event::Flushed(report),
-            // A snapshot's error, which ends the server with its own code.
-            worker::Event::Failed(error) if is_echo(&error) => return,
-            // As Java: a server that can't write snapshots must not go on (D-34).
-            worker::Event::Failed(error @ WorkerError::Snapshot(_)) => {
-                Event::Failed { reason: format!("write snapshot: {}", chain(&error)), exit: 10 }
-            }
-            worker::Event::Failed(error) => Event::Failed {
-                reason: format!("the log's disk failed: {}", chain(&error)),
-                exit: 1,
-            },
-            worker::Event::Truncated { to } => Event::Peer(zab::Input::Truncated { to }),
-            worker::Event::Uncuttable { last } => Event::Peer(zab::Input::Uncuttable { last }),
-            worker::Event::Placed { zxid, replaces: true, .. } => {
-                Event::Peer(zab::Input::Installed { zxid })
-            }
-            worker::Event::Placed { replaces: false, .. } => return,
-            worker::Event::EpochSaved { file, epoch } => {
-                let promise = match file {
-                    EpochFile::Accepted => zab::Promise::Accepted,
-                    EpochFile::Current => zab::Promise::Current,
-                };
-                Event::Peer(zab::Input::Promised { promise, epoch })
-            }
-        };
-        let _stopped = sender.send(event);
-    };
+    let report = move |event| tell(&sender, Input::Log(event));
     worker::spawn(disk.clone(), log, &folders.snapshots, slow_after, report)
         .map_err(|source| ServerError::System { what: "start the log thread", source })
 }

@@ -2,11 +2,12 @@
 
 use super::boot;
 use super::clock::Clock;
-use super::driver::{Driver, Ended, Event};
+use super::driver::{Driver, Event};
 use super::restore::Restorer;
-use super::snapshots;
+use super::{member, snapshots};
 use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
+use crate::member::{Ended, Input, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
 use crate::replica::Replica;
@@ -75,13 +76,12 @@ fn drive(tree: Tree) -> Driven {
     let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
     let flushed = sender.clone();
     let report = move |event| {
-        if let worker::Event::Flushed(report) = event {
-            let _stopped = flushed.send(Event::Flushed(report));
-        }
+        let _stopped = flushed.send(Event::Input(Input::Log(event)));
     };
     let log = worker::spawn(disk.clone(), log, &folders.logs, Duration::MAX, report).unwrap();
+    let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let driver = Driver {
-        replica,
+        member: Member::new(replica, member::member_settings(&config), now),
         shared: shared.clone(),
         commands: asked,
         events,
@@ -94,8 +94,8 @@ fn drive(tree: Tree) -> Driven {
         clock,
         peers: None,
         roles: None,
+        client_ports: unbounded_channel().0,
         loader: Arc::new(|| Err(String::new())),
-        cuts: 0,
     };
     let driving = tokio::spawn(driver.run(Vec::new()));
     Driven { shared, disk, commands, events: sender, driving }
@@ -108,7 +108,7 @@ async fn a_server_that_stops_waits_for_no_new_work() {
     while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(events.send(Event::Stop).is_ok());
+    assert!(events.send(Event::Input(Input::Stop)).is_ok());
     assert_eq!(driving.await.unwrap(), Ended::Stopped);
     assert!(!shared.state.tree.read().sessions().is_empty(), "they live on, for the next start");
 }
@@ -183,7 +183,7 @@ async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
     }
     let (sent, acknowledged) = (client.sent, client.acknowledged().unwrap());
     assert!(acknowledged < sent, "a flush is under way");
-    assert!(events.send(Event::Stop).is_ok());
+    assert!(events.send(Event::Input(Input::Stop)).is_ok());
     let ended = loop {
         tokio::select! {
             ended = &mut driving => break ended.unwrap(),

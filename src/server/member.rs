@@ -2,25 +2,24 @@
 
 use super::boot::ServerError;
 use super::driver::Event;
-use super::membership::{Membership, election_address, election_addresses};
 use super::oracle;
 use super::peers::Peers;
-use super::trace::Trace;
 use crate::config::{Config, Ensemble};
-use crate::model::{View, Zxid};
-use crate::net::ClientPlace;
+use crate::member::config_files::ConfigFiles;
+use crate::member::start::{self, Views};
+use crate::member::{self, EnsembleSettings, LogReadLimit, election_address, election_addresses};
+use crate::model::Zxid;
 use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::Patience;
 use crate::request::Shared;
-use crate::store::Disk;
-use crate::store::epoch;
+use crate::store::{Disk, RealDisk};
 use crate::tree::Options;
 use crate::zab::{Peer, Settings};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Java calls a leader that refuses so many times.
 const CONNECT_TRIES: u32 = 5;
@@ -37,17 +36,14 @@ pub fn peer<D: Disk>(
     last: Option<Zxid>,
 ) -> Result<Option<Peer>, ServerError> {
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
-    let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO)).map_err(|error| {
-        ServerError::System { what: "read the epochs promised to", source: io::Error::other(error) }
-    })?;
+    let views = Views { in_force: ensemble.view.clone(), proposed: ensemble.last_seen.clone() };
     let settings = settings(config, ensemble);
-    let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
+    let peer = start::peer(disk, dir, ensemble.my_id, settings, views, last);
+    let mut peer = peer.map_err(|error| ServerError::System {
+        what: "read the epochs promised to",
+        source: io::Error::other(error),
+    })?;
     peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-    // Of what is not in the log nobody has this server's word.
-    let is_logged = |view: &View| view.version <= last.map_or(0, Zxid::to_wire);
-    if let Some(view) = ensemble.last_seen.clone().filter(is_logged) {
-        peer.core.see_view(view, &mut Vec::new());
-    }
     Ok(Some(peer))
 }
 
@@ -70,36 +66,42 @@ fn settings(config: &Config, ensemble: &Ensemble) -> Settings {
     }
 }
 
-/// Opens the ports for the other members, if there are any.
+/// What decides around the replica goes by.
+pub fn member_settings(config: &Config) -> member::Settings {
+    let ensemble = config.ensemble.as_ref().map(|ensemble| EnsembleSettings {
+        my_id: ensemble.my_id,
+        view: ensemble.view.clone(),
+        listen_on_all_addresses: ensemble.listen_on_all_addresses,
+        observer_master_port: ensemble.observer_master_port,
+        backs_up_config: config.reconfig_enabled && ensemble.dynamic_file.is_none(),
+        tracked_messages: ensemble.tracks_messages.then_some(ensemble.tracked_messages_max),
+    });
+    let log_read = LogReadLimit::Factor(config.snapshot_size_factor);
+    member::Settings { ensemble, log_read }
+}
+
+/// Prepares the connections to the other members, if there are any.
+///
+/// # Errors
+/// When the folder that the process is in can't be named.
 pub fn connect(
     config: &Config,
     shared: &Arc<Shared>,
     options: Options,
     driver: UnboundedSender<Event>,
-    clients: UnboundedSender<ClientPlace>,
-) -> Option<Peers> {
-    let ensemble = config.ensemble.as_ref()?;
-    let (sender, events) = mpsc::unbounded_channel();
-    let membership = Membership::new(ensemble, config.reconfig_enabled, sender.clone(), clients);
-    let settings = election_settings(ensemble);
+) -> Result<Option<Peers>, ServerError> {
+    let Some(ensemble) = &config.ensemble else { return Ok(None) };
+    let file = &ensemble.config_file;
+    let absolute = std::path::absolute(file)
+        .map_err(|source| ServerError::System { what: "name the configuration file", source })?;
+    let files = ConfigFiles::new(RealDisk, file.clone(), absolute);
     let others = election_addresses(&ensemble.view, ensemble.my_id);
-    let elections = ElectionNet::start(settings, others);
+    let elections = ElectionNet::start(election_settings(ensemble), others);
     if let Some(path) = ensemble.oracle_path.clone() {
         tokio::spawn(oracle::ask(path, driver.clone()));
     }
-    Some(Peers::new(
-        (shared.clone(), options),
-        patience(config, ensemble),
-        config.snapshot_size_factor,
-        (sender, events),
-        elections,
-        (membership, ensemble.observer_master_port, trace(ensemble)),
-        driver,
-    ))
-}
-
-fn trace(ensemble: &Ensemble) -> Trace {
-    Trace::new(ensemble.tracks_messages.then_some(ensemble.tracked_messages_max))
+    let patience = patience(config, ensemble);
+    Ok(Some(Peers::new(shared.clone(), options, patience, elections, files, driver)))
 }
 
 fn election_settings(ensemble: &Ensemble) -> election::Settings {
@@ -216,12 +218,10 @@ mod tests {
 
     // rows: C-106 C-107
     #[test]
-    fn messages_are_kept_if_that_is_asked_for() {
+    fn messages_are_kept_if_that_is_set() {
         let kept = |lines: &str| {
             let config = configured(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
-            let mut trace = trace(config.ensemble.as_ref().unwrap());
-            trace.received(None, &vec![crate::zab::Packet::Sync; 30]);
-            trace.end(None).map(|(received, _)| received.split(", ").count())
+            member_settings(&config).ensemble.unwrap().tracked_messages
         };
         assert_eq!(kept(""), None);
         assert_eq!(kept("messageTracker.BufferSize=5"), None);

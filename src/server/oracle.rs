@@ -1,7 +1,7 @@
 //! Asks the oracle of two voters: reads its file again and again, and tells the driver what it says.
 
 use super::driver::Event;
-use crate::zab;
+use crate::member::Input;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn tell(agreed: &mut bool, agrees: bool, path: &Path, driver: &UnboundedSender<E
     let answer =
         if agrees { "this server may go on alone" } else { "this server is not to go on alone" };
     tracing::info!(path = %path.display(), answer, "the oracle has changed its answer");
-    let _stopped = driver.send(Event::Peer(zab::Input::Oracle { agrees }));
+    let _stopped = driver.send(Event::Input(Input::Oracle { agrees }));
 }
 
 /// Yes is a first character of `1`; an empty file says no.
@@ -77,12 +77,16 @@ mod tests {
             let new = folder.path().join("new");
             std::fs::write(&new, text).unwrap();
             std::fs::rename(new, &path).unwrap();
-            let Some(Event::Peer(input)) = told.recv().await else { panic!("{text:?}") };
-            assert_eq!(input, zab::Input::Oracle { agrees }, "{text:?}");
+            let Some(Event::Input(Input::Oracle { agrees: answer })) = told.recv().await else {
+                panic!("{text:?}")
+            };
+            assert_eq!(answer, agrees, "{text:?}");
         }
         std::fs::remove_file(&path).unwrap();
-        let Some(Event::Peer(input)) = told.recv().await else { panic!("it is gone") };
-        assert_eq!(input, zab::Input::Oracle { agrees: false });
+        let Some(Event::Input(Input::Oracle { agrees })) = told.recv().await else {
+            panic!("it is gone")
+        };
+        assert!(!agrees);
         drop(told);
         asking.await.unwrap();
     }

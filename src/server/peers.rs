@@ -1,349 +1,239 @@
-//! The other servers: connections to them, and what passes over these.
+//! Connections to the other servers: performs what the [`crate::member::Member`] asks for, and reports what comes in.
 
-use super::driver::Event;
-use super::membership::Membership;
-use super::trace::Trace;
-use crate::model::ServerId;
+use super::driver::{Event, tell};
+use crate::member::config_files::ConfigFiles;
+use crate::member::{Action, Input, ListenAddress, QuorumPeer};
 use crate::net::election::{self, ElectionNet, Inbox};
-use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
-use crate::replica::Input;
+use crate::net::quorum::{
+    self, Bind, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks,
+};
 use crate::request::Shared;
+use crate::store::RealDisk;
 use crate::tree::freeze::Frozen;
 use crate::tree::load::Loader;
 use crate::tree::{Options, Tree};
-use crate::zab::{self, LinkId, Notification, Packet};
+use crate::zab::{LinkId, Packet};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
 
 /// Inputs taken in one go.
 const INPUTS_MAX: usize = 1024;
 
-/// Connections to the other servers.
+/// The sockets and configuration files of a member of an ensemble.
 pub struct Peers {
     shared: Arc<Shared>,
-    links: BTreeMap<LinkId, PeerHandle>,
-    /// Those that something was put for.
+    learners: BTreeMap<LinkId, PeerHandle>,
+    /// Learners' connections that something was put for.
     touched: BTreeSet<LinkId>,
-    /// Which server it is, of those that said so.
-    names: BTreeMap<LinkId, ServerId>,
-    /// Its number, and the connection.
-    leader: Option<(u64, PeerHandle)>,
-    /// Where that goes, and whether anything has come from there.
-    called: (String, bool),
-    dials: u64,
-    /// `observerMasterPort`: an observer calls voters in turn there, not its leader.
-    observer_port: Option<u16>,
-    /// How long a leader is waited for.
+    leader: Option<PeerHandle>,
+    /// How long a leader is dialed.
     patience: Patience,
     trees: Arc<TreeSinks>,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,
     elections: ElectionNet,
     heard: Inbox,
-    membership: Membership,
+    files: ConfigFiles<RealDisk>,
+    /// Ends the listening for learners at the present addresses.
+    listening: CancellationToken,
+    accepted: Arc<AtomicU64>,
     driver: UnboundedSender<Event>,
-    size_factor: Option<f64>,
-    trace: Trace,
-}
-
-/// What comes in from other servers.
-pub enum Incoming {
-    Peer(PeerEvent),
-    Election(election::Event),
 }
 
 impl Peers {
-    /// * `patience`: with a leader that is dialed.
+    /// * `patience`: with a leader that is dialed. `options`: of a tree that a leader sends.
     pub fn new(
-        (shared, options): (Arc<Shared>, Options),
+        shared: Arc<Shared>,
+        options: Options,
         patience: Patience,
-        size_factor: Option<f64>,
-        (sender, events): (UnboundedSender<PeerEvent>, UnboundedReceiver<PeerEvent>),
         (elections, heard): (ElectionNet, Inbox),
-        (membership, observer_port, trace): (Membership, Option<u16>, Trace),
+        files: ConfigFiles<RealDisk>,
         driver: UnboundedSender<Event>,
     ) -> Self {
         let trees: Arc<TreeSinks> =
             Arc::new(move || -> Box<dyn TreeSink> { Box::new(Sink::new(options)) });
+        let (sender, events) = unbounded_channel();
         Self {
             shared,
-            links: BTreeMap::new(),
+            learners: BTreeMap::new(),
             touched: BTreeSet::new(),
-            names: BTreeMap::new(),
             leader: None,
-            called: Default::default(),
-            dials: 0,
-            observer_port,
             patience,
             trees,
             events,
             sender,
             elections,
             heard,
-            membership,
+            files,
+            listening: CancellationToken::new(),
+            accepted: Arc::default(),
             driver,
-            size_factor,
-            trace,
         }
     }
 
-    /// `snapshotSizeFactor`: see [`super::log_read::limit_bytes`].
-    pub const fn size_factor(&self) -> Option<f64> {
-        self.size_factor
-    }
-
-    /// What happens next; never, where there are no other servers.
-    pub async fn next(peers: &mut Option<Self>) -> Incoming {
+    /// Takes what comes in next, and what else has come in already, up to a limit; never returns where there are no other
+    /// servers.
+    pub async fn next(peers: &mut Option<Self>, inputs: &mut Vec<Input>) {
         let Some(peers) = peers else { return std::future::pending().await };
         tokio::select! {
             biased;
             // The channel does not end: a sender of it is kept here.
-            Some(event) = peers.events.recv() => Incoming::Peer(event),
-            event = peers.heard.take() => Incoming::Election(event),
-        }
-    }
-
-    /// What comes in means this to the replica. Takes what else has come in already, up to a limit.
-    pub fn take(&mut self, incoming: Incoming, now_us: u64, inputs: &mut Vec<Input>) {
-        match incoming {
-            Incoming::Peer(event) => self.take_peer(event, now_us, inputs),
-            Incoming::Election(event) => {
-                let input = take_election(event);
-                inputs.extend(input.map(|input| Input::Peer { input, now_us }));
-            }
+            Some(event) = peers.events.recv() => inputs.extend(peers.take(event)),
+            event = peers.heard.take() => inputs.extend(election_input(event)),
         }
         while inputs.len() < INPUTS_MAX
-            && let Ok(event) = self.events.try_recv()
+            && let Ok(event) = peers.events.try_recv()
         {
-            self.take_peer(event, now_us, inputs);
+            inputs.extend(peers.take(event));
         }
     }
 
-    fn take_peer(&mut self, event: PeerEvent, now_us: u64, inputs: &mut Vec<Input>) {
-        let peer = |input| Input::Peer { input, now_us };
-        match event {
+    fn take(&mut self, event: PeerEvent) -> Option<Input> {
+        Some(match event {
             PeerEvent::Accepted { link, handle, peer } => {
-                tracing::debug!(link = link.0, %peer, "a learner connects");
-                self.links.insert(link, handle);
+                tracing::debug!(connection = link.0, %peer, "a learner connects");
+                self.learners.insert(link, handle);
+                Input::LearnerConnected { link }
             }
-            PeerEvent::Packets { source: Source::Learner(link), packets } => {
-                if let Some(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) =
-                    packets.first()
-                {
-                    self.names.insert(link, info.id);
+            PeerEvent::Packets { source, packets } => {
+                Input::Packets { from: from(source), packets }
+            }
+            PeerEvent::Tree { source, packet, tree } => {
+                let (Source::Leader(dial), Packet::Snap { zxid }) = (source, packet) else {
+                    return None;
+                };
+                Input::LeaderTree { dial, zxid, tree: tree.downcast::<Tree>().ok()? }
+            }
+            PeerEvent::Progress { source } => Input::Progress { from: from(source) },
+            PeerEvent::Gone { source, why } => {
+                if let Source::Learner(link) = source {
+                    self.learners.remove(&link);
                 }
-                self.trace.received(Some(link), &packets);
-                let packets = packets.into_iter();
-                inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
+                Input::Disconnected { from: from(source), why }
             }
-            PeerEvent::Packets { source: Source::Leader(dial), packets } if self.is_on(dial) => {
-                self.called.1 = true;
-                self.trace.received(None, &packets);
-                let packets = packets.into_iter();
-                inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
-            }
-            PeerEvent::Tree {
-                source: Source::Leader(dial),
-                packet: packet @ Packet::Snap { zxid },
-                tree,
-            } if self.is_on(dial) => {
-                self.trace.received(None, &[packet]);
-                if let Ok(tree) = tree.downcast::<Tree>() {
-                    inputs.push(Input::LeaderTree { zxid, tree });
-                }
-            }
-            PeerEvent::Progress { source: Source::Learner(link) } => {
-                inputs.push(peer(zab::Input::Progress { link: Some(link) }));
-            }
-            PeerEvent::Progress { source: Source::Leader(dial) } if self.is_on(dial) => {
-                inputs.push(peer(zab::Input::Progress { link: None }));
-            }
-            PeerEvent::Gone { source: Source::Learner(link), why } => {
-                self.tell_last(Some(link));
-                if let Some(learner) = self.forget(link) {
-                    tracing::info!(learner, why, "a learner is gone");
-                }
-                inputs.push(peer(zab::Input::LearnerGone { link }));
-            }
-            PeerEvent::Gone { source: Source::Leader(dial), why } if self.is_on(dial) => {
-                let (at, spoke) = std::mem::take(&mut self.called);
-                if spoke {
-                    tracing::info!(at, why, "the connection to the leader is gone");
-                } else {
-                    tracing::warn!(at, why, "the leader gave no answer at its quorum port");
-                }
-                self.hang_up();
-                inputs.push(peer(zab::Input::LeaderGone));
-            }
-            // Of a connection to a leader that was given up.
-            PeerEvent::Packets { .. }
-            | PeerEvent::Tree { .. }
-            | PeerEvent::Progress { .. }
-            | PeerEvent::Gone { .. } => {}
-        }
+        })
     }
 
-    fn hang_up(&mut self) {
-        self.leader = None;
-        self.tell_last(None);
-    }
-
-    /// What was last said over a connection that has ended.
-    fn tell_last(&mut self, link: Option<LinkId>) {
-        let Some((received, sent)) = self.trace.end(link) else { return };
-        match link {
-            Some(link) => {
-                let learner = self.names.get(&link).map(|id| id.0);
-                tracing::warn!(
-                    link = link.0,
-                    learner,
-                    received,
-                    sent,
-                    "last messages of a learner's connection"
-                );
-            }
-            None => tracing::warn!(received, sent, "last messages of the connection to the leader"),
-        }
-    }
-
-    /// Closes the connection to a learner; who that was, if it was there and had said it.
-    fn forget(&mut self, link: LinkId) -> Option<i64> {
-        let name = self.names.remove(&link);
-        self.links.remove(&link)?;
-        name.map(|id| id.0)
-    }
-
-    /// * `leads`: this server still does; otherwise it is the end of them all.
-    fn close(&mut self, link: LinkId, why: &str, leads: bool) {
-        match self.forget(link) {
-            Some(learner) if leads => {
-                tracing::warn!(learner, why, "connection to a learner closed")
-            }
-            learner => tracing::debug!(learner, why, "connection to a learner closed"),
-        }
-    }
-
-    fn is_on(&self, dial: u64) -> bool {
-        self.leader.as_ref().is_some_and(|(number, _)| *number == dial)
-    }
-
-    /// Does what `zab` asked for.
-    pub fn perform(&mut self, action: zab::Action, peer: &zab::Peer) {
+    /// Performs an action that concerns other servers.
+    pub fn perform(&mut self, action: Action) {
         match action {
-            zab::Action::ToLearner { link, bytes } => {
-                if let Some(handle) = self.links.get_mut(&link) {
-                    self.trace.sent(Some(link), &bytes);
+            Action::SendToLearner { link, bytes } => {
+                if let Some(handle) = self.learners.get_mut(&link) {
                     handle.put(bytes);
                     self.touched.insert(link);
                 }
             }
-            zab::Action::CloseLink { link, why } => {
-                self.close(link, &why, matches!(peer.role(), zab::Role::Leading(_)));
+            Action::SendTree { link, frozen, learner } => self.send_tree(link, frozen, learner),
+            Action::CloseLearner { link } => drop(self.learners.remove(&link)),
+            Action::DialLeader { dial, addresses } => {
+                let connecting = quorum::dial(addresses, self.patience);
+                let (source, trees) = (Source::Leader(dial), Some(self.trees.clone()));
+                self.leader = Some(quorum::start(connecting, source, self.sender.clone(), trees));
             }
-            zab::Action::Connect { leader } => self.connect(leader, &peer.core),
-            zab::Action::ToLeader { bytes } => {
-                if let Some((_, handle)) = &mut self.leader {
-                    self.trace.sent(None, &bytes);
+            Action::SendToLeader { bytes } => {
+                if let Some(handle) = &mut self.leader {
                     handle.put(bytes);
                 }
             }
-            zab::Action::HangUp => self.hang_up(),
-            zab::Action::Tell { to, notification } => {
-                self.elections.send(to, notification.encode());
+            Action::CloseLeader => self.leader = None,
+            Action::SendNotification { to, message } => self.elections.send(to, message),
+            Action::DialElectionPorts => self.elections.dial_all(),
+            Action::DialElectionPort { to } => self.elections.dial(to),
+            Action::SetElectionAddresses(addresses) => self.elections.set_peers(addresses),
+            Action::MoveElectionPort(addresses) => self.elections.move_to(addresses),
+            Action::ListenForLearners(addresses) => self.listen(addresses),
+            Action::ChangeConfigFiles(change) => {
+                // A folder of settings that can't be written to is no reason to stop a server whose data is safe.
+                if let (what, Err(error)) = self.files.change(&change) {
+                    tracing::error!(
+                        %error,
+                        "cannot {what}: after a restart this server may know an older configuration"
+                    );
+                }
             }
-            zab::Action::DialAll => self.elections.dial_all(),
-            zab::Action::ViewProposed { view } => {
-                self.membership.on_proposed(&view, &self.elections);
-            }
-            zab::Action::ViewDecided { view, is_last } => {
-                self.membership.on_decided(view, is_last, &mut self.elections);
-            }
-            // The rest is the replica's and the driver's, or told by `roles`.
-            _ => {}
+            // The driver's own.
+            Action::Log(_)
+            | Action::WriteSnapshot(_)
+            | Action::DiscardSnapshot(_)
+            | Action::LoadTree
+            | Action::ReadLog { .. }
+            | Action::MoveClientPort(_)
+            | Action::Wake(_)
+            | Action::End(_) => {}
         }
     }
 
-    fn connect(&mut self, leader: ServerId, core: &zab::Core) {
-        self.dials += 1;
-        let addresses = match self.observer_port.filter(|_| core.view.is_observer(core.me)) {
-            Some(port) => self.master(port, core),
-            None => {
-                let member = core.view.members.get(&leader);
-                let all = member.into_iter().flat_map(|member| &member.addresses);
-                all.map(|address| (address.host.clone(), address.quorum_port)).collect()
-            }
-        };
-        let at: Vec<String> =
-            addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-        self.called = (at.join(" or "), false);
-        let connecting = quorum::dial(addresses, self.patience);
-        let source = Source::Leader(self.dials);
-        let handle =
-            quorum::start(connecting, source, self.sender.clone(), Some(self.trees.clone()));
-        self.leader = Some((self.dials, handle));
-    }
-
-    /// The next voter in turn: each observer begins with another one, so that they spread.
-    fn master(&self, port: u16, core: &zab::Core) -> Vec<(String, u16)> {
-        let voters: Vec<ServerId> = core.view.voters().collect();
-        let at = (self.dials + core.me.0.unsigned_abs()) as usize % voters.len().max(1);
-        let member = voters.get(at).and_then(|id| core.view.members.get(id));
-        let hosts = member.into_iter().flat_map(|member| &member.addresses);
-        hosts.map(|address| (address.host.clone(), port)).collect()
+    fn listen(&mut self, addresses: BTreeSet<ListenAddress>) {
+        self.listening.cancel();
+        self.listening = CancellationToken::new();
+        for (host, port) in addresses {
+            let bind = Bind { host, port };
+            let listening = quorum::listen(bind, self.accepted.clone(), self.sender.clone());
+            let token = self.listening.clone();
+            tokio::spawn(async move { token.run_until_cancelled(listening).await });
+        }
     }
 
     /// Sends what was put together since.
     pub fn flush(&mut self) {
         for link in std::mem::take(&mut self.touched) {
-            if self.links.get_mut(&link).is_some_and(|handle| !handle.flush()) {
-                let learner = self.names.get(&link).map(|id| id.0);
-                tracing::warn!(learner, "a learner takes nothing: its connection is closed");
+            if self.learners.get_mut(&link).is_some_and(|handle| !handle.flush()) {
+                tracing::warn!(
+                    connection = link.0,
+                    "a learner takes nothing: its connection is closed"
+                );
             }
         }
-        if let Some((_, handle)) = &mut self.leader {
+        if let Some(handle) = &mut self.leader {
             handle.flush();
         }
     }
 
-    /// Sends the frozen tree to a learner.
-    pub fn send_tree(&mut self, link: LinkId, frozen: Frozen) {
-        let sending = Sending {
+    fn send_tree(&mut self, link: LinkId, frozen: Frozen, learner: Option<i64>) {
+        let mut sending = Sending {
             shared: self.shared.clone(),
             frozen,
             driver: self.driver.clone(),
-            learner: self.names.get(&link).map(|id| id.0),
+            learner,
             sent_bytes: 0,
             ended: false,
             began: Instant::now(),
         };
-        if let Some(handle) = self.links.get_mut(&link) {
+        if let Some(handle) = self.learners.get_mut(&link) {
             let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
-            self.trace.sent(Some(link), &snap);
-            let mut sending = sending;
             handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
         }
     }
 }
 
-fn take_election(event: election::Event) -> Option<zab::Input> {
-    match event {
-        election::Event::LinkUp { to } => Some(zab::Input::LinkUp { to }),
-        election::Event::LinkDown { to } => Some(zab::Input::LinkDown { to }),
-        election::Event::Heard { from, message } => match Notification::decode(&message) {
-            Ok(notification) => Some(zab::Input::Heard { from, notification }),
-            Err(error) => {
-                tracing::warn!(from = from.0, %error, "notification not understood");
-                None
-            }
-        },
+impl Drop for Peers {
+    fn drop(&mut self) {
+        self.listening.cancel();
+    }
+}
+
+const fn from(source: Source) -> QuorumPeer {
+    match source {
+        Source::Learner(link) => QuorumPeer::Learner(link),
+        Source::Leader(dial) => QuorumPeer::Leader { dial },
+    }
+}
+
+fn election_input(event: election::Event) -> Option<Input> {
+    Some(match event {
+        election::Event::LinkUp { to } => Input::ElectionConnected { to },
+        election::Event::LinkDown { to } => Input::ElectionDisconnected { to },
+        election::Event::Heard { from, message } => Input::Notification { from, message },
         election::Event::Deaf { place } => {
             tracing::error!(place, "nobody can call at the election port; trying on");
-            None
+            return None;
         }
-    }
+    })
 }
 
 /// A frozen tree on its way; says when it is over, however it ends.
@@ -377,7 +267,7 @@ impl Drop for Sending {
         } else {
             tracing::info!(learner, %zxid, bytes, ms, "the tree was not sent to its end");
         }
-        let _stopped = self.driver.send(Event::TreeSent(self.frozen));
+        tell(&self.driver, Input::TreeSent(self.frozen));
     }
 }
 

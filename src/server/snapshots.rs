@@ -1,6 +1,8 @@
 //! Writing snapshots beside the server's work.
 
 use crate::config::{Config, SnapshotCompression};
+use crate::metrics::Registry;
+use crate::model::Zxid;
 use crate::request::Shared;
 use crate::store::{DigestTrailer, Disk, Draft, Packing, SnapshotError, SnapshotWriter, Trailers};
 use crate::tree::digest::DIGEST_VERSION;
@@ -96,4 +98,16 @@ pub fn draft<D: Disk>(
     });
     let trailers = Trailers { digest, zxid: style.with_zxid.then_some(zxid) };
     writer.draft(trailers).map(Some)
+}
+
+/// Counts what came of a snapshot, and logs it.
+pub fn note(metrics: &Registry, zxid: Zxid, draft: Option<&Draft>, took: Duration) {
+    match draft {
+        Some(Draft { bytes, .. }) => {
+            let ms = took.as_millis() as u64;
+            tracing::info!(%zxid, bytes, ms, "snapshot written");
+            metrics.snapshottime.record(ms as i64);
+        }
+        None => metrics.snapshot_error_count.increment(),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::boot::ServerError;
 use super::driver::Event;
+use crate::member::Input;
 use crate::request::Shared;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,7 +41,7 @@ pub fn on_signal(
             "stopping: what is under way is finished, sessions stay for the next start"
         );
         stop.cancel();
-        let _stopped = sender.send(Event::Stop);
+        let _stopped = sender.send(Event::Input(Input::Stop));
     }))
 }
 

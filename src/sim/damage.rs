@@ -4,8 +4,8 @@ use super::plan::Micros;
 use super::restore::{Restorer, restore_as};
 use super::server::{Disk, folders};
 use super::world::World;
-use crate::store::aside::{self, Rescue, Trouble};
 use crate::store::decide::Start;
+use crate::store::quarantine::{self, Rescue, Trouble};
 use crate::store::record::{HEADER_LEN, Records, Step};
 use crate::store::scan::FileSource;
 use crate::store::sim_disk::SimDisk;
@@ -31,7 +31,7 @@ pub fn restore(
     is_damaged: bool,
     restorer: &mut Restorer,
 ) -> Result<Found, String> {
-    let is_marked = aside::is_marked(disk, folders).map_err(|error| error.to_string())?;
+    let is_marked = quarantine::is_marked(disk, folders).map_err(|error| error.to_string())?;
     if !is_marked {
         let trouble = match restore_as(disk, folders, RecoverOptions::default(), restorer) {
             Ok(recovered) => return Ok(Found { recovered, was_put_aside: false }),
@@ -40,7 +40,7 @@ pub fn restore(
         };
         debug_assert_ne!(trouble, Trouble::Access);
     }
-    aside::put_aside(disk, folders).map_err(|error| error.to_string())?;
+    quarantine::put_aside(disk, folders).map_err(|error| error.to_string())?;
     let nothing = RecoverOptions { autocreate: false, ..RecoverOptions::default() };
     let recovered = restore_as(disk, folders, nothing, restorer).map_err(|(why, _)| why)?;
     let recovered = Recovered { start: Start::Unsure, last: None, ..recovered };
@@ -48,8 +48,8 @@ pub fn restore(
 }
 
 fn may_put_aside(disk: &Disk, folders: &Folders, trouble: Trouble) -> bool {
-    aside::rescue(trouble, true) == Rescue::PutAside
-        && aside::knows_promises(disk, &folders.snapshots)
+    quarantine::rescue(trouble, true) == Rescue::PutAside
+        && quarantine::knows_promises(disk, &folders.snapshots)
 }
 
 impl World {

@@ -2,7 +2,7 @@
 
 use super::server::Disk;
 use crate::model::Zxid;
-use crate::store::aside::{self, Trouble};
+use crate::store::quarantine::{self, Trouble};
 use crate::store::{Folders, Progress, RecoverOptions, Recovered, Restore, Trailers, recover};
 use crate::tree::load::{Batch, LoadError, Parser};
 use crate::tree::rebuild::Rebuild;
@@ -96,6 +96,6 @@ pub fn restore_as(
             text = format!("{text}: {deeper}");
             cause = deeper.source();
         }
-        (text, aside::trouble(&error))
+        (text, quarantine::trouble(&error))
     })
 }

@@ -6,8 +6,8 @@
 //! Reading order: [`disk`] (the only door to the outside), [`names`], [`record`] and [`log`] (append, flush,
 //! truncate), [`scan`] (reading a whole log back), [`snapshot`] and [`snapshot_read`] (and how they are
 //! packed), [`epoch`], [`cut`], [`decide`]
-//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`aside`]
-//! (when that fails), [`worker`] (the log thread), [`purge`].
+//! (what to do with what is found, as tables), [`mod@recover`] (doing it), [`quarantine`]
+//! (when that fails), [`start`], [`worker`] (the log thread), [`purge`].
 //!
 //! # Invariants
 //! 1. Nothing is reported flushed before fsync has returned, and the folder entry of its file is durable by then.
@@ -20,7 +20,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "the log thread measures its syncs")]
 
-pub mod aside;
 pub mod cut;
 pub mod decide;
 pub mod disk;
@@ -30,12 +29,14 @@ pub mod log_read;
 pub mod names;
 mod packing;
 pub mod purge;
+pub mod quarantine;
 pub mod record;
 pub mod recover;
 pub mod scan;
 pub mod sim_disk;
 pub mod snapshot;
 pub mod snapshot_read;
+pub mod start;
 pub mod worker;
 
 pub use disk::{Disk, FailStop, RealDisk};

@@ -18,7 +18,7 @@ use super::packing::Unpacker;
 use super::scan::{self, ScanError, Scanned};
 use super::snapshot::{self, Trailers};
 use super::snapshot_read::{Progress, ReadError, SnapshotReader};
-use crate::model::{Epoch, Zxid};
+use crate::model::{Epoch, Zxid, chain};
 
 /// Snapshots tried before giving up (D-31).
 const TRIES_MAX: usize = 100;
@@ -469,18 +469,6 @@ fn log_fact<D: Disk, E: Error>(disk: &D, dir: &Path) -> Result<LogFact, RecoverE
         Some(last) if scanned.gap.is_none() && last.epoch() == Epoch(0) => LogFact::Whole,
         _ => LogFact::Rest,
     })
-}
-
-/// An error and all its sources on one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

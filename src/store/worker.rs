@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::aside;
 use super::cut;
 use super::disk::Disk;
 use super::epoch::{self, EpochError, EpochFile};
 use super::log::{Log, LogError};
 use super::purge::{self, PurgeError};
+use super::quarantine;
 use super::snapshot::{Draft, SnapshotError};
 use crate::model::{Epoch, Zxid};
 
@@ -188,7 +188,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 if replaces {
                     purge::remove_snapshots_for(&self.disk, &placed.path, zxid)?;
                     self.log.drop_unreadable()?;
-                    aside::unmark(&self.disk, &self.data_dir, self.log.dir())
+                    quarantine::unmark(&self.disk, &self.data_dir, self.log.dir())
                         .map_err(WorkerError::Mark)?;
                 }
                 report(Event::Placed { zxid, bytes, replaces });

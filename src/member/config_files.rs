@@ -1,5 +1,6 @@
-//! Writes what a reconfiguration makes of the configuration's files; which texts, `config::dynamic` says.
+//! Writes the configuration files that a reconfiguration changes; `config::dynamic` gives their texts.
 
+use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
 use crate::model::View;
 use crate::store::Disk;
@@ -14,13 +15,33 @@ pub struct ConfigFiles<D> {
     disk: D,
     /// The static file, as it was named at start.
     config_file: PathBuf,
+    /// The same, absolute: how a dynamic file is named in it.
+    absolute: PathBuf,
 }
 
 impl<D: Disk> ConfigFiles<D> {
-    /// * `disk`: not one that stops at its first error: a folder of settings that nobody may write to must not end a
+    /// * `disk`: not one that stops at its first error: a folder of settings that can't be written to must not end a
     ///   server whose data is safe.
-    pub fn new(disk: D, config_file: PathBuf) -> Self {
-        Self { disk, config_file }
+    /// * `absolute`: the absolute path of `config_file`.
+    pub const fn new(disk: D, config_file: PathBuf, absolute: PathBuf) -> Self {
+        Self { disk, config_file, absolute }
+    }
+
+    /// Makes a change; tells in words what it was to do.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn change(&self, change: &ConfigChange) -> (&'static str, io::Result<()>) {
+        match change {
+            ConfigChange::BackUp => ("copy the static configuration file", self.back_up()),
+            ConfigChange::Proposed(view) => {
+                ("keep the configuration that was proposed", self.propose(view))
+            }
+            ConfigChange::Committed { view, has_client, removes_proposed } => (
+                "make the configuration that of the next start",
+                self.commit(view, *has_client, *removes_proposed),
+            ),
+        }
     }
 
     /// Copies the static file, once members still stand in it and may be moved out of it (D-10).
@@ -32,7 +53,7 @@ impl<D: Disk> ConfigFiles<D> {
         self.write(&dynamic::beside(&self.config_file, BACKUP), &text)
     }
 
-    /// Keeps a view that is proposed and not yet decided (D-09).
+    /// Keeps a configuration that is proposed and not yet committed (D-09).
     ///
     /// # Errors
     /// As [`ConfigFiles::back_up`].
@@ -41,22 +62,22 @@ impl<D: Disk> ConfigFiles<D> {
         self.write(&dynamic::beside(&self.config_file, NEXT), text.as_bytes())
     }
 
-    /// Makes a decided view the one of the next start (D-08, D-11).
+    /// Makes a committed configuration that of the next start (D-08, D-11).
     ///
     /// * `has_client`: whether this server's own line has a client address.
-    /// * `proposal_goes`: whether the proposed view is this one, so that its file is of no more use.
+    /// * `removes_proposed`: whether no newer configuration was proposed, so that the proposed one's file is of no more use.
     ///
     /// # Errors
-    /// As the disk says. The older view stays the one of the next start until the last but one step.
-    pub fn decide(&self, view: &View, has_client: bool, proposal_goes: bool) -> io::Result<()> {
+    /// What the disk says. The older configuration stays that of the next start until the last but one step.
+    pub fn commit(&self, view: &View, has_client: bool, removes_proposed: bool) -> io::Result<()> {
         let dynamic_file = dynamic::path_of(&self.config_file, view.version);
         self.write(&dynamic_file, dynamic::decided(view).as_bytes())?;
         let text = self.read(&self.config_file)?;
-        let name = std::path::absolute(&dynamic_file)?;
+        let name = dynamic::path_of(&self.absolute, view.version);
         let text = dynamic::static_naming(&text, &name.to_string_lossy(), has_client)
             .map_err(io::Error::other)?;
         self.write(&self.config_file, &text)?;
-        if proposal_goes {
+        if removes_proposed {
             remove_if_there(&self.disk, &dynamic::beside(&self.config_file, NEXT))?;
         }
         Ok(())
@@ -100,13 +121,13 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         let text = |name: &str| fs::read_to_string(path(name)).unwrap();
         fs::write(path("zoo.cfg"), STATIC).unwrap();
-        let files = ConfigFiles::new(RealDisk, path("zoo.cfg"));
+        let files = ConfigFiles::new(RealDisk, path("zoo.cfg"), path("zoo.cfg"));
         files.back_up().unwrap();
         assert_eq!(text("zoo.cfg.bak"), STATIC);
         files.propose(&view(0x1f)).unwrap();
         let members = "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant";
         assert_eq!(text("zoo.cfg.dynamic.next"), format!("{members}\nversion=1f"));
-        files.decide(&view(0x1f), true, true).unwrap();
+        files.commit(&view(0x1f), true, true).unwrap();
         assert_eq!(text("zoo.cfg.dynamic.1f"), members);
         let here = dir.path().display();
         let head = "# ours\ndataDir=/d\n";
@@ -114,7 +135,7 @@ mod tests {
         assert_eq!(text("zoo.cfg"), expected);
         assert!(!path("zoo.cfg.dynamic.next").exists());
         files.propose(&view(0x21)).unwrap();
-        files.decide(&view(0x20), true, false).unwrap();
+        files.commit(&view(0x20), true, false).unwrap();
         let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.20\n");
         assert_eq!(text("zoo.cfg"), expected);
         assert!(path("zoo.cfg.dynamic.next").exists() && path("zoo.cfg.dynamic.1f").exists());
@@ -126,17 +147,18 @@ mod tests {
         let disk = SimDisk::new();
         let config_file = Path::new("/c/zoo.cfg");
         disk.create_dir(Path::new("/c")).unwrap();
-        let files = ConfigFiles::new(disk.clone(), config_file.to_owned());
+        let files = ConfigFiles::new(disk.clone(), config_file.to_owned(), config_file.to_owned());
         files.write(config_file, STATIC.as_bytes()).unwrap();
-        files.decide(&view(1), true, true).unwrap();
+        files.commit(&view(1), true, true).unwrap();
         disk.keep_images();
         files.propose(&view(2)).unwrap();
-        files.decide(&view(2), true, true).unwrap();
+        files.commit(&view(2), true, true).unwrap();
         let images = disk.take_images();
         assert!(images.len() > 6);
         let mut versions = Vec::new();
         for (image, seed) in images.iter().flat_map(|image| (0..8).map(move |seed| (image, seed))) {
-            let files = ConfigFiles::new(image.crash(seed), config_file.to_owned());
+            let files =
+                ConfigFiles::new(image.crash(seed), config_file.to_owned(), config_file.to_owned());
             let entries = parse_properties(&files.read(config_file).unwrap()).unwrap();
             assert_eq!(entries["dataDir"].value, "/d");
             let name = &entries["dynamicConfigFile"].value;

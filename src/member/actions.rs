@@ -1,0 +1,107 @@
+//! All that a [`super::Member`] can ask for.
+
+use super::{ListenAddress, SnapshotJob};
+use crate::model::{ServerId, View, Zxid};
+use crate::store::{self, Draft};
+use crate::tree::freeze::Frozen;
+use crate::zab::LinkId;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::task::Waker;
+
+/// Host and port.
+pub type Address = (String, u16);
+
+/// What must happen. The performer does it in this order; log commands of one turn may be handed over together before
+/// anything is sent.
+#[derive(Debug)]
+pub enum Action {
+    /// For the log thread, in order; it reports with [`super::Input::Log`].
+    Log(store::Command),
+    /// Write the frozen tree beside the server's work; report [`super::Input::SnapshotWritten`].
+    WriteSnapshot(SnapshotJob),
+    /// Remove what was written of a snapshot that is not to be used.
+    DiscardSnapshot(Draft),
+    /// Load the tree from the files, whose log was truncated; report [`super::Input::TreeLoaded`].
+    LoadTree,
+    /// Read the log from the last entry at or before `from` through `through`; report [`super::Input::LogRead`].
+    ReadLog {
+        link: LinkId,
+        from: Zxid,
+        through: Zxid,
+        limit_bytes: u64,
+    },
+    SendToLearner {
+        link: LinkId,
+        bytes: Bytes,
+    },
+    /// SNAP and the frozen tree, in order with [`Action::SendToLearner`]; report [`super::Input::TreeSent`] once, however
+    /// it ends. `learner`: its server id, if it said so.
+    SendTree {
+        link: LinkId,
+        frozen: Frozen,
+        learner: Option<i64>,
+    },
+    /// Close at once, whatever is unsent; report [`super::Input::Disconnected`].
+    CloseLearner {
+        link: LinkId,
+    },
+    /// Connect to whichever of the addresses answers first; report what comes in, or
+    /// [`super::Input::Disconnected`], under this number.
+    DialLeader {
+        dial: u64,
+        addresses: Vec<Address>,
+    },
+    SendToLeader {
+        bytes: Bytes,
+    },
+    /// Close the connection to the leader, or give up the attempt at one.
+    CloseLeader,
+    /// In the place of whatever is unsent to this server's election port.
+    SendNotification {
+        to: ServerId,
+        message: Bytes,
+    },
+    /// Dial the election port of every server without an election connection.
+    DialElectionPorts,
+    DialElectionPort {
+        to: ServerId,
+    },
+    /// Where the other servers' election ports are from now on. Connections to servers that are left out stay until they
+    /// end.
+    SetElectionAddresses(BTreeMap<ServerId, Vec<Address>>),
+    /// This server's own election addresses from now on.
+    MoveElectionPort(Vec<Address>),
+    /// Listen for learners at these addresses and at no other.
+    ListenForLearners(BTreeSet<ListenAddress>),
+    /// Listen for clients here from now on.
+    MoveClientPort(ListenAddress),
+    /// Change the configuration files before anything that follows is sent.
+    ChangeConfigFiles(ConfigChange),
+    Wake(Waker),
+    /// The process ends.
+    End(Ended),
+}
+
+/// A change of the configuration files.
+#[derive(Clone, Debug)]
+pub enum ConfigChange {
+    /// Copy the static file, while members still stand in it.
+    BackUp,
+    /// Keep a configuration that was proposed (`.dynamic.next`).
+    Proposed(View),
+    /// Make a committed configuration that of the next start.
+    ///
+    /// * `has_client`: whether this server's own line has a client address. `removes_proposed`: no newer configuration
+    ///   was proposed, so that `.dynamic.next` goes.
+    Committed { view: View, has_client: bool, removes_proposed: bool },
+}
+
+/// Why the server ends.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// As asked.
+    Stopped,
+    /// With this exit code of Java's list (P-87).
+    Failed { reason: String, exit: u8 },
+}

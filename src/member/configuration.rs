@@ -1,0 +1,133 @@
+//! What a member does when its ensemble changes: configuration files, ports, and where the other members are.
+
+use super::actions::Address;
+use super::{Action, ConfigChange, EnsembleSettings};
+use crate::model::{Member, PeerAddress, Role, ServerId, View};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Host (`None`: every address) and port.
+pub type ListenAddress = (Option<String>, u16);
+
+/// Keeps what depends on the configuration in step with it.
+pub struct Configuration {
+    settings: EnsembleSettings,
+    /// This server's line, as its ports are bound.
+    own: Option<Member>,
+    /// The configuration in force, as the other members' addresses were last taken from.
+    view: View,
+}
+
+impl Configuration {
+    pub fn new(settings: EnsembleSettings) -> Self {
+        let own = settings.view.members.get(&settings.my_id).cloned();
+        let view = settings.view.clone();
+        Self { settings, own, view }
+    }
+
+    pub fn start(&self, out: &mut Vec<Action>) {
+        if self.settings.backs_up_config {
+            out.push(Action::ChangeConfigFiles(ConfigChange::BackUp));
+        }
+        self.listen(out);
+    }
+
+    fn listen(&self, out: &mut Vec<Action>) {
+        let (port, on_all) =
+            (self.settings.observer_master_port, self.settings.listen_on_all_addresses);
+        let own = self.own.iter();
+        out.push(Action::ListenForLearners(
+            own.flat_map(|own| listen_addresses(own, port, on_all)).collect(),
+        ));
+    }
+
+    /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
+    pub fn on_proposed(&self, view: View, out: &mut Vec<Action>) {
+        let mut all = election_addresses(&self.view, self.settings.my_id);
+        let mut new = election_addresses(&view, self.settings.my_id);
+        new.retain(|id, _| !all.contains_key(id));
+        let ids: Vec<ServerId> = new.keys().copied().collect();
+        all.extend(new);
+        out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(view)));
+        out.push(Action::SetElectionAddresses(all));
+        out.extend(ids.into_iter().map(|to| Action::DialElectionPort { to }));
+    }
+
+    /// A configuration is in force.
+    ///
+    /// * `is_last`: none that was proposed is newer.
+    pub fn on_committed(&mut self, view: View, is_last: bool, out: &mut Vec<Action>) {
+        let me = self.settings.my_id;
+        let own = view.members.get(&me).cloned();
+        let has_client = own.as_ref().is_some_and(|member| member.client.is_some());
+        out.push(Action::ChangeConfigFiles(ConfigChange::Committed {
+            view: view.clone(),
+            has_client,
+            removes_proposed: is_last,
+        }));
+        out.push(Action::SetElectionAddresses(election_addresses(&view, me)));
+        self.view = view;
+        // A server that is left out of the configuration keeps its ports.
+        let Some(own) = own else { return };
+        out.push(Action::MoveElectionPort(election_address(&own)));
+        let before = self.own.replace(own.clone());
+        if before.as_ref().map(quorum_address) != Some(quorum_address(&own)) {
+            self.listen(out);
+        }
+        if let Some(client) = own.client
+            && before.and_then(|member| member.client).as_ref() != Some(&client)
+        {
+            out.push(Action::MoveClientPort(client));
+        }
+    }
+}
+
+/// Where a member takes learners, each address once: with `on_all` a port can be had only once.
+///
+/// * `observer_port`: `observerMasterPort`, of a member that votes.
+fn listen_addresses(
+    own: &Member,
+    observer_port: Option<u16>,
+    on_all: bool,
+) -> BTreeSet<ListenAddress> {
+    let observer_port = observer_port.filter(|_| own.role == Role::Participant);
+    let ports = |at: &PeerAddress| [Some(at.quorum_port), observer_port].into_iter().flatten();
+    let host = |at: &PeerAddress| (!on_all).then(|| at.host.clone());
+    let all = own.addresses.iter();
+    all.flat_map(|at| ports(at).map(move |port| (host(at), port))).collect()
+}
+
+fn quorum_address(member: &Member) -> Vec<Address> {
+    member.addresses.iter().map(|at| (at.host.clone(), at.quorum_port)).collect()
+}
+
+/// Where a member's election ports are.
+pub fn election_address(member: &Member) -> Vec<Address> {
+    member.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect()
+}
+
+/// The election ports of every member but `me`.
+pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<Address>> {
+    let others = view.members.values().filter(|member| member.id != me);
+    others.map(|member| (member.id, election_address(member))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: Q-30 C-28
+    #[test]
+    fn learners_are_taken_at_all_addresses() {
+        let addresses = |line: &str, observers, on_all| {
+            let member = Member::parse("server.1", line).unwrap();
+            let all = listen_addresses(&member, observers, on_all).into_iter();
+            all.map(|(host, port)| format!("{}:{port}", host.as_deref().unwrap_or("*")))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(addresses("a:1:2|b:3:4", None, false), "a:1 b:3");
+        assert_eq!(addresses("a:1:2|b:1:2", None, true), "*:1");
+        assert_eq!(addresses("a:1:2|b:3:4", Some(9), false), "a:1 a:9 b:3 b:9");
+        assert_eq!(addresses("a:1:2:observer", Some(9), false), "a:1", "it leads nobody");
+    }
+}

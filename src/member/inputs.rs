@@ -1,0 +1,104 @@
+//! All that can happen to a [`super::Member`].
+
+use super::SnapshotJob;
+use crate::model::{ServerId, Zxid};
+use crate::request::Command;
+use crate::store::{Draft, worker};
+use crate::tree::Tree;
+use crate::tree::freeze::Frozen;
+use crate::zab::{LinkId, LogRead, Packet};
+use bytes::Bytes;
+
+/// When an input happens.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Now {
+    /// Monotonic microseconds since the server began.
+    pub us: u64,
+    /// Wall-clock milliseconds since 1970.
+    pub wall_ms: i64,
+}
+
+/// The other end of a connection between a leader and a learner, as seen from here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum QuorumPeer {
+    /// A learner that connected to this server.
+    Learner(LinkId),
+    /// The leader that this server dialed. Dials are numbered, so that what an older connection brought is recognised.
+    Leader { dial: u64 },
+}
+
+/// All that can happen to a server.
+pub enum Input {
+    /// Time has passed. To be said after other inputs that wait, so that a process that stood still hears its peers and
+    /// clients before it finds that they were silent for long.
+    Timer,
+    Client(Command),
+    /// The log thread reports.
+    Log(worker::Event),
+    /// The snapshot thread is done.
+    ///
+    /// * `draft`: all of the snapshot, on disk under a temporary name; `None` unless it was written whole.
+    SnapshotWritten {
+        job: SnapshotJob,
+        draft: Option<Draft>,
+    },
+    /// A tree was sent to a learner, or will not be.
+    TreeSent(Frozen),
+    /// The tree as the log on disk has it, after [`super::Action::LoadTree`].
+    TreeLoaded(Box<Tree>),
+    /// What [`super::Action::ReadLog`] found.
+    LogRead {
+        link: LinkId,
+        read: LogRead,
+    },
+    /// The oracle's answer has changed.
+    Oracle {
+        agrees: bool,
+    },
+    /// A learner has connected to the quorum port.
+    LearnerConnected {
+        link: LinkId,
+    },
+    /// Packets came in, in order, at least one.
+    Packets {
+        from: QuorumPeer,
+        packets: Vec<Packet>,
+    },
+    /// SNAP came from the leader, and this is its tree.
+    LeaderTree {
+        dial: u64,
+        zxid: Zxid,
+        tree: Box<Tree>,
+    },
+    /// A tree on its way over this connection gets on.
+    Progress {
+        from: QuorumPeer,
+    },
+    /// The connection has ended, or could not be made.
+    Disconnected {
+        from: QuorumPeer,
+        why: String,
+    },
+    /// There is an election connection to this server, new or in place of another.
+    ElectionConnected {
+        to: ServerId,
+    },
+    /// The election connection to this server has ended, and no other has taken its place.
+    ElectionDisconnected {
+        to: ServerId,
+    },
+    /// * `message`: as it came over the election connection.
+    Notification {
+        from: ServerId,
+        message: Bytes,
+    },
+    /// Finish what clients asked, then end.
+    Stop,
+    /// Something that the server cannot do without has failed.
+    ///
+    /// * `exit`: exit code, from Java's list (P-87).
+    Failed {
+        reason: String,
+        exit: u8,
+    },
+}

@@ -1,0 +1,34 @@
+//! What a [`super::Member`] is told at start.
+
+use crate::model::{ServerId, View};
+
+/// Of every server.
+pub struct Settings {
+    /// `None`: standalone.
+    pub ensemble: Option<EnsembleSettings>,
+    pub log_read: LogReadLimit,
+}
+
+/// How much of the log is read for a learner before it is sent the tree instead.
+#[derive(Clone, Copy, Debug)]
+pub enum LogReadLimit {
+    /// `snapshotSizeFactor`: this part of what the tree takes; `None`: the tree is sent in any case.
+    Factor(Option<f64>),
+    Bytes(u64),
+}
+
+/// Of a member of an ensemble.
+pub struct EnsembleSettings {
+    pub my_id: ServerId,
+    /// The configuration of the start.
+    pub view: View,
+    /// Listen on every address of the machine (`quorumListenOnAllIPs`).
+    pub listen_on_all_addresses: bool,
+    /// Where this server takes observers when it follows, and where it dials a follower when it observes
+    /// (`observerMasterPort`).
+    pub observer_master_port: Option<u16>,
+    /// The static configuration file is copied at start: the ensemble may change, and its members still stand in that file.
+    pub backs_up_config: bool,
+    /// `messageTracker.BufferSize`, if `messageTracker.Enabled`.
+    pub tracked_messages: Option<u32>,
+}

@@ -1,0 +1,81 @@
+//! Moves the replica's plain counters and measurements into the registry.
+
+use crate::metrics::{Registry, Samples};
+use crate::model::EventKind;
+use crate::replica::{Mode, Replica, Stats, WriteSample};
+use crate::request::Namespace;
+
+/// What of the replica's counters is in the registry already.
+#[derive(Default)]
+pub struct Published {
+    stats: Stats,
+    changes: (u64, u64),
+}
+
+impl Published {
+    pub fn publish(&mut self, replica: &mut Replica, metrics: &Registry, wall_ms: i64) {
+        let now = Published { stats: replica.stats, changes: replica.changes() };
+        let (stats, before) = (now.stats, self.stats);
+        metrics.digest_mismatches_count.add(stats.digest_mismatches - before.digest_mismatches);
+        metrics.stale_sessions_expired.add(stats.sessions_expired - before.sessions_expired);
+        metrics
+            .sessionless_connections_expired
+            .add(stats.sessionless_expired - before.sessionless_expired);
+        metrics.stale_requests.add(stats.stale_requests - before.stale_requests);
+        metrics.stale_replies.add(stats.stale_replies - before.stale_replies);
+        metrics.outstanding_changes_queued.add(now.changes.0 - self.changes.0);
+        metrics.outstanding_changes_removed.add(now.changes.1 - self.changes.1);
+        let mode = replica.mode();
+        let samples = &mut replica.samples;
+        let age_ms = |born_ms: i64| Some(wall_ms - born_ms).filter(|age_ms| 0 <= *age_ms);
+        samples
+            .heard
+            .drain(..)
+            .filter_map(age_ms)
+            .for_each(|ms| metrics.proposal_latency.record(ms));
+        let committed = match mode {
+            Mode::Leading => &metrics.quorum_ack_latency,
+            _ => &metrics.commit_propagation_latency,
+        };
+        samples.committed.drain(..).filter_map(age_ms).for_each(|ms| committed.record(ms));
+        for WriteSample { took_us, born_ms } in samples.writes.drain(..) {
+            if let Some(took_us) = took_us {
+                let took_ms = took_us as i64 / 1000;
+                metrics.request_latency.record(took_ms);
+                // As Java: what takes no zxid, a sync or a body that can't be read, counts as a read.
+                let kind =
+                    if born_ms.is_some() { &metrics.updatelatency } else { &metrics.readlatency };
+                kind.record(took_ms);
+            }
+            // The wall clock may have been set back meanwhile.
+            if let Some(age_ms) = born_ms.and_then(age_ms) {
+                metrics.propagation_latency.record(age_ms);
+            }
+        }
+        samples.spaces.publish(|space| {
+            metrics.write_per_namespace.record(&space.name, &sampled(space));
+        });
+        for (kind, watchers) in samples.told.drain(..) {
+            let summary = match kind {
+                EventKind::NodeCreated => &metrics.node_created_watch_count,
+                EventKind::NodeDeleted => &metrics.node_deleted_watch_count,
+                EventKind::NodeDataChanged => &metrics.node_changed_watch_count,
+                EventKind::NodeChildrenChanged => &metrics.node_children_watch_count,
+            };
+            summary.record(watchers as i64);
+        }
+        replica.quota_refusals().publish(|space| {
+            metrics.quota_exceeded_error_per_namespace.record(&space.name, &sampled(space));
+        });
+        *self = now;
+    }
+}
+
+fn sampled(space: &Namespace) -> Samples {
+    Samples {
+        count: space.count,
+        sum: space.sum_bytes as i64,
+        min: space.min_bytes as i64,
+        max: space.max_bytes as i64,
+    }
+}

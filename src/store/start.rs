@@ -1,0 +1,97 @@
+//! What a server starts with: its state restored from disk, or, for a member whose data is damaged, nothing that counts.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::decide::Start;
+use super::disk::Disk;
+use super::epoch::{self, EpochError};
+use super::names::Folders;
+use super::quarantine::{self, Rescue, Trouble};
+use super::recover::{RecoverError, RecoverOptions, Recovered, Restore, recover};
+use crate::model::chain;
+
+/// What a start found.
+#[derive(Debug)]
+pub struct Found {
+    pub recovered: Recovered,
+    /// The data could not be used and was quarantined now: this member knows nothing until a leader has sent its tree.
+    pub was_quarantined: bool,
+}
+
+/// Why a server can't start from its files.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError<E: Error + 'static> {
+    #[error(transparent)]
+    Recover(#[from] Box<RecoverError<E>>),
+    #[error("read the epochs promised to")]
+    Epoch(#[source] EpochError),
+    /// A standalone server whose data was quarantined while it was a member.
+    #[error("the data was quarantined as damaged, and {} is still there", mark.display())]
+    Unsure { mark: PathBuf },
+    #[error("{what}")]
+    Disk { what: &'static str, source: io::Error },
+}
+
+/// Restores what the disk holds. A member whose data is damaged, and whose promises are known, quarantines it and knows
+/// nothing.
+///
+/// * `clock`: any monotonic time.
+///
+/// # Errors
+/// [`StartError::Recover`] or [`StartError::Epoch`] where nothing may be quarantined ([`quarantine::rescue`]).
+pub fn restore<D: Disk, R: Restore>(
+    disk: &D,
+    folders: &Folders,
+    is_member: bool,
+    wanted: RecoverOptions,
+    state: &mut R,
+    clock: impl Fn() -> Duration,
+) -> Result<Found, StartError<R::Error>>
+where
+    R::Error: 'static,
+{
+    let failed = |what| move |source| StartError::Disk { what, source };
+    let is_marked = quarantine::is_marked(disk, folders)
+        .map_err(failed("look for the mark of quarantined data"))?;
+    if is_marked && !is_member {
+        return Err(StartError::Unsure { mark: quarantine::mark(folders) });
+    }
+    let (trouble, error) = if is_marked {
+        (Trouble::Log, None)
+    } else if let Err(error) = epoch::check_current(disk, &folders.snapshots)
+        && is_member
+    {
+        (Trouble::CurrentEpoch, Some(StartError::Epoch(error)))
+    } else {
+        match recover(disk, folders, wanted, state, &clock) {
+            Ok(recovered) => return Ok(Found { recovered, was_quarantined: false }),
+            Err(error) => (quarantine::trouble(&error), Some(StartError::Recover(Box::new(error)))),
+        }
+    };
+    let may_quarantine = quarantine::rescue(trouble, is_member) == Rescue::PutAside
+        && quarantine::knows_promises(disk, &folders.snapshots);
+    let why = match error {
+        Some(error) if !may_quarantine => return Err(error),
+        Some(error) => chain(&error),
+        None => "no leader has sent its tree since".to_owned(),
+    };
+    let files = quarantine::put_aside(disk, folders)
+        .map_err(|error| failed("quarantine damaged data")(io::Error::other(error)))?;
+    let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    tracing::error!(
+        why,
+        files = shown.join(" "),
+        "this server's data can't be used and was put aside: it votes for no server and its acknowledgements don't count until a leader \
+         has sent its tree; without a majority of other members give the files their names back, mend them, and remove {}; until then a \
+         Java server must not be started here",
+        quarantine::mark(folders).display()
+    );
+    let nothing = RecoverOptions { autocreate: false, ..wanted };
+    let recovered = recover(disk, folders, nothing, state, &clock)
+        .map_err(|error| StartError::Recover(Box::new(error)))?;
+    let recovered = Recovered { start: Start::Unsure, last: None, ..recovered };
+    Ok(Found { recovered, was_quarantined: true })
+}

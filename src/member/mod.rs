@@ -24,6 +24,7 @@ mod disk_work;
 mod inputs;
 mod message_tracker;
 mod quorum_connections;
+pub mod restorer;
 mod settings;
 pub mod start;
 mod stop;

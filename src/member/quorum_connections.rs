@@ -155,7 +155,8 @@ impl Member {
         }
     }
 
-    fn is_current(&self, from: QuorumPeer) -> bool {
+    /// Whether what comes over this connection counts.
+    pub fn is_current(&self, from: QuorumPeer) -> bool {
         self.ensemble.as_ref().is_some_and(|ensemble| ensemble.quorum.is_current(from))
     }
 

@@ -1,56 +1,13 @@
-//! A disk whose bytes come back wrong, and a server that starts from it: as `server::rescue`.
+//! A disk whose bytes come back wrong.
 
 use super::plan::Micros;
-use super::restore::{Restorer, restore_as};
-use super::server::{Disk, folders};
+use super::server::folders;
 use super::world::World;
-use crate::store::decide::Start;
-use crate::store::quarantine::{self, Rescue, Trouble};
 use crate::store::record::{HEADER_LEN, Records, Step};
 use crate::store::scan::FileSource;
 use crate::store::sim_disk::SimDisk;
-use crate::store::{Disk as _, Folders, RecoverOptions, Recovered, names};
+use crate::store::{Disk as _, names};
 use std::path::PathBuf;
-
-/// What a start made of a disk.
-pub struct Found {
-    pub recovered: Recovered,
-    /// It could not be used. The server knows nothing, and says so.
-    pub was_put_aside: bool,
-}
-
-/// Fills `restorer` from a disk; what can't be used is put aside, as a member does.
-///
-/// * `is_damaged`: otherwise there is no reason for anything to be put aside.
-///
-/// # Errors
-/// In words, why it can't start.
-pub fn restore(
-    disk: &Disk,
-    folders: &Folders,
-    is_damaged: bool,
-    restorer: &mut Restorer,
-) -> Result<Found, String> {
-    let is_marked = quarantine::is_marked(disk, folders).map_err(|error| error.to_string())?;
-    if !is_marked {
-        let trouble = match restore_as(disk, folders, RecoverOptions::default(), restorer) {
-            Ok(recovered) => return Ok(Found { recovered, was_put_aside: false }),
-            Err((_, trouble)) if is_damaged && may_put_aside(disk, folders, trouble) => trouble,
-            Err((why, _)) => return Err(why),
-        };
-        debug_assert_ne!(trouble, Trouble::Access);
-    }
-    quarantine::put_aside(disk, folders).map_err(|error| error.to_string())?;
-    let nothing = RecoverOptions { autocreate: false, ..RecoverOptions::default() };
-    let recovered = restore_as(disk, folders, nothing, restorer).map_err(|(why, _)| why)?;
-    let recovered = Recovered { start: Start::Unsure, last: None, ..recovered };
-    Ok(Found { recovered, was_put_aside: true })
-}
-
-fn may_put_aside(disk: &Disk, folders: &Folders, trouble: Trouble) -> bool {
-    quarantine::rescue(trouble, true) == Rescue::PutAside
-        && quarantine::knows_promises(disk, &folders.snapshots)
-}
 
 impl World {
     /// A byte comes back wrong from now on.

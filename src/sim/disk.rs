@@ -1,18 +1,17 @@
 //! What a server's other threads do: the log thread, snapshots, loading and reading.
 
 use super::check::Seen;
+use super::driver::LogRequest;
 use super::plan::Plant;
-use super::restore::{Restorer, restore};
-use super::server::{Happened, Job, folders, tree_options, write_snapshot};
+use super::server::{Job, folders, tree_options, write_snapshot};
 use super::world::{Event, Of, World};
-use crate::model::Zxid;
-use crate::store::worker;
-use crate::store::{Command, Draft, RecoverOptions, epoch::EpochFile, log_read};
-use crate::tree::freeze::Frozen;
-use crate::zab::{self, LinkId, Promise};
-
-/// Of bytes of log that are read for one learner at most: few, so that a tree is sent now and then.
-const LOG_READ_MAX_BYTES: u64 = 20_000;
+use crate::member::restorer::Restorer;
+use crate::member::{Input, SnapshotJob};
+use crate::model::{Zxid, chain};
+use crate::store::worker::{self, FlushReport};
+use crate::store::{Command, RecoverOptions, epoch::EpochFile, log_read, recover};
+use crate::zab;
+use std::time::Duration;
 
 impl World {
     pub fn wake_log(&mut self, of: Of) {
@@ -44,47 +43,29 @@ impl World {
         let at_us = self.now_us + takes_us;
         for event in events {
             let durable = &mut self.servers[server].durable;
-            let happened = match event {
-                worker::Event::Flushed(report) => {
-                    durable.last = report.through;
-                    Happened::Flushed { through: report.through }
-                }
-                worker::Event::Truncated { to } => {
-                    durable.last = durable.last.min(to);
-                    Happened::Peer(zab::Input::Truncated { to })
-                }
-                worker::Event::Uncuttable { last } => {
-                    self.trace.count("cuts refused");
-                    Happened::Peer(zab::Input::Uncuttable { last })
-                }
+            match &event {
+                worker::Event::Flushed(report) => durable.last = report.through,
+                worker::Event::Truncated { to } => durable.last = durable.last.min(*to),
+                worker::Event::Uncuttable { .. } => self.trace.count("cuts refused"),
                 worker::Event::Placed { zxid, replaces, .. } => {
-                    self.trace.count("snapshots");
-                    if !replaces {
-                        continue;
+                    if *replaces {
+                        durable.last = durable.last.max(*zxid);
                     }
-                    durable.last = durable.last.max(zxid);
-                    Happened::Peer(zab::Input::Installed { zxid })
+                    self.trace.count("snapshots");
                 }
-                worker::Event::EpochSaved { file, epoch } => {
-                    let promise = match file {
-                        EpochFile::Accepted => {
-                            durable.accepted = epoch;
-                            Promise::Accepted
-                        }
-                        EpochFile::Current => {
-                            durable.current = epoch;
-                            Promise::Current
-                        }
-                    };
-                    Happened::Peer(zab::Input::Promised { promise, epoch })
+                worker::Event::EpochSaved { file: EpochFile::Accepted, epoch } => {
+                    durable.accepted = *epoch;
+                }
+                worker::Event::EpochSaved { file: EpochFile::Current, epoch } => {
+                    durable.current = *epoch;
                 }
                 worker::Event::Failed(error) => {
-                    // A cut that was begun may be done, or not.
+                    // A truncation that was begun may be done, or not.
                     durable.last = cuts.into_iter().fold(durable.last, Zxid::min);
-                    return self.disk_failed(of, &error);
+                    return self.disk_failed(of, error);
                 }
-            };
-            self.ask(at_us, Event::Happen(of, happened));
+            }
+            self.ask(at_us, Event::Report(of, Input::Log(event)));
         }
         self.ask(at_us, Event::LogIdle(of));
     }
@@ -100,7 +81,8 @@ impl World {
         let zxids: Option<Vec<Zxid>> = process.log.iter().map(zxid).collect();
         let Some(through) = zxids.and_then(|zxids| zxids.last().copied()) else { return false };
         if is_due {
-            self.ask(self.now_us, Event::Happen(of, Happened::Flushed { through }));
+            let event = worker::Event::Flushed(FlushReport { through, ..FlushReport::default() });
+            self.ask(self.now_us, Event::Report(of, Input::Log(event)));
             self.ask_within(2000, 5000, Event::Log(of));
         }
         is_due
@@ -114,78 +96,63 @@ impl World {
         }
     }
 
-    pub fn begin_snapshot(&mut self, of: Of, frozen: Frozen, installed: bool) {
-        self.note(of.server, || format!("> snapshot {}, installed {installed}", frozen.zxid));
+    pub fn begin_snapshot(&mut self, of: Of, job: SnapshotJob) {
+        self.note(of.server, || format!("> {job:?}"));
         let Some(process) = self.process(of) else { return };
-        let cuts = process.cuts;
-        process.jobs.push(Job { frozen, installed, body: Vec::new(), cuts });
+        process.jobs.push(Job { job, body: Vec::new() });
         self.ask_within(100, 6000, Event::Job(of));
     }
 
     /// The next piece of a snapshot, or the whole file.
     pub fn write_snapshot(&mut self, of: Of) {
         let Some(process) = self.process(of) else { return };
-        let Some(job) = process.jobs.first_mut() else { return };
+        let Some(Job { job, body }) = process.jobs.first_mut() else { return };
         let is_held = {
             let tree = process.shared.state.tree.read();
-            tree.holds(job.frozen).then(|| tree.freeze_piece(&mut job.body))
+            tree.holds(job.frozen).then(|| tree.freeze_piece(body))
         };
-        match is_held {
-            Some(false) => return self.ask_within(50, 1000, Event::Job(of)),
-            Some(true) => {}
-            None => {
-                // The tree was replaced meanwhile, and nobody needs this.
-                let job = process.jobs.remove(0);
-                let Job { frozen, installed, cuts, .. } = job;
-                let drafted = Happened::Drafted { frozen, draft: None, installed, cuts };
-                return self.ask_within(10, 100, Event::Happen(of, drafted));
-            }
+        if is_held == Some(false) {
+            return self.ask_within(50, 1000, Event::Job(of));
         }
-        let Job { frozen, installed, body, cuts } = process.jobs.remove(0);
-        let draft = match write_snapshot(&process.disk, &folders(), frozen, &body) {
+        let Job { job, body } = process.jobs.remove(0);
+        if is_held.is_none() {
+            // The tree was replaced meanwhile: the snapshot is of no use.
+            let written = Input::SnapshotWritten { job, draft: None };
+            return self.ask_within(10, 100, Event::Report(of, written));
+        }
+        let draft = match write_snapshot(&process.disk, &folders(), job.frozen, &body) {
             Ok(draft) => Some(draft),
             Err(error) => return self.disk_failed(of, &error),
         };
         let takes_us = self.disk_takes(of.server) * 4;
-        let drafted = Happened::Drafted { frozen, draft, installed, cuts };
-        self.ask(self.now_us + takes_us, Event::Happen(of, drafted));
+        self.ask(self.now_us + takes_us, Event::Report(of, Input::SnapshotWritten { job, draft }));
     }
 
-    /// By the log thread, unless the log was cut meanwhile and it is no leader's.
-    pub fn place(&mut self, of: Of, draft: Draft, installed: bool, cuts: u64) {
-        let Some(process) = self.process(of) else { return };
-        if !installed && cuts != process.cuts {
-            return draft.discard(&process.disk);
-        }
-        process.log.push(Command::Place { draft, replaces: installed });
-        self.wake_log(of);
-    }
-
-    /// Loads the tree anew: the log was cut behind it.
-    pub fn rebuild(&mut self, of: Of) {
+    /// Loads the tree from the files, whose log was truncated.
+    pub fn load_tree(&mut self, of: Of) {
         let seed = self.climate().seed ^ of.server as u64;
         let Some(process) = self.process(of) else { return };
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(tree_options(seed));
-        match restore(&process.disk, &folders(), wanted, &mut restorer) {
+        match recover(&process.disk, &folders(), wanted, &mut restorer, || Duration::ZERO) {
             Ok(_) => {
                 let (tree, _) = restorer.finish();
-                self.note(of.server, || format!("> rebuilt, {}", tree.last_zxid()));
+                self.note(of.server, || format!("> loaded the tree, {}", tree.last_zxid()));
                 self.trace.count("trees rebuilt");
-                let rebuilt = Happened::Rebuilt(Box::new(tree));
-                self.ask_within(10, 2000, Event::Happen(of, rebuilt));
+                let loaded = Input::TreeLoaded(Box::new(tree));
+                self.ask_within(10, 2000, Event::Report(of, loaded));
             }
-            Err(why) => self.cannot(of, &format!("load the tree again: {why}")),
+            Err(error) => self.cannot(of, &format!("load the tree again: {}", chain(&error))),
         }
     }
 
-    pub fn read_log(&mut self, of: Of, link: LinkId, asked: (Zxid, Zxid)) {
+    pub fn read_log(&mut self, of: Of, asked: LogRequest) {
         let Some(process) = self.process(of) else { return };
-        let tail = log_read::read(&process.disk, &folders(), asked, LOG_READ_MAX_BYTES);
+        let LogRequest { link, from, through, limit_bytes } = asked;
+        let tail = log_read::read(&process.disk, &folders(), (from, through), limit_bytes);
         let read = zab::LogRead { before: tail.before, entries: tail.entries };
-        let happened = Happened::Peer(zab::Input::LogRead { link, read });
         self.trace.count("logs read");
-        self.ask_within(10, 500, Event::Happen(of, happened));
+        self.ask_within(10, 500, Event::Report(of, Input::LogRead { link, read }));
     }
 
     /// A change of the disk did not happen: that is the end of the process, one way or the other.

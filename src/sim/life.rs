@@ -163,7 +163,7 @@ impl World {
         let servers = self.servers.iter().map(|server| match &server.process {
             None => "down".to_owned(),
             Some(process) => {
-                let (mode, last) = (process.replica.mode(), process.last());
+                let (mode, last) = (process.member.replica.mode(), process.last());
                 let quiet = if process.is_quiet() { "quiet" } else { "busy" };
                 let view = super::membership::short(process.view());
                 format!("{mode:?} at {last}, {quiet}, {view}")
@@ -197,7 +197,7 @@ impl World {
             .map(|((server, process), tree)| Server {
                 server: *server,
                 tree,
-                mismatches: process.replica.stats.digest_mismatches,
+                mismatches: process.member.replica.stats.digest_mismatches,
             })
             .collect();
         let seen = self.checks.see(&Seen::Calm { servers: &servers });

@@ -1,22 +1,18 @@
-//! Who belongs to the ensemble, as each server knows it: what `server::membership` keeps in files.
+//! The members of the ensemble, as each server's configuration files say.
 
 use super::ask::member;
 use super::plan::Climate;
-use super::server::{Disk, Server};
-use super::world::{Of, World};
+use super::server::Server;
+use super::world::World;
+use crate::config::{dynamic, parse_properties};
+use crate::member::config_files::ConfigFiles;
+use crate::member::start::Views;
 use crate::model::{ServerId, View, Zxid};
-use crate::store::disk::{Reading, remove_if_there, replace_file};
-use crate::zab::Peer;
+use crate::store::disk::{Reading, replace_file};
+use crate::store::sim_disk::SimDisk;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
-
-/// Beside the data, as a folder of settings would be.
-const FOLDER: &str = "/conf";
-/// Of the next start.
-const DECIDED: &str = "dynamic";
-/// What was proposed, decided or not.
-const PROPOSED: &str = "dynamic.next";
 
 /// What the operator wrote for a server: those that begin together know of each other, and one that joins of them and of
 /// itself.
@@ -30,83 +26,58 @@ pub fn first_view(climate: &Climate, me: usize) -> View {
     View::parse(&lines.join("\n")).expect("the lines are well formed")
 }
 
-fn read(disk: &Disk, name: &str) -> io::Result<Option<View>> {
+/// The configuration file, whose neighbours a reconfiguration writes.
+const CONFIG_FILE: &str = "/conf/zoo.cfg";
+
+/// The configuration files of a server, on its disk.
+pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
+    ConfigFiles::new(disk.clone(), CONFIG_FILE.into(), CONFIG_FILE.into())
+}
+
+/// The configurations a server starts with, as its files say. The first start writes the operator's file.
+///
+/// # Errors
+/// Those of the disk, and a file that can't be read as what it should be.
+pub fn start_views(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<Views> {
+    let first = first_view(climate, me);
+    if !climate.changes {
+        return Ok(Views { in_force: first, proposed: None });
+    }
+    let Some(text) = read(disk, CONFIG_FILE)? else {
+        let path = Path::new(CONFIG_FILE);
+        let (folder, text) = (path.parent().unwrap_or(path), first.to_string());
+        replace_file(disk, folder, "zoo.cfg", "zoo.cfg.tmp", text.as_bytes())?;
+        return Ok(Views { in_force: first, proposed: None });
+    };
+    let entries = parse_properties(&text).map_err(io::Error::other)?;
+    let in_force = match entries.get("dynamicConfigFile") {
+        None => first,
+        Some(named) => {
+            let lines = read(disk, &named.value)?.unwrap_or_default();
+            let version = dynamic::version_in(&named.value).unwrap_or(0);
+            view(&[&lines, format!("\nversion={version:x}").as_bytes()].concat())?
+        }
+    };
+    let next = dynamic::beside(Path::new(CONFIG_FILE), dynamic::NEXT);
+    let proposed = read(disk, &next.to_string_lossy())?;
+    Ok(Views { in_force, proposed: proposed.as_deref().map(view).transpose()? })
+}
+
+fn read(disk: &SimDisk, path: &str) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
-    match Reading::open(disk, &Path::new(FOLDER).join(name)) {
+    match Reading::open(disk, Path::new(path)) {
         Ok(mut reading) => reading.read_to_end(&mut text)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    View::from_bytes(&text).map(Some).map_err(io::Error::other)
+    Ok(Some(text))
 }
 
-fn write(disk: &Disk, name: &str, view: &View) -> io::Result<()> {
-    let temporary = format!("{name}.tmp");
-    replace_file(disk, Path::new(FOLDER), name, &temporary, view.to_string().as_bytes())
-}
-
-/// The configuration a server starts with, as its files say.
-///
-/// # Errors
-/// Those of the disk.
-pub fn start_view(disk: &Disk, climate: &Climate, me: usize) -> io::Result<View> {
-    if !climate.changes {
-        return Ok(first_view(climate, me));
-    }
-    Ok(read(disk, DECIDED)?.unwrap_or_else(|| first_view(climate, me)))
-}
-
-/// What was proposed to it decides too, unless its log does not have it.
-///
-/// # Errors
-/// Those of the disk.
-pub fn see_proposed(disk: &Disk, peer: &mut Peer, last: Option<Zxid>) -> io::Result<()> {
-    if peer.core.settings.reconfigs
-        && let Some(view) = read(disk, PROPOSED)?
-        && view.version <= last.map_or(0, Zxid::to_wire)
-    {
-        peer.core.see_view(view, &mut Vec::new());
-    }
-    Ok(())
+fn view(text: &[u8]) -> io::Result<View> {
+    View::from_bytes(text).map_err(io::Error::other)
 }
 
 impl World {
-    pub fn keep_proposed(&mut self, of: Of, view: &View) {
-        self.note(of.server, || format!("> proposed {}", short(view)));
-        let Some(process) = self.process(of) else { return };
-        let kept = write(&process.disk, PROPOSED, view);
-        self.settle(of, kept);
-    }
-
-    /// * `is_last`: none that was proposed is newer.
-    pub fn keep_decided(&mut self, of: Of, view: &View, is_last: bool) {
-        self.trace.count("configurations adopted");
-        self.note(of.server, || format!("> in force {}, last {is_last}", short(view)));
-        let Some(process) = self.process(of) else { return };
-        let kept = write(&process.disk, DECIDED, view).and_then(|()| {
-            if is_last {
-                remove_if_there(&process.disk, &Path::new(FOLDER).join(PROPOSED))?;
-            }
-            Ok(())
-        });
-        self.settle(of, kept);
-    }
-
-    /// A server goes on without its files; one that is struck while it writes them does not.
-    fn settle(&mut self, of: Of, kept: io::Result<()>) {
-        if let Err(error) = kept {
-            self.cannot(of, &error.to_string());
-        }
-    }
-
-    /// Whom a server can call: those of the configurations it knows.
-    pub fn known_to(&mut self, of: Of) -> BTreeSet<usize> {
-        let Some(process) = self.process(of) else { return BTreeSet::new() };
-        let core = &process.replica.peer().core;
-        let views = [Some(&core.view), core.next.as_ref()];
-        views.into_iter().flatten().flat_map(members).collect()
-    }
-
     /// Who belongs to the newest configuration that any server has in force.
     pub fn members(&self) -> BTreeSet<usize> {
         let views = self.servers.iter().filter_map(|server| Some(server.process.as_ref()?.view()));
@@ -118,7 +89,7 @@ impl World {
     /// that which was proposed, if there it is worse.
     pub fn backing(&self, server: usize, last: Zxid) -> (usize, usize) {
         let Some(process) = &self.servers[server].process else { return (0, 1) };
-        let core = &process.replica.peer().core;
+        let core = &process.member.replica.peer().core;
         let has = |id: &ServerId| {
             self.servers
                 .get(id.0 as usize)

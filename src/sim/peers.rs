@@ -3,15 +3,15 @@
 use super::check::Seen;
 use super::network::{Chunk, End, PipeId, Port};
 use super::plan::{MS, Micros};
-use super::server::{Happened, Incoming, TICK_TIME_MS, tree_options};
+use super::server::{TICK_TIME_MS, tree_options};
 use super::wires::Wire;
 use super::world::{Event, Of, World};
-use crate::model::ServerId;
+use crate::member::{Action, Input, QuorumPeer};
 use crate::tree::freeze::Frozen;
 use crate::tree::load::Loader;
-use crate::zab::{self, LinkId, Packet, SIGNATURE};
+use crate::zab::{LinkId, Packet, SIGNATURE};
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How long a leader is called that refuses, and one that does not answer.
 const REFUSED_US: Micros = 300 * MS;
@@ -44,7 +44,8 @@ pub struct Links {
     learners: BTreeMap<LinkId, PipeId>,
     next_link: u64,
     pub leader: Option<Leader>,
-    dials: u64,
+    /// The servers whose election ports are known.
+    pub known: BTreeSet<usize>,
     readers: BTreeMap<PipeId, Reader>,
     writers: BTreeMap<LinkId, VecDeque<Item>>,
     /// To the other servers' election ports.
@@ -52,8 +53,9 @@ pub struct Links {
 }
 
 impl Links {
-    pub fn is_on(&self, dial: u64) -> bool {
-        self.leader.as_ref().is_some_and(|leader| leader.dial == dial)
+    /// * `known`: the servers of the first configuration.
+    pub fn new(known: BTreeSet<usize>) -> Self {
+        Self { known, ..Self::default() }
     }
 
     fn link_of(&self, pipe: PipeId) -> Option<LinkId> {
@@ -73,21 +75,21 @@ impl Links {
 }
 
 impl World {
-    pub fn perform_for_links(&mut self, of: Of, action: zab::Action) {
+    /// Performs an action that concerns other servers.
+    pub fn perform_for_links(&mut self, of: Of, action: Action) {
         let server = of.server;
         match action {
-            zab::Action::ToLearner { link, bytes } => {
+            Action::SendToLearner { link, bytes } => {
                 self.see_packets(server, &bytes, false);
                 self.put(of, link, bytes);
             }
-            zab::Action::CloseLink { link, why } => {
-                self.note(server, || format!("> close {link:?}: {why}"));
+            Action::SendTree { link, frozen, .. } => self.send_tree(of, link, frozen),
+            Action::CloseLearner { link } => {
                 self.drop_link(of, link);
-                let gone = Incoming::Peer(zab::Input::LearnerGone { link });
-                self.come_in(of, gone);
+                self.disconnected(of, QuorumPeer::Learner(link), "closed here");
             }
-            zab::Action::Connect { leader } => self.call(of, leader),
-            zab::Action::ToLeader { bytes } => {
+            Action::DialLeader { dial, addresses } => self.call(of, dial, &addresses),
+            Action::SendToLeader { bytes } => {
                 self.see_packets(server, &bytes, true);
                 let Some(process) = self.process(of) else { return };
                 let Some(leader) = &mut process.links.leader else { return };
@@ -96,16 +98,28 @@ impl World {
                     None => leader.unsent.push(bytes),
                 }
             }
-            zab::Action::HangUp => self.hang_up(of),
-            zab::Action::Tell { to, notification } => {
-                self.say(of, to.0 as usize, notification.encode());
-            }
-            zab::Action::DialAll => {
+            Action::CloseLeader => self.hang_up(of),
+            Action::SendNotification { to, message } => self.say(of, to.0 as usize, message),
+            Action::DialElectionPorts => {
                 self.known_to(of).into_iter().for_each(|to| self.begin_ring(of, to));
             }
-            // The rest is the replica's.
+            Action::DialElectionPort { to } => self.begin_ring(of, to.0 as usize),
+            Action::SetElectionAddresses(addresses) => {
+                if let Some(process) = self.process(of) {
+                    process.links.known = addresses.keys().map(|id| id.0 as usize).collect();
+                }
+            }
+            // Ports are everywhere here; the rest is the driver's.
             _ => {}
         }
+    }
+
+    pub fn known_to(&mut self, of: Of) -> BTreeSet<usize> {
+        self.process(of).map(|process| process.links.known.clone()).unwrap_or_default()
+    }
+
+    fn disconnected(&mut self, of: Of, from: QuorumPeer, why: &str) {
+        self.come_in(of, Input::Disconnected { from, why: why.to_owned() });
     }
 
     fn see_packets(&mut self, server: usize, bytes: &Bytes, goes_up: bool) {
@@ -116,7 +130,7 @@ impl World {
         while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
             self.note(server, || {
                 let to = if goes_up { "leader" } else { "learner" };
-                format!("> to {to} {}", super::turns::short(&format!("{packet:x?}")))
+                format!("> to {to} {}", super::driver::short(&format!("{packet:x?}")))
             });
             let packet = &packet;
             self.see(&if goes_up {
@@ -127,7 +141,7 @@ impl World {
         }
     }
 
-    pub fn come_in(&mut self, of: Of, incoming: Incoming) {
+    pub fn come_in(&mut self, of: Of, incoming: Input) {
         if let Some(process) = self.process(of) {
             process.incoming.push_back(incoming);
             self.wake_driver(of);
@@ -181,11 +195,15 @@ impl World {
             // It was replaced while it was sent.
             None => {
                 self.drop_link(of, link);
-                self.come_in(of, Incoming::Peer(zab::Input::LearnerGone { link }));
+                self.disconnected(
+                    of,
+                    QuorumPeer::Learner(link),
+                    "the tree was replaced while it was sent",
+                );
             }
             Some(false) => {
                 self.send(pipe, End::Called, bytes.into());
-                self.progress(of, Some(link));
+                self.progress(of, QuorumPeer::Learner(link));
                 self.ask_within(20, 2000, Event::TreePiece(of, link));
             }
             Some(true) => {
@@ -217,7 +235,7 @@ impl World {
 
     fn end_trees(&mut self, of: Of, trees: Vec<Frozen>) {
         for frozen in trees {
-            self.ask_within(10, 100, Event::Happen(of, Happened::TreeSent(frozen)));
+            self.ask_within(10, 100, Event::Report(of, Input::TreeSent(frozen)));
         }
     }
 
@@ -241,21 +259,22 @@ impl World {
         }
     }
 
-    fn call(&mut self, of: Of, leader: ServerId) {
+    fn call(&mut self, of: Of, dial: u64, addresses: &[(String, u16)]) {
         self.hang_up(of);
         let now_us = self.now_us;
         let Some(process) = self.process(of) else { return };
-        process.links.dials += 1;
-        let dial = process.links.dials;
-        let to = process.master(dial).unwrap_or(leader).0 as usize;
-        let unsent = Vec::new();
-        process.links.leader = Some(Leader { dial, to, pipe: None, unsent });
+        // Hosts are named `host<server>`; an address that names none is not to be reached.
+        let host = addresses.first().and_then(|(host, _)| host.strip_prefix("host"));
+        let Some(to) = host.and_then(|number| number.parse().ok()) else {
+            return self.disconnected(of, QuorumPeer::Leader { dial }, "no address");
+        };
+        process.links.leader = Some(Leader { dial, to, pipe: None, unsent: Vec::new() });
         self.ask_within(100, 2000, Event::Dial { of, dial, began_us: now_us });
     }
 
-    /// A tree gets on: for whoever waits at the other end that is a sign of life.
-    fn progress(&mut self, of: Of, link: Option<LinkId>) {
-        self.come_in(of, Incoming::Peer(zab::Input::Progress { link }));
+    /// A tree gets on: a sign of life to the server that waits at the other end.
+    fn progress(&mut self, of: Of, from: QuorumPeer) {
+        self.come_in(of, Input::Progress { from });
     }
 
     pub fn dial(&mut self, of: Of, dial: u64, began_us: Micros) {
@@ -272,7 +291,7 @@ impl World {
         let limit_us = if reaches { REFUSED_US } else { SILENT_US };
         if limit_us < self.now_us - began_us {
             self.note(of.server, || format!("* leader {to} is not to be reached"));
-            return self.come_in(of, Incoming::Leader { dial, input: zab::Input::LeaderGone });
+            return self.disconnected(of, QuorumPeer::Leader { dial }, "not reached");
         }
         self.ask_within(DIAL_PAUSE_US / 2, DIAL_PAUSE_US, Event::Dial { of, dial, began_us });
     }
@@ -285,6 +304,7 @@ impl World {
             let link = LinkId(process.links.next_link);
             process.links.learners.insert(link, pipe);
             process.links.readers.insert(pipe, Reader::Packets(BytesMut::new()));
+            self.come_in(there, Input::LearnerConnected { link });
         }
         let Some(process) = self.process(of) else { return };
         process.links.readers.insert(pipe, Reader::Packets(BytesMut::new()));
@@ -303,24 +323,18 @@ impl World {
             _ => return,
         };
         let Some(process) = self.process(of) else { return };
-        let link = process.links.link_of(pipe);
-        let wrap = |input| match (end, link) {
-            (End::Called, Some(_)) => Some(Incoming::Peer(input)),
-            (End::Called, None) => None,
-            (End::Caller, _) => Some(Incoming::Leader { dial, input }),
+        let from = match (end, process.links.link_of(pipe)) {
+            (End::Called, Some(link)) => QuorumPeer::Learner(link),
+            (End::Called, None) => return,
+            (End::Caller, _) => QuorumPeer::Leader { dial },
         };
         let Chunk::Bytes(bytes) = chunk else {
             process.links.readers.remove(&pipe);
-            let gone = match link {
-                Some(link) if end == End::Called => {
-                    let trees = process.links.forget(link);
-                    self.end_trees(of, trees);
-                    wrap(zab::Input::LearnerGone { link })
-                }
-                _ => wrap(zab::Input::LeaderGone),
-            };
-            gone.into_iter().for_each(|gone| self.come_in(of, gone));
-            return;
+            if let QuorumPeer::Learner(link) = from {
+                let trees = process.links.forget(link);
+                self.end_trees(of, trees);
+            }
+            return self.disconnected(of, from, "closed by the peer");
         };
         let Some(reader) = process.links.readers.get_mut(&pipe) else { return };
         let is_in_tree = matches!(reader, Reader::Tree { .. });
@@ -330,31 +344,25 @@ impl World {
             Err(why) => return self.fail("panic", format!("{} hears {why}", of.server)),
         }
         if is_in_tree && end == End::Caller {
-            let input = zab::Input::Progress { link: None };
-            self.come_in(of, Incoming::Leader { dial, input });
+            self.progress(of, from);
         }
+        let mut packets = Vec::new();
         for read in incoming {
-            let read = match (read, link) {
-                (Read::Packet(packet), Some(link)) if end == End::Called => {
-                    wrap(zab::Input::Learner { link, packet })
+            match read {
+                Read::Packet(packet) => packets.push(packet),
+                Read::Tree(zxid, tree) => {
+                    self.packets_come_in(of, from, &mut packets);
+                    self.come_in(of, Input::LeaderTree { dial, zxid, tree });
                 }
-                (Read::Packet(packet), _) => wrap(zab::Input::Leader { packet }),
-                (Read::Tree(zxid, tree), _) => Some(Incoming::Tree { dial, zxid, tree }),
-            };
-            read.into_iter().for_each(|read| self.come_in(of, read));
+            }
         }
+        self.packets_come_in(of, from, &mut packets);
     }
-}
 
-impl super::server::Process {
-    /// Whom an observer calls where followers take observers: the next voter in turn, each observer another one first.
-    fn master(&self, dial: u64) -> Option<ServerId> {
-        let core = &self.replica.peer().core;
-        if !core.settings.relays || !core.view.is_observer(core.me) {
-            return None;
+    fn packets_come_in(&mut self, of: Of, from: QuorumPeer, packets: &mut Vec<Packet>) {
+        if !packets.is_empty() {
+            self.come_in(of, Input::Packets { from, packets: std::mem::take(packets) });
         }
-        let voters: Vec<ServerId> = core.view.voters().collect();
-        voters.get((dial + core.me.0 as u64) as usize % voters.len().max(1)).copied()
     }
 }
 

@@ -46,8 +46,8 @@ impl World {
             return;
         }
         let Some(process) = self.process(of) else { return };
-        process.replica.tape();
-        let core = &process.replica.peer().core;
+        process.member.replica.tape();
+        let core = &process.member.replica.peer().core;
         let start = Start {
             me: core.me,
             // Those of scripts: how often a vote is said again does not show in them.
@@ -70,7 +70,7 @@ impl World {
         }
         let now_us = self.now_us;
         let Some(process) = self.process(of) else { return };
-        let inputs = process.replica.tape().into_iter().map(|input| (now_us, said(input)));
+        let inputs = process.member.replica.tape().into_iter().map(|input| (now_us, said(input)));
         let inputs: Vec<_> = inputs.collect();
         let mut tapes = self.tapes.iter_mut().flatten().rev();
         if let Some(tape) = tapes.find(|tape| tape.start.me.0 == of.server as i64) {

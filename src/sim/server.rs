@@ -1,22 +1,26 @@
 //! One server: a disk that outlives it, and while its process lives all that `server` would hold.
 
-use super::damage;
 use super::faults::Armed;
 use super::membership;
 use super::network::PipeId;
 use super::peers::Links;
 use super::plan::{Climate, MS, Micros, Plant};
-use super::restore::Restorer;
-use crate::model::{Epoch, ServerId, SessionId, View, Zxid};
-use crate::replica::{self, Replica, TICK_MS};
+use crate::member::restorer::Restorer;
+use crate::member::start::Views;
+use crate::member::{
+    self, Action, EnsembleSettings, Input, LogReadLimit, Member, Now, SnapshotJob,
+};
+use crate::model::{Epoch, ServerId, SessionId, View, Zxid, chain};
+use crate::replica::{self, Replica};
 use crate::request::prep::Rules;
 use crate::request::{Command, Connection, Conns, Limits, Need, Shared};
 use crate::sim::check::{Durable, Standing};
 use crate::store::decide::Start;
 use crate::store::sim_disk::{Image, SimDisk};
+use crate::store::start::Found;
 use crate::store::{
-    self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, SnapshotError,
-    SnapshotWriter, Trailers, Worker, epoch, recover,
+    self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
+    SnapshotError, SnapshotWriter, Trailers, Worker, quarantine, recover,
 };
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
@@ -31,47 +35,17 @@ pub type Disk = FailStop<SimDisk>;
 type Clock = fn() -> Duration;
 
 pub const TICK_TIME_MS: u64 = 100;
+/// Where followers take observers, in worlds where they do.
+pub const OBSERVER_PORT: u16 = 2889;
+/// Bytes of log that are read for one learner at most.
+const LOG_READ_MAX_BYTES: u64 = 20_000;
 /// Milliseconds since 1970 when a world begins.
 const WALL_MS: i64 = 1_700_000_000_000;
 
-/// What reached the driver and was not taken up yet.
-pub enum Happened {
-    Flushed {
-        through: Zxid,
-    },
-    /// * `draft`: unless the tree was replaced meanwhile. `cuts`: of the log that had been asked for when it began.
-    Drafted {
-        frozen: Frozen,
-        draft: Option<Draft>,
-        installed: bool,
-        cuts: u64,
-    },
-    TreeSent(Frozen),
-    Rebuilt(Box<Tree>),
-    Peer(zab::Input),
-}
-
-/// From the other servers, in the order it came.
-pub enum Incoming {
-    Peer(zab::Input),
-    /// From the leader that was called with this number; nothing to an older one counts.
-    Leader {
-        dial: u64,
-        input: zab::Input,
-    },
-    Tree {
-        dial: u64,
-        zxid: Zxid,
-        tree: Box<Tree>,
-    },
-}
-
 /// A snapshot that is being written.
 pub struct Job {
-    pub frozen: Frozen,
-    pub installed: bool,
+    pub job: SnapshotJob,
     pub body: Vec<u8>,
-    pub cuts: u64,
 }
 
 /// A client's connection as its server holds it.
@@ -84,7 +58,7 @@ pub struct Side {
 
 /// The process.
 pub struct Process {
-    pub replica: Replica,
+    pub member: Member,
     pub shared: Arc<Shared>,
     pub disk: Disk,
     pub worker: Worker<Disk, Clock>,
@@ -92,15 +66,14 @@ pub struct Process {
     pub log: Vec<store::Command>,
     pub log_is_due: bool,
     pub jobs: Vec<Job>,
-    /// Cuts of the log that were asked for.
-    pub cuts: u64,
-    pub happened: VecDeque<Happened>,
-    pub incoming: VecDeque<Incoming>,
+    /// Of its own threads, not taken up yet.
+    pub reports: VecDeque<Input>,
+    /// From other servers, in the order it came.
+    pub incoming: VecDeque<Input>,
     pub commands: VecDeque<Command>,
     pub turn_is_due: bool,
-    pub actions: Vec<replica::Action>,
+    pub actions: Vec<Action>,
     pub began_us: Micros,
-    pub ticks: u64,
     pub links: Links,
     pub sides: BTreeMap<PipeId, Side>,
     /// The epoch its leader told of.
@@ -173,12 +146,12 @@ impl Process {
 
     /// The configuration in force here.
     pub const fn view(&self) -> &View {
-        &self.replica.peer().core.view
+        &self.member.replica.peer().core.view
     }
 
     /// What it believes while it serves.
     pub fn standing(&self) -> Standing {
-        let core = &self.replica.peer().core;
+        let core = &self.member.replica.peer().core;
         Standing {
             accepted: core.accepted,
             current: core.current,
@@ -189,15 +162,15 @@ impl Process {
     }
 
     pub fn is_serving(&self) -> bool {
-        self.replica.mode() != replica::Mode::Resting
+        self.member.replica.mode() != replica::Mode::Resting
     }
 
     pub fn last(&self) -> Zxid {
         self.shared.state.tree.read().last_zxid()
     }
 
-    pub const fn ticks_due(&self, now_us: Micros) -> u64 {
-        self.own_us(now_us) / MS / TICK_MS
+    pub const fn now(&self, now_us: Micros, wall_ms: i64) -> Now {
+        Now { us: self.own_us(now_us), wall_ms }
     }
 }
 
@@ -249,22 +222,23 @@ pub fn boot(
     let seed = climate.seed ^ me as u64;
     recover::prepare_folders(&disk, &folders, true).map_err(|error| error.to_string())?;
     let mut restorer = Restorer::new(tree_options(seed));
-    let found = damage::restore(&disk, &folders, server.is_damaged, &mut restorer)?;
+    let found = restore(&disk, &folders, server.is_damaged, &mut restorer)?;
     let recovered = found.recovered;
     let (tree, mismatches) = restorer.finish();
     if mismatches > 0 {
         return Err(format!("{mismatches} digests differ in replay"));
     }
     let last = tree.last_zxid();
-    let (accepted, current) =
-        epoch::promised(&disk, &folders.snapshots, last).map_err(|error| error.to_string())?;
     let worker = worker(&disk, &folders, last);
     let shared = shared(tree, seed);
     let logged = match climate.plant {
         Some(Plant::UnmissedLoss) => Some(last),
         _ => recovered.last,
     };
-    let peer = peer(&disk, climate, me, (accepted, current), logged)?;
+    let views = membership::start_views(&server.disk, climate, me)
+        .map_err(|error| format!("read the configuration: {error}"))?;
+    let peer = peer(&disk, climate, me, views.clone(), logged)?;
+    let (accepted, current) = (peer.core.accepted, peer.core.current);
     let settings = replica::Settings {
         tick_time_ms: TICK_TIME_MS,
         first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
@@ -282,48 +256,85 @@ pub fn boot(
         write_first(&disk, &folders, &shared).map_err(|error| error.to_string())?;
     }
     recover::consume_initialize(&disk, &folders).map_err(|error| error.to_string())?;
+    let start_view = views.in_force;
+    let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
+    let mut member = Member::new(replica, member_settings(me, climate, start_view.clone()), began);
+    let mut actions = Vec::new();
+    member.start(&mut actions);
+    let known = member::election_addresses(&start_view, ServerId(me as i64));
+    let known = known.keys().map(|id| id.0 as usize).collect();
     let process = Process {
-        replica,
+        member,
         shared,
         disk,
         worker,
         log: Vec::new(),
         log_is_due: false,
         jobs: Vec::new(),
-        cuts: 0,
-        happened: VecDeque::new(),
+        reports: VecDeque::new(),
         incoming: VecDeque::new(),
         commands: VecDeque::new(),
         turn_is_due: false,
-        actions: Vec::new(),
+        actions,
         began_us: now_us,
-        ticks: 0,
-        links: Links::default(),
+        links: Links::new(known),
         sides: BTreeMap::new(),
         told: Epoch(0),
         served: None,
         is_leading: false,
         standing: None,
     };
-    let knows_loss = found.was_put_aside && climate.plant != Some(Plant::UnmissedLoss);
+    let knows_loss = found.was_quarantined && climate.plant != Some(Plant::UnmissedLoss);
     Ok((process, Durable { last, accepted, current }, knows_loss))
 }
 
-/// The machine of agreement, with the configuration that its files say.
+/// Fills `restorer` from a disk, as a member does.
+///
+/// * `is_damaged`: otherwise there is no reason for the data to be quarantined.
+fn restore(
+    disk: &Disk,
+    folders: &Folders,
+    is_damaged: bool,
+    restorer: &mut Restorer,
+) -> Result<Found, String> {
+    let was_marked = quarantine::is_marked(disk, folders).map_err(|error| error.to_string())?;
+    let wanted = RecoverOptions::default();
+    let found = store::start::restore(disk, folders, true, wanted, restorer, || Duration::ZERO);
+    let found = found.map_err(|error| chain(&error))?;
+    if found.was_quarantined && !is_damaged && !was_marked {
+        return Err("whole data was quarantined".to_owned());
+    }
+    Ok(found)
+}
+
+/// The machine of agreement, with the configurations that its files say.
 fn peer(
     disk: &Disk,
     climate: &Climate,
     me: usize,
-    epochs: (Epoch, Epoch),
+    views: Views,
     last: Option<Zxid>,
 ) -> Result<Peer, String> {
-    let failed = |error: std::io::Error| format!("read the configuration: {error}");
-    let view = membership::start_view(disk, climate, me).map_err(failed)?;
-    let mut peer = Peer::member(ServerId(me as i64), peer_settings(climate), view, epochs, last);
-    membership::see_proposed(disk, &mut peer, last).map_err(failed)?;
+    let (me, settings, folders) = (ServerId(me as i64), peer_settings(climate), folders());
+    let peer = member::start::peer(disk, &folders.snapshots, me, settings, views, last)
+        .map_err(|error| error.to_string())?;
     #[cfg(feature = "sabotage")]
     let peer = spoilt(peer, climate);
     Ok(peer)
+}
+
+fn member_settings(me: usize, climate: &Climate, view: View) -> member::Settings {
+    let ensemble = EnsembleSettings {
+        my_id: ServerId(me as i64),
+        view,
+        listen_on_all_addresses: false,
+        observer_master_port: climate.relays.then_some(OBSERVER_PORT),
+        backs_up_config: climate.changes,
+        tracked_messages: None,
+    };
+    // Few bytes, so that a tree is sent now and then.
+    let log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
+    member::Settings { ensemble: Some(ensemble), log_read }
 }
 
 fn worker(disk: &Disk, folders: &Folders, last: Zxid) -> Worker<Disk, Clock> {

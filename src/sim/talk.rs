@@ -244,7 +244,7 @@ impl World {
         };
         let body = if is_awaited { request.answer(header, from.rest())? } else { Body::Nothing };
         self.note_client(client, || {
-            let body = super::turns::short(&format!("{body:?}"));
+            let body = super::driver::short(&format!("{body:?}"));
             format!("is told {header:x?} {body}")
         });
         self.trace.count(match (header.err == 0, request.is_write()) {

@@ -1,10 +1,9 @@
 //! Connections to the election ports, and what passes over them: as `net::election`.
 
 use super::network::{Chunk, End, PipeId, Port};
-use super::server::Incoming;
 use super::world::{Event, Of, World};
+use crate::member::Input;
 use crate::model::ServerId;
-use crate::zab::{self, Notification};
 use bytes::Bytes;
 
 /// A connection to another server's election port.
@@ -74,7 +73,7 @@ impl World {
         wire.is_ringing = false;
         if !is_there {
             if wire.pipe.is_none() && std::mem::take(&mut wire.is_up) {
-                self.hear_wire(of, zab::Input::LinkDown { to: ServerId(to as i64) });
+                self.hear_wire(of, Input::ElectionDisconnected { to: ServerId(to as i64) });
             }
             return;
         }
@@ -95,7 +94,7 @@ impl World {
                 wire.last.clone()
             });
             wire.last.clone_from(&slot);
-            self.hear_wire(of, zab::Input::LinkUp { to: ServerId(other as i64) });
+            self.hear_wire(of, Input::ElectionConnected { to: ServerId(other as i64) });
             slot.into_iter().for_each(|bytes| self.say_over(pipe, of.server, bytes));
         }
         if is_again {
@@ -114,8 +113,8 @@ impl World {
         }
     }
 
-    fn hear_wire(&mut self, of: Of, input: zab::Input) {
-        self.come_in(of, Incoming::Peer(input));
+    fn hear_wire(&mut self, of: Of, input: Input) {
+        self.come_in(of, input);
     }
 
     pub fn wire_hears(&mut self, of: Of, pipe: PipeId, chunk: Chunk) {
@@ -128,15 +127,12 @@ impl World {
             return;
         }
         match chunk {
-            Chunk::Bytes(bytes) => match Notification::decode(&bytes) {
-                Ok(notification) => {
-                    self.hear_wire(of, zab::Input::Heard { from: id, notification });
-                }
-                Err(error) => self.fail("panic", format!("{} hears {error}", of.server)),
-            },
+            Chunk::Bytes(message) => {
+                self.hear_wire(of, Input::Notification { from: id, message });
+            }
             Chunk::End => {
                 (wire.pipe, wire.is_up) = (None, false);
-                self.hear_wire(of, zab::Input::LinkDown { to: id });
+                self.hear_wire(of, Input::ElectionDisconnected { to: id });
             }
         }
     }

@@ -4,13 +4,14 @@
 
 use super::check::{Checks, Failure, Seen};
 use super::client::Client;
+use super::driver::LogRequest;
 use super::network::{Chunk, Due, End, Network, PipeId, Port};
 use super::plan::{Climate, MS, Micros, Plan, What};
 use super::rng::Rng;
 use super::script::Tape;
-use super::server::{Happened, Process, Server, tree_options};
+use super::server::{Process, Server, tree_options};
 use super::trace::{Trace, Tracing};
-use crate::model::Zxid;
+use crate::member::Input;
 use crate::tree::Tree;
 use crate::zab::LinkId;
 use std::collections::BTreeMap;
@@ -43,13 +44,9 @@ pub enum Event {
     /// The snapshot under way gets on.
     Job(Of),
     Rebuild(Of),
-    ReadLog {
-        of: Of,
-        link: LinkId,
-        from: Zxid,
-        through: Zxid,
-    },
-    Happen(Of, Happened),
+    ReadLog(Of, LogRequest),
+    /// One of its threads reports.
+    Report(Of, Input),
     /// A connection's task looks at what there is.
     Side(Of, PipeId),
     /// A call of a leader gets through or not.
@@ -215,11 +212,11 @@ impl World {
             Event::Log(of) => self.write_log(of),
             Event::LogIdle(of) => self.on_log_idle(of),
             Event::Job(of) => self.write_snapshot(of),
-            Event::Rebuild(of) => self.rebuild(of),
-            Event::ReadLog { of, link, from, through } => self.read_log(of, link, (from, through)),
-            Event::Happen(of, happened) => {
+            Event::Rebuild(of) => self.load_tree(of),
+            Event::ReadLog(of, asked) => self.read_log(of, asked),
+            Event::Report(of, input) => {
                 if let Some(process) = self.process(of) {
-                    process.happened.push_back(happened);
+                    process.reports.push_back(input);
                     self.wake_driver(of);
                 }
             }

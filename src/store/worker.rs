@@ -75,7 +75,7 @@ pub enum Event {
 }
 
 /// One flush: what is durable now, and what it cost.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct FlushReport {
     pub through: Zxid,
     pub records: u32,

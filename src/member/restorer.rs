@@ -1,16 +1,14 @@
-//! A tree from a virtual disk: what `server::Restorer` does, on one thread.
+//! A tree restored from files on one thread; the server has one that parses and builds on two.
 
-use super::server::Disk;
 use crate::model::Zxid;
-use crate::store::quarantine::{self, Trouble};
-use crate::store::{Folders, Progress, RecoverOptions, Recovered, Restore, Trailers, recover};
+use crate::store::{Progress, Restore, Trailers};
 use crate::tree::load::{Batch, LoadError, Parser};
 use crate::tree::rebuild::Rebuild;
 use crate::tree::txn::{Entry, TxnError};
 use crate::tree::{Options, Tree};
 use jute::txn::TxnDigest;
-use std::time::Duration;
 
+/// Why a snapshot or a log entry was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]
@@ -19,6 +17,7 @@ pub enum RestoreError {
     Txn { zxid: i64, source: TxnError },
 }
 
+/// Builds a tree from what [`crate::store::recover()`] reads.
 pub struct Restorer {
     options: Options,
     parser: Parser,
@@ -32,7 +31,8 @@ impl Restorer {
         Self { options, parser, batch: Batch::default(), rebuild }
     }
 
-    /// The tree, and how many digests were not those logged. An ensemble agrees on what becomes of orphans.
+    /// The tree, and how many digests differ from the logged ones. Ephemeral znodes of sessions that are gone stay: an
+    /// ensemble agrees on their end.
     pub fn finish(self) -> (Tree, u64) {
         (self.rebuild.tree, self.rebuild.digest_mismatches)
     }
@@ -64,38 +64,4 @@ impl Restore for Restorer {
         self.rebuild.replay(&entry);
         Ok(())
     }
-}
-
-/// Fills `restorer` from a disk.
-///
-/// # Errors
-/// In words, why that can't be done.
-pub fn restore(
-    disk: &Disk,
-    folders: &Folders,
-    wanted: RecoverOptions,
-    restorer: &mut Restorer,
-) -> Result<Recovered, String> {
-    restore_as(disk, folders, wanted, restorer).map_err(|(why, _)| why)
-}
-
-/// Likewise.
-///
-/// # Errors
-/// Also by its kind.
-pub fn restore_as(
-    disk: &Disk,
-    folders: &Folders,
-    wanted: RecoverOptions,
-    restorer: &mut Restorer,
-) -> Result<Recovered, (String, Trouble)> {
-    recover(disk, folders, wanted, restorer, || Duration::ZERO).map_err(|error| {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(deeper) = cause {
-            text = format!("{text}: {deeper}");
-            cause = deeper.source();
-        }
-        (text, quarantine::trouble(&error))
-    })
 }

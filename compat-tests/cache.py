@@ -31,9 +31,9 @@ def alone(name):
         yield
 
 
-def program(name):
-    """Which program a name stands for, as text that changes when the program does."""
-    path = os.path.realpath(shutil.which(name) or name)
+def program(path):
+    """A program as text, which changes when the program does."""
+    path = os.path.realpath(path)
     status = os.stat(path)
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 

@@ -58,11 +58,12 @@ def sources(folder, pattern="*"):
 def java(main, version="3.9.5", *also):
     """The command that runs a class of this folder with Java's client of that version."""
     jars, files = tools.jars(version, *also), sources(pathlib.Path(main).parent, "*.java")
+    compiler = command("javac", "default-jdk-headless")
 
     def build(classes):
-        call("javac", "-nowarn", "-cp", jars, "-d", classes, *files)
+        call(compiler, "-nowarn", "-cp", jars, "-d", classes, *files)
 
-    classes = built("-".join(["java", version, *also]), [*files, jars, cache.program("javac")], build)
+    classes = built("-".join(["java", version, *also]), [*files, jars, cache.program(compiler)], build)
     return tools.java(QUIET, "-cp", f"{classes}:{jars}", pathlib.Path(main).stem)
 
 
@@ -72,11 +73,12 @@ def c():
         raise RuntimeError("no zookeeper/zookeeper.h here; it comes with libzookeeper-mt-dev")
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-DTHREADED"]
     files = [*sources("c"), *sorted(HEADERS.glob("*.h"))]
+    compiler = command("gcc", "build-essential")
 
     def build(path):
-        call("gcc", *flags, "-o", path / "work", HERE / "c/work.c", "-lzookeeper_mt", "-lpthread")
+        call(compiler, *flags, "-o", path / "work", HERE / "c/work.c", "-lzookeeper_mt", "-lpthread")
 
-    return built("c", [*files, *flags, cache.program("gcc")], build) / "work"
+    return built("c", [*files, *flags, cache.program(compiler)], build) / "work"
 
 
 @once

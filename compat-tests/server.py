@@ -1,4 +1,4 @@
-"""One server under test, ours or Java's, and the tools that the suites here need on the machine."""
+"""One server under test, ours or Java's."""
 
 import itertools
 import os
@@ -10,32 +10,18 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
-HERE = pathlib.Path(__file__).parent
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
-KAZOO = "kazoo==2.11.0"
-filling = threading.Lock()  # The cache; stages run side by side.
+import cache
+
 # Below what the system gives to outgoing connections: a server that is down must find its ports free again.
 PORTS = itertools.count(random.randrange(11_000, 29_000))
 START_SECONDS = 60  # A bound against hanging, not an expectation.
 
 
 def jars(*which):
-    """The class path entry that holds Java ZooKeeper, `jars` says which; the first call downloads it."""
-    with filling:
-        return subprocess.check_output([HERE / "jars", *which], text=True).strip() + "/*"
-
-
-def venv_python():
-    """A Python that has kazoo; the first call installs it."""
-    venv = CACHE / "venv"
-    with filling:
-        if not list(venv.glob(f"lib/*/site-packages/{KAZOO.replace('==', '-')}.dist-info")):
-            subprocess.check_call(["python3", "-m", "venv", venv])
-            subprocess.check_call([venv / "bin/pip", "install", "-q", "--disable-pip-version-check", KAZOO])
-    return str(venv / "bin/python")
+    """The class path entry that holds Java ZooKeeper: version and profile as for `cache.jars`; the first call downloads it."""
+    return f"{cache.jars(*which)}/*"
 
 
 def java(*arguments):

@@ -1,4 +1,4 @@
-"""Builds the client programs, each with the tools of its language, under the target folder.
+"""Builds the client programs, each with the tools of its language, under the target folder, where they are kept.
 
 What is missing fails the run with the name of the package that has it: a client that is not run proves nothing.
 """
@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import threading
 
+import cache
 import server as tools
 
 HERE = pathlib.Path(__file__).parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parent.parent / "target").resolve() / "clients"
+HEADERS = pathlib.Path("/usr/include/zookeeper")
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
 
 
@@ -43,51 +45,66 @@ def call(*words, **more):
         raise RuntimeError(f"{' '.join(map(str, words))} ended with {done.returncode}\n{done.stdout}")
 
 
-def folder(name):
-    path = TARGET / name
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+def built(name, inputs, build):
+    """The folder that `build(path)` made of these files, and of what else is named as text."""
+    return cache.filled(cache.named(TARGET, name, inputs), build)
+
+
+def sources(folder, pattern="*"):
+    return sorted(file for file in (HERE / folder).glob(pattern) if file.is_file())
 
 
 @once
 def java(main, version="3.9.5", *also):
     """The command that runs a class of this folder with Java's client of that version."""
-    jars = tools.jars(version, *also)
-    classes = folder(f"java-{version}{''.join(also)}")
-    call("javac", "-nowarn", "-cp", jars, "-d", classes, *sorted((HERE / main).parent.glob("*.java")))
+    jars, files = tools.jars(version, *also), sources(pathlib.Path(main).parent, "*.java")
+    compiler = command("javac", "default-jdk-headless")
+
+    def build(classes):
+        call(compiler, "-nowarn", "-cp", jars, "-d", classes, *files)
+
+    classes = built("-".join(["java", version, *also]), [*files, jars, cache.program(compiler)], build)
     return tools.java(QUIET, "-cp", f"{classes}:{jars}", pathlib.Path(main).stem)
 
 
 @once
 def c():
-    program = folder("c") / "work"
-    if not pathlib.Path("/usr/include/zookeeper/zookeeper.h").exists():
+    if not (HEADERS / "zookeeper.h").exists():
         raise RuntimeError("no zookeeper/zookeeper.h here; it comes with libzookeeper-mt-dev")
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-DTHREADED"]
-    call("gcc", *flags, "-o", program, HERE / "c/work.c", "-lzookeeper_mt", "-lpthread")
-    return program
+    files = [*sources("c"), *sorted(HEADERS.glob("*.h"))]
+    compiler = command("gcc", "build-essential")
+
+    def build(path):
+        call(compiler, *flags, "-o", path / "work", HERE / "c/work.c", "-lzookeeper_mt", "-lpthread")
+
+    return built("c", [*files, *flags, cache.program(compiler)], build) / "work"
 
 
 @once
 def go():
-    program = folder("go") / "work"
-    call(command("go", "golang-go", "/usr/local/go/bin/go"), "build", "-o", program, ".", cwd=HERE / "go")
-    return program
+    compiler = command("go", "golang-go", "/usr/local/go/bin/go")
+
+    def build(path):
+        call(compiler, "build", "-o", path / "work", ".", cwd=HERE / "go")
+
+    return built("go", [*sources("go"), cache.program(compiler)], build) / "work"
 
 
 @once
 def node():
-    work = folder("node")
-    for file in (HERE / "node").iterdir():
-        shutil.copy(file, work)
-    installed = work / "node_modules/.package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < (HERE / "node/package-lock.json").stat().st_mtime:
-        call(command("npm", "npm"), "ci", "--no-audit", "--no-fund", cwd=work)
-    return [command("node", "nodejs"), work / "work.js"]
+    program = command("node", "nodejs")
+
+    def build(path):
+        for file in sources("node"):
+            shutil.copy(file, path)
+        call(command("npm", "npm"), "ci", "--no-audit", "--no-fund", cwd=path)
+
+    return [program, built("node", [*sources("node"), cache.program(program)], build) / "work.js"]
 
 
 @once
 def rust():
-    target = folder("rust")
+    target = TARGET / "rust"  # Cargo itself knows what is stale here, and has one build at a time.
     call("cargo", "build", "-q", "--locked", "--manifest-path", HERE / "rust/Cargo.toml", "--target-dir", target)
     return target / "debug/work"

@@ -8,6 +8,7 @@ import threading
 import time
 
 import build
+import cache
 import server as tools
 
 HERE = pathlib.Path(__file__).parent
@@ -139,7 +140,7 @@ class Kazoo(Worker):
     rewatches = False  # kazoo knows no SetWatches request.
 
     def __init__(self, server, **more):
-        super().__init__([tools.venv_python(), HERE / "kazoo_work.py"], server, **more)
+        super().__init__([cache.venv_python(), HERE / "kazoo_work.py"], server, **more)
 
 
 class Java(Worker):

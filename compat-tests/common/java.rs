@@ -1,72 +1,29 @@
-//! The jars of the real server: taken from Maven once, kept in a cache.
+//! Where the jars of the real server are.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs, io};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::{env, io};
 
-pub const VERSION: &str = "3.9.5";
+static JARS: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Group, artifact and version of all that the server needs and its own pom leaves to whoever runs it.
-const DEPENDENCIES: [[&str; 3]; 4] = [
-    ["org.apache.zookeeper", "zookeeper", VERSION],
-    ["io.dropwizard.metrics", "metrics-core", "4.1.12.1"],
-    ["org.xerial.snappy", "snappy-java", "1.1.10.5"],
-    // Logs to standard error, where the runner finds them.
-    ["org.slf4j", "slf4j-simple", "2.0.13"],
-];
-
-/// The folder of the jars, filled first if need be.
-///
-/// `OXKEEPER_JARS` names another one than `~/.cache/oxkeeper/zookeeper-3.9.5`.
+/// The folder of the jars, which `compat-tests/jars` fetches first if need be; it is asked once.
 ///
 /// # Errors
-/// When the cache cannot be written, or `mvn` is missing or fails.
+/// When the jars cannot be fetched; why is on standard error.
 pub fn jars() -> io::Result<PathBuf> {
-    let dir = match env::var_os("OXKEEPER_JARS") {
-        Some(dir) => PathBuf::from(dir),
-        None => {
-            let home = env::var_os("HOME").ok_or_else(|| io::Error::other("HOME is not set"))?;
-            Path::new(&home).join(".cache/oxkeeper").join(format!("zookeeper-{VERSION}"))
-        }
-    };
-    // A jar of ours alone proves nothing: a download may have been cut short before the last one.
-    let done = dir.join(".complete");
-    if !done.exists() {
-        download(&dir)?;
-        fs::write(done, "")?;
+    let mut known = JARS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(dir) = &*known {
+        return Ok(dir.clone());
     }
+    // Asked for at run time: worktrees that share a target folder may share the built test as well.
+    let root = env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    let script = Path::new(&root).join("compat-tests/jars");
+    let done = Command::new(&script).stderr(Stdio::inherit()).output()?;
+    if !done.status.success() {
+        return Err(io::Error::other(format!("{} ended with {}", script.display(), done.status)));
+    }
+    let dir = PathBuf::from(String::from_utf8_lossy(&done.stdout).trim_end());
+    *known = Some(dir.clone());
     Ok(dir)
-}
-
-fn download(to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    let project = tempfile::tempdir()?;
-    let mut pom = String::from(
-        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
-         <groupId>jars</groupId><artifactId>jars</artifactId><version>1</version><dependencies>",
-    );
-    for [group, artifact, version] in DEPENDENCIES {
-        pom.push_str(&format!(
-            "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
-             <version>{version}</version></dependency>"
-        ));
-    }
-    pom.push_str("</dependencies></project>");
-    fs::write(project.path().join("pom.xml"), pom)?;
-    let status = Command::new("mvn")
-        .args(["-q", "-B", "dependency:copy-dependencies"])
-        .arg(format!("-DoutputDirectory={}", to.display()))
-        .current_dir(project.path())
-        .status()?;
-    if !status.success() {
-        return Err(io::Error::other(format!("mvn could not fetch the jars ({status})")));
-    }
-    // Two bindings of slf4j would quarrel over who logs.
-    for entry in fs::read_dir(to)? {
-        let path = entry?.path();
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("logback-")) {
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
 }

@@ -6,7 +6,6 @@ import network
 import work
 from client import Client
 from members import Ensemble
-from server import jars
 
 SETTINGS = ["zookeeper.multiAddress.enabled=true", "syncLimit=6"]  # By -D: Java reads addresses by that alone.
 NETWORKS = (78, 79)  # 10.78.0.N and 10.79.0.N; clients are in a third one that stays whole.
@@ -50,7 +49,6 @@ class Spread(Ensemble):
 def made(kinds, command, settings):
     """The ensemble, in a network of this process's own; what keeps it from that, instead, as a text."""
     if not hasattr(made, "hindrance"):
-        jars()  # Which come from the network that is left here.
         made.hindrance = network.leave_machine()
     return made.hindrance or Spread(kinds, command, settings)
 

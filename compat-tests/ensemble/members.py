@@ -17,6 +17,13 @@ START_SECONDS = 30  # A bound against hanging, not an expectation.
 QUORUM_PEER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JAVA_LOG = os.environ.get("ZK_LOG", "warn")
 KINDS = {"j": "Java 3.9.5", "k": "Java 3.8.6", "o": "oxkeeper"}
+JARS = {"j": (), "k": ("3.8.6",)}
+
+
+def fetch(mixes):
+    """Downloads what the members of these mixes run, which no part of a test has to wait for then."""
+    for kind in JARS.keys() & set("".join(mixes).lower()):
+        jars(*JARS[kind])
 
 
 class Failed(Exception):
@@ -58,7 +65,7 @@ class Member:
                  "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
                  "-Dzookeeper.extendedTypesEnabled=true", "-Dznode.container.checkIntervalMs=500",
                  *(f"-D{line}" for line in self.flags)]
-        return java(*flags, "-cp", jars() if self.kind == "j" else jars("3.8.6"), QUORUM_PEER)
+        return java(*flags, "-cp", jars(*JARS[self.kind]), QUORUM_PEER)
 
     def launch(self, alone=False):
         """`alone`: as a server that knows of no others, on the same data."""

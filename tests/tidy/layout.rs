@@ -13,6 +13,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ("tests/shuttle.rs", "stage shuttle "),
     ("tests/sabotage.rs", "stage shuttle "),
     ("tests/sim.rs", "stage sim "),
+    ("compat-tests/cache_test", "stage caches "),
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),
     ("compat-tests/election/main.rs", "stage election "),

@@ -1,0 +1,104 @@
+"""Folders that are made once and kept: what is downloaded, and programs built from their source.
+
+Each is named by a hash of all that it is made from, so another list or source is another folder. It is filled beside its
+place and renamed when it is whole, so one whose making was cut short is never found. Threads and processes may ask at once.
+"""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+DOWNLOADS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "oxkeeper"
+POM = HERE / "pom.xml"
+KAZOO = "kazoo==2.11.0"
+
+
+@contextlib.contextmanager
+def alone(name):
+    """One thread of one process at a time."""
+    name.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def program(path):
+    """A program as text, which changes when the program does."""
+    path = os.path.realpath(path)
+    status = os.stat(path)
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def named(place, name, inputs):
+    """The folder's path in `place`; `inputs` are texts, and paths of files."""
+    digest = hashlib.sha256()
+    for each in inputs:
+        content = each.read_bytes() if isinstance(each, pathlib.Path) else each.encode()
+        label = each.name if isinstance(each, pathlib.Path) else ""
+        digest.update(f"{label} {len(content)}\n".encode() + content)
+    return place / f"{name}-{digest.hexdigest()[:12]}"
+
+
+def filled(folder, fill):
+    """The folder, made by `fill(path)` unless it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        if any(folder.iterdir()):
+            return folder
+    with alone(folder):
+        if folder.is_dir() and any(folder.iterdir()):
+            return folder  # Another one filled it meanwhile.
+        for abandoned in folder.parent.glob(f"{folder.name}.part-*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
+        # Another name each time: what a killed process started may still write into its own.
+        part = pathlib.Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
+        try:
+            fill(part)
+            part.chmod(0o755)
+            part.rename(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+@functools.cache
+def jars(version=None, profile=None):
+    """The folder that holds the jars of Java ZooKeeper: pom.xml says which, and of which version when none is given.
+
+    Without arguments it is the folder that OXKEEPER_JARS names, if it names one: taken as it is unless empty or missing.
+    """
+    own = os.environ.get("OXKEEPER_JARS") if version is None else None
+    version = version or re.search(r"<zookeeper.version>(.+?)<", POM.read_text())[1]
+
+    def fetch(part):
+        words = ["mvn", "-q", "-B", "-U", "-f", POM, f"-Dzookeeper.version={version}", f"-DoutputDirectory={part}"]
+        profiles = ["-P", profile] if profile else []
+        # Its own repository is not made for two writers.
+        with alone(DOWNLOADS / "maven"):
+            subprocess.run([*words, *profiles, "dependency:copy-dependencies"], stdout=sys.stderr, check=True)
+
+    if own:
+        return filled(pathlib.Path(own).resolve(), fetch)
+    name = "-".join(filter(None, ["zookeeper", version, profile]))
+    return filled(named(DOWNLOADS, name, [POM, version, profile or ""]), fetch)
+
+
+@functools.cache
+def venv_python():
+    """A Python that has kazoo."""
+
+    def install(part):
+        subprocess.run([sys.executable, "-m", "venv", part], check=True)
+        pip = [part / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, KAZOO], check=True)
+
+    folder = filled(named(DOWNLOADS, "venv", [KAZOO, sys.version, sys.base_prefix]), install)
+    return str(folder / "bin/python")

@@ -1,0 +1,407 @@
+//! The decisions around a replica: which connection counts, what the disk is asked in which order, which files change.
+//!
+//! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
+
+use bytes::{Bytes, BytesMut};
+use jute::Encode;
+use jute::txn::TxnHeader;
+use oxkeeper::member::{
+    Action, ConfigChange, Ended, EnsembleSettings, Input, LogReadLimit, Member, Now, QuorumPeer,
+    Settings, SnapshotJob,
+};
+use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
+use oxkeeper::replica::{self, Replica};
+use oxkeeper::request::{Conns, Limits, Shared};
+use oxkeeper::store::epoch::EpochFile;
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::worker::{Event, FlushReport};
+use oxkeeper::store::{Command, Disk as _, Draft, Packing, SnapshotWriter, Trailers};
+use oxkeeper::tree::{Options, State, Tree};
+use oxkeeper::zab::{self, LinkId, Notification, Packet, Peer, PeerState, Vote};
+use std::path::Path;
+use std::sync::Arc;
+
+const VIEW: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+
+struct Server {
+    member: Member,
+    now: Now,
+}
+
+fn shared() -> Arc<Shared> {
+    Arc::new(Shared {
+        state: State::new(Tree::new(Options::default()), 1),
+        conns: Conns::default(),
+        throttle: Default::default(),
+        limits: Limits::default(),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+        is_read_only: Default::default(),
+    })
+}
+
+impl Server {
+    fn standalone() -> Self {
+        let replica = Replica::standalone(shared(), replica::Settings::DEFAULT, 0);
+        Self::new(replica, None)
+    }
+
+    fn member(observer_master_port: Option<u16>) -> Self {
+        let view = View::parse(VIEW).unwrap();
+        let (settings, epochs) = (zab::Settings::DEFAULT, (Epoch(0), Epoch(0)));
+        let settings = zab::Settings { reconfigs: true, ..settings };
+        let peer = Peer::member(ServerId(1), settings, view.clone(), epochs, Some(Zxid::ZERO));
+        let replica = Replica::member(shared(), peer, replica::Settings::DEFAULT, 0);
+        let ensemble = EnsembleSettings {
+            my_id: ServerId(1),
+            view,
+            listen_on_all_addresses: false,
+            observer_master_port,
+            backs_up_config: true,
+            tracked_messages: None,
+        };
+        Self::new(replica, Some(ensemble))
+    }
+
+    fn new(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
+        let now = Now { us: 0, wall_ms: 1_700_000_000_000 };
+        let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
+        Self { member: Member::new(replica, settings, now), now }
+    }
+
+    /// A member whose two other voters say that server 3 leads: it dials server 3.
+    fn with_leader() -> Self {
+        let mut server = Self::member(None);
+        server.elect();
+        server
+    }
+
+    /// A follower that serves.
+    fn following() -> Self {
+        let mut server = Self::with_leader();
+        for packet in [
+            Packet::LeaderInfo { epoch: Epoch(1) },
+            Packet::Diff { zxid: Zxid::ZERO },
+            Packet::NewLeader { epoch: Epoch(1), view: Bytes::from(VIEW) },
+            Packet::UpToDate,
+        ] {
+            server.hear(1, vec![packet]);
+        }
+        assert_eq!(server.member.replica.mode(), replica::Mode::Following);
+        server
+    }
+
+    fn step(&mut self, input: Input) -> Vec<Action> {
+        let mut out = Vec::new();
+        self.member.step(self.now, input, &mut out);
+        out
+    }
+
+    fn pass(&mut self, ms: u64) -> Vec<Action> {
+        self.now.us += ms * 1000;
+        self.now.wall_ms += ms as i64;
+        self.step(Input::Timer)
+    }
+
+    /// As [`Server::step`]; the log thread does at once what it is asked, and what follows from that is added.
+    fn settle(&mut self, input: Input) -> Vec<Action> {
+        let mut all = self.step(input);
+        let mut at = 0;
+        while at < all.len() {
+            if let Action::Log(command) = &all[at]
+                && let Some(event) = done(command)
+            {
+                let next = self.step(Input::Log(event));
+                all.extend(next);
+            }
+            at += 1;
+        }
+        all
+    }
+
+    fn elect(&mut self) {
+        let actions = self.pass(5);
+        assert!(actions.iter().any(|action| matches!(action, Action::DialElectionPorts)));
+        let mut dialed = Vec::new();
+        for (from, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
+            let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(3) };
+            let config = Some(Bytes::from(VIEW));
+            let notification =
+                Notification { state, vote, round: 1, version: 2, config, is_ours: true };
+            let message = notification.encode();
+            dialed = self.settle(Input::Notification { from: ServerId(from), message });
+        }
+        assert_eq!(dial(&dialed), Some((1, "c:1".to_owned())), "{dialed:?}");
+    }
+
+    fn hear(&mut self, dial: u64, packets: Vec<Packet>) -> Vec<Action> {
+        self.settle(Input::Packets { from: QuorumPeer::Leader { dial }, packets })
+    }
+}
+
+fn done(command: &Command) -> Option<Event> {
+    Some(match command {
+        Command::Append { zxid, .. } => {
+            Event::Flushed(FlushReport { through: *zxid, ..FlushReport::default() })
+        }
+        Command::Truncate { to, .. } => Event::Truncated { to: *to },
+        Command::SaveEpoch { file, epoch } => Event::EpochSaved { file: *file, epoch: *epoch },
+        Command::Place { draft, replaces } => {
+            Event::Placed { zxid: draft.zxid, bytes: draft.bytes, replaces: *replaces }
+        }
+        Command::Roll => return None,
+    })
+}
+
+/// Number and address of a dial.
+fn dial(actions: &[Action]) -> Option<(u64, String)> {
+    actions.iter().find_map(|action| match action {
+        Action::DialLeader { dial, addresses } => {
+            let shown: Vec<String> =
+                addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+            Some((*dial, shown.join(" ")))
+        }
+        _ => None,
+    })
+}
+
+/// Names of the packets for the leader.
+fn sent(actions: &[Action]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for action in actions {
+        if let Action::SendToLeader { bytes } = action {
+            let mut bytes = BytesMut::from(&bytes[..]);
+            while let Some(packet) = Packet::decode(&mut bytes).unwrap() {
+                names.push(packet.name());
+            }
+        }
+    }
+    names
+}
+
+fn txn(counter: u32, kind: i32, path: &str, data: &[u8]) -> Packet {
+    let zxid = Zxid::new(Epoch(1), counter);
+    let (mut entry, raw) = (Vec::new(), zxid.to_wire());
+    TxnHeader { client_id: 0, cxid: 0, zxid: raw, time: 1, kind }.encode(&mut entry);
+    let set = jute::txn::SetDataTxn { path: Some(path.into()), data: Some(data), version: 0 };
+    set.encode(&mut entry);
+    Packet::Proposal { zxid, entry: entry.into() }
+}
+
+/// Server 3 leads, proposes that server 1 becomes an observer, and goes on proposing.
+fn reconfiguration() -> Packet {
+    let text = "server.1=a:1:2:observer\nserver.2=b:1:2:participant\nserver.3=c:7:8:participant\n\
+                version=100000001";
+    txn(1, op::RECONFIG, "/zookeeper/config", text.as_bytes())
+}
+
+// rows: Q-60
+#[test]
+fn packets_of_a_leaders_connection_that_was_given_up_are_discarded() {
+    let mut server = Server::with_leader();
+    let from = QuorumPeer::Leader { dial: 1 };
+    server.step(Input::Disconnected { from, why: "reset".to_owned() });
+    assert!(!server.member.is_current(from));
+    let mut late = server.hear(1, vec![Packet::LeaderInfo { epoch: Epoch(9) }]);
+    late.extend(server.step(Input::Progress { from }));
+    late.extend(server.step(Input::Disconnected { from, why: "again".to_owned() }));
+    assert!(late.is_empty(), "{late:?}");
+    assert_eq!(server.member.replica.peer().core.accepted, Epoch(0));
+}
+
+// rows: Q-97
+#[test]
+fn packets_read_after_the_one_that_names_another_leader_are_discarded() {
+    let mut server = Server::following();
+    server.hear(1, vec![reconfiguration()]);
+    let committed = Packet::CommitAndActivate { zxid: Zxid::new(Epoch(1), 1), leader: ServerId(2) };
+    let ping = Packet::Ping { zxid: 0, touched: None };
+    let actions = server.hear(1, vec![committed, txn(2, op::SET_DATA, "/zookeeper", b""), ping]);
+    assert_eq!(dial(&actions), Some((2, "b:1".to_owned())), "{actions:?}");
+    let after = actions.iter().skip_while(|action| !matches!(action, Action::DialLeader { .. }));
+    let after: Vec<&Action> = after.collect();
+    assert!(after.iter().all(|action| !matches!(action, Action::Log(_))), "{after:?}");
+    assert_eq!(sent(&actions).iter().filter(|name| **name == "PING").count(), 0, "{actions:?}");
+    let ended: Vec<bool> = actions.iter().map(|a| matches!(a, Action::CloseLeader)).collect();
+    assert_eq!(ended.iter().filter(|is_close| **is_close).count(), 1, "the old connection");
+}
+
+// rows: D-08 D-09 D-11
+#[test]
+fn configuration_files_change_before_what_follows_is_sent() {
+    let mut server = Server::following();
+    let proposed = server.hear(1, vec![reconfiguration()]);
+    let file = proposed.iter().position(|action| {
+        matches!(action, Action::ChangeConfigFiles(ConfigChange::Proposed(view)) if view.version == 0x1_0000_0001)
+    });
+    let ack = proposed.iter().position(|action| matches!(action, Action::SendToLeader { .. }));
+    assert!(file.is_some() && file < ack, "{proposed:?}");
+    let committed = Packet::CommitAndActivate { zxid: Zxid::new(Epoch(1), 1), leader: ServerId(3) };
+    let committed = server.hear(1, vec![committed]);
+    let change = committed.iter().find_map(|action| match action {
+        Action::ChangeConfigFiles(ConfigChange::Committed { view, removes_proposed, .. }) => {
+            Some((view.version, *removes_proposed))
+        }
+        _ => None,
+    });
+    assert_eq!(change, Some((0x1_0000_0001, true)), "{committed:?}");
+    let moved = committed.iter().find_map(|action| match action {
+        Action::SetElectionAddresses(all) => Some(all[&ServerId(3)].clone()),
+        _ => None,
+    });
+    assert_eq!(moved, Some(vec![("c".to_owned(), 8)]));
+    let port = |action: &Action| matches!(action, Action::ListenForLearners(_));
+    assert!(!committed.iter().any(port), "this server's own port has not changed");
+}
+
+#[test]
+fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
+    let mut out = Vec::new();
+    Server::member(Some(9)).member.start(&mut out);
+    let [Action::ChangeConfigFiles(ConfigChange::BackUp), Action::ListenForLearners(addresses)] =
+        &out[..]
+    else {
+        panic!("{out:?}")
+    };
+    let shown: Vec<String> = addresses
+        .iter()
+        .map(|(host, port)| format!("{}:{port}", host.as_deref().unwrap_or("*")))
+        .collect();
+    assert_eq!(shown, ["a:1", "a:9"]);
+    out.clear();
+    Server::standalone().member.start(&mut out);
+    assert!(out.is_empty(), "{out:?}");
+}
+
+// rows: D-46
+#[test]
+fn a_truncation_that_the_leaders_tree_follows_says_that_all_is_replaced() {
+    let mut server = Server::following();
+    server.hear(1, vec![txn(1, op::SET_DATA, "/zookeeper", b"")]);
+    let from = QuorumPeer::Leader { dial: 1 };
+    server.step(Input::Disconnected { from, why: "reset".to_owned() });
+    // The next leader has another history: what this server has logged goes, and a tree comes.
+    server.elect_again();
+    let tree = Box::new(Tree::new(Options::default()));
+    let actions = server.step(Input::LeaderTree { dial: 2, zxid: Zxid::ZERO, tree });
+    let cut = actions.iter().find_map(|action| match action {
+        Action::Log(Command::Truncate { to, replaced }) => Some((*to, *replaced)),
+        _ => None,
+    });
+    assert_eq!(cut, Some((Zxid::ZERO, true)), "{actions:?}");
+    let job = actions.iter().find_map(|action| match action {
+        Action::WriteSnapshot(job) => Some(*job),
+        _ => None,
+    });
+    assert!(job.is_some_and(|job| job.is_leaders), "{actions:?}");
+}
+
+fn draft(zxid: Zxid) -> (SimDisk, Draft) {
+    let disk = SimDisk::new();
+    disk.create_dir(Path::new("/d")).unwrap();
+    let writer = SnapshotWriter::create(&disk, Path::new("/d"), zxid, Packing::Plain).unwrap();
+    let draft = writer.draft(Trailers { digest: None, zxid: None }).unwrap();
+    (disk, draft)
+}
+
+fn begin_snapshot(server: &mut Server) -> SnapshotJob {
+    let mut out = Vec::new();
+    server.member.snapshot(server.now, &mut out);
+    match &out[..] {
+        [Action::WriteSnapshot(job)] => *job,
+        _ => panic!("{out:?}"),
+    }
+}
+
+// rows: D-33
+#[test]
+fn a_snapshot_begun_before_a_truncation_gets_no_name_after_it() {
+    for truncates in [false, true] {
+        let mut server = Server::following();
+        server.hear(1, vec![txn(1, op::SET_DATA, "/zookeeper", b"")]);
+        let job = begin_snapshot(&mut server);
+        if truncates {
+            let from = QuorumPeer::Leader { dial: 1 };
+            server.step(Input::Disconnected { from, why: "reset".to_owned() });
+            server.elect_again();
+            let cut = server.hear(2, vec![Packet::Trunc { zxid: Zxid::ZERO }]);
+            let is_cut = |action: &Action| matches!(action, Action::Log(Command::Truncate { .. }));
+            assert!(cut.iter().any(is_cut), "{cut:?}");
+        }
+        let (_, draft) = draft(job.zxid());
+        let actions = server.step(Input::SnapshotWritten { job, draft: Some(draft) });
+        let is_placed =
+            matches!(actions[..], [Action::Log(Command::Place { replaces: false, .. })]);
+        let is_discarded = matches!(actions[..], [Action::DiscardSnapshot(_)]);
+        assert_eq!((is_placed, is_discarded), (!truncates, truncates), "{actions:?}");
+    }
+}
+
+impl Server {
+    /// Server 2 leads the next epoch.
+    fn elect_again(&mut self) {
+        for (from, state) in [(2, PeerState::Leading), (3, PeerState::Following)] {
+            let vote = Vote { epoch: 1, zxid: 1 << 32, leader: ServerId(2) };
+            let config = Some(Bytes::from(VIEW));
+            let notification =
+                Notification { state, vote, round: 7, version: 2, config, is_ours: true };
+            let message = notification.encode();
+            self.settle(Input::Notification { from: ServerId(from), message });
+        }
+        self.hear(2, vec![Packet::LeaderInfo { epoch: Epoch(2) }]);
+    }
+}
+
+#[test]
+fn a_tree_for_a_learner_that_has_gone_ends_its_freeze_at_once() {
+    let mut server = Server::standalone();
+    let job = begin_snapshot(&mut server);
+    let shared = server.member.replica.shared().clone();
+    assert!(shared.state.tree.read().holds(job.frozen));
+    assert!(server.step(Input::TreeSent(job.frozen)).is_empty());
+    assert!(!shared.state.tree.read().holds(job.frozen));
+    // Not sent to anybody: a standalone server has no learners.
+    let learner = QuorumPeer::Learner(LinkId(4));
+    assert!(server.step(Input::Packets { from: learner, packets: vec![Packet::Sync] }).is_empty());
+}
+
+#[test]
+fn a_snapshot_without_a_thread_ends_the_server_only_if_it_is_the_leaders_tree() {
+    let mut server = Server::standalone();
+    let job = begin_snapshot(&mut server);
+    assert!(matches!(job.not_begun(), Input::SnapshotWritten { draft: None, .. }));
+    let mut leaders = job;
+    leaders.is_leaders = true;
+    assert!(matches!(leaders.not_begun(), Input::Failed { exit: 10, .. }));
+    let actions = server.step(job.not_begun());
+    assert!(actions.is_empty(), "{actions:?}");
+}
+
+// rows: P-87
+#[test]
+fn a_server_that_stops_ends_once_nothing_is_outstanding() {
+    let mut server = Server::standalone();
+    let actions = server.step(Input::Stop);
+    assert!(matches!(actions[..], [Action::End(Ended::Stopped)]), "{actions:?}");
+    let mut server = Server::standalone();
+    let failed = Input::Failed { reason: "a test".to_owned(), exit: 7 };
+    let actions = server.step(failed);
+    let end = Ended::Failed { reason: "a test".to_owned(), exit: 7 };
+    assert!(matches!(&actions[..], [Action::End(ended)] if *ended == end), "{actions:?}");
+}
+
+#[test]
+fn epochs_are_saved_in_the_file_of_their_promise() {
+    let mut server = Server::with_leader();
+    let actions = server.hear(1, vec![Packet::LeaderInfo { epoch: Epoch(1) }]);
+    let is_accepted = |action: &Action| {
+        matches!(
+            action,
+            Action::Log(Command::SaveEpoch { file: EpochFile::Accepted, epoch: Epoch(1) })
+        )
+    };
+    let saved = actions.iter().position(is_accepted);
+    let told = actions.iter().position(|action| matches!(action, Action::SendToLeader { .. }));
+    assert!(saved.is_some() && saved < told, "{actions:?}");
+    assert_eq!(sent(&actions), ["ACKEPOCH"]);
+}

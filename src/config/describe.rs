@@ -5,7 +5,9 @@ use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
 use super::system::{SystemProperties, trim};
-use super::{Environment, Launch, Place, Problem, Settings, Warning, judge, parse_properties};
+use super::{
+    Environment, Launch, Place, Problem, Settings, Warning, judge, parse_properties, secrets,
+};
 use crate::model::Member;
 
 /// A whole configuration, looked through without starting anything.
@@ -172,7 +174,7 @@ fn of_variables(env: &Environment) -> Vec<Understood> {
     let shown = |value: &str| {
         let words = value.split_ascii_whitespace().map(|word| {
             let definition = word.strip_prefix("-D").and_then(|flag| flag.split_once('='));
-            definition.map_or(word.to_owned(), |(k, v)| format!("-D{}", judge::shown(k, v)))
+            definition.map_or(word.to_owned(), |(k, v)| format!("-D{}", secrets::shown(k, v)))
         });
         words.collect::<Vec<_>>().join(" ")
     };
@@ -227,9 +229,9 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
     let counts_as = lenient.and_then(|known| known.form.counts_as(value, known.default));
     let value = match counts_as {
         Some(counts_as) => {
-            format!("{} (counts as {counts_as})", OneLine(judge::masked(key, value)))
+            format!("{} (counts as {counts_as})", OneLine(secrets::masked(key, value)))
         }
-        None => OneLine(judge::masked(key, value)).to_string(),
+        None => OneLine(secrets::masked(key, value)).to_string(),
     };
     Understood { key: OneLine(key).to_string(), value, place: Some(place), state, effect }
 }

@@ -2,12 +2,10 @@
 
 use super::check::Checker;
 use super::members::Found;
+use super::property_reader::{INT, Reader};
 use super::system::{Property, SystemProperties};
-use super::tuning::Reader;
 use crate::model::{Role, ServerId, View};
 use std::path::PathBuf;
-
-const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
 /// What a member of an ensemble needs to know beside what every server does.
 ///

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Environment, Place, Warning};
+use super::problem::{Place, Warning};
+use super::secrets::shown_word;
+
+/// Environment variables by name, as handed to the process.
+pub type Environment = BTreeMap<String, String>;
 
 /// Java's `String.trim`: everything up to U+0020 goes, and nothing else.
 pub(super) fn trim(text: &str) -> &str {
@@ -67,7 +71,7 @@ impl SystemProperties {
                     continue;
                 }
                 if let Some(why) = oddity(word) {
-                    let shown = super::judge::shown_word(word, before);
+                    let shown = shown_word(word, before);
                     let text = format!("{shown}: {why}");
                     warnings.push(Warning { place: Place::Flag(variable), text });
                 }

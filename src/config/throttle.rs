@@ -1,8 +1,8 @@
 //! Settings that keep clients from asking for too much at once (C-91..C-97, C-123..C-133).
 
 use super::check::Checker;
+use super::property_reader::{INT, Reader};
 use super::system::{SystemProperties, decode, double};
-use super::tuning::Reader;
 
 /// `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,8 +31,6 @@ pub struct Throttle {
     pub new_weight: u32,
     pub renew_weight: u32,
 }
-
-const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
 /// Java reads these without a default for what is no number, and does not start.
 const FRACTIONS: [&str; 4] = [

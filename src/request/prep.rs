@@ -5,11 +5,11 @@
 
 use super::access;
 use super::pending::{AclOf, Pending, View};
-use super::quota::{QuotaLog, data_len};
-use super::reconfig::Ensemble;
-use super::writes::Write;
+use super::quota_log::QuotaLog;
+pub use super::write_context::{Asker, Rules};
+use super::writes::{Write, data_len};
 use crate::auth;
-use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
+use crate::model::{Acl, Code, OPEN_ACL, Owner, Zxid, op, path, perms};
 use crate::tree::digest::{self, DIGEST_VERSION};
 use crate::tree::txn::write;
 use crate::tree::{AclId, Tree};
@@ -18,72 +18,8 @@ use jute::txn::{TxnDigest, TxnHeader};
 use jute::{Encode, put_i32};
 use std::collections::BTreeSet;
 
-/// Who asks, when, and under which request.
-pub struct Asker<'a> {
-    pub session: SessionId,
-    pub xid: i32,
-    pub who: &'a [Identity],
-    /// Whether the session lives and belongs to the one who asks.
-    pub standing: Result<(), Code>,
-    /// Whether the session may own ephemeral znodes: one that only its own server knows may not.
-    pub may_own: Result<(), Code>,
-    /// Milliseconds since 1970: the transaction's time.
-    pub wall_ms: i64,
-    /// `skipACL`.
-    pub skip_acl: bool,
-    pub schemes: &'a auth::Schemes,
-    /// What a reconfiguration is judged by; `None`: this server is alone, or something else is asked.
-    pub ensemble: Option<Ensemble>,
-}
-
-impl<'a> Asker<'a> {
-    /// The server itself, for a session or in its name: nothing is forbidden to it.
-    pub const fn of_server(session: SessionId, wall_ms: i64, schemes: &'a auth::Schemes) -> Self {
-        Self {
-            session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            may_own: Ok(()),
-            wall_ms,
-            skip_acl: true,
-            schemes,
-            ensemble: None,
-        }
-    }
-}
-
 /// Of a [`TxnDigest`] in an entry.
 const DIGEST_LEN: usize = 12;
-
-/// By what writes are judged, beside the tree.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// `enforceQuota`: hard limits refuse.
-    pub enforces_quota: bool,
-    /// `reconfigEnabled`
-    pub reconfigs: bool,
-    /// `standaloneEnabled`: an ensemble of one voter is none.
-    pub needs_two_voters: bool,
-    /// `multiAddress.enabled`
-    pub many_addresses: bool,
-    /// `closeSessionTxn.enabled`: the end of a session lists its ephemeral znodes.
-    pub lists_closed: bool,
-    /// Bytes of the longest entry: Java's server can read no longer one from its log, and does not start then.
-    pub entry_max: usize,
-}
-
-impl Rules {
-    /// What Java has unless it is told otherwise.
-    pub const DEFAULT: Self = Self {
-        enforces_quota: false,
-        reconfigs: false,
-        needs_two_voters: true,
-        many_addresses: false,
-        lists_closed: true,
-        entry_max: 2 * 0xf_ffff,
-    };
-}
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

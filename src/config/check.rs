@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::system::trim;
@@ -91,10 +92,11 @@ impl Checker {
         taken
     }
 
-    /// A number as `Integer.parseInt` reads it; a problem unless it lies in `min..=max`.
+    /// A number as `Integer.parseInt` reads it; a problem unless it lies in `range`.
     ///
     /// The place comes along, because some numbers are only wrong beside others.
-    pub fn number(&mut self, key: &str, (min, max): (i32, i32)) -> Option<(i32, Place)> {
+    pub fn number(&mut self, key: &str, range: RangeInclusive<i32>) -> Option<(i32, Place)> {
+        let (min, max) = (*range.start(), *range.end());
         let Setting { value, place, .. } = self.take(key)?;
         match value.parse::<i32>() {
             Ok(number) if min <= number && number <= max => return Some((number, place)),
@@ -105,7 +107,7 @@ impl Checker {
                 };
                 self.problem(&place, text);
             }
-            Err(_) => self.not_a_number(key, &value, &place, (i64::from(min), i64::from(max))),
+            Err(_) => self.not_a_number(key, &value, &place, i64::from(min)..=i64::from(max)),
         }
         None
     }
@@ -115,11 +117,12 @@ impl Checker {
         if let Some(Setting { value, place, .. }) = self.take(key)
             && value.parse::<i64>().is_err()
         {
-            self.not_a_number(key, &value, &place, (i64::MIN, i64::MAX));
+            self.not_a_number(key, &value, &place, i64::MIN..=i64::MAX);
         }
     }
 
-    fn not_a_number(&mut self, key: &str, value: &str, place: &Place, (min, max): (i64, i64)) {
+    fn not_a_number(&mut self, key: &str, value: &str, place: &Place, range: RangeInclusive<i64>) {
+        let (min, max) = range.into_inner();
         let text = format!("{key}={value} is not a number; write one from {min} to {max}");
         self.problem(place, text);
     }

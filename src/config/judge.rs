@@ -1,12 +1,14 @@
 //! What the table of keys says about the settings that were made: refused, without effect, unknown.
 
+use std::ops::RangeInclusive;
+
 use super::check::Checker;
 use super::keys::{self, Class, Form, Key, Scope};
 use super::secrets::shown;
 use super::system::{Property, SystemProperties};
 use super::{Place, Warning};
 
-const INT: (i32, i32) = (i32::MIN, i32::MAX);
+const INT: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
 /// Providers of authentication that are here.
 const OWN_PROVIDERS: [&str; 4] = [
@@ -77,7 +79,7 @@ fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
     let problems = checker.problems.len();
     match key.form {
         Form::Int => _ = checker.number(name, INT),
-        Form::Three => _ = checker.number(name, (3, 3)),
+        Form::Three => _ = checker.number(name, 3..=3),
         Form::Long => checker.long(name),
         Form::Bool => _ = checker.boolean(name),
         Form::Role => _ = checker.one_of(name, &["participant", "observer"]),

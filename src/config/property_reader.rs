@@ -2,10 +2,11 @@
 
 use super::problem::Warning;
 use super::system::{Property, SystemProperties};
+use std::ops::RangeInclusive;
 
-pub(super) const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
-pub(super) const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
-pub(super) const LONG: (i64, i64) = (i64::MIN, i64::MAX);
+pub(super) const INT: RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
+pub(super) const POSITIVE_INT: RangeInclusive<i64> = 1..=i32::MAX as i64;
+pub(super) const LONG: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 
 /// Properties by the kind of value they have.
 pub(super) struct Reader<'a> {
@@ -42,12 +43,12 @@ impl<'a> Reader<'a> {
         self.system.take(key).map(|property| property.value)
     }
 
-    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn number(&mut self, key: &str, range: RangeInclusive<i64>, default: i64) -> i64 {
         self.system.take_number(key, range, self.warnings).unwrap_or(default)
     }
 
     /// A number that Java reads without its other bases.
-    pub fn decimal(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
+    pub fn decimal(&mut self, key: &str, range: RangeInclusive<i64>, default: i64) -> i64 {
         self.system.take_decimal(key, range, self.warnings).unwrap_or(default)
     }
 

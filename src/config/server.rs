@@ -68,7 +68,9 @@ pub(super) fn parse_all(
     };
     let mut checker = Checker::of_file(source.name, entries);
     let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
-    assemble(checker, SystemProperties::with_warnings(env, flags), source.my_id, files)
+    let (system, odd_words) = SystemProperties::with_warnings(env, flags);
+    checker.warnings.extend(odd_words);
+    assemble(checker, system, source.my_id, files)
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
@@ -92,7 +94,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     }
     let (name, text) = match dynamic {
         Some(Dynamic { name, text: Ok(text), next }) => {
-            files.last_seen = next.and_then(|next| last_seen(checker, next));
+            files.last_seen = next.and_then(|(name, text)| last_seen(checker, name, text));
             (name, text)
         }
         other => {
@@ -129,7 +131,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
 }
 
 /// The view that was proposed, and perhaps decided, before the last stop (D-09).
-fn last_seen(checker: &mut Checker, (name, text): (&str, &[u8])) -> Option<View> {
+fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Option<View> {
     let entries = parse_properties(text).map_err(ViewError::from);
     let place = Place::File(name.to_owned());
     let is_server = |key: &String| key.trim().starts_with("server.");
@@ -170,24 +172,25 @@ pub(super) fn positional_all(
     let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
-    let checker = Checker::of_arguments(settings.into_iter());
-    assemble(checker, SystemProperties::with_warnings(env, flags), None, Files::default())
+    let mut checker = Checker::of_arguments(settings.into_iter());
+    let (system, odd_words) = SystemProperties::with_warnings(env, flags);
+    checker.warnings.extend(odd_words);
+    assemble(checker, system, None, Files::default())
 }
 
 /// The configuration if there is no problem, all problems, all warnings.
 fn assemble(
     mut checker: Checker,
-    (mut system, odd_words): (SystemProperties, Vec<Warning>),
+    mut system: SystemProperties,
     my_id: Option<&str>,
     files: Files,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
     let mut idle = judge::Idle::default();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
     judge::take_idle(&mut checker, &mut idle);
-    let explicit = explicit::take(&mut checker, (members.own_client, members.own_line_is_lost));
+    let explicit = explicit::take(&mut checker, members.own_line);
     judge::pass_through(&mut checker, &mut system);
     let tick_time_ms = explicit.as_ref().map_or(0, |explicit| explicit.tick_time_ms);
     let ensemble =

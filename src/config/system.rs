@@ -1,6 +1,7 @@
 //! System properties: what `-D` flags and unknown keys of the file become, and how Java reads them.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::problem::{Place, Warning};
 use super::secrets::shown_word;
@@ -111,23 +112,23 @@ impl SystemProperties {
         self.table.iter().map(|(name, property)| (name.clone(), property.clone())).collect()
     }
 
-    /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `min..=max`.
+    /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `range`.
     ///
     /// Java takes the default for a malformed number without a word; we do so with one.
     pub fn take_number(
         &mut self,
         key: &str,
-        (min, max): (i64, i64),
+        range: RangeInclusive<i64>,
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
-        self.take_parsed(key, decode, (min, max), warnings)
+        self.take_parsed(key, decode, range, warnings)
     }
 
     /// The same where Java calls `parseInt` or `parseLong` and goes on with the default.
     pub fn take_decimal(
         &mut self,
         key: &str,
-        range: (i64, i64),
+        range: RangeInclusive<i64>,
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
         self.take_parsed(key, decimal, range, warnings)
@@ -137,11 +138,11 @@ impl SystemProperties {
         &mut self,
         key: &str,
         parse: impl Fn(&str) -> Option<i64>,
-        (min, max): (i64, i64),
+        range: RangeInclusive<i64>,
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
         let Property { value, place } = self.take(key)?;
-        let number = parse(&value).filter(|number| (min..=max).contains(number));
+        let number = parse(&value).filter(|number| range.contains(number));
         if number.is_none() {
             let text = format!("{key}={value} is not a number it can have; the default is used");
             warnings.push(Warning { place, text });

@@ -50,7 +50,7 @@ pub(super) fn refuse(checker: &mut Checker, system: &SystemProperties) {
         }
     }
     let tokens = system.get("zookeeper.connection_throttle_tokens");
-    let is_closed = |value: &str| decode(value).is_some_and(|n| (INT.0..0).contains(&n));
+    let is_closed = |value: &str| decode(value).is_some_and(|n| (*INT.start()..0).contains(&n));
     if let Some(property) = tokens.filter(|property| is_closed(&property.value)) {
         let text = format!(
             "connection_throttle_tokens={} lets nobody in; write 0 for no limit",

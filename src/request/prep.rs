@@ -98,15 +98,24 @@ impl Prep {
     /// `None` when there are no zxids left.
     pub fn refuse(&mut self, asker: &Asker<'_>, code: Code, to: &mut Vec<u8>) -> Option<Zxid> {
         let zxid = self.next_zxid()?;
-        let (session, xid) = (asker.session.0, asker.xid);
-        write_refusal(to, (session, xid, zxid, asker.wall_ms), code);
+        let header = TxnHeader {
+            client_id: asker.session.0,
+            cxid: asker.xid,
+            zxid: zxid.to_wire(),
+            time: asker.wall_ms,
+            kind: op::ERROR,
+        };
+        write_refusal(to, header, code);
         Some(zxid)
     }
 
     /// A transaction that changes nothing and answers nobody; `None` when there are no zxids left.
     pub fn nothing(&mut self, wall_ms: i64, to: &mut Vec<u8>) -> Option<Zxid> {
         let zxid = self.next_zxid()?;
-        write_refusal(to, (0, 0, zxid, wall_ms), Code::OK);
+        let zxid_raw = zxid.to_wire();
+        let header =
+            TxnHeader { client_id: 0, cxid: 0, zxid: zxid_raw, time: wall_ms, kind: op::ERROR };
+        write_refusal(to, header, Code::OK);
         Some(zxid)
     }
 
@@ -154,7 +163,7 @@ impl Prep {
             Err(code) => {
                 // Refused, but it happened: it has its place in history, and no digest.
                 to.truncate(start);
-                write_refusal(to, (header.client_id, header.cxid, zxid, header.time), code);
+                write_refusal(to, TxnHeader { kind: op::ERROR, ..header }, code);
             }
         }
         Some(Prepared::Proposal(zxid))
@@ -179,12 +188,11 @@ pub fn is_readable(kind: i32, body: &[u8]) -> bool {
     Write::decode(kind, body).is_some()
 }
 
-fn write_refusal(
-    to: &mut Vec<u8>,
-    (client_id, cxid, zxid, time): (i64, i32, Zxid, i64),
-    code: Code,
-) {
-    TxnHeader { client_id, cxid, zxid: zxid.to_wire(), time, kind: op::ERROR }.encode(to);
+/// Writes an error transaction.
+///
+/// * `header`: of kind [`op::ERROR`].
+fn write_refusal(to: &mut Vec<u8>, header: TxnHeader, code: Code) {
+    header.encode(to);
     put_i32(to, code.0);
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
-use super::server::{self, DEFAULT_CONFIG, Dynamic, Source};
+use super::parse::{self, DEFAULT_CONFIG, Dynamic, Source};
 use super::{Config, ConfigError, Environment, Place, Problem, Warning, parse_properties};
 
 /// What the command line asks for.
@@ -88,7 +88,7 @@ pub(super) fn load_all(
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     if let Settings::Positional(arguments) = &launch.settings {
-        return server::positional_all(arguments, env, &launch.flags);
+        return parse::positional_all(arguments, env, &launch.flags);
     }
     let files = match Files::read(&launch.settings) {
         Ok(files) => files,
@@ -100,7 +100,7 @@ pub(super) fn load_all(
         text: text.as_deref().map_err(Clone::clone),
         next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
     });
-    let mut all = server::parse_all(source, dynamic, env, &launch.flags);
+    let mut all = parse::parse_all(source, dynamic, env, &launch.flags);
     if let (Some(Config { ensemble: Some(ensemble), .. }), Settings::File(path)) =
         (&mut all.0, &launch.settings)
     {

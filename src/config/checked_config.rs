@@ -1,8 +1,8 @@
 //! The configuration of a server after every check: what the rest of the server reads.
 
+use super::auth_providers::Providers;
 use super::ensemble::Ensemble;
 use super::problem::Warning;
-use super::providers::Providers;
 use super::throttle::Throttle;
 use super::whitelist::Whitelist;
 use crate::model::DigestAlgorithm;

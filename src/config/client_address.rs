@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::check::{Checker, Setting};
+use super::checker::{Checker, Setting};
 use super::members::{ClientAddress, OwnLine};
 use crate::model::plain_host;
 

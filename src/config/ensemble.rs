@@ -1,9 +1,9 @@
 //! The configuration of a member of an ensemble.
 
-use super::check::Checker;
+use super::checker::Checker;
 use super::members::Found;
 use super::property_reader::{INT, Reader};
-use super::system::{Property, SystemProperties};
+use super::system_properties::{Property, SystemProperties};
 use crate::model::{Role, ServerId, View};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! One voter and nobody else is standalone while `standaloneEnabled` is true: the official
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
-use super::check::{Checker, Setting};
+use super::checker::{Checker, Setting};
 use super::{Entries, Entry, Place};
 use crate::model::{Member, ServerId, View, ViewError};
 use std::path::PathBuf;

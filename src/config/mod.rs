@@ -10,39 +10,39 @@
 //! Resolving host names, creating directories, exit codes: `server` and `main`.
 
 mod args;
-mod check;
+mod auth_providers;
+mod check_report;
 mod checked_config;
+mod checker;
 mod client_address;
-mod describe;
 pub mod dynamic;
 mod ensemble;
 #[cfg(test)]
 mod ensemble_tests;
-mod explicit;
-mod judge;
+mod file_settings;
 pub mod keys;
 mod members;
 #[cfg(test)]
 mod page;
+mod parse;
 mod problem;
 mod property_reader;
-mod providers;
+mod property_settings;
 mod secrets;
-mod server;
-mod system;
+mod system_properties;
 mod throttle;
-mod tuning;
+mod unsupported;
 mod whitelist;
 
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 
 pub use args::{Launch, Settings, load, parse_args};
+pub use auth_providers::Providers;
+pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};
-pub use describe::{Check, Understood, check};
 pub use ensemble::Ensemble;
+pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
 pub use problem::{ConfigError, Place, Problem, Warning};
-pub use providers::Providers;
-pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
-pub use system::{Environment, flag_value};
+pub use system_properties::{Environment, flag_value};
 pub use throttle::Throttle;
 pub use whitelist::{WORDS, Whitelist};

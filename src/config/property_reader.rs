@@ -1,7 +1,7 @@
 //! System properties by the kind of value they have; a value that has no effect is a warning.
 
 use super::problem::Warning;
-use super::system::{Property, SystemProperties};
+use super::system_properties::{Property, SystemProperties};
 use std::ops::RangeInclusive;
 
 pub(super) const INT: RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;

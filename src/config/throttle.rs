@@ -1,8 +1,8 @@
 //! Settings that keep clients from asking for too much at once (C-91..C-97, C-123..C-133).
 
-use super::check::Checker;
+use super::checker::Checker;
 use super::property_reader::{INT, Reader};
-use super::system::{SystemProperties, decode, double};
+use super::system_properties::{SystemProperties, decode, double};
 
 /// `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
 #[derive(Clone, Debug, Default, PartialEq)]

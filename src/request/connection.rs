@@ -1,6 +1,6 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
-use super::ahead::Ahead;
+use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
 use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, reply};

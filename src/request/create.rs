@@ -1,8 +1,8 @@
 //! Judging creates: which kind of znode is asked for, and whether it may be made (P-36..P-39, P-69).
 
-use super::pending::{AclOf, View};
+use super::outstanding_changes::{AclOf, View};
 use super::prep::Judging;
-use super::writes::{Creation, data_len};
+use super::write_request::{Creation, data_len};
 use crate::model::{Code, OPEN_ACL, Owner, TTL_MAX_MS, op, path};
 use crate::tree::AclId;
 use crate::tree::digest::StatPart;
@@ -108,7 +108,7 @@ impl Judging<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::writes::NO_TTL;
+    use crate::request::write_request::NO_TTL;
     use jute::Vector;
     use jute::proto::CreateRequest;
 

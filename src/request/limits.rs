@@ -1,6 +1,6 @@
 //! The settings that bound what clients may ask for and how they show who they are.
 
-use super::blue::Connects;
+use super::blue_throttle::Connects;
 
 /// What every connection is told.
 #[derive(Clone, Debug)]

@@ -11,49 +11,49 @@
 //! 3. No lock is held while another of an earlier kind is taken: tree, watch shard, outbox.
 
 pub mod access;
-mod ahead;
-mod blue;
+mod auth_request;
+#[cfg(test)]
+mod auth_request_tests;
+mod blue_throttle;
 mod commands;
 mod conn_stats;
+mod connect_request;
 mod connection;
-mod conns;
+mod connection_table;
 mod create;
-mod expiry;
 pub mod foreign;
-mod greet;
-mod identify;
-#[cfg(test)]
-mod identify_tests;
+mod frame_counts;
 mod limits;
+mod lookahead;
 pub mod multi;
 mod namespaces;
 mod outbox;
+mod outstanding_changes;
 mod password;
-mod pending;
 pub mod prep;
 mod quota;
 mod quota_log;
 mod read;
 mod reconfig;
 pub mod reply;
+mod session_tracker;
 mod shared;
-mod tally;
 mod throttle;
 mod watches;
 mod write_context;
-mod writes;
+mod write_request;
 
-pub use blue::Connects;
+pub use blue_throttle::Connects;
 pub use commands::{Asked, Batch, Command};
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Counts, EnsembleCounts, Need};
-pub use conns::Conns;
-pub use expiry::{Owner, Session, Sessions};
+pub use connection_table::Conns;
+pub use frame_counts::{FrameSizes, Tally};
 pub use limits::Limits;
 pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
 pub use password::password;
+pub use session_tracker::{Owner, Session, Sessions};
 pub use shared::Shared;
-pub use tally::{FrameSizes, Tally};
 pub use throttle::{Done, Throttle};
 pub use write_context::Ensemble;

@@ -3,7 +3,7 @@
 use super::Outgoing;
 use super::prep::Judging;
 use super::read::{Reading, put_data, put_names};
-use super::writes::{Parts, Write};
+use super::write_request::{Parts, Write};
 use crate::model::{Code, op};
 use crate::tree::{Applied, NodeId};
 use jute::proto::{MultiHeader, ReplyHeader};

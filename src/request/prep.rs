@@ -4,10 +4,10 @@
 //! goes into its log entry, where apply finds it again (D-68).
 
 use super::access;
-use super::pending::{AclOf, Pending, View};
+use super::outstanding_changes::{AclOf, Pending, View};
 use super::quota_log::QuotaLog;
 pub use super::write_context::{Asker, Rules};
-use super::writes::{Write, data_len};
+use super::write_request::{Write, data_len};
 use crate::auth;
 use crate::model::{Acl, Code, OPEN_ACL, Owner, Zxid, op, path, perms};
 use crate::tree::digest::{self, DIGEST_VERSION};

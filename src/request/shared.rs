@@ -1,6 +1,6 @@
 //! What the connections of a server have in common.
 
-use super::conns::Conns;
+use super::connection_table::Conns;
 use super::limits::Limits;
 use super::throttle::Throttle;
 use crate::model::Identity;

@@ -7,7 +7,7 @@
 //! * `request_throttle_max_requests`: above it every write waits. Who waited for too long is told so (-127).
 //! * `largeRequestMaxBytes`: above it a large frame closes its connection.
 
-use super::blue::Blue;
+use super::blue_throttle::Blue;
 use super::limits::Limits;
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
 use std::task::Waker;

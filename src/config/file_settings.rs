@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::check::{Checker, Setting};
+use super::checker::{Checker, Setting};
 use super::members::OwnLine;
 use super::{Place, client_address};
 
@@ -14,7 +14,7 @@ const MAX_SESSION_TICKS: i64 = 20;
 const ANY: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
 /// The part of [`super::Config`] that Java reads from the file alone.
-pub(super) struct Explicit {
+pub(super) struct FileSettings {
     pub data_dir: PathBuf,
     pub data_log_dir: PathBuf,
     pub client_host: Option<String>,
@@ -35,7 +35,7 @@ const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 /// `None` when something was wrong; a problem says what.
 ///
 /// * `own_line`: what this server's own `server.N` line gives as the address for clients.
-pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<Explicit> {
+pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<FileSettings> {
     let whole = checker.whole.clone();
     let problems = checker.problems.len();
     let data_dir = checker.directory("dataDir");
@@ -63,7 +63,7 @@ pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<Explicit>
 
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
-    Some(Explicit {
+    Some(FileSettings {
         data_dir: data_dir?,
         data_log_dir: data_log_dir?,
         client_host,

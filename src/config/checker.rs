@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::system::trim;
+use super::system_properties::trim;
 use super::{Entries, Place, Problem, Warning};
 
 /// One setting, trimmed as Java trims it.

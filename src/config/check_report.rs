@@ -4,9 +4,9 @@ use super::args::{self, Files};
 use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
-use super::system::{SystemProperties, trim};
+use super::system_properties::{SystemProperties, trim};
 use super::{
-    Environment, Launch, Place, Problem, Settings, Warning, judge, parse_properties, secrets,
+    Environment, Launch, Place, Problem, Settings, Warning, parse_properties, secrets, unsupported,
 };
 use crate::model::Member;
 
@@ -213,7 +213,7 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
     let (state, effect) = match known {
         None => ("unknown", "no setting of ZooKeeper's".to_owned()),
         Some(known) if known.disarms(value) => (Class::Tunes.word(), keys::NO_TLS.to_owned()),
-        Some(known) if judge::asks_nothing(known, value) => {
+        Some(known) if unsupported::asks_nothing(known, value) => {
             (Class::Works.word(), "asks for what is so anyway".to_owned())
         }
         Some(known) if known.class == Class::Member => {

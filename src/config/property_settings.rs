@@ -1,10 +1,10 @@
 //! The settings that Java reads as system properties, wherever it needs them.
 
-use super::check::Checker;
-use super::explicit::Explicit;
+use super::checker::Checker;
+use super::file_settings::FileSettings;
 use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
-use super::system::{Property, SystemProperties, double};
-use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
+use super::system_properties::{Property, SystemProperties, double};
+use super::{Config, SnapshotCompression, Warning, Whitelist, auth_providers, throttle};
 use crate::model::DigestAlgorithm;
 
 /// `snapshotSizeFactor` unless set.
@@ -49,14 +49,14 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
     }
 }
 
-/// Reads every system property that sets a field, and joins them with the explicit keys.
+/// Reads every system property that sets a field, and joins them with the settings of the file.
 ///
 /// Nothing here is a problem: Java takes the default for what it cannot use, and so do we, with a
 /// warning.
 pub(super) fn take(
     checker: &mut Checker,
     system: &mut SystemProperties,
-    explicit: Explicit,
+    from_file: FileSettings,
 ) -> Config {
     let force_sync =
         !takes_word(checker, system, "forceSync", "no", "acknowledged writes can be lost");
@@ -67,17 +67,17 @@ pub(super) fn take(
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
     Config {
-        data_dir: explicit.data_dir,
-        data_log_dir: explicit.data_log_dir,
-        client_host: explicit.client_host,
-        client_port: explicit.client_port,
-        client_port_listen_backlog: explicit.client_port_listen_backlog,
-        tick_time_ms: explicit.tick_time_ms,
-        min_session_timeout_ms: explicit.min_session_timeout_ms,
-        max_session_timeout_ms: explicit.max_session_timeout_ms,
-        max_client_cnxns: explicit.max_client_cnxns,
-        purge_snap_retain_count: explicit.purge_snap_retain_count,
-        purge_interval_hours: explicit.purge_interval_hours,
+        data_dir: from_file.data_dir,
+        data_log_dir: from_file.data_log_dir,
+        client_host: from_file.client_host,
+        client_port: from_file.client_port,
+        client_port_listen_backlog: from_file.client_port_listen_backlog,
+        tick_time_ms: from_file.tick_time_ms,
+        min_session_timeout_ms: from_file.min_session_timeout_ms,
+        max_session_timeout_ms: from_file.max_session_timeout_ms,
+        max_client_cnxns: from_file.max_client_cnxns,
+        purge_snap_retain_count: from_file.purge_snap_retain_count,
+        purge_interval_hours: from_file.purge_interval_hours,
         max_cnxns: from.number("zookeeper.maxCnxns", INT, 0).max(0) as u32,
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
@@ -89,15 +89,15 @@ pub(super) fn take(
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
-        reconfig_enabled: explicit.reconfig_enabled,
-        metrics_enabled: explicit.metrics_enabled,
+        reconfig_enabled: from_file.reconfig_enabled,
+        metrics_enabled: from_file.metrics_enabled,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
         digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
-        providers: providers::find(from.system),
+        providers: auth_providers::find(from.system),
         ensemble_names: from
-            .named("zookeeper.ensembleAuthName", |names| Some(Some(providers::names(names)))),
+            .named("zookeeper.ensembleAuthName", |names| Some(Some(auth_providers::names(names)))),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),

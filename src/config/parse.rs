@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::check::Checker;
+use super::checker::Checker;
 use super::ensemble::{self, Files};
-use super::system::SystemProperties;
+use super::system_properties::SystemProperties;
 use super::{
-    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, dynamic,
-    explicit, judge, members, parse_properties, providers, throttle, tuning,
+    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning,
+    auth_providers, dynamic, file_settings, members, parse_properties, property_settings, throttle,
+    unsupported,
 };
 use crate::model::{View, ViewError};
 
@@ -187,20 +188,21 @@ fn assemble(
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
-    let mut idle = judge::Idle::default();
+    let mut idle = unsupported::Idle::default();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
-    judge::take_idle(&mut checker, &mut idle);
-    let explicit = explicit::take(&mut checker, members.own_line);
-    judge::pass_through(&mut checker, &mut system);
-    let tick_time_ms = explicit.as_ref().map_or(0, |explicit| explicit.tick_time_ms);
+    unsupported::take_idle(&mut checker, &mut idle);
+    let from_file = file_settings::take(&mut checker, members.own_line);
+    unsupported::pass_through(&mut checker, &mut system);
+    let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
-    judge::properties(&mut checker, &system, &mut idle);
-    tuning::refuse_unknown_names(&mut checker, &mut system);
+    unsupported::properties(&mut checker, &system, &mut idle);
+    property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
-    let required = providers::required(&mut checker, &system);
-    // Without an explicit part nothing will run; what is left untaken only misses its warning.
-    let config = explicit.map(|explicit| tuning::take(&mut checker, &mut system, explicit));
+    let required = auth_providers::required(&mut checker, &system);
+    // Without the settings of the file nothing will run; what is left untaken only misses its warning.
+    let config =
+        from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));
     let config = config.map(|mut config| {
         config.providers.required = required;
         config
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(with("", "-Dzookeeper.snapCount=20").unwrap().snap_count, 20);
         let doubled = of("zookeeper.snapCount=20");
         assert_eq!((doubled.snap_count, doubled.warnings.len()), (100_000, 1));
-        // Explicit keys never read a flag.
+        // FileSettings keys never read a flag.
         let config = with("tickTime=2000", "-Dzookeeper.tickTime=5").unwrap();
         assert_eq!((config.tick_time_ms, config.warnings.len()), (2000, 1));
     }

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::check::Checker;
+use super::checker::Checker;
 use super::keys::{self, Class, Form, Key, Scope};
 use super::secrets::shown;
-use super::system::{Property, SystemProperties};
+use super::system_properties::{Property, SystemProperties};
 use super::{Place, Warning};
 
 const INT: RangeInclusive<i32> = i32::MIN..=i32::MAX;

@@ -5,7 +5,7 @@ use crate::model::sync::Arc;
 use crate::model::{Identity, SessionId};
 
 /// What a connection asks of `replica`.
-pub enum Command {
+pub enum ClientCommand {
     /// A new session.
     ///
     /// * `received_us`: monotonic microseconds at which it was read.

@@ -2,7 +2,7 @@
 
 use super::connection::Phase;
 use super::foreign::Foreign;
-use super::{Command, Connection, Need, password, reply};
+use super::{ClientCommand, Connection, Need, password, reply};
 use crate::model::SessionId;
 use crate::model::sync::Ordering;
 use jute::{Decode, Reader};
@@ -70,9 +70,9 @@ impl Connection {
         self.phase = Phase::Opening;
         self.counts.revalidations += u64::from(session.0 != 0);
         if session.0 == 0 {
-            self.commands.push(Command::Open { conn, timeout_ms, received_us: now_us });
+            self.commands.push(ClientCommand::Open { conn, timeout_ms, received_us: now_us });
         } else if secret == Some(&password(session)) {
-            self.commands.push(Command::Reopen { conn, session, timeout_ms });
+            self.commands.push(ClientCommand::Reopen { conn, session, timeout_ms });
         } else {
             // Judged before anything happens to the connection that has the session now (P-18).
             let flag = self.conn.wants_read_only();

@@ -3,7 +3,7 @@
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
-use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, reply};
+use super::{Asked, Batch, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
@@ -156,7 +156,7 @@ pub struct Connection {
     /// To be sent, in order. Emptied by `net`.
     pub unsent: Outgoing,
     /// To be handed to `replica`, in order. Emptied by `net`.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ClientCommand>,
     pub counts: Counts,
     /// What was read, by namespace.
     pub spaces: Namespaces,
@@ -415,7 +415,7 @@ impl Connection {
         let Some(batch) = batch.take() else { return };
         let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
         self.shared.throttle.begin(batch.requests.len() as u64, large_bytes);
-        self.commands.push(Command::Writes(batch));
+        self.commands.push(ClientCommand::Writes(batch));
     }
 
     /// Puts a write into the batch for `replica`.
@@ -563,7 +563,7 @@ impl Connection {
             self.shared.state.watches.remove_watcher(self.conn.id);
         }
         self.shared.conns.remove(self.conn.id);
-        self.commands.push(Command::Gone { conn: self.conn.clone() });
+        self.commands.push(ClientCommand::Gone { conn: self.conn.clone() });
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a client may ask, when it may be answered, and with what bytes.
 //!
 //! A connection is one pure machine ([`Connection`]): frames, handshake, gate, outbox. It answers reads itself under the
-//! shared lock of the tree; writes become [`Command`]s to `replica`, which has them judged by [`prep`], and answers
+//! shared lock of the tree; writes become [`ClientCommand`]s to `replica`, which has them judged by [`prep`], and answers
 //! through the connection's [`Conn`]. `net` moves the bytes.
 //!
 //! # Invariants
@@ -44,7 +44,7 @@ mod write_context;
 mod write_request;
 
 pub use blue_throttle::Connects;
-pub use commands::{Asked, Batch, Command};
+pub use commands::{Asked, Batch, ClientCommand};
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use connection_table::Conns;

@@ -16,7 +16,7 @@ use crate::model::{ServerId, SessionId};
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
-use crate::request::{Command, Connects, Conns, Limits, Shared};
+use crate::request::{ClientCommand, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
@@ -242,7 +242,7 @@ fn link(
     config: Config,
     shared: &Arc<Shared>,
     metrics: Arc<Registry>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<ClientCommand>,
     events: mpsc::UnboundedSender<Event>,
     clock: Clock,
     client_port: Arc<AtomicU16>,

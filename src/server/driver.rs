@@ -9,7 +9,7 @@ use super::snapshots;
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::model::{EventKind, SessionId, Zxid};
 use crate::replica::{Action, Input, Mode, Replica, Stats, TICK_MS, WriteSample};
-use crate::request::{Command, Namespace, Shared};
+use crate::request::{ClientCommand, Namespace, Shared};
 use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
 use crate::store::worker::{FlushReport, WorkerHandle};
@@ -82,7 +82,7 @@ pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
 pub struct Driver<D> {
     pub replica: Replica,
     pub shared: Arc<Shared>,
-    pub commands: UnboundedReceiver<Command>,
+    pub commands: UnboundedReceiver<ClientCommand>,
     pub events: UnboundedReceiver<Event>,
     /// For the threads it starts.
     pub sender: UnboundedSender<Event>,
@@ -249,7 +249,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 
     fn judge(
         &mut self,
-        commands: &mut Vec<Command>,
+        commands: &mut Vec<ClientCommand>,
         wall_ms: i64,
         pipeline: &Pipeline,
         actions: &mut Vec<Action>,

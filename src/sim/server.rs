@@ -10,7 +10,7 @@ use super::restore::Restorer;
 use crate::model::{Epoch, ServerId, SessionId, View, Zxid};
 use crate::replica::{self, Replica, TICK_MS};
 use crate::request::prep::Rules;
-use crate::request::{Command, Connection, Conns, Limits, Need, Shared};
+use crate::request::{ClientCommand, Connection, Conns, Limits, Need, Shared};
 use crate::sim::check::{Durable, Standing};
 use crate::store::decide::Start;
 use crate::store::sim_disk::{Image, SimDisk};
@@ -96,7 +96,7 @@ pub struct Process {
     pub cuts: u64,
     pub happened: VecDeque<Happened>,
     pub incoming: VecDeque<Incoming>,
-    pub commands: VecDeque<Command>,
+    pub commands: VecDeque<ClientCommand>,
     pub turn_is_due: bool,
     pub actions: Vec<replica::Action>,
     pub began_us: Micros,

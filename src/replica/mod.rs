@@ -25,7 +25,7 @@ use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
 use crate::request::prep::{Prep, Rules};
 use crate::request::{
-    Asked, Batch, ClientCommand, Conn, Done, Namespaces, Sessions, Shared, reply,
+    Batch, BatchedRequest, ClientCommand, Conn, Done, Namespaces, Sessions, Shared, reply,
 };
 use crate::tree::freeze::Frozen;
 use crate::tree::{Tree, txn};
@@ -580,7 +580,7 @@ impl Inflight {
     }
 
     /// What a client of this server asked, before it is judged.
-    fn asked(batch: &Batch, asked: &Asked) -> Self {
+    fn asked(batch: &Batch, asked: &BatchedRequest) -> Self {
         Self {
             zxid: None,
             entry: Bytes::new(),

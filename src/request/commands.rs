@@ -26,14 +26,14 @@ pub struct Batch {
     pub who: std::sync::Arc<[Identity]>,
     /// The bodies, one behind the other.
     pub bytes: Vec<u8>,
-    pub requests: Vec<Asked>,
+    pub requests: Vec<BatchedRequest>,
     /// Monotonic microseconds at which they were read.
     pub received_us: u64,
 }
 
 /// One request of a [`Batch`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Asked {
+pub struct BatchedRequest {
     pub xid: i32,
     pub op: i32,
     /// Where the body ends in the batch's bytes; it begins where the one before ends.

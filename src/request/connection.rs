@@ -3,7 +3,7 @@
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
-use super::{Asked, Batch, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
+use super::{Batch, BatchedRequest, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
@@ -438,7 +438,7 @@ impl Connection {
         let batch = self.batch(session, batch, now_us, room);
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
-        batch.requests.push(Asked {
+        batch.requests.push(BatchedRequest {
             xid: header.xid,
             op: header.kind,
             end,
@@ -464,7 +464,13 @@ impl Connection {
         let batch = self.batch(session, batch, now_us, BatchRoom { requests: 1, body_bytes: 8 });
         jute::put_string(&mut batch.bytes, "/");
         let end = batch.bytes.len();
-        batch.requests.push(Asked { xid: 0, op: op::SYNC, end, large_bytes: 0, is_silent: true });
+        batch.requests.push(BatchedRequest {
+            xid: 0,
+            op: op::SYNC,
+            end,
+            large_bytes: 0,
+            is_silent: true,
+        });
     }
 
     /// What goes to `replica` at the end of this turn.

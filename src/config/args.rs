@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
 use super::parse::{self, DEFAULT_CONFIG, Dynamic, Source};
-use super::{Config, ConfigError, Environment, Place, Problem, Warning, parse_properties};
+use super::{Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,7 +67,7 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
         count => {
             let text =
                 format!("{count} arguments; give a file, or port dataDir tickTime maxClientCnxns");
-            return Err(Problem { place: Place::Argument, text }.into());
+            return Err(Problem { place: SettingPlace::Argument, text }.into());
         }
     };
     Ok(Launch { settings, flags })
@@ -167,7 +167,7 @@ fn read_my_id(data_dir: &str) -> Result<Option<String>, Problem> {
 
 fn unreadable(name: &str, error: &io::Error) -> Problem {
     let text = format!("read file: {error}; name a file that this user may read");
-    Problem { place: Place::File(name.to_owned()), text }
+    Problem { place: SettingPlace::File(name.to_owned()), text }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::checker::{Checker, Setting};
 use super::members::OwnLine;
-use super::{Place, client_address};
+use super::{SettingPlace, client_address};
 
 /// Ticks of the default session timeouts.
 const MIN_SESSION_TICKS: i64 = 2;
@@ -125,7 +125,7 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let whole = checker.whole.clone();
     let place = max.as_ref().or(min.as_ref()).or(tick.as_ref());
     let place = place.map_or(whole, |(_, place)| place.clone());
-    let set = |setting: Option<(i32, Place)>| setting.map(|(n, _)| n).filter(|&n| n != -1);
+    let set = |setting: Option<(i32, SettingPlace)>| setting.map(|(n, _)| n).filter(|&n| n != -1);
     let min_ms = set(min).map_or(tick_ms * MIN_SESSION_TICKS, i64::from);
     let max_ms = set(max).map_or(tick_ms * MAX_SESSION_TICKS, i64::from);
     if max_ms < min_ms {

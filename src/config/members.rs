@@ -4,7 +4,7 @@
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
 use super::checker::{Checker, Setting};
-use super::{Entries, Entry, Place};
+use super::{Entries, Entry, SettingPlace};
 use crate::model::{Member, ServerId, View, ViewError};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(super) type ClientAddress = (Option<String>, u16);
 /// Where a thing that is about several lines is reported, and what the lines say.
 pub(super) struct Found {
     /// The first line of them.
-    pub place: Place,
+    pub place: SettingPlace,
     pub my_id: ServerId,
     pub view: View,
     /// `oraclePath`
@@ -191,7 +191,7 @@ fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowe
 fn view_of<'a>(
     lines: impl Iterator<Item = &'a (String, Setting)> + Clone,
     by_oracle: bool,
-) -> Result<View, (ViewError, Option<Place>)> {
+) -> Result<View, (ViewError, Option<SettingPlace>)> {
     let is_used = |key: &str| !by_oracle || key.starts_with("server.") || key == "version";
     let used = lines.clone().filter(|(key, _)| is_used(key));
     let entry = |setting: &Setting| Entry { value: setting.raw.clone(), ..Entry::default() };
@@ -205,7 +205,7 @@ fn view_of<'a>(
 /// This server's number; a problem unless it is one of the members.
 fn whose(
     checker: &mut Checker,
-    place: &Place,
+    place: &SettingPlace,
     my_id: Option<ServerId>,
     view: &View,
 ) -> Option<ServerId> {
@@ -233,7 +233,7 @@ fn whose(
 /// What works, and will be regretted.
 fn warn(
     checker: &mut Checker,
-    place: &Place,
+    place: &SettingPlace,
     lines: &[(String, Setting)],
     view: &View,
     oracle: Option<&Setting>,

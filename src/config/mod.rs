@@ -42,7 +42,7 @@ pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};
 pub use ensemble::Ensemble;
 pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
-pub use problem::{ConfigError, Place, Problem, Warning};
+pub use problem::{ConfigError, Problem, SettingPlace, Warning};
 pub use system_properties::{Environment, flag_value};
 pub use throttle::Throttle;
 pub use whitelist::{WORDS, Whitelist};

@@ -6,7 +6,7 @@ use super::checker::Checker;
 use super::ensemble::{self, Files};
 use super::system_properties::SystemProperties;
 use super::{
-    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning,
+    Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Warning,
     auth_providers, dynamic, file_settings, members, parse_properties, property_settings, throttle,
     unsupported,
 };
@@ -77,7 +77,7 @@ pub(super) fn parse_all(
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
     parse_properties(text).map_err(|error| {
         let PropertiesError::Unicode { line } = error;
-        let place = Place::Line { file: name.to_owned(), line };
+        let place = SettingPlace::Line { file: name.to_owned(), line };
         Problem { place, text: format!("{error}; write a backslash twice if it is meant") }
     })
 }
@@ -115,7 +115,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     let (good, strange): (Entries, Entries) =
         entries.into_iter().partition(|(key, _)| members::is_dynamic(key.trim()));
     for (key, entry) in strange {
-        let place = Place::Line { file: name.to_owned(), line: entry.line };
+        let place = SettingPlace::Line { file: name.to_owned(), line: entry.line };
         let text = match key.trim() {
             "version" => {
                 "version must not stand in a dynamic file; its name ends with it".to_owned()
@@ -134,7 +134,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
 /// The view that was proposed, and perhaps decided, before the last stop (D-09).
 fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Option<View> {
     let entries = parse_properties(text).map_err(ViewError::from);
-    let place = Place::File(name.to_owned());
+    let place = SettingPlace::File(name.to_owned());
     let is_server = |key: &String| key.trim().starts_with("server.");
     if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
         checker.warn(&place, "names no server; nothing was proposed by it");

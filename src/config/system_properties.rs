@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::problem::{Place, Warning};
+use super::problem::{SettingPlace, Warning};
 use super::secrets::shown_word;
 
 /// Environment variables by name, as handed to the process.
@@ -23,7 +23,7 @@ pub fn flag_value(env: &Environment, flags: &[String], name: &str) -> Option<Str
 #[derive(Clone, Debug)]
 pub(super) struct Property {
     pub value: String,
-    pub place: Place,
+    pub place: SettingPlace,
 }
 
 /// The property table; a getter takes its entry out.
@@ -45,7 +45,7 @@ impl SystemProperties {
     pub fn from_flags(env: &Environment, flags: &[String]) -> Self {
         let mut this = Self::default();
         if env.get("ZOO_DATADIR_AUTOCREATE_DISABLE").is_some_and(|v| !v.is_empty()) {
-            let place = Place::Flag("ZOO_DATADIR_AUTOCREATE_DISABLE");
+            let place = SettingPlace::Flag("ZOO_DATADIR_AUTOCREATE_DISABLE");
             this.set("zookeeper.datadir.autocreate", "false", place);
         }
         for variable in ["SERVER_JVMFLAGS", "JVMFLAGS"] {
@@ -74,7 +74,7 @@ impl SystemProperties {
                 if let Some(why) = oddity(word) {
                     let shown = shown_word(word, before);
                     let text = format!("{shown}: {why}");
-                    warnings.push(Warning { place: Place::Flag(variable), text });
+                    warnings.push(Warning { place: SettingPlace::Flag(variable), text });
                 }
             }
         }
@@ -84,11 +84,11 @@ impl SystemProperties {
     fn flag(&mut self, word: &str, source: &'static str) {
         let Some(definition) = word.strip_prefix("-D") else { return };
         let (key, value) = definition.split_once('=').unwrap_or((definition, ""));
-        self.set(key, value, Place::Flag(source));
+        self.set(key, value, SettingPlace::Flag(source));
     }
 
     /// Sets a property, whatever it was before.
-    pub fn set(&mut self, key: &str, value: &str, place: Place) {
+    pub fn set(&mut self, key: &str, value: &str, place: SettingPlace) {
         self.table.insert(key.to_owned(), Property { value: value.to_owned(), place });
     }
 
@@ -336,7 +336,7 @@ mod tests {
     fn only_true_is_true() {
         let mut system = SystemProperties::default();
         for (value, expected) in [("true", true), ("TRUE", true), ("yes", false), ("", false)] {
-            system.set("k", value, Place::Argument);
+            system.set("k", value, SettingPlace::Argument);
             assert_eq!(system.is_true("k", true), expected, "{value:?}");
         }
         system.take("k");

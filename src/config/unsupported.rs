@@ -6,7 +6,7 @@ use super::checker::Checker;
 use super::keys::{self, Class, Form, Key, Scope};
 use super::secrets::shown;
 use super::system_properties::{Property, SystemProperties};
-use super::{Place, Warning};
+use super::{SettingPlace, Warning};
 
 const INT: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
@@ -21,11 +21,11 @@ const OWN_PROVIDERS: [&str; 4] = [
 /// Settings that nothing comes of, gathered so that those with one reason make one line.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    groups: Vec<(&'static str, Vec<(Place, String)>)>,
+    groups: Vec<(&'static str, Vec<(SettingPlace, String)>)>,
 }
 
 impl Idle {
-    fn add(&mut self, key: &'static Key, place: Place, shown: String) {
+    fn add(&mut self, key: &'static Key, place: SettingPlace, shown: String) {
         let why = match key.class {
             Class::Guards => keys::NO_TLS,
             Class::Member => keys::MEMBERS_ONLY,
@@ -46,7 +46,7 @@ impl Idle {
             for (place, shown) in settings {
                 names.push(match &place {
                     _ if place == first => shown,
-                    Place::Line { line, .. } => format!("{shown} (line {line})"),
+                    SettingPlace::Line { line, .. } => format!("{shown} (line {line})"),
                     _ => format!("{shown} ({place})"),
                 });
             }
@@ -101,7 +101,7 @@ pub(super) fn pass_through(checker: &mut Checker, system: &mut SystemProperties)
 pub(super) fn properties(checker: &mut Checker, system: &SystemProperties, idle: &mut Idle) {
     for (name, Property { value, place }) in system.all() {
         match place {
-            Place::Line { .. } => {
+            SettingPlace::Line { .. } => {
                 let key = name.strip_prefix("zookeeper.").unwrap_or(&name);
                 from_file(checker, idle, key, &value, place);
             }
@@ -110,7 +110,7 @@ pub(super) fn properties(checker: &mut Checker, system: &SystemProperties, idle:
     }
 }
 
-fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: Place) {
+fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: SettingPlace) {
     let shown = shown(name, value);
     let doubled = name.strip_prefix("zookeeper.").filter(|rest| keys::in_file(rest).is_some());
     match keys::in_file(name) {
@@ -136,7 +136,7 @@ fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
     }
 }
 
-fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: Place) {
+fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: SettingPlace) {
     let shown = format!("-D{}", shown(name, value));
     let bare = name.strip_prefix("zookeeper.");
     match (keys::in_flag(name), bare) {
@@ -173,7 +173,7 @@ fn judge(
     key: &'static Key,
     name: &str,
     value: &str,
-    place: Place,
+    place: SettingPlace,
 ) {
     let shown = shown(name, value);
     match key.class {

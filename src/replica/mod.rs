@@ -23,10 +23,9 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
+use crate::request::ClientCommand as Command;
 use crate::request::prep::{Prep, Rules};
-use crate::request::{
-    Batch, BatchedRequest, ClientCommand, Conn, Done, Namespaces, Sessions, Shared, reply,
-};
+use crate::request::{Batch, BatchedRequest, Conn, Done, Namespaces, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
 use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
@@ -44,7 +43,7 @@ pub enum Input {
         wall_ms: i64,
     },
     Command {
-        command: ClientCommand,
+        command: Command,
         wall_ms: i64,
     },
     /// The log is durable through `through`. `now_us`: monotonic microseconds.
@@ -463,45 +462,36 @@ impl Replica {
             Input::Tick { wall_ms } => self.on_tick(wall_ms, out),
             Input::Command { command, wall_ms } => match command {
                 // What was asked before the leader was lost: the connection is closed, and knows that nothing is sure.
-                ClientCommand::Open { .. } | ClientCommand::Reopen { .. }
-                    if self.mode == Mode::Resting => {}
-                ClientCommand::Writes(batch) if self.mode == Mode::Resting => {
-                    self.drop_batch(&batch)
-                }
-                ClientCommand::Writes(batch) if self.mode == Mode::ReadOnly => {
-                    self.refuse_writes(&batch)
-                }
-                ClientCommand::Reopen { conn, session, timeout_ms }
-                    if self.mode == Mode::ReadOnly =>
-                {
+                Command::Open { .. } | Command::Reopen { .. } if self.mode == Mode::Resting => {}
+                Command::Writes(batch) if self.mode == Mode::Resting => self.drop_batch(&batch),
+                Command::Writes(batch) if self.mode == Mode::ReadOnly => self.refuse_writes(&batch),
+                Command::Reopen { conn, session, timeout_ms } if self.mode == Mode::ReadOnly => {
                     self.reopen_read_only(&conn, session, timeout_ms);
                 }
-                ClientCommand::Open { conn, timeout_ms, .. } if self.keeps_sessions_local() => {
+                Command::Open { conn, timeout_ms, .. } if self.keeps_sessions_local() => {
                     self.open_local(&conn, timeout_ms);
                 }
-                ClientCommand::Reopen { conn, session, timeout_ms }
+                Command::Reopen { conn, session, timeout_ms }
                     if self.reopen_local(&conn, session, timeout_ms) => {}
                 // A new one that all know needs a leader; Java answers it with what no client can read.
-                ClientCommand::Open { conn, .. } if self.mode == Mode::ReadOnly => {
+                Command::Open { conn, .. } if self.mode == Mode::ReadOnly => {
                     conn.close(&mut self.wakers);
                 }
-                ClientCommand::Open { conn, timeout_ms, received_us } if self.judges() => {
+                Command::Open { conn, timeout_ms, received_us } if self.judges() => {
                     self.open((conn, received_us), timeout_ms, wall_ms, out);
                 }
-                ClientCommand::Open { conn, timeout_ms, received_us } => {
+                Command::Open { conn, timeout_ms, received_us } => {
                     self.ask_to_open(conn, timeout_ms, received_us, out);
                 }
-                ClientCommand::Reopen { conn, session, timeout_ms } if self.judges() => {
+                Command::Reopen { conn, session, timeout_ms } if self.judges() => {
                     self.reopen(&conn, session, timeout_ms)
                 }
-                ClientCommand::Reopen { conn, session, timeout_ms } => {
+                Command::Reopen { conn, session, timeout_ms } => {
                     self.ask_to_reopen(conn, session, timeout_ms, out);
                 }
-                ClientCommand::Writes(batch) if self.judges() => {
-                    self.on_writes(&batch, wall_ms, out)
-                }
-                ClientCommand::Writes(batch) => self.ask_writes(&batch, out),
-                ClientCommand::Gone { conn } => self.gone(&conn),
+                Command::Writes(batch) if self.judges() => self.on_writes(&batch, wall_ms, out),
+                Command::Writes(batch) => self.ask_writes(&batch, out),
+                Command::Gone { conn } => self.gone(&conn),
             },
             Input::Peer { input, now_us } => {
                 self.now_us = now_us;

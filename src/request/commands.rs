@@ -1,33 +1,33 @@
-//! What connections ask of `replica`.
+//! The commands that client connections send to `replica`.
 
 use super::outbox::Conn;
 use crate::model::sync::Arc;
 use crate::model::{Identity, SessionId};
 
-/// What a connection asks of `replica`.
+/// A command of one client connection to `replica`.
 pub enum ClientCommand {
-    /// A new session.
+    /// Create a session.
     ///
-    /// * `received_us`: monotonic microseconds at which it was read.
+    /// * `received_us`: monotonic microseconds at which the connect request was read.
     Open { conn: Arc<Conn>, timeout_ms: i32, received_us: u64 },
-    /// An existing session, whose password was right.
+    /// Move an existing session to this connection; the client sent the session's password.
     Reopen { conn: Arc<Conn>, session: SessionId, timeout_ms: i32 },
-    /// Writes and syncs in request order.
+    /// Process writes and syncs, in request order.
     Writes(Batch),
-    /// The connection is no more.
+    /// The connection is closed.
     Gone { conn: Arc<Conn> },
 }
 
-/// Writes of one connection that arrived together.
+/// Writes and syncs of one connection that were read in the same turn.
 pub struct Batch {
     pub conn: Arc<Conn>,
     pub session: SessionId,
-    /// Who the connection had shown to be when they arrived.
+    /// Identities of the client when the requests were read.
     pub who: std::sync::Arc<[Identity]>,
-    /// The bodies, one behind the other.
+    /// The request bodies, one after the other.
     pub bytes: Vec<u8>,
     pub requests: Vec<BatchedRequest>,
-    /// Monotonic microseconds at which they were read.
+    /// Monotonic microseconds at which the requests were read.
     pub received_us: u64,
 }
 
@@ -36,10 +36,10 @@ pub struct Batch {
 pub struct BatchedRequest {
     pub xid: i32,
     pub op: i32,
-    /// Where the body ends in the batch's bytes; it begins where the one before ends.
+    /// End of the body in the batch's bytes; the body begins at the end of the previous one.
     pub end: usize,
-    /// The size of its frame if that is large, or 0.
+    /// Size of the frame if it counts as large (`largeRequestThreshold`), else 0.
     pub large_bytes: u32,
-    /// A sync that no client asked for, and none is told of: reads behind it wait.
+    /// A sync that the server added itself: no client gets its reply, but later reads wait for it.
     pub is_silent: bool,
 }

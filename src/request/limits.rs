@@ -2,40 +2,41 @@
 
 use super::blue_throttle::Connects;
 
-/// What every connection is told.
+/// Settings that every client connection follows.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Largest frame in bytes: `jute.maxbuffer`.
     pub frame_max: usize,
     pub min_session_timeout_ms: i32,
     pub max_session_timeout_ms: i32,
-    /// Writes that may be under way before those who wait for one are read no further: `globalOutstandingLimit`.
+    /// Outstanding writes of all connections; above it, a connection that waits for a write is not read:
+    /// `globalOutstandingLimit`.
     pub outstanding_max: u64,
-    /// Writes under way above which every other one waits: `request_throttle_max_requests`; `None`: no limit.
+    /// Outstanding writes above which every further write waits: `request_throttle_max_requests`; `None`: no limit.
     pub requests_max: Option<u64>,
     /// A write that has waited longer is refused with -127: `throttled_op_wait_time`; `None`: never.
     pub op_wait_max_us: Option<u64>,
-    /// One that has waited longer than its session's timeout closes its connection: `request_throttle_drop_stale` with
-    /// `request_stale_latency_check`.
+    /// Whether a write that has waited longer than its session's timeout closes its connection:
+    /// `request_throttle_drop_stale` with `request_stale_latency_check`.
     pub drops_late: bool,
     /// Frames above this many bytes are large: `largeRequestThreshold`.
     pub large_from: Option<usize>,
-    /// Bytes of large writes that may be under way: `largeRequestMaxBytes`.
+    /// Largest sum of bytes of outstanding large writes: `largeRequestMaxBytes`.
     pub large_bytes_max: u64,
     /// `connection_throttle_*`; `None`: clients may connect as fast as they like.
     pub connects: Option<Connects>,
     /// `skipACL`.
     pub skip_acl: bool,
-    /// Reads wait until the leader has said what was committed before them: `oxkeeper.linearizableReads`.
+    /// Whether a read waits until the leader has confirmed what was committed before it: `oxkeeper.linearizableReads`.
     pub linearizable_reads: bool,
-    /// How clients can show who they are.
+    /// Authentication schemes that clients can use.
     pub schemes: crate::auth::Schemes,
-    /// Four-letter words this server knows: looked for in the first four bytes of a connection.
+    /// The four-letter words of this server, expected in the first four bytes of a connection.
     pub words: Vec<[u8; 4]>,
 }
 
 impl Default for Limits {
-    /// What Java has unless it is told otherwise; no words.
+    /// Java's defaults, and no four-letter words.
     fn default() -> Self {
         Self {
             frame_max: 0xf_ffff,
@@ -57,7 +58,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether a frame that is `len` bytes long counts against [`Limits::large_bytes_max`].
+    /// Whether a frame of `len` bytes counts against [`Limits::large_bytes_max`].
     pub(crate) fn is_large(&self, len: usize) -> bool {
         self.large_from.is_some_and(|from| len > from)
     }

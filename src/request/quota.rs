@@ -1,4 +1,4 @@
-//! Quotas are checked when a write is judged; what is below a path is counted by `tree::quota`.
+//! Checks quotas before a write is proposed; `tree::quota` counts what is below a path.
 
 use super::prep::Judging;
 use crate::model::Code;

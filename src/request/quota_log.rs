@@ -1,4 +1,4 @@
-//! Quotas that writes passed: logged now and then, refusals counted by namespace.
+//! Logs writes that exceed a quota, at a limited rate, and counts refusals by namespace.
 
 use super::namespaces::Namespaces;
 use crate::tree::Exceeded;
@@ -6,7 +6,7 @@ use crate::tree::Exceeded;
 /// The same line is logged this often at the most.
 const LOG_EVERY_MS: i64 = 60_000;
 
-/// What was last logged, so that a client in a loop does not fill the log.
+/// The last logged excess, so that a client that repeats a write does not fill the log.
 #[derive(Default)]
 pub(super) struct QuotaLog {
     last: Option<(Exceeded, i64)>,

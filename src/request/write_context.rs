@@ -1,15 +1,15 @@
-//! What a write is judged by besides its body and the tree: its client, the settings, the ensemble.
+//! What decides about a write besides its body and the tree: the client, the settings, the ensemble.
 
 use crate::auth;
 use crate::model::{Code, Identity, ServerId, SessionId, View};
 use std::collections::BTreeSet;
 
-/// Who asks, when, and under which request.
+/// The client of a write, with the request's xid and time.
 pub struct Asker<'a> {
     pub session: SessionId,
     pub xid: i32,
     pub who: &'a [Identity],
-    /// Whether the session lives and belongs to the one who asks.
+    /// Whether the session lives and belongs to the client's connection.
     pub standing: Result<(), Code>,
     /// Whether the session may own ephemeral znodes: one that only its own server knows may not.
     pub may_own: Result<(), Code>,
@@ -39,18 +39,18 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// What a reconfiguration is judged by.
+/// The ensemble as a reconfiguration sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Ensemble {
-    /// In force.
+    /// The configuration in force.
     pub view: View,
-    /// Another one was proposed and is not decided.
+    /// Another configuration was proposed and is not committed yet.
     pub is_changing: bool,
-    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
+    /// The servers that have synchronised with the leader and acknowledge its proposals, the leader included.
     pub synced: BTreeSet<ServerId>,
 }
 
-/// By what writes are judged, beside the tree.
+/// The settings that decide about writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// `enforceQuota`: hard limits refuse.
@@ -68,7 +68,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// What Java has unless it is told otherwise.
+    /// Java's defaults.
     pub const DEFAULT: Self = Self {
         enforces_quota: false,
         reconfigs: false,

@@ -1,4 +1,4 @@
-//! What a write asks for, read from its body.
+//! Write requests, decoded from their bodies.
 
 use crate::model::op;
 use jute::proto::{
@@ -10,7 +10,7 @@ use jute::{DecodeError, Reader, Ustring};
 pub(super) enum Write<'a> {
     Create(Creation<'a>),
     Delete(DeleteRequest<'a>),
-    /// Asked by the server itself: an empty container or a TTL znode past its time.
+    /// Asked by the server itself: deletes an empty container or a TTL znode past its time.
     DeleteContainer(Ustring<'a>),
     SetData(SetDataRequest<'a>),
     SetAcl(SetAclRequest<'a>),
@@ -77,7 +77,7 @@ pub(super) struct Creation<'a> {
 }
 
 impl<'a> Creation<'a> {
-    /// As who passes it on takes it, whether it can be judged or not.
+    /// Whether the flags ask for an ephemeral znode: what a learner that forwards the request looks at, valid or not.
     pub fn is_ephemeral(&self) -> bool {
         matches!(self.kind, op::CREATE | op::CREATE2) && matches!(self.request.flags, 1 | 3)
     }

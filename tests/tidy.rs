@@ -3,8 +3,13 @@
 //! * rooms: who may use whom. The table is below; `ARCHITECTURE.md` gives the reasons.
 //! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
 //! * size: files and functions stay small enough to read.
+//! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
+#[path = "tidy/arrows.rs"]
+mod arrows;
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/layout.rs"]
 mod layout;
 #[path = "tidy/purity.rs"]

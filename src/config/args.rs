@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::dynamic::NEXT;
-use super::server::{self, DEFAULT_CONFIG, Dynamic, Source};
-use super::{Config, ConfigError, Environment, Place, Problem, Warning, parse_properties};
+use super::parse::{self, DEFAULT_CONFIG, Dynamic, Source};
+use super::{Config, ConfigError, Environment, Problem, SettingPlace, Warning, parse_properties};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,7 +67,7 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
         count => {
             let text =
                 format!("{count} arguments; give a file, or port dataDir tickTime maxClientCnxns");
-            return Err(Problem { place: Place::Argument, text }.into());
+            return Err(Problem { place: SettingPlace::Argument, text }.into());
         }
     };
     Ok(Launch { settings, flags })
@@ -88,7 +88,7 @@ pub(super) fn load_all(
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     if let Settings::Positional(arguments) = &launch.settings {
-        return server::positional_all(arguments, env, &launch.flags);
+        return parse::positional_all(arguments, env, &launch.flags);
     }
     let files = match Files::read(&launch.settings) {
         Ok(files) => files,
@@ -100,7 +100,7 @@ pub(super) fn load_all(
         text: text.as_deref().map_err(Clone::clone),
         next: files.next.as_ref().map(|(name, text)| (name.as_str(), text.as_slice())),
     });
-    let mut all = server::parse_all(source, dynamic, env, &launch.flags);
+    let mut all = parse::parse_all(source, dynamic, env, &launch.flags);
     if let (Some(Config { ensemble: Some(ensemble), .. }), Settings::File(path)) =
         (&mut all.0, &launch.settings)
     {
@@ -167,7 +167,7 @@ fn read_my_id(data_dir: &str) -> Result<Option<String>, Problem> {
 
 fn unreadable(name: &str, error: &io::Error) -> Problem {
     let text = format!("read file: {error}; name a file that this user may read");
-    Problem { place: Place::File(name.to_owned()), text }
+    Problem { place: SettingPlace::File(name.to_owned()), text }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::check::{Checker, Setting};
-use super::members::ClientAddress;
+use super::checker::{Checker, Setting};
+use super::members::{ClientAddress, OwnLine};
 use crate::model::plain_host;
 
 /// What an empty name stands for in Java: this machine, without asking a name server.
@@ -33,18 +33,14 @@ fn host_of(value: &str) -> Result<Option<String>, &'static str> {
     Ok(Some(host).filter(|_| !is_any))
 }
 
-/// Host and port for clients, from `clientPort` or from this server's own `server.N` line; `is_lost`: a problem says
-/// already why that line is not known.
-pub(super) fn take(
-    checker: &mut Checker,
-    (own_line, is_lost): (Option<ClientAddress>, bool),
-) -> Option<ClientAddress> {
+/// Host and port for clients, from `clientPort` or from this server's own `server.N` line.
+pub(super) fn take(checker: &mut Checker, own: OwnLine) -> Option<ClientAddress> {
     let problems = checker.problems.len();
-    let port = checker.number("clientPort", (0, i32::from(u16::MAX)));
+    let port = checker.number("clientPort", 0..=i32::from(u16::MAX));
     let port_was_wrong = checker.problems.len() > problems;
     let host = checker.take("clientPortAddress");
     let whole = checker.whole.clone();
-    match (port, host, own_line) {
+    match (port, host, own.client) {
         (None, Some(host), _) if !port_was_wrong => {
             let text = format!(
                 "clientPortAddress={} is set but clientPort is not; add clientPort=2181",
@@ -53,7 +49,7 @@ pub(super) fn take(
             checker.problem(&host.place, text);
             None
         }
-        (None, None, None) if !port_was_wrong && !is_lost => {
+        (None, None, None) if !port_was_wrong && !own.is_lost => {
             // Java stays up and serves nobody; that helps nobody either.
             checker.problem(&whole, "clientPort is not set; add clientPort=2181");
             None

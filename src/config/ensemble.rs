@@ -1,13 +1,12 @@
 //! The configuration of a member of an ensemble.
 
-use super::check::Checker;
+use super::checker::Checker;
 use super::members::Found;
-use super::system::{Property, SystemProperties};
-use super::tuning::Reader;
+use super::property_reader::{INT, Reader};
+use super::system_properties::{Property, SystemProperties};
 use crate::model::{Role, ServerId, View};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-
-const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
 /// What a member of an ensemble needs to know beside what every server does.
 ///
@@ -110,12 +109,12 @@ pub(super) struct Keys {
 ///
 /// Source: `QuorumPeerConfig.parseProperties`, `setupPeerType`, `checkValidity`, ZooKeeper 3.9.5.
 pub(super) fn take_keys(checker: &mut Checker, found: Found) -> Option<Keys> {
-    const ANY: (i32, i32) = (i32::MIN, i32::MAX);
+    const ANY: RangeInclusive<i32> = i32::MIN..=i32::MAX;
     const PORT_MAX: i32 = u16::MAX as i32;
     let init_limit_ticks = take_limit(checker, &found, "initLimit", 10);
     let sync_limit_ticks = take_limit(checker, &found, "syncLimit", 5);
     let connect = checker.number("connectToLearnerMasterLimit", ANY).map_or(0, |(n, _)| n);
-    let port = checker.number("observerMasterPort", (i32::MIN, PORT_MAX)).map_or(0, |(n, _)| n);
+    let port = checker.number("observerMasterPort", i32::MIN..=PORT_MAX).map_or(0, |(n, _)| n);
     let mut flag = |key, default| checker.boolean(key).map_or(default, |(on, _)| on);
     let listen_on_all_addresses = flag("quorumListenOnAllIPs", false);
     let sync_enabled = flag("syncEnabled", true);
@@ -123,7 +122,7 @@ pub(super) fn take_keys(checker: &mut Checker, found: Found) -> Option<Keys> {
     let local_sessions_upgrading_enabled = flag("localSessionsUpgradingEnabled", false);
     let reachability_check =
         checker.boolean("multiAddress.reachabilityCheckEnabled").map(|(on, _)| on);
-    let timeout = checker.number("multiAddress.reachabilityCheckTimeoutMs", (0, i32::MAX));
+    let timeout = checker.number("multiAddress.reachabilityCheckTimeoutMs", 0..=i32::MAX);
     take_role(checker, &found);
     Some(Keys {
         init_limit_ticks: init_limit_ticks?,
@@ -145,7 +144,7 @@ pub(super) fn take_keys(checker: &mut Checker, found: Found) -> Option<Keys> {
 
 fn take_limit(checker: &mut Checker, found: &Found, key: &str, usual: u32) -> Option<u32> {
     let problems = checker.problems.len();
-    let limit = checker.number(key, (1, i32::MAX));
+    let limit = checker.number(key, 1..=i32::MAX);
     if limit.is_none() && checker.problems.len() == problems {
         let text = format!("{key} is not set, which an ensemble needs; add {key}={usual}");
         checker.problem(&found.place, text);

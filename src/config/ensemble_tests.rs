@@ -1,6 +1,6 @@
 //! Whole configurations of members, beside what Java makes of them.
 
-use crate::config::server::{Dynamic, parse_all};
+use crate::config::parse::{Dynamic, parse_all};
 use crate::config::{Config, ConfigError, Environment, Source, parse};
 use crate::model::golden::bytes_of;
 use crate::model::{Role, View};

@@ -2,7 +2,7 @@
 //!
 //! All that says something about a setting reads this table: what is refused, what is warned of, what
 //! `oxkeeper config check` prints, `docs/configuration.md`. Reading a value is the business of
-//! `explicit` and `tuning`; the tests below hold the two together.
+//! `file_settings` and `property_settings`; the tests below hold the two together.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,9 @@ impl Form {
         let is_flag = ["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word));
         match self {
             Self::Bool if !is_flag => Some("false"),
-            Self::Int | Self::Long if super::system::decode(value).is_none() => Some(default),
+            Self::Int | Self::Long if super::system_properties::decode(value).is_none() => {
+                Some(default)
+            }
             _ => None,
         }
     }

@@ -3,8 +3,8 @@
 //! One voter and nobody else is standalone while `standaloneEnabled` is true: the official
 //! container image writes just such a file, with the client port in that line and nowhere else.
 
-use super::check::{Checker, Setting};
-use super::{Entries, Entry, Place};
+use super::checker::{Checker, Setting};
+use super::{Entries, Entry, SettingPlace};
 use crate::model::{Member, ServerId, View, ViewError};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(super) type ClientAddress = (Option<String>, u16);
 /// Where a thing that is about several lines is reported, and what the lines say.
 pub(super) struct Found {
     /// The first line of them.
-    pub place: Place,
+    pub place: SettingPlace,
     pub my_id: ServerId,
     pub view: View,
     /// `oraclePath`
@@ -24,13 +24,19 @@ pub(super) struct Found {
     pub standalone_enabled: bool,
 }
 
+/// What this server's own `server.N` line says about clients.
+#[derive(Default)]
+pub(super) struct OwnLine {
+    /// The address for clients, if the line gives one.
+    pub client: Option<ClientAddress>,
+    /// The line may give one, and a problem says already why it is not known.
+    pub is_lost: bool,
+}
+
 /// What the lines come to.
 #[derive(Default)]
 pub(super) struct Members {
-    /// What this server's own line gives as the address for clients.
-    pub own_client: Option<ClientAddress>,
-    /// It may give one, and a problem says why that is not known.
-    pub own_line_is_lost: bool,
+    pub own_line: OwnLine,
     /// `Some` makes this server a member of an ensemble.
     pub ensemble: Option<Found>,
 }
@@ -76,11 +82,13 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         Ok(view) => view,
         Err((error, at)) => {
             checker.problem(&at.unwrap_or(place), format!("{error}; correct it"));
-            return Members { own_line_is_lost: true, ..Members::default() };
+            let own_line = OwnLine { is_lost: true, ..OwnLine::default() };
+            return Members { own_line, ..Members::default() };
         }
     };
     let own = my_id.and_then(|id| view.members.get(&id));
-    let own_client = own.and_then(|member| member.client.clone());
+    let client = own.and_then(|member| member.client.clone());
+    let own_line = OwnLine { client, is_lost: false };
     if view.voters().count() == 1 && standalone_enabled {
         if view.members.len() > 1 {
             let text = "observers without at least two voters are no ensemble; remove them";
@@ -89,12 +97,13 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
             checker.warn(&place, "one server is listed: running standalone");
         }
         idle_oracle(checker, oracle);
-        return Members { own_client, ..Members::default() };
+        return Members { own_line, ..Members::default() };
     }
     checker.take("version");
     let Some(my_id) = whose(checker, &place, my_id, &view) else {
-        let own_line_is_lost = view.members.values().any(|member| member.client.is_some());
-        return Members { own_line_is_lost, ..Members::default() };
+        let is_lost = view.members.values().any(|member| member.client.is_some());
+        let own_line = OwnLine { client: None, is_lost };
+        return Members { own_line, ..Members::default() };
     };
     warn(checker, &place, &lines, &view, oracle.as_ref());
     let ensemble = Found {
@@ -105,7 +114,7 @@ pub(super) fn take(checker: &mut Checker, my_id: Option<&str>, many_by_flag: boo
         many_addresses: many_in_file.map_or(many_by_flag, |(on, _)| on),
         standalone_enabled,
     };
-    Members { own_client, own_line_is_lost: false, ensemble: Some(ensemble) }
+    Members { own_line, ensemble: Some(ensemble) }
 }
 
 /// Groups and weights of nobody, and a version: nothing comes of them, but each must be one.
@@ -182,7 +191,7 @@ fn check_members(checker: &mut Checker, lines: &[(String, Setting)], many_allowe
 fn view_of<'a>(
     lines: impl Iterator<Item = &'a (String, Setting)> + Clone,
     by_oracle: bool,
-) -> Result<View, (ViewError, Option<Place>)> {
+) -> Result<View, (ViewError, Option<SettingPlace>)> {
     let is_used = |key: &str| !by_oracle || key.starts_with("server.") || key == "version";
     let used = lines.clone().filter(|(key, _)| is_used(key));
     let entry = |setting: &Setting| Entry { value: setting.raw.clone(), ..Entry::default() };
@@ -196,7 +205,7 @@ fn view_of<'a>(
 /// This server's number; a problem unless it is one of the members.
 fn whose(
     checker: &mut Checker,
-    place: &Place,
+    place: &SettingPlace,
     my_id: Option<ServerId>,
     view: &View,
 ) -> Option<ServerId> {
@@ -224,7 +233,7 @@ fn whose(
 /// What works, and will be regretted.
 fn warn(
     checker: &mut Checker,
-    place: &Place,
+    place: &SettingPlace,
     lines: &[(String, Setting)],
     view: &View,
     oracle: Option<&Setting>,

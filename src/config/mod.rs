@@ -10,174 +10,39 @@
 //! Resolving host names, creating directories, exit codes: `server` and `main`.
 
 mod args;
-mod check;
+mod auth_providers;
+mod check_report;
+mod checked_config;
+mod checker;
 mod client_address;
-mod describe;
 pub mod dynamic;
 mod ensemble;
 #[cfg(test)]
 mod ensemble_tests;
-mod explicit;
-mod judge;
+mod file_settings;
 pub mod keys;
 mod members;
 #[cfg(test)]
 mod page;
+mod parse;
 mod problem;
-mod providers;
-mod server;
-mod system;
+mod property_reader;
+mod property_settings;
+mod secrets;
+mod system_properties;
 mod throttle;
-mod tuning;
+mod unsupported;
 mod whitelist;
 
-use crate::model::DigestAlgorithm;
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 pub use args::{Launch, Settings, load, parse_args};
-pub use describe::{Check, Understood, check};
+pub use auth_providers::Providers;
+pub use check_report::{Check, Understood, check};
+pub use checked_config::{Config, SnapshotCompression};
 pub use ensemble::Ensemble;
-pub use problem::{ConfigError, Place, Problem, Warning};
-pub use providers::Providers;
-pub use server::{DEFAULT_CONFIG, Source, parse, parse_positional};
-pub use system::flag_value;
+pub use parse::{DEFAULT_CONFIG, Source, parse, parse_positional};
+pub use problem::{ConfigError, Problem, SettingPlace, Warning};
+pub use system_properties::{Environment, flag_value};
 pub use throttle::Throttle;
 pub use whitelist::{WORDS, Whitelist};
-
-/// Environment variables by name, as handed to the process.
-pub type Environment = BTreeMap<String, String>;
-
-/// How a snapshot file is packed; `snapshot.compression.method`.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum SnapshotCompression {
-    /// Plain bytes under an Adler-32 seal.
-    #[default]
-    None,
-    /// Files named `snapshot.<zxid>.gz`.
-    Gzip,
-    /// Files named `snapshot.<zxid>.snappy`.
-    Snappy,
-}
-
-/// Everything a server needs to know before it opens its first file.
-///
-/// Field by field the keys of ZooKeeper 3.9.5; the unit is in the name, and "off" is `None` or 0
-/// as each field says. Values have Java's corrections already applied (minima, defaults).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// `dataDir`: snapshots, epochs, `myid`; the files are in its `version-2`.
-    pub data_dir: PathBuf,
-    /// `dataLogDir`: transaction logs; equals [`Config::data_dir`] when not set.
-    pub data_log_dir: PathBuf,
-    /// `clientPortAddress`: host name or address to bind, without brackets; `None` is every address of the machine.
-    pub client_host: Option<String>,
-    /// `clientPort`: TCP port for clients; 0 lets the system choose one.
-    pub client_port: u16,
-    /// `clientPortListenBacklog`: connections waiting in `listen`; below 1 is Java's default.
-    pub client_port_listen_backlog: i32,
-    /// `tickTime`: the unit of session timeouts; never 0.
-    pub tick_time_ms: u32,
-    /// `minSessionTimeout`: at most the maximum; 2 ticks unless set; below 0 forbids nothing.
-    pub min_session_timeout_ms: i32,
-    /// `maxSessionTimeout`: 20 ticks unless set; sessions of 0 ms and less end at once.
-    pub max_session_timeout_ms: i32,
-    /// `maxClientCnxns`: connections from one address; 0 and less are no limit.
-    pub max_client_cnxns: i32,
-    /// `maxCnxns`: connections in all; 0 is no limit.
-    pub max_cnxns: u32,
-    /// `clientTcpKeepAlive`: whether client sockets get `SO_KEEPALIVE`.
-    pub client_tcp_keep_alive: bool,
-    /// `nio.sessionlessCnxnTimeout`: how long a connection may go without a session.
-    pub sessionless_cnxn_timeout_ms: u32,
-    /// `globalOutstandingLimit`: requests in flight before clients are read no further.
-    pub global_outstanding_limit: u32,
-    /// `largeRequestThreshold`: body size above which a request is large; `None` is off.
-    pub large_request_threshold_bytes: Option<u32>,
-    /// `largeRequestMaxBytes`: sum of large requests in flight; never 0.
-    pub large_request_max_bytes: u32,
-    /// How much clients may ask for at once.
-    pub throttle: Throttle,
-    /// `jute.maxbuffer`: largest frame or buffer a client may send; only a JVM flag sets it.
-    pub jute_max_buffer_bytes: u32,
-    /// `jute.maxbuffer.extrasize`: what a record on disk or between servers may add to that.
-    pub jute_max_buffer_extra_bytes: u32,
-    /// `4lw.commands.whitelist`: the four-letter words that are answered.
-    pub four_letter_words: Whitelist,
-    /// `skipACL=yes`: every access check passes.
-    pub skip_acl: bool,
-    /// `reconfigEnabled`: whether reconfig is answered as something that one server alone cannot do, or as disabled.
-    pub reconfig_enabled: bool,
-    /// `metricsProvider.className`: whether `mntr` tells more than version and state; not with `NullMetricsProvider`.
-    pub metrics_enabled: bool,
-    /// `enforceQuota`: whether a quota refuses writes or only logs.
-    pub enforce_quota: bool,
-    /// `DigestAuthenticationProvider.enabled`: whether scheme `digest` exists.
-    pub digest_auth_enabled: bool,
-    /// `DigestAuthenticationProvider.superDigest`: `user:base64(hash)` who may do everything.
-    pub super_digest: Option<String>,
-    /// `DigestAuthenticationProvider.digestAlg`.
-    pub digest_algorithm: DigestAlgorithm,
-    /// `authProvider.N`: those beside ip and digest that this server has.
-    pub providers: Providers,
-    /// `ensembleAuthName`: what clients of scheme `ensemble` may call this one; `None` is anything.
-    pub ensemble_names: Option<Vec<String>>,
-    /// `extendedTypesEnabled`: whether TTL nodes may be created.
-    pub extended_types_enabled: bool,
-    /// `emulate353TTLNodes`: whether TTLs are encoded as release 3.5.3 did.
-    pub emulate_353_ttl_nodes: bool,
-    /// `znode.container.checkIntervalMs`: pause between looks for empty containers and old TTLs.
-    pub container_check_interval_ms: u32,
-    /// `znode.container.maxPerMinute`: most containers deleted in a minute.
-    pub container_max_per_minute: u32,
-    /// `znode.container.maxNeverUsedIntervalMs`: age at which a container that never had a child
-    /// goes; 0 is never.
-    pub container_max_never_used_ms: u64,
-    /// `readonlymode.enabled`: only a JVM flag sets it; also enables the word `isro`.
-    pub read_only_mode_enabled: bool,
-    /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
-    pub quorum_sync: bool,
-    /// `oxkeeper.linearizableReads`: reads see all that was committed before they came; a leader answers syncs as with
-    /// `quorum_sync`.
-    pub linearizable_reads: bool,
-    /// `snapCount`: transactions between snapshots, the half of it randomised; at least 2.
-    pub snap_count: u32,
-    /// `snapSizeLimitInKb`: log bytes between snapshots; `None` is off.
-    pub snap_size_limit_bytes: Option<u64>,
-    /// `txnLogSizeLimitInKb`: size at which a log file is closed; `None` is off.
-    pub txn_log_size_limit_bytes: Option<u64>,
-    /// `preAllocSize`: step by which a log file grows ahead; 0 is off.
-    pub pre_alloc_bytes: u64,
-    /// `forceSync`: whether the log is flushed before a write is acknowledged.
-    pub force_sync: bool,
-    /// `fsync.warningthresholdms`: a flush slower than this is logged.
-    pub fsync_warning_threshold_ms: u64,
-    /// `commitLogCount`: committed transactions kept in memory; at least 500.
-    pub commit_log_count: u32,
-    /// `snapshotSizeFactor`: log bytes, as a part of a snapshot's, that may be sent instead of it;
-    /// `None` is off.
-    pub snapshot_size_factor: Option<f64>,
-    /// `snapshot.trust.empty`: whether logs without any snapshot are accepted.
-    pub trust_empty_snapshot: bool,
-    /// `snapshot.compression.method`.
-    pub snapshot_compression: SnapshotCompression,
-    /// `datadir.autocreate`: whether missing directories are made.
-    pub data_dir_auto_create: bool,
-    /// `db.autocreate`: whether an empty directory starts an empty tree without a file `initialize`.
-    pub db_auto_create: bool,
-    /// `digest.enabled`: whether the tree's digest is kept, logged and compared.
-    pub digest_enabled: bool,
-    /// `closeSessionTxn.enabled`: whether the closing of a session names the paths it deletes.
-    pub close_session_txn_enabled: bool,
-    /// `serializeLastProcessedZxid.enabled`: whether a snapshot ends with its last zxid.
-    pub serialize_last_processed_zxid: bool,
-    /// `autopurge.snapRetainCount`: snapshots kept; at least 3.
-    pub purge_snap_retain_count: u32,
-    /// `autopurge.purgeInterval`: pause between purges; `None` is off.
-    pub purge_interval_hours: Option<u32>,
-    /// What makes it a member of an ensemble; `None` is standalone.
-    pub ensemble: Option<Ensemble>,
-    /// What was understood and has no effect here; `main` logs each.
-    pub warnings: Vec<Warning>,
-}

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where a setting was made; in the order in which an operator would look.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Place {
+pub enum SettingPlace {
     /// A line of a file, counted from 1.
     Line { file: String, line: u32 },
     /// A file as a whole, for what it lacks.
@@ -17,7 +17,7 @@ pub enum Place {
     Variable,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { file, line } => write!(f, "{file}:{line}"),
@@ -45,7 +45,7 @@ impl fmt::Display for OneLine<'_> {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{place}: {}", OneLine(text))]
 pub struct Problem {
-    pub place: Place,
+    pub place: SettingPlace,
     /// Names key and value, one line, no period.
     pub text: String,
 }
@@ -53,7 +53,7 @@ pub struct Problem {
 /// One thing an operator should know although the server starts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Warning {
-    pub place: Place,
+    pub place: SettingPlace,
     /// Names key and value, one line, no period.
     pub text: String,
 }

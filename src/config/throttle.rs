@@ -1,8 +1,8 @@
 //! Settings that keep clients from asking for too much at once (C-91..C-97, C-123..C-133).
 
-use super::check::Checker;
-use super::system::{SystemProperties, decode, double};
-use super::tuning::Reader;
+use super::checker::Checker;
+use super::property_reader::{INT, Reader};
+use super::system_properties::{SystemProperties, decode, double};
 
 /// `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +32,6 @@ pub struct Throttle {
     pub renew_weight: u32,
 }
 
-const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
-
 /// Java reads these without a default for what is no number, and does not start.
 const FRACTIONS: [&str; 4] = [
     "connection_throttle_drop_increase",
@@ -52,7 +50,7 @@ pub(super) fn refuse(checker: &mut Checker, system: &SystemProperties) {
         }
     }
     let tokens = system.get("zookeeper.connection_throttle_tokens");
-    let is_closed = |value: &str| decode(value).is_some_and(|n| (INT.0..0).contains(&n));
+    let is_closed = |value: &str| decode(value).is_some_and(|n| (*INT.start()..0).contains(&n));
     if let Some(property) = tokens.filter(|property| is_closed(&property.value)) {
         let text = format!(
             "connection_throttle_tokens={} lets nobody in; write 0 for no limit",

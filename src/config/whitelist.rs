@@ -30,7 +30,7 @@ impl Whitelist {
         if read_only_mode {
             list.words.insert("isro".to_owned());
         }
-        for word in value.unwrap_or_default().split(',').map(super::system::trim) {
+        for word in value.unwrap_or_default().split(',').map(super::system_properties::trim) {
             match word {
                 "*" => list.all = true,
                 "" => {}

@@ -2,7 +2,7 @@
 
 use super::SnapshotJob;
 use crate::model::{ServerId, Zxid};
-use crate::request::Command;
+use crate::request::ClientCommand;
 use crate::store::{Draft, worker};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
@@ -32,7 +32,7 @@ pub enum Input {
     /// Time has passed. To be said after other inputs that wait, so that a process that stood still hears its peers and
     /// clients before it finds that they were silent for long.
     Timer,
-    Client(Command),
+    Client(ClientCommand),
     /// The log thread reports.
     Log(worker::Event),
     /// The snapshot thread is done.

@@ -36,7 +36,7 @@ pub use inputs::{Input, Now, QuorumPeer};
 pub use settings::{EnsembleSettings, LogReadLimit, Settings};
 
 use crate::replica::{self, Replica, TICK_MS};
-use crate::request::Command;
+use crate::request::ClientCommand;
 use crate::zab::{self, Notification};
 use configuration::Configuration;
 use disk_work::DiskWork;
@@ -152,7 +152,7 @@ impl Member {
         }
     }
 
-    fn on_command(&mut self, now: Now, command: Command, out: &mut Vec<Action>) {
+    fn on_command(&mut self, now: Now, command: ClientCommand, out: &mut Vec<Action>) {
         self.step_replica(now, replica::Input::Command { command, wall_ms: now.wall_ms }, out);
     }
 

@@ -1,6 +1,7 @@
 //! Who belongs to an ensemble, and which sets of them decide.
 
 mod change;
+mod fields;
 mod member;
 mod text;
 
@@ -8,8 +9,8 @@ use super::{ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use change::ChangeError;
+pub use fields::ViewError;
 pub use member::plain_host;
-pub use text::ViewError;
 
 /// Whether a member votes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

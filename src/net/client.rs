@@ -1,7 +1,7 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
 use crate::metrics::{Registry, Samples, SizeValues};
-use crate::request::{Answered, Command, Connection, EnsembleCounts, Need, Outgoing};
+use crate::request::{Answered, ClientCommand, Connection, EnsembleCounts, Need, Outgoing};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -41,7 +41,7 @@ pub struct Asked {
 /// What connections need of the server.
 #[derive(Clone)]
 pub struct Link {
-    pub commands: UnboundedSender<Command>,
+    pub commands: UnboundedSender<ClientCommand>,
     pub words: Arc<Words>,
     pub metrics: Arc<Registry>,
     /// Zero of the monotonic clock.

@@ -7,7 +7,7 @@
 
 use super::{Inflight, Replica};
 use crate::model::{SessionId, Zxid};
-use crate::request::{Asked, Batch, access};
+use crate::request::{Batch, BatchedRequest, access};
 use crate::tree::Tree;
 
 impl Replica {
@@ -17,7 +17,7 @@ impl Replica {
     /// was asked (P-83), and what is under way may be what permits it.
     pub(super) fn refuses_early(
         &mut self,
-        (batch, asked, body): (&Batch, &Asked, &[u8]),
+        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
         tree: &Tree,
     ) -> bool {
         let limits = &self.shared.limits;

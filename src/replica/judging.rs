@@ -5,7 +5,7 @@ use super::{Action, Inflight, Mode, Replica};
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prepared};
-use crate::request::{Asked, Batch, Conn, Done, Owner, Shared};
+use crate::request::{Batch, BatchedRequest, Conn, Done, Owner, Shared};
 use crate::tree::{AHEAD_MAX, Tree};
 use crate::zab;
 use bytes::Bytes;
@@ -75,7 +75,7 @@ impl Replica {
     /// `None`: there are no zxids left. What was asked is not answered: the role ends, and the connection with it.
     fn judge_one(
         &mut self,
-        (batch, asked, body): (&Batch, &Asked, &[u8]),
+        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
         by: &mut Standings,
         (shared, tree): (&Shared, &Tree),
         drafts: &mut Drafts,
@@ -113,7 +113,7 @@ impl Replica {
 
     fn judge_write(
         &mut self,
-        (batch, asked, body): (&Batch, &Asked, &[u8]),
+        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
         by: &mut Standings,
         (shared, tree): (&Shared, &Tree),
         drafts: &mut Drafts,

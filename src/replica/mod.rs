@@ -23,8 +23,9 @@ mod sessions;
 
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
+use crate::request::ClientCommand as Command;
 use crate::request::prep::{Prep, Rules};
-use crate::request::{Asked, Batch, Command, Conn, Done, Namespaces, Sessions, Shared, reply};
+use crate::request::{Batch, BatchedRequest, Conn, Done, Namespaces, Sessions, Shared, reply};
 use crate::tree::freeze::Frozen;
 use crate::tree::{Tree, txn};
 use crate::zab::{self, LinkId};
@@ -573,7 +574,7 @@ impl Inflight {
     }
 
     /// What a client of this server asked, before it is judged.
-    fn asked(batch: &Batch, asked: &Asked) -> Self {
+    fn asked(batch: &Batch, asked: &BatchedRequest) -> Self {
         Self {
             zxid: None,
             entry: Bytes::new(),

@@ -1,6 +1,6 @@
 //! Access lists that clients name, and what can be refused by them without being judged (P-80, U-23).
 
-use super::writes::Write;
+use super::write_request::Write;
 use crate::auth::{self, Schemes};
 use crate::model::{Acl, Code, Identity, OPEN_ACL, op, path, perms};
 use crate::tree::Tree;

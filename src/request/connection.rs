@@ -1,9 +1,9 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
-use super::ahead::Ahead;
+use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Reading};
-use super::{Asked, Batch, Command, Conn, Namespaces, Outgoing, Shared, reply};
+use super::{Batch, BatchedRequest, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::Count;
@@ -95,6 +95,32 @@ pub(super) enum Phase {
     Ending,
 }
 
+/// One whole request at the front of the input.
+#[derive(Clone, Copy)]
+struct Request<'b> {
+    header: RequestHeader,
+    /// Header and body, without the length before them.
+    frame: &'b [u8],
+}
+
+impl<'b> Request<'b> {
+    /// What follows the header.
+    fn body(&self) -> &'b [u8] {
+        &self.frame[8..]
+    }
+
+    /// Bytes in the input, the frame's length included.
+    const fn len(&self) -> usize {
+        4 + self.frame.len()
+    }
+}
+
+/// For how much a new batch makes room.
+struct BatchRoom {
+    requests: usize,
+    body_bytes: usize,
+}
+
 /// Whether a write may go on its way.
 enum Admission {
     Now,
@@ -130,7 +156,7 @@ pub struct Connection {
     /// To be sent, in order. Emptied by `net`.
     pub unsent: Outgoing,
     /// To be handed to `replica`, in order. Emptied by `net`.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ClientCommand>,
     pub counts: Counts,
     /// What was read, by namespace.
     pub spaces: Namespaces,
@@ -262,12 +288,12 @@ impl Connection {
         bytes.get(4..4 + len).ok_or_else(|| Need::Bytes(4 + len - bytes.len()))
     }
 
-    /// The whole request at the front of `bytes`: its header, and its frame.
+    /// The whole request at the front of `bytes`.
     #[inline]
-    fn request<'b>(&mut self, bytes: &'b [u8]) -> Result<(RequestHeader, &'b [u8]), Need> {
+    fn request<'b>(&mut self, bytes: &'b [u8]) -> Result<Request<'b>, Need> {
         let frame = self.frame(bytes)?;
         match Reader::new(frame).read() {
-            Ok(header) => Ok((header, frame)),
+            Ok(header) => Ok(Request { header, frame }),
             Err(_) => {
                 self.counts.received(frame.len());
                 Err(Need::Close("undecodable request header".into()))
@@ -285,25 +311,26 @@ impl Connection {
     ) -> (usize, Option<Need>) {
         let mut taken = 0;
         loop {
-            let (header, frame) = match self.request(&bytes[taken..]) {
+            let request = match self.request(&bytes[taken..]) {
                 Ok(request) => request,
                 Err(need) => return (taken, Some(need)),
             };
+            let header = request.header;
             match header.kind {
                 kind if self.barred && !matches!(kind, op::AUTH | op::SASL) => {
-                    return (taken, Some(self.bar(header, frame.len())));
+                    return (taken, Some(self.bar(header, request.frame.len())));
                 }
                 _ if is_write(header.kind) => {
-                    match self.admit((header, frame.len()), batch, now_us) {
+                    match self.admit(request, batch, now_us) {
                         Admission::Now => {}
                         Admission::Later(need) => return (taken, Some(need)),
                         Admission::Refused => {
-                            taken += 4 + frame.len();
+                            taken += request.len();
                             continue;
                         }
                     }
-                    taken += 4 + frame.len();
-                    self.write(session, header, frame, batch, now_us);
+                    taken += request.len();
+                    self.write(session, request, batch, now_us);
                     if self.phase == Phase::Ending {
                         return (taken, Some(Need::Answer));
                     }
@@ -317,19 +344,19 @@ impl Connection {
                     if self.outstanding() > 0 {
                         return (taken, Some(Need::Answer));
                     }
-                    return self.reads(bytes, taken, (header, frame), now_us);
+                    return self.reads(bytes, taken, request, now_us);
                 }
                 op::AUTH | op::SASL => {
                     // The writes so far are judged by who it was when they came.
                     self.hand_over(batch);
-                    if let Err(need) = self.identify(header, &frame[8..]) {
+                    if let Err(need) = self.identify(header, request.body()) {
                         return (taken, Some(need));
                     }
-                    taken += 4 + frame.len();
+                    taken += request.len();
                 }
                 kind => {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
-                    self.counts.received(frame.len());
+                    self.counts.received(request.frame.len());
                     let header = reply::header(header.xid, -1, Code::UNIMPLEMENTED);
                     reply::aside(&mut self.unsent, header, |_| {});
                     return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
@@ -341,12 +368,7 @@ impl Connection {
     /// Whether the next write may go on its way.
     ///
     /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
-    fn admit(
-        &mut self,
-        (header, frame_len): (RequestHeader, usize),
-        batch: &Option<Batch>,
-        now_us: u64,
-    ) -> Admission {
+    fn admit(&mut self, request: Request<'_>, batch: &Option<Batch>, now_us: u64) -> Admission {
         let limits = &self.shared.limits;
         let batched = batch.as_ref().map_or(0, |batch| batch.requests.len() as u64);
         let in_process = self.shared.throttle.in_process() + batched;
@@ -366,7 +388,7 @@ impl Connection {
                 self.counts.outlived += 1;
                 return Admission::Later(Need::Close("a request outlived its session".into()));
             }
-            let can_be_late = header.kind != op::CLOSE_SESSION;
+            let can_be_late = request.header.kind != op::CLOSE_SESSION;
             self.late = can_be_late && limits.op_wait_max_us.is_some_and(|max| waited_us > max);
         }
         if !self.late {
@@ -377,12 +399,13 @@ impl Connection {
             return Admission::Later(Need::Answer);
         }
         self.late = false;
-        self.counts.received(frame_len);
+        self.counts.received(request.frame.len());
         self.counts.answered += 1;
         self.counts.throttled += 1;
         let zxid = self.shared.state.tree.read().last_zxid().to_wire();
-        self.counts.last = (0, header.xid, zxid);
-        let header = reply::header(header.xid, zxid, Code::THROTTLED_OP);
+        let xid = request.header.xid;
+        self.counts.last = (0, xid, zxid);
+        let header = reply::header(xid, zxid, Code::THROTTLED_OP);
         reply::reply(&mut self.unsent, header, |_| {});
         Admission::Refused
     }
@@ -392,29 +415,30 @@ impl Connection {
         let Some(batch) = batch.take() else { return };
         let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
         self.shared.throttle.begin(batch.requests.len() as u64, large_bytes);
-        self.commands.push(Command::Writes(batch));
+        self.commands.push(ClientCommand::Writes(batch));
     }
 
     /// Puts a write into the batch for `replica`.
     fn write(
         &mut self,
         session: SessionId,
-        header: RequestHeader,
-        frame: &[u8],
+        request: Request<'_>,
         batch: &mut Option<Batch>,
         now_us: u64,
     ) {
-        let body = &frame[8..];
+        let Request { header, frame } = request;
+        let body = request.body();
         let large = self.shared.limits.is_large(frame.len());
         let large_bytes = if large { frame.len() as u32 } else { 0 };
         self.counts.received(frame.len());
         self.asked += 1;
         // One that comes too late is told so by `replica`.
         let _late = self.heard(now_us);
-        let batch = self.batch(session, batch, now_us, (16, body.len() * 16));
+        let room = BatchRoom { requests: 16, body_bytes: body.len() * 16 };
+        let batch = self.batch(session, batch, now_us, room);
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
-        batch.requests.push(Asked {
+        batch.requests.push(BatchedRequest {
             xid: header.xid,
             op: header.kind,
             end,
@@ -437,10 +461,16 @@ impl Connection {
 
     fn silent_sync(&mut self, session: SessionId, batch: &mut Option<Batch>, now_us: u64) {
         self.asked += 1;
-        let batch = self.batch(session, batch, now_us, (1, 8));
+        let batch = self.batch(session, batch, now_us, BatchRoom { requests: 1, body_bytes: 8 });
         jute::put_string(&mut batch.bytes, "/");
         let end = batch.bytes.len();
-        batch.requests.push(Asked { xid: 0, op: op::SYNC, end, large_bytes: 0, is_silent: true });
+        batch.requests.push(BatchedRequest {
+            xid: 0,
+            op: op::SYNC,
+            end,
+            large_bytes: 0,
+            is_silent: true,
+        });
     }
 
     /// What goes to `replica` at the end of this turn.
@@ -449,14 +479,14 @@ impl Connection {
         session: SessionId,
         batch: &'b mut Option<Batch>,
         now_us: u64,
-        (requests, bytes): (usize, usize),
+        room: BatchRoom,
     ) -> &'b mut Batch {
         batch.get_or_insert_with(|| Batch {
             conn: self.conn.clone(),
             session,
             who: self.who.clone(),
-            bytes: Vec::with_capacity(bytes),
-            requests: Vec::with_capacity(requests),
+            bytes: Vec::with_capacity(room.body_bytes),
+            requests: Vec::with_capacity(room.requests),
             received_us: now_us,
         })
     }
@@ -469,7 +499,7 @@ impl Connection {
         &mut self,
         bytes: &'b [u8],
         from: usize,
-        first: (RequestHeader, &'b [u8]),
+        first: Request<'b>,
         now_us: u64,
     ) -> (usize, Option<Need>) {
         let shared = self.shared.clone();
@@ -492,10 +522,11 @@ impl Connection {
                 break Some(Need::Turn);
             }
             let next = first.take().map_or_else(|| self.request(&bytes[taken..]), Ok);
-            let (header, frame) = match next {
+            let request = match next {
                 Ok(request) => request,
                 Err(need) => break Some(need),
             };
+            let header = request.header;
             if !read::is_read(header.kind) || self.is_uncovered(header.kind, taken) {
                 break None;
             }
@@ -508,10 +539,10 @@ impl Connection {
                 likely,
                 spaces: &spaces,
             };
-            if !reading.serve(header, &frame[8..], &mut self.counting, &mut self.unsent) {
+            if !reading.serve(header, request.body(), &mut self.counting, &mut self.unsent) {
                 break Some(Need::Turn);
             }
-            taken += 4 + frame.len();
+            taken += request.len();
             served += 1;
             self.counts.last = (header.kind, header.xid, last_zxid);
         };
@@ -538,7 +569,7 @@ impl Connection {
             self.shared.state.watches.remove_watcher(self.conn.id);
         }
         self.shared.conns.remove(self.conn.id);
-        self.commands.push(Command::Gone { conn: self.conn.clone() });
+        self.commands.push(ClientCommand::Gone { conn: self.conn.clone() });
     }
 }
 

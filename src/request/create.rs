@@ -1,37 +1,12 @@
 //! Judging creates: which kind of znode is asked for, and whether it may be made (P-36..P-39, P-69).
 
-use super::pending::{AclOf, View};
+use super::outstanding_changes::{AclOf, View};
 use super::prep::Judging;
-use super::quota::data_len;
+use super::write_request::{Creation, data_len};
 use crate::model::{Code, OPEN_ACL, Owner, TTL_MAX_MS, op, path};
 use crate::tree::AclId;
 use crate::tree::digest::StatPart;
 use crate::tree::txn::{CreateKind, write};
-use jute::proto::{CreateRequest, CreateTtlRequest};
-
-/// `ttl_ms` of an operation that has none.
-pub(super) const NO_TTL: i64 = -1;
-
-/// A create of any kind.
-pub(super) struct Creation<'a> {
-    pub request: CreateRequest<'a>,
-    /// The operation: it and not the flags says what kind of transaction this becomes (P-36).
-    pub kind: i32,
-    pub ttl_ms: i64,
-}
-
-impl<'a> Creation<'a> {
-    /// As who passes it on takes it, whether it can be judged or not.
-    pub fn is_ephemeral(&self) -> bool {
-        matches!(self.kind, op::CREATE | op::CREATE2) && matches!(self.request.flags, 1 | 3)
-    }
-
-    pub fn with_ttl(request: CreateTtlRequest<'a>) -> Self {
-        let CreateTtlRequest { path, data, acl, flags, ttl } = request;
-        let request = CreateRequest { path, data, acl, flags };
-        Self { request, kind: op::CREATE_TTL, ttl_ms: ttl }
-    }
-}
 
 /// What a create comes down to.
 #[derive(Debug, Eq, PartialEq)]
@@ -133,7 +108,9 @@ impl Judging<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::write_request::NO_TTL;
     use jute::Vector;
+    use jute::proto::CreateRequest;
 
     fn mode(kind: i32, flags: i32, ttl_ms: i64, extended: bool) -> Result<Mode, Code> {
         let request = CreateRequest { path: None, data: None, acl: Vector::Null, flags };

@@ -1,98 +1,18 @@
 //! Several operations in one request: multi, all or nothing, and multiRead (P-52, P-53, P-61..P-68).
 
 use super::Outgoing;
-use super::create::{Creation, NO_TTL};
 use super::prep::Judging;
 use super::read::{Reading, put_data, put_names};
-use super::writes::Write;
+use super::write_request::{Parts, Write};
 use crate::model::{Code, op};
 use crate::tree::{Applied, NodeId};
-use jute::proto::{CreateRequest, CreateTtlRequest, GetDataRequest, MultiHeader, ReplyHeader};
-use jute::{DecodeError, Encode, Reader, Ustring, patch_length, put_i32, put_string};
+use jute::proto::{MultiHeader, ReplyHeader};
+use jute::{Encode, patch_length, put_i32, put_string};
 
 /// A multiRead whose answer would be longer is refused: a short request can name one large znode many thousand times.
 const READ_REPLY_MAX: usize = 64 << 20;
 /// Type of the header behind the last part.
 const END: i32 = -1;
-
-/// The parts of a multi: never of both sorts.
-pub(super) enum Parts<'a> {
-    /// Each with the operation it counts as.
-    Writes(Vec<(i32, Write<'a>)>),
-    /// getData and getChildren. Their watch flags are ignored.
-    Reads(Vec<(i32, Ustring<'a>)>),
-}
-
-/// Why a body is no multi. In Java the first costs a zxid and the second does not (P-65, G-01).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Fault {
-    Malformed,
-    /// A create whose access list is null.
-    NullAcl,
-}
-
-impl From<DecodeError> for Fault {
-    fn from(_: DecodeError) -> Self {
-        Self::Malformed
-    }
-}
-
-impl<'a> Parts<'a> {
-    /// Reads part after part; the first that is at fault counts.
-    ///
-    /// Source: `MultiOperationRecord.deserialize`.
-    pub fn decode(body: &'a [u8]) -> Result<Self, Fault> {
-        let mut from = Reader::new(body);
-        let (mut writes, mut reads) = (Vec::new(), Vec::new());
-        loop {
-            let header: MultiHeader = from.read()?;
-            if header.done {
-                break;
-            }
-            match header.kind {
-                op::CREATE | op::CREATE2 | op::CREATE_CONTAINER => {
-                    writes.push(create(header.kind, from.read()?)?);
-                }
-                op::CREATE_TTL => writes.push(create_ttl(from.read()?)),
-                op::DELETE => writes.push((op::DELETE, Write::Delete(from.read()?))),
-                op::SET_DATA => writes.push((op::SET_DATA, Write::SetData(from.read()?))),
-                op::CHECK => writes.push((op::CHECK, Write::Check(from.read()?))),
-                op::GET_DATA | op::GET_CHILDREN => {
-                    let request: GetDataRequest<'_> = from.read()?;
-                    reads.push((header.kind, request.path));
-                }
-                _ => return Err(Fault::Malformed),
-            }
-            if !writes.is_empty() && !reads.is_empty() {
-                return Err(Fault::Malformed);
-            }
-        }
-        Ok(if reads.is_empty() { Self::Writes(writes) } else { Self::Reads(reads) })
-    }
-}
-
-fn create<'a>(kind: i32, request: CreateRequest<'a>) -> Result<(i32, Write<'a>), Fault> {
-    let kind = match request.flags {
-        0..=6 if request.acl.is_null() => return Err(Fault::NullAcl),
-        0..=3 => kind,
-        // Inside a multi the flag decides, unlike in a create of its own.
-        4 => op::CREATE_CONTAINER,
-        // TTLs have a part of their own.
-        _ => return Err(Fault::Malformed),
-    };
-    Ok((kind, Write::Create(Creation { request, kind, ttl_ms: NO_TTL })))
-}
-
-fn create_ttl(request: CreateTtlRequest<'_>) -> (i32, Write<'_>) {
-    let mut creation = Creation::with_ttl(request);
-    // With another flag it is what the flag says, and the TTL is not looked at.
-    match creation.request.flags {
-        5 | 6 => {}
-        4 => (creation.kind, creation.ttl_ms) = (op::CREATE_CONTAINER, NO_TTL),
-        _ => (creation.kind, creation.ttl_ms) = (op::CREATE, NO_TTL),
-    }
-    (creation.kind, Write::Create(creation))
-}
 
 impl Judging<'_> {
     /// Judges part after part, each by what those before it leave behind. One refused part and nothing has happened:

@@ -1,7 +1,7 @@
 //! What goes to a client: the only queue there is, filled by reads and by `replica`, emptied by `net`.
 
 use super::ConnStats;
-use super::tally::{FrameKind, Tally};
+use super::frame_counts::{FrameKind, Tally};
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
 use crate::model::{Identity, SessionId};
 use crate::tree::WatcherId;

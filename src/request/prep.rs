@@ -4,12 +4,12 @@
 //! goes into its log entry, where apply finds it again (D-68).
 
 use super::access;
-use super::pending::{AclOf, Pending, View};
-use super::quota::{QuotaLog, data_len};
-use super::reconfig::Ensemble;
-use super::writes::Write;
+use super::outstanding_changes::{AclOf, Pending, View};
+use super::quota_log::QuotaLog;
+pub use super::write_context::{Asker, Rules};
+use super::write_request::{Write, data_len};
 use crate::auth;
-use crate::model::{Acl, Code, Identity, OPEN_ACL, Owner, SessionId, Zxid, op, path, perms};
+use crate::model::{Acl, Code, OPEN_ACL, Owner, Zxid, op, path, perms};
 use crate::tree::digest::{self, DIGEST_VERSION};
 use crate::tree::txn::write;
 use crate::tree::{AclId, Tree};
@@ -18,72 +18,8 @@ use jute::txn::{TxnDigest, TxnHeader};
 use jute::{Encode, put_i32};
 use std::collections::BTreeSet;
 
-/// Who asks, when, and under which request.
-pub struct Asker<'a> {
-    pub session: SessionId,
-    pub xid: i32,
-    pub who: &'a [Identity],
-    /// Whether the session lives and belongs to the one who asks.
-    pub standing: Result<(), Code>,
-    /// Whether the session may own ephemeral znodes: one that only its own server knows may not.
-    pub may_own: Result<(), Code>,
-    /// Milliseconds since 1970: the transaction's time.
-    pub wall_ms: i64,
-    /// `skipACL`.
-    pub skip_acl: bool,
-    pub schemes: &'a auth::Schemes,
-    /// What a reconfiguration is judged by; `None`: this server is alone, or something else is asked.
-    pub ensemble: Option<Ensemble>,
-}
-
-impl<'a> Asker<'a> {
-    /// The server itself, for a session or in its name: nothing is forbidden to it.
-    pub const fn of_server(session: SessionId, wall_ms: i64, schemes: &'a auth::Schemes) -> Self {
-        Self {
-            session,
-            xid: 0,
-            who: &[],
-            standing: Ok(()),
-            may_own: Ok(()),
-            wall_ms,
-            skip_acl: true,
-            schemes,
-            ensemble: None,
-        }
-    }
-}
-
 /// Of a [`TxnDigest`] in an entry.
 const DIGEST_LEN: usize = 12;
-
-/// By what writes are judged, beside the tree.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// `enforceQuota`: hard limits refuse.
-    pub enforces_quota: bool,
-    /// `reconfigEnabled`
-    pub reconfigs: bool,
-    /// `standaloneEnabled`: an ensemble of one voter is none.
-    pub needs_two_voters: bool,
-    /// `multiAddress.enabled`
-    pub many_addresses: bool,
-    /// `closeSessionTxn.enabled`: the end of a session lists its ephemeral znodes.
-    pub lists_closed: bool,
-    /// Bytes of the longest entry: Java's server can read no longer one from its log, and does not start then.
-    pub entry_max: usize,
-}
-
-impl Rules {
-    /// What Java has unless it is told otherwise.
-    pub const DEFAULT: Self = Self {
-        enforces_quota: false,
-        reconfigs: false,
-        needs_two_voters: true,
-        many_addresses: false,
-        lists_closed: true,
-        entry_max: 2 * 0xf_ffff,
-    };
-}
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -162,15 +98,24 @@ impl Prep {
     /// `None` when there are no zxids left.
     pub fn refuse(&mut self, asker: &Asker<'_>, code: Code, to: &mut Vec<u8>) -> Option<Zxid> {
         let zxid = self.next_zxid()?;
-        let (session, xid) = (asker.session.0, asker.xid);
-        write_refusal(to, (session, xid, zxid, asker.wall_ms), code);
+        let header = TxnHeader {
+            client_id: asker.session.0,
+            cxid: asker.xid,
+            zxid: zxid.to_wire(),
+            time: asker.wall_ms,
+            kind: op::ERROR,
+        };
+        write_refusal(to, header, code);
         Some(zxid)
     }
 
     /// A transaction that changes nothing and answers nobody; `None` when there are no zxids left.
     pub fn nothing(&mut self, wall_ms: i64, to: &mut Vec<u8>) -> Option<Zxid> {
         let zxid = self.next_zxid()?;
-        write_refusal(to, (0, 0, zxid, wall_ms), Code::OK);
+        let zxid_raw = zxid.to_wire();
+        let header =
+            TxnHeader { client_id: 0, cxid: 0, zxid: zxid_raw, time: wall_ms, kind: op::ERROR };
+        write_refusal(to, header, Code::OK);
         Some(zxid)
     }
 
@@ -218,7 +163,7 @@ impl Prep {
             Err(code) => {
                 // Refused, but it happened: it has its place in history, and no digest.
                 to.truncate(start);
-                write_refusal(to, (header.client_id, header.cxid, zxid, header.time), code);
+                write_refusal(to, TxnHeader { kind: op::ERROR, ..header }, code);
             }
         }
         Some(Prepared::Proposal(zxid))
@@ -243,12 +188,11 @@ pub fn is_readable(kind: i32, body: &[u8]) -> bool {
     Write::decode(kind, body).is_some()
 }
 
-fn write_refusal(
-    to: &mut Vec<u8>,
-    (client_id, cxid, zxid, time): (i64, i32, Zxid, i64),
-    code: Code,
-) {
-    TxnHeader { client_id, cxid, zxid: zxid.to_wire(), time, kind: op::ERROR }.encode(to);
+/// Writes an error transaction.
+///
+/// * `header`: of kind [`op::ERROR`].
+fn write_refusal(to: &mut Vec<u8>, header: TxnHeader, code: Code) {
+    header.encode(to);
     put_i32(to, code.0);
 }
 

@@ -3,21 +3,9 @@
 //! Source: `PrepRequestProcessor.pRequest2Txn`, case `reconfig`, ZooKeeper 3.9.5.
 
 use super::prep::Judging;
-use crate::model::{ChangeError, Code, Role, ServerId, View, ViewError, perms};
+use crate::model::{ChangeError, Code, Role, View, ViewError, perms};
 use crate::tree::txn::write;
 use jute::proto::ReconfigRequest;
-use std::collections::BTreeSet;
-
-/// What a reconfiguration is judged by.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ensemble {
-    /// In force.
-    pub view: View,
-    /// Another one was proposed and is not decided.
-    pub is_changing: bool,
-    /// Who has the leader's history and acknowledges what it proposes, the leader among them.
-    pub synced: BTreeSet<ServerId>,
-}
 
 /// Where the configuration stands.
 const PATH: &str = "/zookeeper/config";
@@ -127,7 +115,8 @@ fn code_of_text(error: &ViewError, text: &str) -> Code {
 mod tests {
     use super::*;
     use crate::auth::Schemes;
-    use crate::model::{SessionId, Zxid, op};
+    use crate::model::{ServerId, SessionId, Zxid, op};
+    use crate::request::Ensemble;
     use crate::request::prep::{Asker, Prep, Prepared, Rules};
     use crate::tree::txn::config_in;
     use crate::tree::{Options, Tree};

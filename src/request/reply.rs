@@ -1,7 +1,7 @@
 //! The bytes of answers and events.
 
 use super::Outgoing;
-use super::tally::FrameKind;
+use super::frame_counts::FrameKind;
 use crate::model::{Code, EventKind, SessionId, xid};
 use jute::data::Stat;
 use jute::proto::{ConnectResponse, ReplyHeader};

@@ -1,14 +1,14 @@
-//! How much all connections together may have under way (C-70, C-83, C-84, C-91..C-97, P-79).
+//! Limits on the outstanding writes of all connections together (C-70, C-83, C-84, C-91..C-97, P-79).
 //!
-//! Only what takes the write path is under way for long enough to count: reads are answered where they are read.
+//! Only writes and syncs are outstanding for long enough to count: reads are answered by the connection's own task.
 //!
-//! * `globalOutstandingLimit`: above it a connection that waits for an answer is not read from. One that waits for none
-//!   may always ask, so nobody is shut out and nobody needs waking but by its own answers.
-//! * `request_throttle_max_requests`: above it every write waits. Who waited for too long is told so (-127).
-//! * `largeRequestMaxBytes`: above it a large frame closes its connection.
+//! * `globalOutstandingLimit`: above it, a connection that waits for a reply is not read. A connection that waits for
+//!   none may always send a request, so no client is shut out, and a connection is only woken by its own replies.
+//! * `request_throttle_max_requests`: above it, every write waits. A write that waited for too long is refused (-127).
+//! * `largeRequestMaxBytes`: above it, a large frame closes its connection.
 
-use super::Limits;
-use super::blue::Blue;
+use super::blue_throttle::Blue;
+use super::limits::Limits;
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
 use std::task::Waker;
 
@@ -23,7 +23,7 @@ pub struct Throttle {
     large_refused: AtomicU64,
 }
 
-/// Requests of which `replica` has done with, to be counted off.
+/// Requests that `replica` has finished, to be subtracted from the counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub requests: u64,
@@ -31,7 +31,7 @@ pub struct Done {
 }
 
 impl Throttle {
-    /// Writes and syncs under way.
+    /// Outstanding writes and syncs.
     pub fn in_process(&self) -> u64 {
         self.in_process.load(Ordering::SeqCst)
     }
@@ -43,7 +43,7 @@ impl Throttle {
         }
     }
 
-    /// Counts off, and wakes whoever waits for that.
+    /// Subtracts finished requests, and wakes the connections whose next write waits.
     pub fn end(&self, done: Done, wakers: &mut Vec<Waker>) {
         self.in_process.fetch_sub(done.requests, Ordering::SeqCst);
         if done.large_bytes > 0 {
@@ -52,18 +52,18 @@ impl Throttle {
         wakers.append(&mut self.stalled.lock());
     }
 
-    /// Asks to be woken once there is less under way. `false`: there is already.
+    /// Asks to be woken when fewer writes are outstanding. `false`: they already are.
     pub(super) fn wait(&self, waker: &Waker, requests_max: u64) -> bool {
         let mut stalled = self.stalled.lock();
         if !stalled.iter().any(|other| other.will_wake(waker)) {
             stalled.push(waker.clone());
         }
         drop(stalled);
-        // Behind the entry: whoever counts off later finds it.
+        // Read after the waker was added: a later `end` finds the waker.
         self.in_process() >= requests_max
     }
 
-    /// Whether a frame that is `len` bytes long may be read.
+    /// Whether a frame of `len` bytes may be read.
     pub(super) fn has_room_for(&self, len: usize, limits: &Limits) -> bool {
         let fits = !limits.is_large(len)
             || self.large_bytes.load(Ordering::SeqCst) + len as u64 <= limits.large_bytes_max;
@@ -78,7 +78,7 @@ impl Throttle {
         self.large_refused.swap(0, Ordering::Relaxed)
     }
 
-    /// Tokens that are taken from the bucket, and the chance to be turned away; both 0 without the settings.
+    /// Tokens taken from the bucket, and the probability of refusal; both 0 without the settings.
     pub fn connects(&self, limits: &Limits) -> (i64, f64) {
         let Some(settings) = &limits.connects else { return (0, 0.0) };
         self.blue.lock().as_ref().map_or((0, 0.0), |blue| blue.state(settings))
@@ -86,7 +86,7 @@ impl Throttle {
 
     /// Whether one more client may connect now; see [`Blue`].
     ///
-    /// * `renews`: it has a session already.
+    /// * `renews`: the client has a session already.
     pub(super) fn lets_in(&self, limits: &Limits, renews: bool, now_ms: u64) -> bool {
         let Some(settings) = &limits.connects else { return true };
         let mut blue = self.blue.lock();

@@ -17,7 +17,7 @@ use crate::model::{ServerId, SessionId, chain};
 use crate::net::{Link, ListenError, Listener};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
-use crate::request::{Command, Connects, Conns, Limits, Shared};
+use crate::request::{ClientCommand, Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self, RecoverError};
 use crate::store::start::{self, StartError};
@@ -243,7 +243,7 @@ fn link(
     config: Config,
     shared: &Arc<Shared>,
     metrics: Arc<Registry>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<ClientCommand>,
     events: mpsc::UnboundedSender<Event>,
     clock: Clock,
     client_port: Arc<AtomicU16>,

@@ -12,7 +12,7 @@ use crate::metrics::{Registry, SizeValues};
 use crate::model::{SessionId, Zxid, chain};
 use crate::net::ClientPlace;
 use crate::replica::{Mode, TICK_MS};
-use crate::request::{Command, Shared};
+use crate::request::{ClientCommand, Shared};
 use crate::store::disk::is_echo;
 use crate::store::worker::{self, WorkerHandle};
 use crate::store::{self, Disk, Draft, Folders, log_read};
@@ -46,7 +46,7 @@ pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
 pub struct Driver<D> {
     pub member: Member,
     pub shared: Arc<Shared>,
-    pub commands: UnboundedReceiver<Command>,
+    pub commands: UnboundedReceiver<ClientCommand>,
     pub events: UnboundedReceiver<Event>,
     /// For the threads it starts.
     pub sender: UnboundedSender<Event>,
@@ -157,7 +157,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 
     fn judge(
         &mut self,
-        commands: &mut Vec<Command>,
+        commands: &mut Vec<ClientCommand>,
         pipeline: &mut Pipeline,
         actions: &mut Vec<Action>,
     ) {

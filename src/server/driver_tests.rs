@@ -11,7 +11,7 @@ use crate::member::{Ended, Input, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
 use crate::replica::Replica;
-use crate::request::{Command, Conn, Connection, Shared};
+use crate::request::{ClientCommand, Conn, Connection, Shared};
 use crate::store::sim_disk::SimDisk;
 use crate::store::{Disk, Folders, Log, LogOptions, RecoverOptions, recover, worker};
 use crate::tree::txn::Txn;
@@ -43,7 +43,7 @@ fn sessions() -> Tree {
 struct Driven {
     shared: Arc<Shared>,
     disk: SimDisk,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<ClientCommand>,
     events: UnboundedSender<Event>,
     driving: JoinHandle<Ended>,
 }
@@ -142,7 +142,7 @@ impl Client {
         });
     }
 
-    fn turn(&mut self, commands: &UnboundedSender<Command>) {
+    fn turn(&mut self, commands: &UnboundedSender<ClientCommand>) {
         let (taken, _) = self.machine.advance(&self.input, 1);
         self.input.drain(..taken);
         for command in self.machine.commands.drain(..) {

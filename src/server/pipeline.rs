@@ -5,7 +5,7 @@
 
 use crate::metrics::{Registry, Summary};
 use crate::model::{Zxid, op};
-use crate::request::Command;
+use crate::request::ClientCommand;
 use crate::store::worker::FlushReport;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,13 +60,13 @@ impl Pipeline {
     }
 
     /// The judge comes to what has arrived. Returns how many requests that are.
-    pub fn taken(&self, commands: &[Command], now_us: u64) -> u64 {
+    pub fn taken(&self, commands: &[ClientCommand], now_us: u64) -> u64 {
         let mut requests = 0;
         for command in commands {
             let (count, received_us) = match command {
-                Command::Open { received_us, .. } => (1, *received_us),
-                Command::Writes(batch) => (batch.requests.len() as u64, batch.received_us),
-                Command::Reopen { .. } | Command::Gone { .. } => continue,
+                ClientCommand::Open { received_us, .. } => (1, *received_us),
+                ClientCommand::Writes(batch) => (batch.requests.len() as u64, batch.received_us),
+                ClientCommand::Reopen { .. } | ClientCommand::Gone { .. } => continue,
             };
             requests += count;
             let waited_ms = now_us.saturating_sub(received_us) as i64 / 1000;
@@ -154,9 +154,9 @@ impl Pipeline {
 }
 
 /// Whether a command ends a session.
-pub fn closes(command: &Command) -> bool {
+pub fn closes(command: &ClientCommand) -> bool {
     let last = |batch: &crate::request::Batch| batch.requests.last().map(|asked| asked.op);
-    matches!(command, Command::Writes(batch) if last(batch) == Some(op::CLOSE_SESSION))
+    matches!(command, ClientCommand::Writes(batch) if last(batch) == Some(op::CLOSE_SESSION))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::member::{
 use crate::model::{Epoch, ServerId, SessionId, View, Zxid, chain};
 use crate::replica::{self, Replica};
 use crate::request::prep::Rules;
-use crate::request::{Command, Connection, Conns, Limits, Need, Shared};
+use crate::request::{ClientCommand, Connection, Conns, Limits, Need, Shared};
 use crate::sim::check::{Durable, Standing};
 use crate::store::decide::Start;
 use crate::store::sim_disk::{Image, SimDisk};
@@ -70,7 +70,7 @@ pub struct Process {
     pub reports: VecDeque<Input>,
     /// From other servers, in the order it came.
     pub incoming: VecDeque<Input>,
-    pub commands: VecDeque<Command>,
+    pub commands: VecDeque<ClientCommand>,
     pub turn_is_due: bool,
     pub actions: Vec<Action>,
     pub began_us: Micros,

@@ -1,6 +1,6 @@
 //! `oxkeeper config check`: a configuration as it is understood, and all that is wrong with it.
 
-use crate::config::{Check, Place, Problem, Understood};
+use crate::config::{Check, Problem, SettingPlace, Understood};
 use crate::model::Role;
 use std::fmt::Write;
 use std::io;
@@ -100,7 +100,7 @@ fn as_table(check: &Check) -> String {
 fn place(setting: &Understood, source: &str) -> String {
     match &setting.place {
         None => "default".to_owned(),
-        Some(Place::Line { file, line }) if file == source => format!("line {line}"),
+        Some(SettingPlace::Line { file, line }) if file == source => format!("line {line}"),
         Some(place) => place.to_string(),
     }
 }
@@ -119,8 +119,7 @@ fn as_json(check: &Check) -> String {
             })
         })
         .collect();
-    let told =
-        |place: &Place, text: &str| serde_json::json!({"place": place.to_string(), "text": text});
+    let told = |place: &SettingPlace, text: &str| serde_json::json!({"place": place.to_string(), "text": text});
     let whole = serde_json::json!({
         "source": check.source,
         "settings": settings,
@@ -149,9 +148,9 @@ mod tests {
         let check = config::check(&launch, &env);
         // The directory's name differs from run to run.
         let name = file.display().to_string();
-        let place = |place: Place| match place {
-            Place::Line { file, line } if file == name => {
-                Place::Line { file: "zoo.cfg".into(), line }
+        let place = |place: SettingPlace| match place {
+            SettingPlace::Line { file, line } if file == name => {
+                SettingPlace::Line { file: "zoo.cfg".into(), line }
             }
             other => other,
         };

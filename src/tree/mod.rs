@@ -33,6 +33,7 @@ mod state;
 mod tests;
 pub mod txn;
 mod watch;
+mod watch_kind;
 mod watch_shard;
 #[cfg(test)]
 mod watch_tests;
@@ -45,7 +46,8 @@ pub use node::{NO_NODE, NodeId};
 pub use quota::{Exceeded, QuotaTotals, Unreadable};
 pub use read::{Data, Znode};
 pub use state::State;
-pub use watch::{Told, Trigger, WatchKind, WatcherId, Watches};
+pub use watch::Watches;
+pub use watch_kind::{Told, Trigger, WatchKind, WatcherId};
 
 use crate::model::{CONTAINER, Owner, TTL_MAX_MS, Zxid, path};
 use acls::Acls;

@@ -1,7 +1,7 @@
 //! One shard of the watch tables: records in two lists, that of their path and that of their watcher.
 
-use super::WatcherId;
 use super::hash_of;
+use super::watch_kind::WatcherId;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 

@@ -11,7 +11,7 @@ use oxkeeper::client::Hello;
 use oxkeeper::model::Zxid;
 use oxkeeper::model::sync::{Arc, Ordering};
 use oxkeeper::replica::{Action, Input, Replica, TICK_MS};
-use oxkeeper::request::{Command, Conn, Connection, Counts, Limits, Need, Shared};
+use oxkeeper::request::{ClientCommand, Conn, Connection, Counts, Limits, Need, Shared};
 use oxkeeper::tree::{Options, Tree};
 
 use super::parts;
@@ -45,7 +45,7 @@ pub struct World {
     pub replica: Replica,
     sides: Vec<Side>,
     /// Handed over by the connections and not given to the replica.
-    commands: VecDeque<Command>,
+    commands: VecDeque<ClientCommand>,
     commands_held: bool,
     /// Appended and not flushed.
     unflushed: Option<Zxid>,

@@ -13,7 +13,7 @@ use jute::{Encode, Reader, Ustring, Vector, put_frame};
 use oxkeeper::model::{Acl, Code, Identity, SessionId, Zxid, op};
 use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
 use oxkeeper::request::{
-    Command, Conn, Connection, Conns, Limits, Need, Outgoing, Shared, password,
+    ClientCommand, Conn, Connection, Conns, Limits, Need, Outgoing, Shared, password,
 };
 use oxkeeper::store;
 use oxkeeper::store::Recovered;
@@ -382,7 +382,7 @@ impl Client {
         }
     }
 
-    fn pump(&mut self, commands: &mut Vec<Command>, now_us: u64, history: &History) {
+    fn pump(&mut self, commands: &mut Vec<ClientCommand>, now_us: u64, history: &History) {
         while !self.ended {
             let (taken, need) = self.connection.advance(&self.input, now_us);
             self.input.drain(..taken);

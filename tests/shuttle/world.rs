@@ -7,7 +7,7 @@ use std::task::{Wake, Waker};
 use bytes::Bytes;
 use oxkeeper::model::Zxid;
 use oxkeeper::replica::{Action, Input, Replica};
-use oxkeeper::request::{Command, Conn, Connection, Need, Shared};
+use oxkeeper::request::{ClientCommand, Conn, Connection, Need, Shared};
 use oxkeeper::tree::Tree;
 use oxkeeper::tree::freeze::Frozen;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -20,7 +20,7 @@ use crate::wire::{Ear, Said, drain, hello_bytes};
 
 /// What reaches the driver.
 pub enum Event {
-    Command(Command),
+    Command(ClientCommand),
     Flushed(Zxid),
     Snapshot,
     SnapshotEnded(Frozen),
@@ -38,7 +38,7 @@ pub struct World {
 }
 
 /// Does with a command what the replica would, but wrongly. `None`: has done it.
-pub type Meddler = fn(&Shared, Command) -> Option<Command>;
+pub type Meddler = fn(&Shared, ClientCommand) -> Option<ClientCommand>;
 
 impl World {
     pub fn new(tree: Tree) -> Self {
@@ -95,7 +95,7 @@ fn drive(
     inbox: &Receiver<Event>,
     appends: &Sender<Zxid>,
     began: &Sender<Frozen>,
-    meddle: impl Fn(Command) -> Option<Command>,
+    meddle: impl Fn(ClientCommand) -> Option<ClientCommand>,
 ) -> Vec<(Zxid, Bytes)> {
     let mut logged = Vec::new();
     let mut actions = Vec::new();

@@ -273,27 +273,58 @@ pub fn line_at(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
-/// Every `use` written out in full: `use a::{b, c::d};` gives `a::b` and `a::c::d`, with its line.
-pub fn use_paths(code: &str) -> Vec<(usize, String)> {
-    let mut paths = Vec::new();
-    for (at, _) in code.match_indices("use ") {
-        let before = code[..at].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
-            continue;
-        }
-        let body = at + "use ".len();
-        let end = code[body..].find(';').map_or(code.len(), |found| body + found);
-        let line = line_at(code, at);
-        let tree: String = code[body..end].split_whitespace().collect::<Vec<_>>().join(" ");
-        expand(&tree, "", &mut |path| paths.push((line, path)));
-    }
-    paths
+/// One name that a `use` brings in.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Import {
+    pub line: usize,
+    /// Written out in full: `use a::{b, c::d};` gives `a::b` and `a::c::d`.
+    pub path: String,
+    /// What the file calls it: the last part of the path unless it is renamed with `as`.
+    pub name: String,
+    /// Declared with `pub`, `pub(super)` or `pub(crate)`: other files may take it from here.
+    pub is_public: bool,
 }
 
-fn expand(tree: &str, prefix: &str, found: &mut dyn FnMut(String)) {
+/// Every name of every `use`.
+pub fn imports(code: &str) -> Vec<Import> {
+    let mut found = Vec::new();
+    for (at, end) in use_items(code) {
+        let line = line_at(code, at);
+        let before =
+            code[..at].trim_end().rsplit(['\n', ';', '}', '{']).next().unwrap_or("").trim();
+        let is_public = before.contains("pub");
+        let body: String =
+            code[at + "use ".len()..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        expand(&body, "", &mut |path, name| {
+            found.push(Import { line, path, name, is_public });
+        });
+    }
+    found
+}
+
+/// Where each `use` begins and where its `;` is.
+pub fn use_items(code: &str) -> Vec<(usize, usize)> {
+    let is_free = |at: &usize| {
+        let before = code[..*at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    };
+    let end = |at: usize| code[at..].find(';').map_or(code.len(), |found| at + found);
+    code.match_indices("use ").map(|(at, _)| at).filter(is_free).map(|at| (at, end(at))).collect()
+}
+
+/// The line and the full path of every [`Import`].
+pub fn use_paths(code: &str) -> Vec<(usize, String)> {
+    imports(code).into_iter().map(|import| (import.line, import.path)).collect()
+}
+
+fn expand(tree: &str, prefix: &str, found: &mut dyn FnMut(String, String)) {
     let Some(open) = tree.find('{') else {
-        let path = tree.split(" as ").next().unwrap_or(tree).trim();
-        found(format!("{prefix}{path}"));
+        let (path, renamed) = tree.split_once(" as ").map_or((tree, None), |(p, n)| (p, Some(n)));
+        let path = format!("{prefix}{}", path.trim());
+        // `use a::{self}` brings in `a`.
+        let path = path.strip_suffix("::self").unwrap_or(&path).to_owned();
+        let name = renamed.unwrap_or(path.rsplit("::").next().unwrap_or("")).trim().to_owned();
+        found(path, name);
         return;
     };
     let prefix = format!("{prefix}{}", tree[..open].trim());
@@ -343,9 +374,14 @@ fn code_drops_comments_strings_and_tests() {
 
 #[test]
 fn uses_are_written_out() {
-    let code = "use a::{b, c::{d, e as f},\n g};\npub use h::i;\nfn reuse () {}";
-    let found: Vec<String> = use_paths(code).into_iter().map(|(_, path)| path).collect();
-    assert_eq!(found, ["a::b", "a::c::d", "a::c::e", "a::g", "h::i"]);
+    let code = "use a::{b, c::{self, d, e as f},\n g};\npub(super) use h::i;\nfn reuse () {}";
+    let paths: Vec<String> = use_paths(code).into_iter().map(|(_, path)| path).collect();
+    assert_eq!(paths, ["a::b", "a::c", "a::c::d", "a::c::e", "a::g", "h::i"]);
+    let found = imports(code);
+    let names: Vec<&str> = found.iter().map(|import| &*import.name).collect();
+    assert_eq!(names, ["b", "c", "d", "f", "g", "i"]);
+    let public: Vec<bool> = found.iter().map(|import| import.is_public).collect();
+    assert_eq!(public, [false, false, false, false, false, true]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One member as a text: its addresses, its role, and where its clients connect.
 
-use super::text::{ViewError, number_in};
+use super::fields::{ViewError, number_in, split};
 use super::{Member, PeerAddress, Role};
 use crate::model::ServerId;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -88,17 +88,6 @@ fn parse_client(text: &str) -> Result<(Option<String>, u16), &'static str> {
 
 /// How the host is printed when a client address has none.
 const EVERY_ADDRESS: &str = "0.0.0.0";
-
-/// Splits as Java's `String.split` does: what is empty at the end is dropped.
-pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
-    if !text.contains(separator) {
-        return vec![text];
-    }
-    text.trim_end_matches(separator)
-        .split(separator)
-        .filter(|_| text.chars().any(|c| c != separator))
-        .collect()
-}
 
 /// Splits at colons, those inside `[ ]` of an IPv6 address excepted.
 ///

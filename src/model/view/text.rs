@@ -3,64 +3,12 @@
 //! Names are never resolved here, nor are addresses ever compared by what they resolve to: a name
 //! that cannot be resolved today is as good as any other (ZOOKEEPER-3829 and its family).
 
-use super::member::split;
+use super::fields::{ViewError, number_in, split};
 use super::{Member, Rule, View};
 use crate::model::ServerId;
-use crate::model::properties::{self, Entries, PropertiesError};
+use crate::model::properties::{self, Entries};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-
-/// Why a text is not a view.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum ViewError {
-    #[error("not UTF-8")]
-    Encoding,
-    #[error("line {line}: malformed \\uxxxx encoding")]
-    Unicode { line: u32 },
-    #[error("{key} is not part of a view")]
-    Key { key: String },
-    #[error("{key} is not named by a number")]
-    Name { key: String },
-    #[error("{key} names number {id} once more")]
-    Again { key: String, id: i64 },
-    #[error("{key}={value} {why}")]
-    Value { key: String, value: String, why: &'static str },
-    #[error("{key} names server {id}, which is in a group already")]
-    Regrouped { key: String, id: ServerId },
-    #[error("{key} names server {id}, which does not vote and has no weight")]
-    Weightless { key: String, id: ServerId },
-    #[error("server.{id} votes and is in no group")]
-    Ungrouped { id: ServerId },
-    #[error("no server votes")]
-    NoVoters,
-}
-
-impl ViewError {
-    /// The key that is wrong, where it is one.
-    pub fn key(&self) -> Option<String> {
-        match self {
-            Self::Key { key }
-            | Self::Name { key }
-            | Self::Again { key, .. }
-            | Self::Value { key, .. }
-            | Self::Regrouped { key, .. }
-            | Self::Weightless { key, .. } => Some(key.clone()),
-            Self::Ungrouped { id } => Some(format!("server.{id}")),
-            Self::Encoding | Self::Unicode { .. } | Self::NoVoters => None,
-        }
-    }
-
-    pub(super) fn value(key: &str, value: &str, why: &'static str) -> Self {
-        Self::Value { key: key.to_owned(), value: value.to_owned(), why }
-    }
-}
-
-impl From<PropertiesError> for ViewError {
-    fn from(error: PropertiesError) -> Self {
-        let PropertiesError::Unicode { line } = error;
-        Self::Unicode { line }
-    }
-}
 
 impl View {
     /// Reads a text of lines `server.N`, `group.N`, `weight.N` and `version`.
@@ -159,12 +107,6 @@ fn complete(
         }
     }
     Ok(())
-}
-
-/// The number behind the first dot of a key.
-pub(super) fn number_in(key: &str) -> Result<i64, ViewError> {
-    let number = key.split_once('.').and_then(|(_, number)| number.parse().ok());
-    number.ok_or_else(|| ViewError::Name { key: key.to_owned() })
 }
 
 fn parse_group(key: &str, value: &str) -> Result<BTreeSet<ServerId>, ViewError> {

@@ -4,6 +4,7 @@
 //! `report` (what it came to), `picture` and `progress` (how it looks). `drive` and `prepare` move bytes.
 
 mod drive;
+mod figures;
 mod lane;
 mod mix;
 mod picture;

@@ -1,6 +1,7 @@
 //! A run as an SVG: throughput above, latencies below, both over time.
 
-use super::report::{Figures, Point, Report, duration, grouped};
+use super::figures::{Figures, Point};
+use super::report::{Report, duration, grouped};
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;

@@ -1,6 +1,7 @@
 //! One line for each second of a run.
 
-use super::report::{Figures, duration, grouped};
+use super::figures::Figures;
+use super::report::{duration, grouped};
 use std::fmt::Write;
 
 /// Width of the bar in characters.

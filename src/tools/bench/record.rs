@@ -1,8 +1,8 @@
 //! Counting: slices of time as the threads fill them, and their sum.
 
+use super::figures::{Figures, Latencies, Point};
 use super::lane::Done;
 use super::mix::Op;
-use super::report::{Figures, Point};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -12,9 +12,6 @@ pub const TICK_US: u64 = 100_000;
 const TOOK_US_MAX: u64 = 600_000_000;
 /// The picture has at most so many points.
 const POINTS_MAX: u64 = 120;
-
-/// Latencies in microseconds, to one percent.
-pub type Latencies = Histogram<u64>;
 
 fn latencies() -> Latencies {
     Histogram::new_with_bounds(1, TOOK_US_MAX, 2).expect("the bounds are in order")

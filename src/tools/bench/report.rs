@@ -1,57 +1,10 @@
 //! What a run came to: as a table, and as JSON.
 
+use super::figures::{Figures, Point};
 use super::mix::Op;
-use super::record::{Latencies, Troubles};
+use super::record::Troubles;
 use serde_json::{Value, json};
 use std::fmt::Write;
-
-/// Throughput and latencies of some operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// Answered without an error.
-    pub count: u64,
-    pub ops_s: f64,
-    pub mean_us: f64,
-    pub p50_us: u64,
-    pub p99_us: u64,
-    pub p999_us: u64,
-    pub max_us: u64,
-}
-
-impl Figures {
-    /// * `secs`: the time in which they were asked.
-    pub fn of(latencies: &Latencies, secs: f64) -> Self {
-        Self {
-            count: latencies.len(),
-            ops_s: if secs > 0.0 { latencies.len() as f64 / secs } else { 0.0 },
-            mean_us: latencies.mean(),
-            p50_us: latencies.value_at_quantile(0.5),
-            p99_us: latencies.value_at_quantile(0.99),
-            p999_us: latencies.value_at_quantile(0.999),
-            max_us: latencies.max(),
-        }
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "count": self.count,
-            "ops_per_s": (self.ops_s * 10.0).round() / 10.0,
-            "mean_us": (self.mean_us * 10.0).round() / 10.0,
-            "p50_us": self.p50_us,
-            "p99_us": self.p99_us,
-            "p999_us": self.p999_us,
-            "max_us": self.max_us,
-        })
-    }
-}
-
-/// A piece of the measured time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    pub from_s: f64,
-    pub until_s: f64,
-    pub figures: Figures,
-}
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]

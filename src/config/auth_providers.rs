@@ -1,7 +1,7 @@
 //! `authProvider.N`: Java's classes by their names, as far as their schemes are here (U-01, U-12).
 
-use super::check::Checker;
-use super::system::SystemProperties;
+use super::checker::Checker;
+use super::system_properties::SystemProperties;
 
 const DIGEST_ENABLED: &str = "zookeeper.DigestAuthenticationProvider.enabled";
 
@@ -97,7 +97,7 @@ pub(super) fn required(checker: &mut Checker, system: &SystemProperties) -> Vec<
 /// Names between commas; Java's split forgets empty ones at the end.
 pub(super) fn names(text: &str) -> Vec<String> {
     let kept = text.trim_end_matches(',');
-    kept.split(',').map(|name| super::system::trim(name).to_owned()).collect()
+    kept.split(',').map(|name| super::system_properties::trim(name).to_owned()).collect()
 }
 
 #[cfg(test)]

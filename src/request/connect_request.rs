@@ -1,14 +1,14 @@
-//! The first bytes of a connection: a word, the connect request, or another protocol.
+//! The first bytes of a connection: a four-letter word, the connect request, or another protocol.
 
 use super::connection::Phase;
 use super::foreign::Foreign;
-use super::{Command, Connection, Need, password, reply};
+use super::{ClientCommand, Connection, Need, password, reply};
 use crate::model::SessionId;
 use crate::model::sync::Ordering;
 use jute::{Decode, Reader};
 
 impl Connection {
-    /// A word or the connect request (P-02, P-13).
+    /// Reads a four-letter word or the connect request (P-02, P-13).
     pub(super) fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
         if let Some(word) = bytes.first_chunk::<4>()
             && self.shared.limits.words.contains(word)
@@ -21,7 +21,7 @@ impl Connection {
         Ok(4 + frame.len())
     }
 
-    /// Who speaks another protocol is told so in it, unless the bytes may yet become a frame.
+    /// Answers a client of another protocol in that protocol, unless the bytes may still become a frame.
     fn recognise(&mut self, bytes: &[u8], need: Need) -> Need {
         let head = bytes.first_chunk::<4>().filter(|_| matches!(need, Need::Close(_)));
         let Some(foreign) = head.and_then(|head| Foreign::recognise(*head)) else { return need };
@@ -55,7 +55,7 @@ impl Connection {
         self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
         let ours = self.shared.state.tree.read().last_zxid();
         if ours.to_wire() < last_zxid {
-            // It has seen what this server has not: another server can serve it.
+            // The client has seen a transaction that this server has not applied: another server can serve it.
             return Err(Need::Close(format!(
                 "client has seen zxid {last_zxid:#x}, ours is {ours}"
             )));
@@ -70,11 +70,11 @@ impl Connection {
         self.phase = Phase::Opening;
         self.counts.revalidations += u64::from(session.0 != 0);
         if session.0 == 0 {
-            self.commands.push(Command::Open { conn, timeout_ms, received_us: now_us });
+            self.commands.push(ClientCommand::Open { conn, timeout_ms, received_us: now_us });
         } else if secret == Some(&password(session)) {
-            self.commands.push(Command::Reopen { conn, session, timeout_ms });
+            self.commands.push(ClientCommand::Reopen { conn, session, timeout_ms });
         } else {
-            // Judged before anything happens to the connection that has the session now (P-18).
+            // Checked before anything happens to the connection that owns the session now (P-18).
             let flag = self.conn.wants_read_only();
             reply::welcome(&mut self.unsent, SessionId(0), 0, flag, false);
             return Err(Need::Close(format!("wrong password for session {session}")));

@@ -1,8 +1,13 @@
 //! System properties: what `-D` flags and unknown keys of the file become, and how Java reads them.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-use super::{Environment, Place, Warning};
+use super::problem::{SettingPlace, Warning};
+use super::secrets::shown_word;
+
+/// Environment variables by name, as handed to the process.
+pub type Environment = BTreeMap<String, String>;
 
 /// Java's `String.trim`: everything up to U+0020 goes, and nothing else.
 pub(super) fn trim(text: &str) -> &str {
@@ -18,7 +23,7 @@ pub fn flag_value(env: &Environment, flags: &[String], name: &str) -> Option<Str
 #[derive(Clone, Debug)]
 pub(super) struct Property {
     pub value: String,
-    pub place: Place,
+    pub place: SettingPlace,
 }
 
 /// The property table; a getter takes its entry out.
@@ -40,7 +45,7 @@ impl SystemProperties {
     pub fn from_flags(env: &Environment, flags: &[String]) -> Self {
         let mut this = Self::default();
         if env.get("ZOO_DATADIR_AUTOCREATE_DISABLE").is_some_and(|v| !v.is_empty()) {
-            let place = Place::Flag("ZOO_DATADIR_AUTOCREATE_DISABLE");
+            let place = SettingPlace::Flag("ZOO_DATADIR_AUTOCREATE_DISABLE");
             this.set("zookeeper.datadir.autocreate", "false", place);
         }
         for variable in ["SERVER_JVMFLAGS", "JVMFLAGS"] {
@@ -67,9 +72,9 @@ impl SystemProperties {
                     continue;
                 }
                 if let Some(why) = oddity(word) {
-                    let shown = super::judge::shown_word(word, before);
+                    let shown = shown_word(word, before);
                     let text = format!("{shown}: {why}");
-                    warnings.push(Warning { place: Place::Flag(variable), text });
+                    warnings.push(Warning { place: SettingPlace::Flag(variable), text });
                 }
             }
         }
@@ -79,11 +84,11 @@ impl SystemProperties {
     fn flag(&mut self, word: &str, source: &'static str) {
         let Some(definition) = word.strip_prefix("-D") else { return };
         let (key, value) = definition.split_once('=').unwrap_or((definition, ""));
-        self.set(key, value, Place::Flag(source));
+        self.set(key, value, SettingPlace::Flag(source));
     }
 
     /// Sets a property, whatever it was before.
-    pub fn set(&mut self, key: &str, value: &str, place: Place) {
+    pub fn set(&mut self, key: &str, value: &str, place: SettingPlace) {
         self.table.insert(key.to_owned(), Property { value: value.to_owned(), place });
     }
 
@@ -107,23 +112,23 @@ impl SystemProperties {
         self.table.iter().map(|(name, property)| (name.clone(), property.clone())).collect()
     }
 
-    /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `min..=max`.
+    /// `Integer.getInteger` and `Long.getLong`: `None` when absent or not a number in `range`.
     ///
     /// Java takes the default for a malformed number without a word; we do so with one.
     pub fn take_number(
         &mut self,
         key: &str,
-        (min, max): (i64, i64),
+        range: RangeInclusive<i64>,
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
-        self.take_parsed(key, decode, (min, max), warnings)
+        self.take_parsed(key, decode, range, warnings)
     }
 
     /// The same where Java calls `parseInt` or `parseLong` and goes on with the default.
     pub fn take_decimal(
         &mut self,
         key: &str,
-        range: (i64, i64),
+        range: RangeInclusive<i64>,
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
         self.take_parsed(key, decimal, range, warnings)
@@ -133,11 +138,11 @@ impl SystemProperties {
         &mut self,
         key: &str,
         parse: impl Fn(&str) -> Option<i64>,
-        (min, max): (i64, i64),
+        range: RangeInclusive<i64>,
         warnings: &mut Vec<Warning>,
     ) -> Option<i64> {
         let Property { value, place } = self.take(key)?;
-        let number = parse(&value).filter(|number| (min..=max).contains(number));
+        let number = parse(&value).filter(|number| range.contains(number));
         if number.is_none() {
             let text = format!("{key}={value} is not a number it can have; the default is used");
             warnings.push(Warning { place, text });
@@ -331,7 +336,7 @@ mod tests {
     fn only_true_is_true() {
         let mut system = SystemProperties::default();
         for (value, expected) in [("true", true), ("TRUE", true), ("yes", false), ("", false)] {
-            system.set("k", value, Place::Argument);
+            system.set("k", value, SettingPlace::Argument);
             assert_eq!(system.is_true("k", true), expected, "{value:?}");
         }
         system.take("k");

@@ -1,19 +1,20 @@
 //! The keys that `QuorumPeerConfig` reads by name, those of ensembles aside.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::check::{Checker, Setting};
-use super::members::ClientAddress;
-use super::{Place, client_address};
+use super::checker::{Checker, Setting};
+use super::members::OwnLine;
+use super::{SettingPlace, client_address};
 
 /// Ticks of the default session timeouts.
 const MIN_SESSION_TICKS: i64 = 2;
 const MAX_SESSION_TICKS: i64 = 20;
 
-const ANY: (i32, i32) = (i32::MIN, i32::MAX);
+const ANY: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
 /// The part of [`super::Config`] that Java reads from the file alone.
-pub(super) struct Explicit {
+pub(super) struct FileSettings {
     pub data_dir: PathBuf,
     pub data_log_dir: PathBuf,
     pub client_host: Option<String>,
@@ -33,11 +34,8 @@ const PROVIDERS: &str = "org.apache.zookeeper.metrics";
 
 /// `None` when something was wrong; a problem says what.
 ///
-/// * `own_line`: what this server's own `server.N` line gives as the address for clients, and whether that is not known.
-pub(super) fn take(
-    checker: &mut Checker,
-    own_line: (Option<ClientAddress>, bool),
-) -> Option<Explicit> {
+/// * `own_line`: what this server's own `server.N` line gives as the address for clients.
+pub(super) fn take(checker: &mut Checker, own_line: OwnLine) -> Option<FileSettings> {
     let whole = checker.whole.clone();
     let problems = checker.problems.len();
     let data_dir = checker.directory("dataDir");
@@ -65,7 +63,7 @@ pub(super) fn take(
 
     let (client_host, client_port) = client?;
     let (tick_time_ms, min_session_timeout_ms, max_session_timeout_ms) = timeouts?;
-    Some(Explicit {
+    Some(FileSettings {
         data_dir: data_dir?,
         data_log_dir: data_log_dir?,
         client_host,
@@ -107,7 +105,7 @@ fn take_metrics_provider(checker: &mut Checker) -> bool {
 /// Below 0 is taken as Java takes it: a minimum that forbids nothing, a maximum of sessions that end at once.
 fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let problems = checker.problems.len();
-    let tick = checker.number("tickTime", (1, i32::MAX));
+    let tick = checker.number("tickTime", 1..=i32::MAX);
     let tick_ms = tick.as_ref().map_or(3000, |(n, _)| i64::from(*n));
     let min = checker.number("minSessionTimeout", ANY);
     let max = checker.number("maxSessionTimeout", ANY);
@@ -127,7 +125,7 @@ fn take_timeouts(checker: &mut Checker) -> Option<(u32, i32, i32)> {
     let whole = checker.whole.clone();
     let place = max.as_ref().or(min.as_ref()).or(tick.as_ref());
     let place = place.map_or(whole, |(_, place)| place.clone());
-    let set = |setting: Option<(i32, Place)>| setting.map(|(n, _)| n).filter(|&n| n != -1);
+    let set = |setting: Option<(i32, SettingPlace)>| setting.map(|(n, _)| n).filter(|&n| n != -1);
     let min_ms = set(min).map_or(tick_ms * MIN_SESSION_TICKS, i64::from);
     let max_ms = set(max).map_or(tick_ms * MAX_SESSION_TICKS, i64::from);
     if max_ms < min_ms {

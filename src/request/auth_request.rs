@@ -1,4 +1,4 @@
-//! A client shows who it is: at receipt, without waiting for what it asked before (P-28, P-60, U-18).
+//! Authentication requests: processed when they are read, without waiting for earlier requests (P-28, P-60, U-18).
 
 use super::{Connection, Need, reply};
 use crate::auth::{self, Proof};
@@ -11,7 +11,8 @@ use std::sync::Arc;
 const IDENTITIES_MAX: usize = 256;
 
 impl Connection {
-    /// Answers an auth or sasl request. Who fails is told so and closed; what cannot be read is closed in silence.
+    /// Answers an auth or sasl request. A client that fails gets an error reply and its connection is closed; after an
+    /// undecodable request the connection is closed without a reply.
     ///
     /// Source: `ZooKeeperServer.processPacket`.
     pub(super) fn identify(&mut self, header: RequestHeader, body: &[u8]) -> Result<(), Need> {
@@ -25,7 +26,8 @@ impl Connection {
         }
     }
 
-    /// Answers whatever else is asked before a required scheme was shown, pings too; the session stays until it expires.
+    /// Refuses every other request, pings too, of a client that has not authenticated with a required scheme; the session
+    /// stays until it expires.
     ///
     /// Source: `AuthenticationHelper.enforceAuthentication`.
     pub(super) fn bar(&mut self, header: RequestHeader, frame_len: usize) -> Need {
@@ -73,7 +75,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Adds what is new. `false`: there are too many.
+    /// Adds the identities that are new. `false`: the connection would have too many.
     fn add(&mut self, proved: Vec<Identity>) -> bool {
         let fresh: Vec<Identity> = proved.into_iter().filter(|id| !self.who.contains(id)).collect();
         if self.who.len() + fresh.len() > IDENTITIES_MAX {

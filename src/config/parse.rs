@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::check::Checker;
+use super::checker::Checker;
 use super::ensemble::{self, Files};
-use super::system::SystemProperties;
+use super::system_properties::SystemProperties;
 use super::{
-    Config, ConfigError, Entries, Environment, Place, Problem, PropertiesError, Warning, dynamic,
-    explicit, judge, members, parse_properties, providers, throttle, tuning,
+    Config, ConfigError, Entries, Environment, Problem, PropertiesError, SettingPlace, Warning,
+    auth_providers, dynamic, file_settings, members, parse_properties, property_settings, throttle,
+    unsupported,
 };
 use crate::model::{View, ViewError};
 
@@ -68,13 +69,15 @@ pub(super) fn parse_all(
     };
     let mut checker = Checker::of_file(source.name, entries);
     let files = Files { config_file: source.name.into(), ..add_dynamic(&mut checker, dynamic) };
-    assemble(checker, SystemProperties::with_warnings(env, flags), source.my_id, files)
+    let (system, odd_words) = SystemProperties::with_warnings(env, flags);
+    checker.warnings.extend(odd_words);
+    assemble(checker, system, source.my_id, files)
 }
 
 fn entries_of(name: &str, text: &[u8]) -> Result<Entries, Problem> {
     parse_properties(text).map_err(|error| {
         let PropertiesError::Unicode { line } = error;
-        let place = Place::Line { file: name.to_owned(), line };
+        let place = SettingPlace::Line { file: name.to_owned(), line };
         Problem { place, text: format!("{error}; write a backslash twice if it is meant") }
     })
 }
@@ -92,7 +95,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     }
     let (name, text) = match dynamic {
         Some(Dynamic { name, text: Ok(text), next }) => {
-            files.last_seen = next.and_then(|next| last_seen(checker, next));
+            files.last_seen = next.and_then(|(name, text)| last_seen(checker, name, text));
             (name, text)
         }
         other => {
@@ -112,7 +115,7 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     let (good, strange): (Entries, Entries) =
         entries.into_iter().partition(|(key, _)| members::is_dynamic(key.trim()));
     for (key, entry) in strange {
-        let place = Place::Line { file: name.to_owned(), line: entry.line };
+        let place = SettingPlace::Line { file: name.to_owned(), line: entry.line };
         let text = match key.trim() {
             "version" => {
                 "version must not stand in a dynamic file; its name ends with it".to_owned()
@@ -129,9 +132,9 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
 }
 
 /// The view that was proposed, and perhaps decided, before the last stop (D-09).
-fn last_seen(checker: &mut Checker, (name, text): (&str, &[u8])) -> Option<View> {
+fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Option<View> {
     let entries = parse_properties(text).map_err(ViewError::from);
-    let place = Place::File(name.to_owned());
+    let place = SettingPlace::File(name.to_owned());
     let is_server = |key: &String| key.trim().starts_with("server.");
     if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
         checker.warn(&place, "names no server; nothing was proposed by it");
@@ -170,34 +173,36 @@ pub(super) fn positional_all(
     let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
     let mut settings: BTreeMap<_, _> = names.into_iter().zip(arguments.iter().cloned()).collect();
     settings.entry("maxClientCnxns").or_insert_with(|| "0".to_owned());
-    let checker = Checker::of_arguments(settings.into_iter());
-    assemble(checker, SystemProperties::with_warnings(env, flags), None, Files::default())
+    let mut checker = Checker::of_arguments(settings.into_iter());
+    let (system, odd_words) = SystemProperties::with_warnings(env, flags);
+    checker.warnings.extend(odd_words);
+    assemble(checker, system, None, Files::default())
 }
 
 /// The configuration if there is no problem, all problems, all warnings.
 fn assemble(
     mut checker: Checker,
-    (mut system, odd_words): (SystemProperties, Vec<Warning>),
+    mut system: SystemProperties,
     my_id: Option<&str>,
     files: Files,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
-    checker.warnings.extend(odd_words);
     let many_addresses = system.is_true("zookeeper.multiAddress.enabled", false);
     let members = members::take(&mut checker, my_id, many_addresses);
-    let mut idle = judge::Idle::default();
+    let mut idle = unsupported::Idle::default();
     let keys = members.ensemble.and_then(|found| ensemble::take_keys(&mut checker, found));
-    judge::take_idle(&mut checker, &mut idle);
-    let explicit = explicit::take(&mut checker, (members.own_client, members.own_line_is_lost));
-    judge::pass_through(&mut checker, &mut system);
-    let tick_time_ms = explicit.as_ref().map_or(0, |explicit| explicit.tick_time_ms);
+    unsupported::take_idle(&mut checker, &mut idle);
+    let from_file = file_settings::take(&mut checker, members.own_line);
+    unsupported::pass_through(&mut checker, &mut system);
+    let tick_time_ms = from_file.as_ref().map_or(0, |from_file| from_file.tick_time_ms);
     let ensemble =
         keys.map(|keys| ensemble::take(&mut checker, &mut system, keys, files, tick_time_ms));
-    judge::properties(&mut checker, &system, &mut idle);
-    tuning::refuse_unknown_names(&mut checker, &mut system);
+    unsupported::properties(&mut checker, &system, &mut idle);
+    property_settings::refuse_unknown_names(&mut checker, &mut system);
     throttle::refuse(&mut checker, &system);
-    let required = providers::required(&mut checker, &system);
-    // Without an explicit part nothing will run; what is left untaken only misses its warning.
-    let config = explicit.map(|explicit| tuning::take(&mut checker, &mut system, explicit));
+    let required = auth_providers::required(&mut checker, &system);
+    // Without the settings of the file nothing will run; what is left untaken only misses its warning.
+    let config =
+        from_file.map(|from_file| property_settings::take(&mut checker, &mut system, from_file));
     let config = config.map(|mut config| {
         config.providers.required = required;
         config
@@ -243,7 +248,7 @@ mod tests {
         assert_eq!(with("", "-Dzookeeper.snapCount=20").unwrap().snap_count, 20);
         let doubled = of("zookeeper.snapCount=20");
         assert_eq!((doubled.snap_count, doubled.warnings.len()), (100_000, 1));
-        // Explicit keys never read a flag.
+        // FileSettings keys never read a flag.
         let config = with("tickTime=2000", "-Dzookeeper.tickTime=5").unwrap();
         assert_eq!((config.tick_time_ms, config.warnings.len()), (2000, 1));
     }

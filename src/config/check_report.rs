@@ -4,8 +4,11 @@ use super::args::{self, Files};
 use super::ensemble::Ensemble;
 use super::keys::{self, Class, KEYS, Key, Scope};
 use super::problem::OneLine;
-use super::system::{SystemProperties, trim};
-use super::{Environment, Launch, Place, Problem, Settings, Warning, judge, parse_properties};
+use super::system_properties::{SystemProperties, trim};
+use super::{
+    Environment, Launch, Problem, SettingPlace, Settings, Warning, parse_properties, secrets,
+    unsupported,
+};
 use crate::model::Member;
 
 /// A whole configuration, looked through without starting anything.
@@ -21,7 +24,7 @@ pub struct Check {
     /// The ensemble that this server is a member of, if it is.
     pub ensemble: Option<Ensemble>,
     /// The host where it would listen for clients, and what sets it; `None`: every address, or there are problems.
-    pub client_host: Option<(String, Place)>,
+    pub client_host: Option<(String, SettingPlace)>,
 }
 
 /// One setting.
@@ -32,7 +35,7 @@ pub struct Understood {
     /// Not a secret: those are left out.
     pub value: String,
     /// Where it was made; `None` is nowhere, so that it has its default.
-    pub place: Option<Place>,
+    pub place: Option<SettingPlace>,
     /// `works`, `no effect`, `refused`, `ensemble`, `unknown`, `overridden`, `wrong`.
     pub state: &'static str,
     /// What it does, or why it does nothing.
@@ -53,7 +56,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         let is_wrong =
             problems.iter().any(|problem| setting.place.as_ref() == Some(&problem.place));
         if is_wrong
-            && matches!(setting.place, Some(Place::Line { .. }))
+            && matches!(setting.place, Some(SettingPlace::Line { .. }))
             && setting.state != Class::Guards.word()
         {
             setting.state = "wrong";
@@ -64,7 +67,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
         config.map_or((None, None), |config| (config.ensemble, config.client_host));
     let client_host = client_host.map(|host| {
         let place = place_of_host(&settings, &host);
-        let place = place.unwrap_or_else(|| Place::File(launch.settings.to_string()));
+        let place = place.unwrap_or_else(|| SettingPlace::File(launch.settings.to_string()));
         (host, place)
     });
     // With a problem there is no ensemble to show; whose file it is can be seen all the same.
@@ -82,7 +85,7 @@ pub fn check(launch: &Launch, env: &Environment) -> Check {
 }
 
 /// The setting that gives the host for clients: the key for it, or the line of this server.
-fn place_of_host(settings: &[Understood], host: &str) -> Option<Place> {
+fn place_of_host(settings: &[Understood], host: &str) -> Option<SettingPlace> {
     let is_line = |setting: &&Understood| {
         let member = Member::parse(&setting.key, &setting.value);
         member
@@ -110,7 +113,9 @@ fn used_by_member(setting: &mut Understood) {
 fn of_arguments(arguments: &[String]) -> Vec<Understood> {
     let names = ["clientPort", "dataDir", "tickTime", "maxClientCnxns"];
     let pairs = names.into_iter().zip(arguments);
-    pairs.map(|(key, value)| understood(keys::in_file(key), key, value, Place::Argument)).collect()
+    pairs
+        .map(|(key, value)| understood(keys::in_file(key), key, value, SettingPlace::Argument))
+        .collect()
 }
 
 fn of_files(files: &Files) -> Vec<Understood> {
@@ -121,7 +126,7 @@ fn of_files(files: &Files) -> Vec<Understood> {
         let mut lines: Vec<_> = entries.into_iter().collect();
         lines.sort_by_key(|(_, entry)| entry.line);
         for (key, entry) in lines {
-            let place = Place::Line { file: file.clone(), line: entry.line };
+            let place = SettingPlace::Line { file: file.clone(), line: entry.line };
             let (key, value) = (trim(&key), trim(&entry.value));
             let mut setting = understood(keys::in_file(key), key, value, place);
             if keys::in_file(key).is_some_and(|key| key.scope == Scope::Flag) {
@@ -172,11 +177,11 @@ fn of_variables(env: &Environment) -> Vec<Understood> {
     let shown = |value: &str| {
         let words = value.split_ascii_whitespace().map(|word| {
             let definition = word.strip_prefix("-D").and_then(|flag| flag.split_once('='));
-            definition.map_or(word.to_owned(), |(k, v)| format!("-D{}", judge::shown(k, v)))
+            definition.map_or(word.to_owned(), |(k, v)| format!("-D{}", secrets::shown(k, v)))
         });
         words.collect::<Vec<_>>().join(" ")
     };
-    set.map(|(key, value)| understood(Some(key), key.name, &shown(value), Place::Variable))
+    set.map(|(key, value)| understood(Some(key), key.name, &shown(value), SettingPlace::Variable))
         .collect()
 }
 
@@ -207,11 +212,11 @@ fn defaults(settings: &[Understood]) -> Vec<Understood> {
         .collect()
 }
 
-fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Understood {
+fn understood(known: Option<&Key>, key: &str, value: &str, place: SettingPlace) -> Understood {
     let (state, effect) = match known {
         None => ("unknown", "no setting of ZooKeeper's".to_owned()),
         Some(known) if known.disarms(value) => (Class::Tunes.word(), keys::NO_TLS.to_owned()),
-        Some(known) if judge::asks_nothing(known, value) => {
+        Some(known) if unsupported::asks_nothing(known, value) => {
             (Class::Works.word(), "asks for what is so anyway".to_owned())
         }
         Some(known) if known.class == Class::Member => {
@@ -227,9 +232,9 @@ fn understood(known: Option<&Key>, key: &str, value: &str, place: Place) -> Unde
     let counts_as = lenient.and_then(|known| known.form.counts_as(value, known.default));
     let value = match counts_as {
         Some(counts_as) => {
-            format!("{} (counts as {counts_as})", OneLine(judge::masked(key, value)))
+            format!("{} (counts as {counts_as})", OneLine(secrets::masked(key, value)))
         }
-        None => OneLine(judge::masked(key, value)).to_string(),
+        None => OneLine(secrets::masked(key, value)).to_string(),
     };
     Understood { key: OneLine(key).to_string(), value, place: Some(place), state, effect }
 }
@@ -243,7 +248,7 @@ mod tests {
     fn an_odd_value_is_shown_as_what_it_counts_as() {
         let value = |line: &str| {
             let (key, value) = line.split_once('=').unwrap();
-            understood(keys::in_file(key), key, value, Place::Argument).value
+            understood(keys::in_file(key), key, value, SettingPlace::Argument).value
         };
         assert_eq!(value("digest.enabled=yes"), "yes (counts as false)");
         assert_eq!(value("digest.enabled=True"), "True");

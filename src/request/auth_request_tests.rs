@@ -1,6 +1,6 @@
 //! A connection machine from its handshake on: who it is, and when that counts.
 
-use super::{Command, Conn, Connection, Conns, Limits, Need, Shared};
+use super::{ClientCommand, Conn, Connection, Conns, Limits, Need, Shared};
 use crate::auth::Schemes;
 use crate::model::sync::{Arc, AtomicU64};
 use crate::model::{Code, Identity, SessionId, op};
@@ -49,7 +49,7 @@ fn open_under(schemes: Schemes) -> Connection {
         request.encode(to);
     });
     assert_eq!(machine.advance(&hello, 0), (hello.len(), Need::Answer));
-    assert!(matches!(machine.commands.pop(), Some(Command::Open { .. })));
+    assert!(matches!(machine.commands.pop(), Some(ClientCommand::Open { .. })));
     conn.push_welcome(SessionId(7), &mut Vec::new(), |_| {});
     machine
 }
@@ -98,7 +98,7 @@ fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
         .commands
         .iter()
         .map(|command| match command {
-            Command::Writes(batch) => (batch.requests.len(), batch.who.to_vec()),
+            ClientCommand::Writes(batch) => (batch.requests.len(), batch.who.to_vec()),
             _ => panic!("writes only"),
         })
         .collect();

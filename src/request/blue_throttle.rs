@@ -1,4 +1,5 @@
-//! How fast clients may connect: a bucket of tokens, and a chance to be turned away while it stays empty (C-123..C-133).
+//! Limits how fast clients may connect: a token bucket, and a probability of refusal that grows while the bucket stays
+//! empty (C-123..C-133).
 //!
 //! Source: `BlueThrottle`, ZooKeeper 3.9.5, after the queue management of that name.
 
@@ -10,20 +11,20 @@ pub struct Connects {
     /// `fill_count` tokens come every `fill_time_ms`.
     pub fill_time_ms: i64,
     pub fill_count: i64,
-    /// How often the chance is adjusted; `None`: nobody is turned away by chance.
+    /// Pause between adjustments of the probability; `None`: no client is refused by probability.
     pub freeze_time_ms: Option<u64>,
     pub drop_increase: f64,
     pub drop_decrease: f64,
-    /// The chance sinks while no more than this part of the tokens is taken.
+    /// The probability decreases while at most this part of the tokens is taken.
     pub decrease_ratio: f64,
-    /// Tokens that a new session takes, and one that comes back.
+    /// Tokens that a new session takes, and tokens that a reconnecting session takes.
     pub new_weight: i64,
     pub renew_weight: i64,
-    /// Of the dice.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// The bucket and the chance.
+/// The token bucket and the probability of refusal.
 pub(super) struct Blue {
     tokens: i64,
     filled_ms: u64,
@@ -63,7 +64,7 @@ impl Blue {
         true
     }
 
-    /// Tokens taken, and the chance to be turned away.
+    /// Tokens taken, and the probability of refusal.
     pub const fn state(&self, settings: &Connects) -> (i64, f64) {
         (settings.tokens_max - self.tokens, self.drop_chance)
     }

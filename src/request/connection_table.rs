@@ -1,10 +1,10 @@
-//! The connections of this server, by the number under which they watch.
+//! The client connections of this server, by the watcher id under which they leave watches.
 
 use super::Conn;
 use crate::model::sync::{Arc, RwLock};
 use crate::tree::WatcherId;
 
-/// A table whose places are used again; a place is freed only after its watches are gone.
+/// A table that uses freed ids again; an id is freed only after the connection's watches are removed.
 #[derive(Default)]
 pub struct Conns {
     places: RwLock<Places>,
@@ -17,7 +17,7 @@ struct Places {
 }
 
 impl Conns {
-    /// Gives a new connection its number.
+    /// Adds a new connection under a free id.
     pub fn add(&self, make: impl FnOnce(WatcherId) -> Conn) -> Arc<Conn> {
         let mut places = self.places.write();
         let at = places.free.pop().unwrap_or_else(|| {

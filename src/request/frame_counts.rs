@@ -1,16 +1,16 @@
-//! What was said to a client, counted where it is written and published once it is sent.
+//! Frames sent to a client: counted when they are written, published when they are sent.
 
-/// What a frame is, as far as the metrics care.
+/// The kinds of frames that the metrics distinguish.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum FrameKind {
-    /// The answer to a request.
+    /// The reply to a request.
     Answer,
     /// A watch event.
     Event,
-    /// The answer to a ping, to an identification, or to what is not served: a frame like any other, but no answer
-    /// whose bytes count.
+    /// The reply to a ping, to an authentication request, or to an operation that is not served: it counts as a frame,
+    /// but its bytes do not count as bytes of replies.
     Aside,
-    /// The answer to a connect request.
+    /// The reply to a connect request.
     Welcome,
 }
 
@@ -47,7 +47,7 @@ impl Tally {
         self.sizes = Some(join(self.sizes, FrameSizes { last: len, min: len, max: len }));
     }
 
-    /// Adds what was written behind this.
+    /// Adds the frames that were written after these.
     pub(super) fn append(&mut self, later: Self) {
         self.packets += later.packets;
         self.answer_bytes += later.answer_bytes;

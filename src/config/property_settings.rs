@@ -1,14 +1,11 @@
 //! The settings that Java reads as system properties, wherever it needs them.
 
-use super::check::Checker;
-use super::explicit::Explicit;
-use super::system::{Property, SystemProperties, double};
-use super::{Config, SnapshotCompression, Warning, Whitelist, providers, throttle};
+use super::checker::Checker;
+use super::file_settings::FileSettings;
+use super::property_reader::{INT, LONG, POSITIVE_INT, Reader, kilobytes};
+use super::system_properties::{Property, SystemProperties, double};
+use super::{Config, SnapshotCompression, Warning, Whitelist, auth_providers, throttle};
 use crate::model::DigestAlgorithm;
-
-const INT: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
-const POSITIVE_INT: (i64, i64) = (1, i32::MAX as i64);
-const LONG: (i64, i64) = (i64::MIN, i64::MAX);
 
 /// `snapshotSizeFactor` unless set.
 const SNAPSHOT_SIZE_FACTOR: f64 = 0.33;
@@ -52,14 +49,14 @@ pub(super) fn refuse_unknown_names(checker: &mut Checker, system: &mut SystemPro
     }
 }
 
-/// Reads every system property that sets a field, and joins them with the explicit keys.
+/// Reads every system property that sets a field, and joins them with the settings of the file.
 ///
 /// Nothing here is a problem: Java takes the default for what it cannot use, and so do we, with a
 /// warning.
 pub(super) fn take(
     checker: &mut Checker,
     system: &mut SystemProperties,
-    explicit: Explicit,
+    from_file: FileSettings,
 ) -> Config {
     let force_sync =
         !takes_word(checker, system, "forceSync", "no", "acknowledged writes can be lost");
@@ -70,17 +67,17 @@ pub(super) fn take(
     let jute_max = from.number("jute.maxbuffer", POSITIVE_INT, 0xf_ffff);
     let jute_extra = from.number("zookeeper.jute.maxbuffer.extrasize", INT, jute_max);
     Config {
-        data_dir: explicit.data_dir,
-        data_log_dir: explicit.data_log_dir,
-        client_host: explicit.client_host,
-        client_port: explicit.client_port,
-        client_port_listen_backlog: explicit.client_port_listen_backlog,
-        tick_time_ms: explicit.tick_time_ms,
-        min_session_timeout_ms: explicit.min_session_timeout_ms,
-        max_session_timeout_ms: explicit.max_session_timeout_ms,
-        max_client_cnxns: explicit.max_client_cnxns,
-        purge_snap_retain_count: explicit.purge_snap_retain_count,
-        purge_interval_hours: explicit.purge_interval_hours,
+        data_dir: from_file.data_dir,
+        data_log_dir: from_file.data_log_dir,
+        client_host: from_file.client_host,
+        client_port: from_file.client_port,
+        client_port_listen_backlog: from_file.client_port_listen_backlog,
+        tick_time_ms: from_file.tick_time_ms,
+        min_session_timeout_ms: from_file.min_session_timeout_ms,
+        max_session_timeout_ms: from_file.max_session_timeout_ms,
+        max_client_cnxns: from_file.max_client_cnxns,
+        purge_snap_retain_count: from_file.purge_snap_retain_count,
+        purge_interval_hours: from_file.purge_interval_hours,
         max_cnxns: from.number("zookeeper.maxCnxns", INT, 0).max(0) as u32,
         client_tcp_keep_alive: from.flag("zookeeper.clientTcpKeepAlive", false),
         sessionless_cnxn_timeout_ms: from.int("zookeeper.nio.sessionlessCnxnTimeout", 10_000),
@@ -92,15 +89,15 @@ pub(super) fn take(
         jute_max_buffer_extra_bytes: jute_extra.max(1024) as u32,
         four_letter_words: from.words(read_only_mode_enabled),
         skip_acl,
-        reconfig_enabled: explicit.reconfig_enabled,
-        metrics_enabled: explicit.metrics_enabled,
+        reconfig_enabled: from_file.reconfig_enabled,
+        metrics_enabled: from_file.metrics_enabled,
         enforce_quota: from.flag("zookeeper.enforceQuota", false),
         digest_auth_enabled: from.flag("zookeeper.DigestAuthenticationProvider.enabled", true),
         super_digest: from.text("zookeeper.DigestAuthenticationProvider.superDigest"),
         digest_algorithm: from.named(DIGEST_ALGORITHM, DigestAlgorithm::named),
-        providers: providers::find(from.system),
+        providers: auth_providers::find(from.system),
         ensemble_names: from
-            .named("zookeeper.ensembleAuthName", |names| Some(Some(providers::names(names)))),
+            .named("zookeeper.ensembleAuthName", |names| Some(Some(auth_providers::names(names)))),
         extended_types_enabled: from.flag("zookeeper.extendedTypesEnabled", false),
         emulate_353_ttl_nodes: from.flag("zookeeper.emulate353TTLNodes", false),
         container_check_interval_ms: from.int("znode.container.checkIntervalMs", 60_000),
@@ -131,37 +128,7 @@ pub(super) fn take(
     }
 }
 
-/// Properties by the kind of value they have.
-pub(super) struct Reader<'a> {
-    system: &'a mut SystemProperties,
-    warnings: &'a mut Vec<Warning>,
-}
-
-impl<'a> Reader<'a> {
-    pub fn new(system: &'a mut SystemProperties, warnings: &'a mut Vec<Warning>) -> Self {
-        Self { system, warnings }
-    }
-
-    /// `None` if it is not set at all.
-    pub fn optional_flag(&mut self, key: &str) -> Option<bool> {
-        let Property { value, place } = self.system.get(key)?.clone();
-        if !["true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word)) {
-            let text = format!("{key}={value} counts as false, being neither true nor false");
-            self.warnings.push(Warning { place, text });
-        }
-        self.system.take(key);
-        Some(value.eq_ignore_ascii_case("true"))
-    }
-
-    pub fn flag(&mut self, key: &str, default: bool) -> bool {
-        self.optional_flag(key).unwrap_or(default)
-    }
-
-    /// What a name stands for; the default without one, and for a name that stands for nothing.
-    fn named<T: Default>(&mut self, key: &str, find: impl Fn(&str) -> Option<T>) -> T {
-        self.text(key).and_then(|name| find(&name)).unwrap_or_default()
-    }
-
+impl Reader<'_> {
     /// Any case will do, and any other name means none.
     fn compression(&mut self) -> SnapshotCompression {
         let Some(Property { value, place }) = self.system.take(COMPRESSION) else {
@@ -201,43 +168,6 @@ impl<'a> Reader<'a> {
         }
         list
     }
-
-    pub fn text(&mut self, key: &str) -> Option<String> {
-        self.system.take(key).map(|property| property.value)
-    }
-
-    pub fn number(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
-        self.system.take_number(key, range, self.warnings).unwrap_or(default)
-    }
-
-    /// A number that Java reads without its other bases.
-    fn decimal(&mut self, key: &str, range: (i64, i64), default: i64) -> i64 {
-        self.system.take_decimal(key, range, self.warnings).unwrap_or(default)
-    }
-
-    /// Off unless above 0, without a word.
-    pub fn positive(&mut self, key: &str) -> Option<u32> {
-        u32::try_from(self.number(key, INT, -1)).ok().filter(|&number| number > 0)
-    }
-
-    /// A number of which only positive ones make sense; 0 for others.
-    pub fn long(&mut self, key: &str, default: i64) -> u64 {
-        u64::try_from(self.number(key, LONG, default)).unwrap_or(0)
-    }
-
-    /// A number of which only positive ones make sense.
-    pub fn int(&mut self, key: &str, default: u32) -> u32 {
-        self.number(key, POSITIVE_INT, i64::from(default)) as u32
-    }
-
-    /// Kilobytes as bytes; `None` for what Java takes as "off".
-    fn kilobytes(&mut self, key: &str, default: i64) -> Option<u64> {
-        kilobytes(self.number(key, LONG, default))
-    }
-}
-
-fn kilobytes(number: i64) -> Option<u64> {
-    u64::try_from(number).ok().filter(|&n| n > 0).map(|n| n.saturating_mul(1024))
 }
 
 /// Whether `zookeeper.<key>` is exactly `word`, which gives up a promise and is worth a warning.

@@ -1,4 +1,4 @@
-//! The znodes that the next requests of a connection are likely to ask for, looked up together.
+//! Looks up together the znodes that the next requests of a connection are likely to read.
 
 use super::Batch;
 use crate::model::op;
@@ -64,7 +64,7 @@ fn paths(mut input: &[u8]) -> ([&[u8]; AHEAD_MAX], usize) {
     (paths, AHEAD_MAX)
 }
 
-/// Bytes behind their length, and what follows.
+/// The bytes after their length, and the rest.
 fn split(input: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = split_i32(input)?;
     rest.split_at_checked(usize::try_from(len).ok()?)

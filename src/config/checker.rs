@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::system::trim;
-use super::{Entries, Place, Problem, Warning};
+use super::system_properties::trim;
+use super::{Entries, Problem, SettingPlace, Warning};
 
 /// One setting, trimmed as Java trims it.
 #[derive(Clone, Debug)]
@@ -13,14 +14,14 @@ pub(super) struct Setting {
     pub value: String,
     /// Not trimmed: what Java takes for the addresses of members.
     pub raw: String,
-    pub place: Place,
+    pub place: SettingPlace,
 }
 
 /// The settings not yet asked for, and what was found so far.
 #[derive(Debug)]
 pub(super) struct Checker {
     /// Where things that are missing are reported.
-    pub whole: Place,
+    pub whole: SettingPlace,
     settings: BTreeMap<String, Setting>,
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
@@ -28,7 +29,7 @@ pub(super) struct Checker {
 
 impl Checker {
     pub fn of_file(file: &str, entries: Entries) -> Self {
-        let mut this = Self::new(Place::File(file.to_owned()), BTreeMap::new());
+        let mut this = Self::new(SettingPlace::File(file.to_owned()), BTreeMap::new());
         this.add_file(file, entries);
         this
     }
@@ -36,7 +37,7 @@ impl Checker {
     /// Adds the settings of one more file.
     pub fn add_file(&mut self, file: &str, entries: Entries) {
         for (key, entry) in entries {
-            let place = |line| Place::Line { file: file.to_owned(), line };
+            let place = |line| SettingPlace::Line { file: file.to_owned(), line };
             for line in entry.earlier {
                 let text = format!("{key} is set again in line {}, which counts", entry.line);
                 self.warn(&place(line), text);
@@ -48,25 +49,25 @@ impl Checker {
 
     pub fn of_arguments(arguments: impl Iterator<Item = (&'static str, String)>) -> Self {
         let settings = arguments.map(|(key, value)| {
-            (key.to_owned(), Setting { raw: value.clone(), value, place: Place::Argument })
+            (key.to_owned(), Setting { raw: value.clone(), value, place: SettingPlace::Argument })
         });
-        Self::new(Place::Argument, settings.collect())
+        Self::new(SettingPlace::Argument, settings.collect())
     }
 
-    fn new(whole: Place, settings: BTreeMap<String, Setting>) -> Self {
+    fn new(whole: SettingPlace, settings: BTreeMap<String, Setting>) -> Self {
         Self { whole, settings, problems: Vec::new(), warnings: Vec::new() }
     }
 
-    pub fn problem(&mut self, place: &Place, text: impl Display) {
+    pub fn problem(&mut self, place: &SettingPlace, text: impl Display) {
         self.problems.push(Problem { place: place.clone(), text: text.to_string() });
     }
 
-    pub fn warn(&mut self, place: &Place, text: impl Display) {
+    pub fn warn(&mut self, place: &SettingPlace, text: impl Display) {
         self.warnings.push(Warning { place: place.clone(), text: text.to_string() });
     }
 
     /// Sets what no line says.
-    pub fn set(&mut self, key: &str, value: String, place: Place) {
+    pub fn set(&mut self, key: &str, value: String, place: SettingPlace) {
         self.settings.insert(key.to_owned(), Setting { raw: value.clone(), value, place });
     }
 
@@ -85,16 +86,17 @@ impl Checker {
         let mut taken: Vec<(String, Setting)> =
             keys.into_iter().filter_map(|key| self.settings.remove_entry(&key)).collect();
         taken.sort_by_key(|(_, setting)| match setting.place {
-            Place::Line { line, .. } => line,
+            SettingPlace::Line { line, .. } => line,
             _ => 0,
         });
         taken
     }
 
-    /// A number as `Integer.parseInt` reads it; a problem unless it lies in `min..=max`.
+    /// A number as `Integer.parseInt` reads it; a problem unless it lies in `range`.
     ///
     /// The place comes along, because some numbers are only wrong beside others.
-    pub fn number(&mut self, key: &str, (min, max): (i32, i32)) -> Option<(i32, Place)> {
+    pub fn number(&mut self, key: &str, range: RangeInclusive<i32>) -> Option<(i32, SettingPlace)> {
+        let (min, max) = (*range.start(), *range.end());
         let Setting { value, place, .. } = self.take(key)?;
         match value.parse::<i32>() {
             Ok(number) if min <= number && number <= max => return Some((number, place)),
@@ -105,7 +107,7 @@ impl Checker {
                 };
                 self.problem(&place, text);
             }
-            Err(_) => self.not_a_number(key, &value, &place, (i64::from(min), i64::from(max))),
+            Err(_) => self.not_a_number(key, &value, &place, i64::from(min)..=i64::from(max)),
         }
         None
     }
@@ -115,11 +117,18 @@ impl Checker {
         if let Some(Setting { value, place, .. }) = self.take(key)
             && value.parse::<i64>().is_err()
         {
-            self.not_a_number(key, &value, &place, (i64::MIN, i64::MAX));
+            self.not_a_number(key, &value, &place, i64::MIN..=i64::MAX);
         }
     }
 
-    fn not_a_number(&mut self, key: &str, value: &str, place: &Place, (min, max): (i64, i64)) {
+    fn not_a_number(
+        &mut self,
+        key: &str,
+        value: &str,
+        place: &SettingPlace,
+        range: RangeInclusive<i64>,
+    ) {
+        let (min, max) = range.into_inner();
         let text = format!("{key}={value} is not a number; write one from {min} to {max}");
         self.problem(place, text);
     }
@@ -135,7 +144,7 @@ impl Checker {
     }
 
     /// A boolean of `QuorumPeerConfig`: only `true` and `false`, in any case.
-    pub fn boolean(&mut self, key: &str) -> Option<(bool, Place)> {
+    pub fn boolean(&mut self, key: &str) -> Option<(bool, SettingPlace)> {
         let Setting { value, place, .. } = self.take(key)?;
         if value.eq_ignore_ascii_case("true") {
             return Some((true, place));

@@ -1,11 +1,14 @@
 //! What the table of keys says about the settings that were made: refused, without effect, unknown.
 
-use super::check::Checker;
-use super::keys::{self, Class, Form, Key, Scope};
-use super::system::{Property, SystemProperties};
-use super::{Place, Warning};
+use std::ops::RangeInclusive;
 
-const INT: (i32, i32) = (i32::MIN, i32::MAX);
+use super::checker::Checker;
+use super::keys::{self, Class, Form, Key, Scope};
+use super::secrets::shown;
+use super::system_properties::{Property, SystemProperties};
+use super::{SettingPlace, Warning};
+
+const INT: RangeInclusive<i32> = i32::MIN..=i32::MAX;
 
 /// Providers of authentication that are here.
 const OWN_PROVIDERS: [&str; 4] = [
@@ -18,11 +21,11 @@ const OWN_PROVIDERS: [&str; 4] = [
 /// Settings that nothing comes of, gathered so that those with one reason make one line.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    groups: Vec<(&'static str, Vec<(Place, String)>)>,
+    groups: Vec<(&'static str, Vec<(SettingPlace, String)>)>,
 }
 
 impl Idle {
-    fn add(&mut self, key: &'static Key, place: Place, shown: String) {
+    fn add(&mut self, key: &'static Key, place: SettingPlace, shown: String) {
         let why = match key.class {
             Class::Guards => keys::NO_TLS,
             Class::Member => keys::MEMBERS_ONLY,
@@ -43,7 +46,7 @@ impl Idle {
             for (place, shown) in settings {
                 names.push(match &place {
                     _ if place == first => shown,
-                    Place::Line { line, .. } => format!("{shown} (line {line})"),
+                    SettingPlace::Line { line, .. } => format!("{shown} (line {line})"),
                     _ => format!("{shown} ({place})"),
                 });
             }
@@ -76,7 +79,7 @@ fn is_well_formed(checker: &mut Checker, key: &Key, name: &str) -> bool {
     let problems = checker.problems.len();
     match key.form {
         Form::Int => _ = checker.number(name, INT),
-        Form::Three => _ = checker.number(name, (3, 3)),
+        Form::Three => _ = checker.number(name, 3..=3),
         Form::Long => checker.long(name),
         Form::Bool => _ = checker.boolean(name),
         Form::Role => _ = checker.one_of(name, &["participant", "observer"]),
@@ -98,7 +101,7 @@ pub(super) fn pass_through(checker: &mut Checker, system: &mut SystemProperties)
 pub(super) fn properties(checker: &mut Checker, system: &SystemProperties, idle: &mut Idle) {
     for (name, Property { value, place }) in system.all() {
         match place {
-            Place::Line { .. } => {
+            SettingPlace::Line { .. } => {
                 let key = name.strip_prefix("zookeeper.").unwrap_or(&name);
                 from_file(checker, idle, key, &value, place);
             }
@@ -107,7 +110,7 @@ pub(super) fn properties(checker: &mut Checker, system: &SystemProperties, idle:
     }
 }
 
-fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: Place) {
+fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: SettingPlace) {
     let shown = shown(name, value);
     let doubled = name.strip_prefix("zookeeper.").filter(|rest| keys::in_file(rest).is_some());
     match keys::in_file(name) {
@@ -133,7 +136,7 @@ fn from_file(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, pl
     }
 }
 
-fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: Place) {
+fn from_flag(checker: &mut Checker, idle: &mut Idle, name: &str, value: &str, place: SettingPlace) {
     let shown = format!("-D{}", shown(name, value));
     let bare = name.strip_prefix("zookeeper.");
     match (keys::in_flag(name), bare) {
@@ -170,7 +173,7 @@ fn judge(
     key: &'static Key,
     name: &str,
     value: &str,
-    place: Place,
+    place: SettingPlace,
 ) {
     let shown = shown(name, value);
     match key.class {
@@ -187,28 +190,6 @@ fn judge(
             checker.problem(&place, text);
         }
     }
-}
-
-/// `key=value`, without the value where it may be a secret: these lines go to logs.
-pub(super) fn shown(key: &str, value: &str) -> String {
-    format!("{key}={}", masked(key, value))
-}
-
-/// A word of the scripts' variables, likewise; `before`: the one before it, of which it may have been meant to be a part.
-pub(super) fn shown_word(word: &str, before: &str) -> String {
-    let is_secret = |(key, value): (&str, &str)| masked(key, value) != value;
-    if before.split_once('=').is_some_and(is_secret) {
-        return "(not shown)".to_owned();
-    }
-    word.split_once('=').map_or_else(|| word.to_owned(), |(key, value)| shown(key, value))
-}
-
-/// The value, unless it may be a secret.
-pub(super) fn masked<'a>(key: &str, value: &'a str) -> &'a str {
-    let key = key.to_lowercase();
-    let secret = ["superdigest", "secret"].iter().any(|part| key.contains(part))
-        || (key.contains("pass") && !key.ends_with("passwordpath"));
-    if secret { "(not shown)" } else { value }
 }
 
 #[cfg(test)]

@@ -1,0 +1,23 @@
+//! Settings as they may be shown: log lines and reports leave out what may be a password.
+
+/// `key=value`, without the value where it may be a secret: these lines go to logs.
+pub(super) fn shown(key: &str, value: &str) -> String {
+    format!("{key}={}", masked(key, value))
+}
+
+/// A word of the scripts' variables, likewise; `before`: the one before it, of which it may have been meant to be a part.
+pub(super) fn shown_word(word: &str, before: &str) -> String {
+    let is_secret = |(key, value): (&str, &str)| masked(key, value) != value;
+    if before.split_once('=').is_some_and(is_secret) {
+        return "(not shown)".to_owned();
+    }
+    word.split_once('=').map_or_else(|| word.to_owned(), |(key, value)| shown(key, value))
+}
+
+/// The value, unless it may be a secret.
+pub(super) fn masked<'a>(key: &str, value: &'a str) -> &'a str {
+    let key = key.to_lowercase();
+    let secret = ["superdigest", "secret"].iter().any(|part| key.contains(part))
+        || (key.contains("pass") && !key.ends_with("passwordpath"));
+    if secret { "(not shown)" } else { value }
+}

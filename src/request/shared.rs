@@ -1,0 +1,29 @@
+//! The state that all client connections of a server share.
+
+use super::connection_table::Conns;
+use super::limits::Limits;
+use super::throttle::Throttle;
+use crate::model::Identity;
+use crate::model::sync::{AtomicBool, AtomicU64};
+use crate::tree::State;
+
+/// State that the client connections share with each other and with `replica`.
+pub struct Shared {
+    pub state: State,
+    pub conns: Conns,
+    pub throttle: Throttle,
+    pub limits: Limits,
+    /// Monotonic milliseconds; each tick of `replica` advances it.
+    pub clock_ms: AtomicU64,
+    /// No leader is known, so connect requests are refused. Set by `replica`.
+    pub at_rest: AtomicBool,
+    /// Only clients that accept a read-only server are served.
+    pub is_read_only: AtomicBool,
+}
+
+impl Shared {
+    /// Whether `acl` gives one of the identities `who` a permission of `wanted`.
+    pub fn permits(&self, acl: &[crate::model::Acl], wanted: i32, who: &[Identity]) -> bool {
+        self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, who)
+    }
+}

@@ -6,3 +6,5 @@
 //! # Not here
 //! Agreement (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads (`net`,
 //! `server`).
+
+pub mod opening;

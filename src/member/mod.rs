@@ -7,4 +7,10 @@
 //! Agreement (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads (`net`,
 //! `server`).
 
+pub mod election_connection;
+pub mod election_connections;
+#[cfg(test)]
+mod election_connections_tests;
+pub mod election_hello;
+pub mod election_listeners;
 pub mod opening;

@@ -4,6 +4,7 @@ use super::ask::member;
 use super::plan::Climate;
 use super::server::{Disk, Server};
 use super::world::{Of, World};
+use crate::member::election_connections::Input;
 use crate::model::{ServerId, View, Zxid};
 use crate::store::disk::{Reading, remove_if_there, replace_file};
 use crate::zab::Peer;
@@ -76,6 +77,9 @@ impl World {
         let Some(process) = self.process(of) else { return };
         let kept = write(&process.disk, PROPOSED, view);
         self.settle(of, kept);
+        self.know_peers(of);
+        let ids = view.members.keys();
+        ids.for_each(|&to| self.step_wires(of, Input::Dial { to }));
     }
 
     /// * `is_last`: none that was proposed is newer.
@@ -90,6 +94,7 @@ impl World {
             Ok(())
         });
         self.settle(of, kept);
+        self.know_peers(of);
     }
 
     /// A server goes on without its files; one that is struck while it writes them does not.

@@ -4,8 +4,8 @@ use super::check::Seen;
 use super::network::{Chunk, End, PipeId, Port};
 use super::plan::{MS, Micros};
 use super::server::{Happened, Incoming, TICK_TIME_MS, tree_options};
-use super::wires::Wire;
 use super::world::{Event, Of, World};
+use crate::member::election_connections;
 use crate::model::ServerId;
 use crate::tree::freeze::Frozen;
 use crate::tree::load::Loader;
@@ -47,8 +47,6 @@ pub struct Links {
     dials: u64,
     readers: BTreeMap<PipeId, Reader>,
     writers: BTreeMap<LinkId, VecDeque<Item>>,
-    /// To the other servers' election ports.
-    pub wires: BTreeMap<usize, Wire>,
 }
 
 impl Links {
@@ -98,10 +96,11 @@ impl World {
             }
             zab::Action::HangUp => self.hang_up(of),
             zab::Action::Tell { to, notification } => {
-                self.say(of, to.0 as usize, notification.encode());
+                let message = notification.encode();
+                self.step_wires(of, election_connections::Input::Send { to, message });
             }
             zab::Action::DialAll => {
-                self.known_to(of).into_iter().for_each(|to| self.begin_ring(of, to));
+                self.step_wires(of, election_connections::Input::DialAll);
             }
             // The rest is the replica's.
             _ => {}

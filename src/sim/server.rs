@@ -7,6 +7,7 @@ use super::network::PipeId;
 use super::peers::Links;
 use super::plan::{Climate, MS, Micros, Plant};
 use super::restore::Restorer;
+use super::wires::Wires;
 use crate::model::{Epoch, ServerId, SessionId, View, Zxid};
 use crate::replica::{self, Replica, TICK_MS};
 use crate::request::prep::Rules;
@@ -102,6 +103,7 @@ pub struct Process {
     pub began_us: Micros,
     pub ticks: u64,
     pub links: Links,
+    pub wires: Wires,
     pub sides: BTreeMap<PipeId, Side>,
     /// The epoch its leader told of.
     pub told: Epoch,
@@ -245,8 +247,7 @@ pub fn boot(
     now_us: Micros,
 ) -> Result<(Process, Durable, bool), String> {
     let disk = FailStop::new(server.disk.clone());
-    let folders = folders();
-    let seed = climate.seed ^ me as u64;
+    let (folders, seed) = (folders(), climate.seed ^ me as u64);
     recover::prepare_folders(&disk, &folders, true).map_err(|error| error.to_string())?;
     let mut restorer = Restorer::new(tree_options(seed));
     let found = damage::restore(&disk, &folders, server.is_damaged, &mut restorer)?;
@@ -283,6 +284,7 @@ pub fn boot(
     }
     recover::consume_initialize(&disk, &folders).map_err(|error| error.to_string())?;
     let process = Process {
+        wires: Wires::new(ServerId(me as i64), &replica.peer().core.view),
         replica,
         shared,
         disk,

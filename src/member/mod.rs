@@ -21,8 +21,15 @@ mod actions;
 pub mod config_files;
 mod configuration;
 mod disk_work;
+pub mod election_connection;
+pub mod election_connections;
+#[cfg(test)]
+mod election_connections_tests;
+pub mod election_hello;
+pub mod election_listeners;
 mod inputs;
 mod message_tracker;
+pub mod opening;
 mod quorum_connections;
 pub mod restorer;
 mod settings;

@@ -4,14 +4,13 @@ use super::check::Seen;
 use super::network::{Chunk, End, PipeId, Port};
 use super::plan::{MS, Micros};
 use super::server::{TICK_TIME_MS, tree_options};
-use super::wires::Wire;
 use super::world::{Event, Of, World};
-use crate::member::{Action, Input, QuorumPeer};
+use crate::member::{Action, Input, QuorumPeer, election_connections};
 use crate::tree::freeze::Frozen;
 use crate::tree::load::Loader;
 use crate::zab::{LinkId, Packet, SIGNATURE};
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// How long a leader is called that refuses, and one that does not answer.
 const REFUSED_US: Micros = 300 * MS;
@@ -44,20 +43,16 @@ pub struct Links {
     learners: BTreeMap<LinkId, PipeId>,
     next_link: u64,
     pub leader: Option<Leader>,
-    /// The servers whose election ports are known.
-    pub known: BTreeSet<usize>,
     readers: BTreeMap<PipeId, Reader>,
     writers: BTreeMap<LinkId, VecDeque<Item>>,
-    /// To the other servers' election ports.
-    pub wires: BTreeMap<usize, Wire>,
+}
+
+/// The server that has these addresses: hosts are named `host<server>`.
+pub fn server_at(addresses: &[(String, u16)]) -> Option<usize> {
+    addresses.first()?.0.strip_prefix("host")?.parse().ok()
 }
 
 impl Links {
-    /// * `known`: the servers of the first configuration.
-    pub fn new(known: BTreeSet<usize>) -> Self {
-        Self { known, ..Self::default() }
-    }
-
     fn link_of(&self, pipe: PipeId) -> Option<LinkId> {
         self.learners.iter().find(|(_, of)| **of == pipe).map(|(&link, _)| link)
     }
@@ -99,23 +94,21 @@ impl World {
                 }
             }
             Action::CloseLeader => self.hang_up(of),
-            Action::SendNotification { to, message } => self.say(of, to.0 as usize, message),
-            Action::DialElectionPorts => {
-                self.known_to(of).into_iter().for_each(|to| self.begin_ring(of, to));
+            Action::SendNotification { to, message } => {
+                self.step_wires(of, election_connections::Input::Send { to, message });
             }
-            Action::DialElectionPort { to } => self.begin_ring(of, to.0 as usize),
+            Action::DialElectionPorts => {
+                self.step_wires(of, election_connections::Input::DialAll);
+            }
+            Action::DialElectionPort { to } => {
+                self.step_wires(of, election_connections::Input::Dial { to });
+            }
             Action::SetElectionAddresses(addresses) => {
-                if let Some(process) = self.process(of) {
-                    process.links.known = addresses.keys().map(|id| id.0 as usize).collect();
-                }
+                self.step_wires(of, election_connections::Input::SetPeers(addresses));
             }
             // Ports are everywhere here; the rest is the driver's.
             _ => {}
         }
-    }
-
-    pub fn known_to(&mut self, of: Of) -> BTreeSet<usize> {
-        self.process(of).map(|process| process.links.known.clone()).unwrap_or_default()
     }
 
     fn disconnected(&mut self, of: Of, from: QuorumPeer, why: &str) {
@@ -263,9 +256,7 @@ impl World {
         self.hang_up(of);
         let now_us = self.now_us;
         let Some(process) = self.process(of) else { return };
-        // Hosts are named `host<server>`; an address that names none is not to be reached.
-        let host = addresses.first().and_then(|(host, _)| host.strip_prefix("host"));
-        let Some(to) = host.and_then(|number| number.parse().ok()) else {
+        let Some(to) = server_at(addresses) else {
             return self.disconnected(of, QuorumPeer::Leader { dial }, "no address");
         };
         process.links.leader = Some(Leader { dial, to, pipe: None, unsent: Vec::new() });

@@ -5,6 +5,7 @@ use super::membership;
 use super::network::PipeId;
 use super::peers::Links;
 use super::plan::{Climate, MS, Micros, Plant};
+use super::wires::Wires;
 use crate::member::restorer::Restorer;
 use crate::member::start::Views;
 use crate::member::{
@@ -75,6 +76,7 @@ pub struct Process {
     pub actions: Vec<Action>,
     pub began_us: Micros,
     pub links: Links,
+    pub wires: Wires,
     pub sides: BTreeMap<PipeId, Side>,
     /// The epoch its leader told of.
     pub told: Epoch,
@@ -218,8 +220,7 @@ pub fn boot(
     now_us: Micros,
 ) -> Result<(Process, Durable, bool), String> {
     let disk = FailStop::new(server.disk.clone());
-    let folders = folders();
-    let seed = climate.seed ^ me as u64;
+    let (folders, seed) = (folders(), climate.seed ^ me as u64);
     recover::prepare_folders(&disk, &folders, true).map_err(|error| error.to_string())?;
     let mut restorer = Restorer::new(tree_options(seed));
     let found = restore(&disk, &folders, server.is_damaged, &mut restorer)?;
@@ -261,9 +262,8 @@ pub fn boot(
     let mut member = Member::new(replica, member_settings(me, climate, start_view.clone()), began);
     let mut actions = Vec::new();
     member.start(&mut actions);
-    let known = member::election_addresses(&start_view, ServerId(me as i64));
-    let known = known.keys().map(|id| id.0 as usize).collect();
     let process = Process {
+        wires: Wires::new(ServerId(me as i64), &start_view),
         member,
         shared,
         disk,
@@ -277,7 +277,7 @@ pub fn boot(
         turn_is_due: false,
         actions,
         began_us: now_us,
-        links: Links::new(known),
+        links: Links::default(),
         sides: BTreeMap::new(),
         told: Epoch(0),
         served: None,

@@ -12,6 +12,7 @@ use super::script::Tape;
 use super::server::{Process, Server, tree_options};
 use super::trace::{Trace, Tracing};
 use crate::member::Input;
+use crate::member::election_connections::{self, ConnectionId};
 use crate::tree::Tree;
 use crate::zab::LinkId;
 use std::collections::BTreeMap;
@@ -55,11 +56,14 @@ pub enum Event {
         dial: u64,
         began_us: Micros,
     },
-    /// A call of another server's election port.
-    Ring {
+    /// A dial of another server's election port gets through or not.
+    DialWire {
         of: Of,
+        connection: ConnectionId,
         to: usize,
     },
+    /// Something happens to a server's election connections.
+    Wires(Of, election_connections::Input),
     /// A tree on its way to a learner gets on.
     TreePiece(Of, LinkId),
     /// The power, or the process, goes now if it has not gone yet.
@@ -222,7 +226,11 @@ impl World {
             }
             Event::Side(of, pipe) => self.turn_side(of, pipe),
             Event::Dial { of, dial, began_us } => self.dial(of, dial, began_us),
-            Event::Ring { of, to } => self.ring(of, to),
+            Event::DialWire { of, connection, to } => self.dial_wire(of, connection, to),
+            Event::Wires(of, input) if self.now_us < self.servers[of.server].stalled_us => {
+                self.ask_later(Event::Wires(of, input));
+            }
+            Event::Wires(of, input) => self.step_wires(of, input),
             Event::TreePiece(of, link) => self.send_piece(of, link),
             Event::Strike(of) => self.strike_now(of),
             Event::Start(server) => self.start(server),

@@ -2,7 +2,8 @@
 
 use crate::tape::{self, Piece};
 use bytes::BytesMut;
-use oxkeeper::net::election::{Hello, next_message};
+use oxkeeper::member::election_connection::next_message;
+use oxkeeper::member::election_hello::Hello;
 use oxkeeper::zab::Notification;
 
 /// What one side said that was not understood yet.

@@ -1,6 +1,6 @@
 //! What came in and was not read yet.
 
-use super::Event;
+use crate::member::election_connections::Event;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;

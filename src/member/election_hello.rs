@@ -1,7 +1,7 @@
-//! The first words on an election connection, and which of two connections stays.
+//! The hello of an election connection (ZooKeeper: `QuorumCnxManager.InitialMessage`), and which of two connections stays.
 
 use crate::model::ServerId;
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// A name or address, without brackets, and a port.
 pub type Address = (String, u16);
@@ -11,20 +11,18 @@ const VERSION_1: i64 = -65536;
 /// Any number of addresses; since 3.6, and sent only with `multiAddress.enabled`.
 const VERSION_2: i64 = -65535;
 const TEXT_BYTES_MAX: usize = 2048;
-/// The longest hello.
-pub const BYTES_MAX: usize = 20 + TEXT_BYTES_MAX;
-/// What observers before 3.5 call themselves, all of them.
+/// The id that every observer before 3.5 sends.
 const OLD_OBSERVER: ServerId = ServerId(i64::MAX);
 
-/// Who is calling.
+/// What the dialing server says first: its id and its election addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hello {
     pub id: ServerId,
-    /// Where it says that it listens for elections; may be none. Wildcards are left out.
+    /// Where the server says that it listens for elections; may be none. Wildcards are left out.
     pub addresses: Vec<Address>,
 }
 
-/// Why bytes are no hello.
+/// Why bytes are not a hello.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HelloError {
     #[error("hello of unknown version {0}")]
@@ -101,14 +99,14 @@ fn address(text: &str) -> Option<Address> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-/// What to do with a connection once it is known who is at its other end.
+/// What to do with a connection once the id of the server at its other end is known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fate {
-    /// It is the link to that server from now on; an earlier one is closed.
+    /// The connection is the one to that server from now on; an earlier one is closed.
     Keep,
-    /// It is closed, as is an earlier link: this side dials.
+    /// The connection is closed, and this server dials. An earlier connection stays until there is the new one.
     DialBack,
-    /// It is closed.
+    /// The connection is closed.
     Close,
 }
 
@@ -121,12 +119,12 @@ pub fn fate_of_accepted(me: ServerId, peer: ServerId) -> Fate {
     }
 }
 
-/// For a connection from `me` to `peer`, after the hello was sent: the larger one has heard that it should dial.
+/// For a connection from `me` to `peer`, after the hello was sent: a server with a larger id dials back when it has read it.
 pub fn fate_of_dialed(me: ServerId, peer: ServerId) -> Fate {
     if peer < me { Fate::Keep } else { Fate::Close }
 }
 
-/// Gives old observers ids of their own, from -1 downwards.
+/// Gives observers before 3.5 ids of their own, from -1 downwards.
 #[derive(Debug, Default)]
 pub struct OldObservers(i64);
 
@@ -175,7 +173,7 @@ mod tests {
     // rows: Q-20
     #[test]
     fn what_java_said_is_read_and_written_alike() {
-        let golden = include_str!("../../../compat-tests/golden/election/messages.txt");
+        let golden = include_str!("../../compat-tests/golden/election/messages.txt");
         let hex = golden.lines().find_map(|line| line.strip_prefix("hello ")).unwrap();
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();

@@ -1,0 +1,586 @@
+//! The election connections of a server (ZooKeeper: `QuorumCnxManager`): one to each other server, made by the server with
+//! the larger id.
+//!
+//! Messages are opaque. Only the newest unsent message to each server is kept: a vote that was overtaken is of no use. The
+//! last message sent is sent again over a new connection, since it may have been lost with the old one.
+//!
+//! # Not here
+//! What a message means and when to dial again (`zab`): a server is dialed when a message is to be sent to it or when `zab`
+//! asks for it. Sockets, names and the race between several addresses of one server (`net::election`).
+
+use super::election_connection::{ElectionConnection, Received};
+use super::election_hello::{Address, Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
+use super::election_listeners::{self, ListenerId, Listeners};
+use super::opening::{NoOpening, Opening};
+use crate::model::ServerId;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Servers in no known configuration with an election connection: joiners, and strangers that find the port.
+const UNKNOWN_SERVERS_MAX: usize = 64;
+/// Accepted connections whose hello has not come.
+const AWAITED_HELLOS_MAX: usize = 256;
+
+/// Where each server's election port is; at least one address each.
+pub type Peers = BTreeMap<ServerId, Vec<Address>>;
+
+/// Names a connection from the time it is dialed or accepted. Never used twice.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct ConnectionId(pub u64);
+
+/// How to take part.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub me: ServerId,
+    /// Own addresses, as the hello says them.
+    pub addresses: Vec<Address>,
+    /// Listen on every address of the machine, at the ports of `addresses` (`quorumListenOnAllIPs`).
+    pub on_all_addresses: bool,
+    /// The hello says all addresses, which servers before 3.6 do not understand (`multiAddress.enabled`).
+    pub multi_address: bool,
+    /// For a connection to be made and the hello to be written (`cnxTimeout`).
+    pub connect_timeout_ms: u64,
+    /// For the hello of an accepted connection (`quorumCnxnTimeoutMs`).
+    pub hello_timeout_ms: u64,
+    /// How long a server with several addresses may leave what it was sent unacknowledged, and how long it is dialed at the
+    /// others once one address has refused (`multiAddress.reachabilityCheckTimeoutMs`). `None`: not looked after.
+    pub reach_timeout_ms: Option<u64>,
+    /// After so many failures to listen [`Event::Deaf`] is reported; 0 is never (`electionPortBindRetry`).
+    pub bind_tries_max: u32,
+}
+
+/// All that can happen to the connections.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The process begins: listen.
+    Start,
+    /// Takes the place of an unsent message to `to`; dials if there is no connection.
+    Send {
+        to: ServerId,
+        message: Bytes,
+    },
+    /// Dials `to` unless there is a connection or an attempt at one.
+    Dial {
+        to: ServerId,
+    },
+    /// Dials every known server without a connection.
+    DialAll,
+    /// The servers of the configurations. Connections to servers that are left out stay until they break.
+    SetPeers(Peers),
+    /// Listens at other addresses, and says those in hellos. Connections stay.
+    MoveTo(Vec<Address>),
+    /// * `connection`: a new id. `peer`: the address it comes from, for the log.
+    Accepted {
+        connection: ConnectionId,
+        peer: String,
+    },
+    /// A dialed connection is made.
+    Connected {
+        connection: ConnectionId,
+        peer: String,
+    },
+    DialFailed {
+        connection: ConnectionId,
+        error: String,
+    },
+    Received {
+        connection: ConnectionId,
+        bytes: Bytes,
+    },
+    /// What was to be written is written.
+    Written {
+        connection: ConnectionId,
+    },
+    /// * `error`: `None` when the peer closed it.
+    Ended {
+        connection: ConnectionId,
+        error: Option<String>,
+    },
+    Listening {
+        listener: ListenerId,
+    },
+    /// Cannot listen, or cannot accept any more.
+    ListenFailed {
+        listener: ListenerId,
+        error: String,
+    },
+    /// Time has passed: due at [`ElectionConnections::next_deadline_ms`].
+    Tick,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Action {
+    /// Connect to whichever of the addresses answers first.
+    ///
+    /// * `grace_ms`: how much longer the others are waited for once one has refused; `None`: until each has ended.
+    Dial {
+        connection: ConnectionId,
+        to: ServerId,
+        addresses: Vec<Address>,
+        grace_ms: Option<u64>,
+    },
+    /// Answered by [`Input::Written`]; at most one at a time for each connection.
+    Write {
+        connection: ConnectionId,
+        bytes: Bytes,
+    },
+    /// Close the connection, or give up dialing. Nothing more is to be said about it.
+    Close {
+        connection: ConnectionId,
+    },
+    /// The connection is to break when the peer acknowledges nothing for so long.
+    LimitSilence {
+        connection: ConnectionId,
+        to: ServerId,
+        timeout_ms: u64,
+    },
+    Listen {
+        listener: ListenerId,
+        place: election_listeners::Place,
+    },
+    StopListening {
+        listener: ListenerId,
+    },
+    Report(Event),
+}
+
+/// What the election is told.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Event {
+    /// There is a connection to `to`, new or in place of another.
+    LinkUp {
+        to: ServerId,
+    },
+    Heard {
+        from: ServerId,
+        message: Bytes,
+    },
+    /// A connection that there was is gone, and none has taken its place.
+    LinkDown {
+        to: ServerId,
+    },
+    /// No server can connect at `place`; listening there goes on being tried.
+    Deaf {
+        place: String,
+    },
+}
+
+/// Counted for metrics and the simulator.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stats {
+    /// Messages that were sent again over a new connection.
+    pub resent: u64,
+}
+
+/// One other server.
+#[derive(Debug, Default)]
+struct Peer {
+    /// The newest message wins.
+    unsent: Option<Bytes>,
+    last_sent: Option<Bytes>,
+    connection: Option<ConnectionId>,
+    dialing: Option<ConnectionId>,
+    /// Reported as up, and not as down since.
+    is_up: bool,
+    /// Dials in a row that failed.
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// Dialed by this server: being connected, or the opening or the hello is not over.
+    Dialing(ServerId),
+    /// Accepted: the hello has not come.
+    AwaitingHello,
+    /// The connection to this server.
+    Established(ServerId),
+}
+
+struct Connection {
+    stage: Stage,
+    machine: ElectionConnection,
+    /// The other end's address, for the log.
+    peer: String,
+}
+
+pub struct ElectionConnections {
+    settings: Settings,
+    addresses: Peers,
+    peers: BTreeMap<ServerId, Peer>,
+    connections: BTreeMap<ConnectionId, Connection>,
+    last_connection: u64,
+    old_observers: OldObservers,
+    listeners: Listeners,
+    pub stats: Stats,
+}
+
+impl ElectionConnections {
+    pub fn new(settings: Settings, addresses: Peers) -> Self {
+        Self {
+            listeners: Listeners::new(settings.bind_tries_max),
+            settings,
+            addresses,
+            peers: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            last_connection: 0,
+            old_observers: OldObservers::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// An id for a connection that is about to be given in [`Input::Accepted`].
+    pub const fn next_connection(&mut self) -> ConnectionId {
+        self.last_connection += 1;
+        ConnectionId(self.last_connection)
+    }
+
+    /// When the next [`Input::Tick`] is due.
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        let connections = self.connections.values();
+        let deadlines = connections.filter_map(|connection| connection.machine.deadline_ms());
+        deadlines.chain(self.listeners.next_deadline_ms()).min()
+    }
+
+    /// Applies one input and pushes what must happen next.
+    ///
+    /// * `now_ms`: monotonic.
+    pub fn step(&mut self, input: Input, now_ms: u64, out: &mut Vec<Action>) {
+        match input {
+            Input::Start => self.listen(out),
+            Input::Send { to, message } => self.send(to, message, now_ms, out),
+            Input::Dial { to } => self.dial(to, now_ms, out),
+            Input::DialAll => {
+                let all: Vec<ServerId> = self.addresses.keys().copied().collect();
+                all.into_iter().for_each(|to| self.dial(to, now_ms, out));
+            }
+            Input::SetPeers(addresses) => self.addresses = addresses,
+            Input::MoveTo(addresses) => {
+                self.settings.addresses = addresses;
+                self.listen(out);
+            }
+            Input::Accepted { connection, peer } => self.on_accepted(connection, peer, now_ms, out),
+            Input::Connected { connection, peer } => {
+                let Some(held) = self.connections.get_mut(&connection) else { return };
+                held.peer = peer;
+                held.machine.connected();
+                self.advance(connection, now_ms, out);
+            }
+            Input::DialFailed { connection, error } => self.end(connection, &error, out),
+            Input::Received { connection, bytes } => {
+                let Some(held) = self.connections.get_mut(&connection) else { return };
+                held.machine.receive(&bytes);
+                self.advance(connection, now_ms, out);
+            }
+            Input::Written { connection } => self.on_written(connection, now_ms, out),
+            Input::Ended { connection, error } => self.on_ended(connection, error, out),
+            Input::Listening { listener } => self.listeners.on_listening(listener),
+            Input::ListenFailed { listener, error } => {
+                if let Some(place) = self.listeners.on_failed(listener, &error, now_ms) {
+                    out.push(Action::Report(Event::Deaf { place: place.to_string() }));
+                }
+            }
+            Input::Tick => self.on_time(now_ms, out),
+        }
+        self.assert_invariants();
+    }
+
+    fn listen(&mut self, out: &mut Vec<Action>) {
+        let mut changes = Vec::new();
+        let Settings { addresses, on_all_addresses, .. } = &self.settings;
+        self.listeners.set(addresses, *on_all_addresses, &mut changes);
+        out.extend(changes.into_iter().map(Action::from));
+    }
+
+    fn send(&mut self, to: ServerId, message: Bytes, now_ms: u64, out: &mut Vec<Action>) {
+        let peer = self.peers.entry(to).or_default();
+        peer.unsent = Some(message);
+        match peer.connection {
+            Some(connection) => self.write(connection, out),
+            None => self.dial(to, now_ms, out),
+        }
+    }
+
+    fn dial(&mut self, to: ServerId, now_ms: u64, out: &mut Vec<Action>) {
+        if self.peers.get(&to).is_none_or(|peer| peer.connection.is_none()) {
+            self.dial_again(to, Vec::new(), now_ms, out);
+        }
+    }
+
+    /// Dials unless an attempt is under way, whether there is a connection or not.
+    ///
+    /// * `told`: where the server's hello said just now that it is.
+    fn dial_again(&mut self, to: ServerId, told: Vec<Address>, now_ms: u64, out: &mut Vec<Action>) {
+        if to == self.settings.me {
+            return;
+        }
+        let known = self.addresses.get(&to);
+        let addresses = if told.is_empty() { known.cloned().unwrap_or_default() } else { told };
+        let peer = self.peers.entry(to).or_default();
+        if peer.dialing.is_some() {
+            return;
+        }
+        if known.is_none() && addresses.is_empty() {
+            tracing::warn!(
+                "server {} is to be sent an election message, and nothing says where it is",
+                to.0
+            );
+            return self.forget_unknown(to);
+        }
+        self.last_connection += 1;
+        let connection = ConnectionId(self.last_connection);
+        peer.dialing = Some(connection);
+        let Settings { me, multi_address, reach_timeout_ms: grace_ms, .. } = self.settings;
+        let hello = Hello { id: me, addresses: self.settings.addresses.clone() };
+        let deadline_ms = now_ms + self.settings.connect_timeout_ms;
+        let machine =
+            ElectionConnection::dialed(opening(), hello.encode(multi_address), deadline_ms);
+        let held = Connection { stage: Stage::Dialing(to), machine, peer: String::new() };
+        self.connections.insert(connection, held);
+        out.push(Action::Dial { connection, to, addresses, grace_ms });
+    }
+
+    fn on_accepted(
+        &mut self,
+        connection: ConnectionId,
+        peer: String,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let held = self.connections.values();
+        if AWAITED_HELLOS_MAX <= held.filter(|held| held.stage == Stage::AwaitingHello).count() {
+            tracing::warn!(%peer, "election connection refused: {AWAITED_HELLOS_MAX} others have not said who they are");
+            return out.push(Action::Close { connection });
+        }
+        let deadline_ms = now_ms + self.settings.hello_timeout_ms;
+        let machine = ElectionConnection::accepted(opening(), deadline_ms);
+        let held = Connection { stage: Stage::AwaitingHello, machine, peer };
+        let before = self.connections.insert(connection, held);
+        assert!(before.is_none(), "{connection:?} is used twice");
+        self.connections.get_mut(&connection).expect("just put there").machine.connected();
+        self.advance(connection, now_ms, out);
+    }
+
+    /// Reads what has come over a connection, and writes what is to be written.
+    fn advance(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
+        while let Some(held) = self.connections.get_mut(&connection) {
+            match (held.machine.next_received(), held.stage) {
+                (Ok(Some(Received::Hello(hello))), _) => {
+                    self.on_hello(connection, hello, now_ms, out);
+                }
+                (Ok(Some(Received::Message(message))), Stage::Established(from)) => {
+                    out.push(Action::Report(Event::Heard { from, message }));
+                }
+                (Ok(Some(Received::Message(_))), stage) => panic!("a message while {stage:?}"),
+                (Ok(None), _) => return self.write(connection, out),
+                (Err(error), _) => {
+                    out.push(Action::Close { connection });
+                    return self.end(connection, &error, out);
+                }
+            }
+        }
+    }
+
+    fn on_hello(
+        &mut self,
+        connection: ConnectionId,
+        hello: Hello,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
+        let id = self.old_observers.id_of(hello.id);
+        let unknown = |id: &ServerId| !self.addresses.contains_key(id);
+        let unknown_servers = self.peers.keys().filter(|id| unknown(id)).count();
+        let is_one_too_many = unknown(&id) && UNKNOWN_SERVERS_MAX <= unknown_servers;
+        let fate = fate_of_accepted(self.settings.me, id);
+        match fate {
+            _ if is_one_too_many => tracing::warn!(
+                "election connection of unknown server {} closed: there are {UNKNOWN_SERVERS_MAX} such",
+                id.0
+            ),
+            Fate::Keep => return self.establish(connection, id, out),
+            Fate::DialBack => {}
+            Fate::Close => tracing::warn!(
+                "election connection closed: the caller has myid {} like this server",
+                id.0
+            ),
+        }
+        self.connections.remove(&connection);
+        out.push(Action::Close { connection });
+        if fate == Fate::DialBack && !is_one_too_many {
+            // 1. The peer would not dial if it had the connection that this server may still believe in. 2. Or it dialed while
+            // that connection was being made. So that one stays until there is another: its end would look like a server's end.
+            self.dial_again(id, hello.addresses, now_ms, out);
+        }
+    }
+
+    /// From now on this is the connection to `to`.
+    fn establish(&mut self, connection: ConnectionId, to: ServerId, out: &mut Vec<Action>) {
+        let held = self.connections.get_mut(&connection).expect("the caller has looked");
+        held.stage = Stage::Established(to);
+        let has_several = self.addresses.get(&to).is_some_and(|addresses| 1 < addresses.len());
+        if let Some(timeout_ms) = self.settings.reach_timeout_ms.filter(|_| has_several) {
+            out.push(Action::LimitSilence { connection, to, timeout_ms });
+        }
+        let peer = self.peers.entry(to).or_default();
+        if let Some(before) = peer.connection.replace(connection) {
+            self.connections.remove(&before);
+            out.push(Action::Close { connection: before });
+        }
+        peer.is_up = true;
+        if peer.unsent.is_none() {
+            peer.unsent.clone_from(&peer.last_sent);
+            self.stats.resent += u64::from(peer.unsent.is_some());
+        }
+        out.push(Action::Report(Event::LinkUp { to }));
+    }
+
+    fn write(&mut self, connection: ConnectionId, out: &mut Vec<Action>) {
+        let Some(held) = self.connections.get_mut(&connection) else { return };
+        if let Stage::Established(to) = held.stage
+            && held.machine.has_room()
+            && let Some(peer) = self.peers.get_mut(&to)
+            && let Some(message) = peer.unsent.take()
+        {
+            held.machine.send(&message);
+            peer.last_sent = Some(message);
+        }
+        if let Some(bytes) = held.machine.take_output() {
+            out.push(Action::Write { connection, bytes });
+        }
+    }
+
+    fn on_written(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
+        let Some(held) = self.connections.get_mut(&connection) else { return };
+        held.machine.written();
+        if let Stage::Dialing(to) = held.stage
+            && held.machine.is_open()
+        {
+            let peer = self.peers.entry(to).or_default();
+            (peer.dialing, peer.failures) = (None, 0);
+            match fate_of_dialed(self.settings.me, to) {
+                Fate::Keep => self.establish(connection, to, out),
+                Fate::DialBack | Fate::Close => {
+                    self.connections.remove(&connection);
+                    out.push(Action::Close { connection });
+                    self.forget_unknown(to);
+                }
+            }
+        }
+        self.advance(connection, now_ms, out);
+    }
+
+    fn on_ended(&mut self, connection: ConnectionId, error: Option<String>, out: &mut Vec<Action>) {
+        let Some(held) = self.connections.get(&connection) else { return };
+        let why = match (held.stage, error) {
+            (Stage::AwaitingHello, None) => "the connection ended in its hello".to_owned(),
+            (Stage::AwaitingHello, Some(error)) => format!("read hello: {error}"),
+            (Stage::Dialing(_) | Stage::Established(_), None) => "closed by the peer".to_owned(),
+            (Stage::Dialing(_) | Stage::Established(_), Some(error)) => error,
+        };
+        self.end(connection, &why, out);
+    }
+
+    /// The connection is gone, or was never made.
+    fn end(
+        &mut self,
+        connection: ConnectionId,
+        error: &dyn std::fmt::Display,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(Connection { stage, peer: at, .. }) = self.connections.remove(&connection) else {
+            return;
+        };
+        let to = match stage {
+            Stage::AwaitingHello => {
+                tracing::warn!(peer = %at, %error, "election connection closed");
+                return;
+            }
+            Stage::Dialing(to) => {
+                let peer = self.peers.entry(to).or_default();
+                peer.dialing = None;
+                peer.failures = peer.failures.saturating_add(1);
+                let failures = peer.failures;
+                // A server that is down is said to be once.
+                if failures == 1 {
+                    tracing::info!(%error, "dial the election port of server {}", to.0);
+                } else {
+                    tracing::debug!(%error, failures, "dial the election port of server {}", to.0);
+                }
+                to
+            }
+            Stage::Established(to) => {
+                tracing::info!(%error, at, "election connection to server {} ended", to.0);
+                self.peers.entry(to).or_default().connection = None;
+                to
+            }
+        };
+        let peer = self.peers.entry(to).or_default();
+        if peer.connection.is_none() && std::mem::take(&mut peer.is_up) {
+            out.push(Action::Report(Event::LinkDown { to }));
+        }
+        self.forget_unknown(to);
+    }
+
+    fn on_time(&mut self, now_ms: u64, out: &mut Vec<Action>) {
+        let is_late = |held: &Connection| held.machine.deadline_ms().is_some_and(|at| at <= now_ms);
+        let late = self.connections.iter().filter(|(_, held)| is_late(held));
+        let late: Vec<(ConnectionId, Stage)> = late.map(|(&id, held)| (id, held.stage)).collect();
+        for (connection, stage) in late {
+            out.push(Action::Close { connection });
+            if stage == Stage::AwaitingHello {
+                let held = self.connections.remove(&connection);
+                let peer = held.map(|held| held.peer).unwrap_or_default();
+                tracing::warn!(%peer, "election connection closed: it did not say who it is");
+            } else {
+                self.end(connection, &"timed out", out);
+            }
+        }
+        let mut changes = Vec::new();
+        self.listeners.on_time(now_ms, &mut changes);
+        out.extend(changes.into_iter().map(Action::from));
+    }
+
+    /// A server in no known configuration is kept as long as there is a connection or an attempt at one.
+    fn forget_unknown(&mut self, id: ServerId) {
+        let is_idle = |peer: &Peer| peer.connection.is_none() && peer.dialing.is_none();
+        if !self.addresses.contains_key(&id) && self.peers.get(&id).is_some_and(is_idle) {
+            self.peers.remove(&id);
+        }
+    }
+
+    /// Each connection with a server is the one that the server's entry names, and the other way round.
+    fn assert_invariants(&self) {
+        let is = |id: &ConnectionId, stage| {
+            self.connections.get(id).is_some_and(|held| held.stage == stage)
+        };
+        for (&to, peer) in &self.peers {
+            assert!(peer.connection.is_none_or(|id| is(&id, Stage::Established(to))), "{to:?}");
+            assert!(peer.dialing.is_none_or(|id| is(&id, Stage::Dialing(to))), "{to:?}");
+        }
+        for (id, held) in &self.connections {
+            let named = match held.stage {
+                Stage::AwaitingHello => continue,
+                Stage::Dialing(to) => self.peers.get(&to).and_then(|peer| peer.dialing),
+                Stage::Established(to) => self.peers.get(&to).and_then(|peer| peer.connection),
+            };
+            assert_eq!(named, Some(*id), "{:?}", held.stage);
+        }
+    }
+}
+
+/// What speaks before the hello.
+fn opening() -> Box<dyn Opening> {
+    Box::new(NoOpening)
+}
+
+impl From<election_listeners::Change> for Action {
+    fn from(change: election_listeners::Change) -> Self {
+        match change {
+            election_listeners::Change::Listen { listener, place } => {
+                Self::Listen { listener, place }
+            }
+            election_listeners::Change::Stop { listener } => Self::StopListening { listener },
+        }
+    }
+}

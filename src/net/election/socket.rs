@@ -1,0 +1,138 @@
+//! One election socket: how it is made and set up, and the task that moves its bytes both ways.
+
+use crate::member::election_connections::{ConnectionId, Input};
+use crate::member::election_hello::Address;
+use crate::model::ServerId;
+use crate::net::race::first_of;
+use bytes::{Bytes, BytesMut};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+
+const READ_BYTES: usize = 4096;
+
+/// What a task tells the performer.
+pub enum Report {
+    Input(Input),
+    Dialed { connection: ConnectionId, result: io::Result<TcpStream> },
+    Accepted { stream: TcpStream, peer: String },
+}
+
+/// What the performer tells the task of a connection.
+pub enum Order {
+    Write(Bytes),
+    LimitSilence { to: ServerId, timeout_ms: u64 },
+}
+
+/// Connects to whichever of the addresses answers first. Names are looked up at each dial.
+///
+/// # Errors
+/// When none answers: that of the last one.
+pub async fn dial(addresses: Vec<Address>, grace: Option<Duration>) -> io::Result<TcpStream> {
+    let call = |(host, port): Address| async move { TcpStream::connect((host, port)).await };
+    first_of(addresses.into_iter().map(call).collect(), grace).await
+}
+
+/// What every election socket is set to.
+pub fn prepare(stream: &TcpStream, keep_alive: bool) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    socket2::SockRef::from(stream).set_keepalive(keep_alive)
+}
+
+/// The connection breaks when the peer's machine acknowledges nothing for so long.
+///
+/// Java asks by ICMP, or at port 7, whether the address is there, each time something is to be sent.
+pub fn limit_silence(stream: &TcpStream, timeout_ms: u64) -> io::Result<()> {
+    // 0 would be the system's own patience, a quarter of an hour.
+    let timeout_ms = u32::try_from(timeout_ms).unwrap_or(u32::MAX).max(1);
+    Ok(rustix::net::sockopt::set_tcp_user_timeout(stream, timeout_ms)?)
+}
+
+/// Moves bytes both ways until the connection breaks, and reports that.
+pub async fn carry(
+    stream: TcpStream,
+    connection: ConnectionId,
+    orders: UnboundedReceiver<Order>,
+    reports: Sender<Report>,
+) {
+    let (reader, writer) = stream.into_split();
+    let ended = tokio::select! {
+        ended = read(reader, connection, &reports) => ended,
+        error = write(writer, connection, orders, &reports) => Err(error),
+    };
+    let error = ended.err().map(|error| error.to_string());
+    // The performer is gone when all is being closed.
+    let _ = reports.send(Report::Input(Input::Ended { connection, error })).await;
+}
+
+/// Until the end of what the peer sends.
+async fn read(
+    mut reader: OwnedReadHalf,
+    connection: ConnectionId,
+    reports: &Sender<Report>,
+) -> io::Result<()> {
+    let mut read = BytesMut::new();
+    loop {
+        read.reserve(READ_BYTES);
+        if reader.read_buf(&mut read).await? == 0 {
+            return Ok(());
+        }
+        let bytes = read.split().freeze();
+        let _ = reports.send(Report::Input(Input::Received { connection, bytes })).await;
+    }
+}
+
+async fn write(
+    mut writer: OwnedWriteHalf,
+    connection: ConnectionId,
+    mut orders: UnboundedReceiver<Order>,
+    reports: &Sender<Report>,
+) -> io::Error {
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Write(bytes) => {
+                if let Err(error) = writer.write_all(&bytes).await {
+                    return error;
+                }
+                let _ = reports.send(Report::Input(Input::Written { connection })).await;
+            }
+            Order::LimitSilence { to, timeout_ms } => {
+                if let Err(error) = limit_silence(writer.as_ref(), timeout_ms) {
+                    tracing::warn!(%error, "watch the address of server {}", to.0);
+                }
+            }
+        }
+    }
+    // The performer has let go of the connection, and cancels this task too.
+    std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: C-164
+    #[tokio::test]
+    async fn sockets_are_kept_alive_if_that_is_set() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        for keep_alive in [true, false] {
+            prepare(&stream, keep_alive).unwrap();
+            assert_eq!(socket2::SockRef::from(&stream).keepalive().unwrap(), keep_alive);
+        }
+    }
+
+    // rows: C-59 C-60
+    #[tokio::test]
+    async fn silence_is_limited_as_the_machine_says() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        for (asked_ms, set_ms) in [(70, 70), (0, 1)] {
+            limit_silence(&stream, asked_ms).unwrap();
+            assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream).unwrap(), set_ms);
+        }
+    }
+}

@@ -6,3 +6,9 @@
 //! # Not here
 //! Agreement (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads (`net`,
 //! `server`).
+
+pub mod awaiting_hello;
+pub mod dial;
+pub mod opening;
+pub mod quorum_connection;
+pub mod quorum_outbox;

@@ -3,19 +3,19 @@
 use super::driver::Event;
 use super::membership::Membership;
 use super::trace::Trace;
+use crate::member::opening::NoOpening;
+use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
+use crate::member::quorum_outbox::{OutboxEvent, TreeToSend};
 use crate::model::ServerId;
 use crate::net::election::{self, ElectionNet, Inbox};
-use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks};
+use crate::net::quorum::{self, Patience, PeerEvent, PeerHandle, QuorumPeer};
 use crate::replica::Input;
 use crate::request::Shared;
+use crate::tree::Options;
 use crate::tree::freeze::Frozen;
-use crate::tree::load::Loader;
-use crate::tree::{Options, Tree};
 use crate::zab::{self, LinkId, Notification, Packet};
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Inputs taken in one go.
@@ -38,7 +38,8 @@ pub struct Peers {
     observer_port: Option<u16>,
     /// How long a leader is waited for.
     patience: Patience,
-    trees: Arc<TreeSinks>,
+    /// Of the tree that the leader may send.
+    options: Options,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,
     elections: ElectionNet,
@@ -66,8 +67,6 @@ impl Peers {
         (membership, observer_port, trace): (Membership, Option<u16>, Trace),
         driver: UnboundedSender<Event>,
     ) -> Self {
-        let trees: Arc<TreeSinks> =
-            Arc::new(move || -> Box<dyn TreeSink> { Box::new(Sink::new(options)) });
         Self {
             shared,
             links: BTreeMap::new(),
@@ -78,7 +77,7 @@ impl Peers {
             dials: 0,
             observer_port,
             patience,
-            trees,
+            options,
             events,
             sender,
             elections,
@@ -129,46 +128,23 @@ impl Peers {
                 tracing::debug!(link = link.0, %peer, "a learner connects");
                 self.links.insert(link, handle);
             }
-            PeerEvent::Packets { source: Source::Learner(link), packets } => {
-                if let Some(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) =
-                    packets.first()
-                {
-                    self.names.insert(link, info.id);
-                }
-                self.trace.received(Some(link), &packets);
-                let packets = packets.into_iter();
-                inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
+            PeerEvent::Received { from, event } => {
+                self.take_received((from, event), now_us, inputs);
             }
-            PeerEvent::Packets { source: Source::Leader(dial), packets } if self.is_on(dial) => {
-                self.called.1 = true;
-                self.trace.received(None, &packets);
-                let packets = packets.into_iter();
-                inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
+            PeerEvent::Sent { event: OutboxEvent::TreeEnded(frozen), .. } => {
+                let _stopped = self.driver.send(Event::TreeSent(frozen));
             }
-            PeerEvent::Tree {
-                source: Source::Leader(dial),
-                packet: packet @ Packet::Snap { zxid },
-                tree,
-            } if self.is_on(dial) => {
-                self.trace.received(None, &[packet]);
-                if let Ok(tree) = tree.downcast::<Tree>() {
-                    inputs.push(Input::LeaderTree { zxid, tree });
-                }
+            PeerEvent::Sent { to, event: OutboxEvent::Progress } => {
+                self.take_received((to, QuorumEvent::Progress), now_us, inputs);
             }
-            PeerEvent::Progress { source: Source::Learner(link) } => {
-                inputs.push(peer(zab::Input::Progress { link: Some(link) }));
-            }
-            PeerEvent::Progress { source: Source::Leader(dial) } if self.is_on(dial) => {
-                inputs.push(peer(zab::Input::Progress { link: None }));
-            }
-            PeerEvent::Gone { source: Source::Learner(link), why } => {
+            PeerEvent::Gone { from: QuorumPeer::Learner(link), why } => {
                 self.tell_last(Some(link));
                 if let Some(learner) = self.forget(link) {
                     tracing::info!(learner, why, "a learner is gone");
                 }
                 inputs.push(peer(zab::Input::LearnerGone { link }));
             }
-            PeerEvent::Gone { source: Source::Leader(dial), why } if self.is_on(dial) => {
+            PeerEvent::Gone { from: QuorumPeer::Leader { dial }, why } if self.is_on(dial) => {
                 let (at, spoke) = std::mem::take(&mut self.called);
                 if spoke {
                     tracing::info!(at, why, "the connection to the leader is gone");
@@ -179,10 +155,46 @@ impl Peers {
                 inputs.push(peer(zab::Input::LeaderGone));
             }
             // Of a connection to a leader that was given up.
-            PeerEvent::Packets { .. }
-            | PeerEvent::Tree { .. }
-            | PeerEvent::Progress { .. }
-            | PeerEvent::Gone { .. } => {}
+            PeerEvent::Gone { .. } => {}
+        }
+    }
+
+    fn take_received(
+        &mut self,
+        (from, event): (QuorumPeer, QuorumEvent),
+        now_us: u64,
+        inputs: &mut Vec<Input>,
+    ) {
+        let peer = |input| Input::Peer { input, now_us };
+        match (from, event) {
+            (QuorumPeer::Learner(link), QuorumEvent::Packets(packets)) => {
+                if let Some(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) =
+                    packets.first()
+                {
+                    self.names.insert(link, info.id);
+                }
+                self.trace.received(Some(link), &packets);
+                let packets = packets.into_iter();
+                inputs.extend(packets.map(|packet| peer(zab::Input::Learner { link, packet })));
+            }
+            (QuorumPeer::Learner(link), QuorumEvent::Progress) => {
+                inputs.push(peer(zab::Input::Progress { link: Some(link) }));
+            }
+            (QuorumPeer::Leader { dial }, _) if !self.is_on(dial) => {} // It was given up.
+            (QuorumPeer::Leader { .. }, QuorumEvent::Packets(packets)) => {
+                self.called.1 = true;
+                self.trace.received(None, &packets);
+                let packets = packets.into_iter();
+                inputs.extend(packets.map(|packet| peer(zab::Input::Leader { packet })));
+            }
+            (QuorumPeer::Leader { .. }, QuorumEvent::Tree { zxid, tree }) => {
+                self.trace.received(None, &[Packet::Snap { zxid }]);
+                inputs.push(Input::LeaderTree { zxid, tree });
+            }
+            (QuorumPeer::Leader { .. }, QuorumEvent::Progress) => {
+                inputs.push(peer(zab::Input::Progress { link: None }));
+            }
+            (QuorumPeer::Learner(_), QuorumEvent::Tree { .. }) => {} // A learner sends none.
         }
     }
 
@@ -280,9 +292,8 @@ impl Peers {
             addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         self.called = (at.join(" or "), false);
         let connecting = quorum::dial(addresses, self.patience);
-        let source = Source::Leader(self.dials);
-        let handle =
-            quorum::start(connecting, source, self.sender.clone(), Some(self.trees.clone()));
+        let connection = QuorumConnection::dialed(self.dials, Box::new(NoOpening), self.options, 0);
+        let handle = quorum::start(connecting, connection, self.sender.clone());
         self.leader = Some((self.dials, handle));
     }
 
@@ -310,20 +321,16 @@ impl Peers {
 
     /// Sends the frozen tree to a learner.
     pub fn send_tree(&mut self, link: LinkId, frozen: Frozen) {
-        let sending = Sending {
-            shared: self.shared.clone(),
-            frozen,
-            driver: self.driver.clone(),
-            learner: self.names.get(&link).map(|id| id.0),
-            sent_bytes: 0,
-            ended: false,
-            began: Instant::now(),
-        };
-        if let Some(handle) = self.links.get_mut(&link) {
-            let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
-            self.trace.sent(Some(link), &snap);
-            let mut sending = sending;
-            handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
+        let learner = self.names.get(&link).copied();
+        match self.links.get_mut(&link) {
+            Some(handle) => {
+                let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
+                self.trace.sent(Some(link), &snap);
+                handle.send_tree(TreeToSend { shared: self.shared.clone(), frozen, learner });
+            }
+            None => {
+                let _stopped = self.driver.send(Event::TreeSent(frozen));
+            }
         }
     }
 }
@@ -343,70 +350,5 @@ fn take_election(event: election::Event) -> Option<zab::Input> {
             tracing::error!(place, "nobody can call at the election port; trying on");
             None
         }
-    }
-}
-
-/// A frozen tree on its way; says when it is over, however it ends.
-struct Sending {
-    shared: Arc<Shared>,
-    frozen: Frozen,
-    driver: UnboundedSender<Event>,
-    learner: Option<i64>,
-    sent_bytes: u64,
-    ended: bool,
-    began: Instant,
-}
-
-impl Sending {
-    fn piece(&mut self, to: &mut Vec<u8>) -> Option<bool> {
-        let before = to.len();
-        let tree = self.shared.state.tree.read();
-        let piece = tree.holds(self.frozen).then(|| tree.freeze_piece(to));
-        self.sent_bytes += (to.len() - before) as u64;
-        self.ended = piece == Some(true);
-        piece
-    }
-}
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        let (learner, bytes) = (self.learner, self.sent_bytes);
-        let (zxid, ms) = (self.frozen.zxid, self.began.elapsed().as_millis() as u64);
-        if self.ended {
-            tracing::info!(learner, %zxid, bytes, ms, "the tree was sent to a learner");
-        } else {
-            tracing::info!(learner, %zxid, bytes, ms, "the tree was not sent to its end");
-        }
-        let _stopped = self.driver.send(Event::TreeSent(self.frozen));
-    }
-}
-
-/// Builds the leader's tree.
-struct Sink {
-    loader: Loader,
-    bytes: u64,
-    began: Instant,
-}
-
-impl Sink {
-    fn new(options: Options) -> Self {
-        Self { loader: Loader::new(options), bytes: 0, began: Instant::now() }
-    }
-}
-
-impl TreeSink for Sink {
-    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), String> {
-        let taken = self.loader.take(bytes).map_err(|error| error.to_string())?;
-        self.bytes += taken.bytes as u64;
-        Ok((taken.bytes, taken.ended))
-    }
-
-    fn finish(self: Box<Self>, packet: &Packet) -> Result<Box<dyn Any + Send>, String> {
-        let Packet::Snap { zxid } = packet else { return Err("no SNAP".to_owned()) };
-        let tree = self.loader.finish(*zxid).map_err(|error| error.to_string())?;
-        let (bytes, znodes) = (self.bytes, tree.node_count());
-        let ms = self.began.elapsed().as_millis() as u64;
-        tracing::info!(%zxid, bytes, znodes, ms, "the leader's tree was read");
-        Ok(Box::new(tree))
     }
 }

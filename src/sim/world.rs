@@ -10,6 +10,7 @@ use super::rng::Rng;
 use super::script::Tape;
 use super::server::{Happened, Process, Server, tree_options};
 use super::trace::{Trace, Tracing};
+use crate::member::quorum_connection::QuorumPeer;
 use crate::model::Zxid;
 use crate::tree::Tree;
 use crate::zab::LinkId;
@@ -52,19 +53,27 @@ pub enum Event {
     Happen(Of, Happened),
     /// A connection's task looks at what there is.
     Side(Of, PipeId),
-    /// A call of a leader gets through or not.
+    /// A call of a leader goes on.
     Dial {
         of: Of,
         dial: u64,
-        began_us: Micros,
     },
+    /// An attempt at one of its addresses is answered, or not.
+    DialAnswer {
+        of: Of,
+        dial: u64,
+        address: usize,
+        until_ms: u64,
+    },
+    /// A learner must have sent its hello.
+    HelloDue(Of, LinkId),
     /// A call of another server's election port.
     Ring {
         of: Of,
         to: usize,
     },
     /// A tree on its way to a learner gets on.
-    TreePiece(Of, LinkId),
+    TreePiece(Of, QuorumPeer),
     /// The power, or the process, goes now if it has not gone yet.
     Strike(Of),
     Start(usize),
@@ -224,9 +233,13 @@ impl World {
                 }
             }
             Event::Side(of, pipe) => self.turn_side(of, pipe),
-            Event::Dial { of, dial, began_us } => self.dial(of, dial, began_us),
+            Event::Dial { of, dial } => self.dial(of, dial),
+            Event::DialAnswer { of, dial, address, until_ms } => {
+                self.dial_answer(of, dial, (address, until_ms));
+            }
+            Event::HelloDue(of, link) => self.check_hello(of, link),
             Event::Ring { of, to } => self.ring(of, to),
-            Event::TreePiece(of, link) => self.send_piece(of, link),
+            Event::TreePiece(of, peer) => self.send_piece(of, peer),
             Event::Strike(of) => self.strike_now(of),
             Event::Start(server) => self.start(server),
             Event::Mend(cuts) => self.mend(&cuts),

@@ -5,7 +5,7 @@ use super::inbox::Inbox;
 use super::listen::prepare;
 use super::{Event, Settings};
 use crate::model::ServerId;
-use crate::net::race::first_of;
+use crate::net::dial::dial_once;
 use bytes::{Buf, Bytes, BytesMut};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
-use tokio::time::timeout;
 
 /// Longest message.
 const MESSAGE_BYTES_MAX: usize = 512 * 1024;
@@ -152,10 +151,7 @@ async fn send(mut writer: OwnedWriteHalf, slot: Slot) -> io::Error {
 /// # Errors
 /// When none answers within the timeout: that of the last one.
 pub async fn dial(addresses: Vec<Address>, settings: Settings) -> io::Result<TcpStream> {
-    let call = |(host, port): Address| async move { TcpStream::connect((host, port)).await };
-    let connecting = first_of(addresses.into_iter().map(call).collect(), settings.reach_timeout);
-    let connected = timeout(settings.timeout, connecting);
-    let mut stream = connected.await.map_err(|_| io::ErrorKind::TimedOut)??;
+    let mut stream = dial_once(addresses, settings.timeout, settings.reach_timeout).await?;
     prepare(&stream, &settings)?;
     let hello = Hello { id: settings.me, addresses: settings.addresses };
     stream.write_all(&hello.encode(settings.multi_address)).await?;

@@ -22,6 +22,13 @@ pub(in crate::member) fn tree_stream(znodes: usize) -> Vec<u8> {
     stream
 }
 
+/// Znodes of the tree in that stream, those included that every tree has.
+pub(in crate::member) fn count(znodes: usize) -> usize {
+    let mut loader = Loader::new(Options::default());
+    assert!(loader.take(&tree_stream(znodes)).unwrap().ended);
+    loader.finish(SNAP_ZXID).unwrap().node_count()
+}
+
 fn sealed_tree(znodes: usize) -> Vec<u8> {
     let snap = Packet::Snap { zxid: SNAP_ZXID }.to_bytes();
     [&snap[..], &tree_stream(znodes), b"\0\0\0\x0a", SIGNATURE].concat()
@@ -72,7 +79,8 @@ fn packets_before_snap_come_before_its_tree_however_the_bytes_are_cut() {
         &proposal(2).to_bytes(),
     ]
     .concat();
-    let whole = "[DIFF PROPOSAL] tree of 51 [UPTODATE] tree of 4 [PROPOSAL]";
+    let (first, second) = (count(50), count(3));
+    let whole = format!("[DIFF PROPOSAL] tree of {first} [UPTODATE] tree of {second} [PROPOSAL]");
     assert_eq!(received(&mut dialed(), &bytes).unwrap(), whole);
     for len in [1, 2, 13, 100, 4096] {
         let (mut connection, mut events) = (dialed(), Vec::new());
@@ -163,8 +171,14 @@ fn trees_that_cannot_be_are_refused() {
     *spoilt.last_mut().unwrap() ^= 1;
     let refused = received(&mut dialed(), &spoilt).unwrap_err();
     assert!(matches!(refused, QuorumError::NoSignature), "{refused}");
-    let snap = Packet::Snap { zxid: SNAP_ZXID }.to_bytes();
-    let refused = received(&mut dialed(), &[&snap[..], &[0xff; 100]].concat()).unwrap_err();
+    // A znode whose parent never comes.
+    let mut orphan = sealed_tree(0);
+    let end = orphan.len() - 5 - 4 - SIGNATURE.len();
+    orphan.truncate(end);
+    orphan.extend_from_slice(b"\0\0\0\x04/a/b\0\0\0\0");
+    orphan.extend_from_slice(&(-1i64).to_be_bytes());
+    orphan.extend_from_slice(&[0; 60]);
+    let refused = received(&mut dialed(), &orphan).unwrap_err();
     assert!(matches!(refused, QuorumError::Tree(_)), "{refused}");
 }
 
@@ -174,7 +188,7 @@ fn trees_that_cannot_be_are_refused() {
 fn kept_packet_keeps_no_more_than_came_with_it() {
     let (mut connection, mut events) = (dialed(), Vec::new());
     connection.receive(&sealed_tree(20_000), 0, &mut events).unwrap();
-    assert_eq!(told(std::mem::take(&mut events)), "tree of 20001");
+    assert_eq!(told(std::mem::take(&mut events)), format!("tree of {}", count(20_000)));
     for counter in 0..100 {
         connection.receive(&proposal(counter).to_bytes(), 0, &mut events).unwrap();
     }

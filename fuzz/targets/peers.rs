@@ -7,14 +7,13 @@
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
+use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::net::election::{Hello, next_message};
 use oxkeeper::tree::Options;
-use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::config_in;
-use oxkeeper::zab::{
-    Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, SIGNATURE, Settings,
-};
+use oxkeeper::zab::{Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, Settings};
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
 const LINK: LinkId = LinkId(1);
@@ -40,13 +39,12 @@ fn member(leader: ServerId, bytes: &[u8]) {
     peer.core.finds_view = |entry| View::from_bytes(config_in(entry)?).ok();
     step(&mut peer, Input::Tick);
     step(&mut peer, Input::Elected { leader });
-    let mut unread = BytesMut::from(bytes);
-    while let Ok(Some(packet)) = Packet::decode(&mut unread) {
+    let (heard, is_whole) = hear(leader, &[bytes]);
+    let (front, back) = bytes.split_at(bytes.len() / 2);
+    assert!((heard.clone(), is_whole) == hear(leader, &[front, back]), "cut or not");
+    for packet in heard {
         let again = Packet::decode(&mut BytesMut::from(&packet.to_bytes()[..]));
         assert_eq!(again.as_ref(), Ok(&Some(packet.clone())), "written and read again");
-        if matches!(packet, Packet::Snap { .. }) && !is_tree(&mut unread) {
-            return;
-        }
         match leader == ME {
             true => step(&mut peer, Input::Learner { link: LINK, packet }),
             false => step(&mut peer, Input::Leader { packet }),
@@ -54,17 +52,26 @@ fn member(leader: ServerId, bytes: &[u8]) {
     }
 }
 
-/// Takes a tree and its signature off the front.
-fn is_tree(unread: &mut BytesMut) -> bool {
-    let mut loader = Loader::new(Options { seed: 1, ..Options::default() });
-    let Ok(taken) = loader.take(unread) else { return false };
-    let _body = unread.split_to(taken.bytes);
-    let sealed = 4 + SIGNATURE.len();
-    if !taken.ended || unread.len() < sealed || &unread[4..sealed] != SIGNATURE {
-        return false;
+/// The packets in these parts of a stream, SNAP once its tree has come; and whether there was nothing wrong with them.
+fn hear(leader: ServerId, parts: &[&[u8]]) -> (Vec<Packet>, bool) {
+    let options = Options { seed: 1, ..Options::default() };
+    let mut connection = match leader == ME {
+        true => QuorumConnection::accepted(LINK, Box::new(NoOpening), 0),
+        false => QuorumConnection::dialed(1, Box::new(NoOpening), options, 0),
+    };
+    let mut events = Vec::new();
+    let is_whole = parts.iter().all(|part| connection.receive(part, 0, &mut events).is_ok());
+    let mut packets = Vec::new();
+    for event in events {
+        match event {
+            QuorumEvent::Packets(all) => {
+                all.into_iter().for_each(|packet| packet.push_to(&mut packets));
+            }
+            QuorumEvent::Tree { zxid, .. } => packets.push(Packet::Snap { zxid }),
+            QuorumEvent::Progress => {}
+        }
     }
-    let _seal = unread.split_to(sealed);
-    loader.finish(LAST).is_ok()
+    (packets, is_whole)
 }
 
 /// A driver whose disk takes no time.

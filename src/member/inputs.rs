@@ -1,6 +1,6 @@
 //! All that can happen to a [`super::Member`].
 
-use super::SnapshotJob;
+use super::{QuorumPeer, SnapshotJob};
 use crate::model::{ServerId, Zxid};
 use crate::request::ClientCommand;
 use crate::store::{Draft, worker};
@@ -16,15 +16,6 @@ pub struct Now {
     pub us: u64,
     /// Wall-clock milliseconds since 1970.
     pub wall_ms: i64,
-}
-
-/// The other end of a connection between a leader and a learner, as seen from here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum QuorumPeer {
-    /// A learner that connected to this server.
-    Learner(LinkId),
-    /// The leader that this server dialed. Dials are numbered, so that what an older connection brought is recognised.
-    Leader { dial: u64 },
 }
 
 /// All that can happen to a server.

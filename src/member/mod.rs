@@ -18,8 +18,10 @@
 //! `server`).
 
 mod actions;
+pub mod awaiting_hello;
 pub mod config_files;
 mod configuration;
+pub mod dial;
 mod disk_work;
 pub mod election_connection;
 pub mod election_connections;
@@ -30,7 +32,9 @@ pub mod election_listeners;
 mod inputs;
 mod message_tracker;
 pub mod opening;
+pub mod quorum_connection;
 mod quorum_connections;
+pub mod quorum_outbox;
 pub mod restorer;
 mod settings;
 pub mod start;
@@ -39,7 +43,8 @@ mod stop;
 pub use actions::{Action, ConfigChange, Ended};
 pub use configuration::{ListenAddress, election_address, election_addresses};
 pub use disk_work::SnapshotJob;
-pub use inputs::{Input, Now, QuorumPeer};
+pub use inputs::{Input, Now};
+pub use quorum_connection::QuorumPeer;
 pub use settings::{EnsembleSettings, LogReadLimit, Settings};
 
 use crate::replica::{self, Replica, TICK_MS};

@@ -6,10 +6,10 @@
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 
 mod client;
+mod dial;
 pub mod election;
 mod listener;
 pub mod quorum;
-mod race;
 mod resolve;
 
 pub use client::{Asked, Link, Words};

@@ -2,22 +2,21 @@
 
 use super::driver::{Event, tell};
 use crate::member::config_files::ConfigFiles;
+use crate::member::opening::NoOpening;
+use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
+use crate::member::quorum_outbox::{OutboxEvent, TreeToSend};
 use crate::member::{Action, Input, ListenAddress, QuorumPeer};
+use crate::model::ServerId;
 use crate::net::election::{self, ElectionNet, Inbox};
-use crate::net::quorum::{
-    self, Bind, Patience, PeerEvent, PeerHandle, Source, TreeSink, TreeSinks,
-};
+use crate::net::quorum::{self, Bind, Patience, PeerEvent, PeerHandle};
 use crate::request::Shared;
 use crate::store::RealDisk;
+use crate::tree::Options;
 use crate::tree::freeze::Frozen;
-use crate::tree::load::Loader;
-use crate::tree::{Options, Tree};
-use crate::zab::{LinkId, Packet};
-use std::any::Any;
+use crate::zab::LinkId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +32,8 @@ pub struct Peers {
     leader: Option<PeerHandle>,
     /// How long a leader is dialed.
     patience: Patience,
-    trees: Arc<TreeSinks>,
+    /// Of a tree that the leader sends.
+    options: Options,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,
     elections: ElectionNet,
@@ -55,8 +55,6 @@ impl Peers {
         files: ConfigFiles<RealDisk>,
         driver: UnboundedSender<Event>,
     ) -> Self {
-        let trees: Arc<TreeSinks> =
-            Arc::new(move || -> Box<dyn TreeSink> { Box::new(Sink::new(options)) });
         let (sender, events) = unbounded_channel();
         Self {
             shared,
@@ -64,7 +62,7 @@ impl Peers {
             touched: BTreeSet::new(),
             leader: None,
             patience,
-            trees,
+            options,
             events,
             sender,
             elections,
@@ -100,21 +98,26 @@ impl Peers {
                 self.learners.insert(link, handle);
                 Input::LearnerConnected { link }
             }
-            PeerEvent::Packets { source, packets } => {
-                Input::Packets { from: from(source), packets }
+            PeerEvent::Received { from, event: QuorumEvent::Packets(packets) } => {
+                Input::Packets { from, packets }
             }
-            PeerEvent::Tree { source, packet, tree } => {
-                let (Source::Leader(dial), Packet::Snap { zxid }) = (source, packet) else {
-                    return None;
-                };
-                Input::LeaderTree { dial, zxid, tree: tree.downcast::<Tree>().ok()? }
+            PeerEvent::Received { from, event: QuorumEvent::Tree { zxid, tree } } => {
+                // A learner sends none.
+                let QuorumPeer::Leader { dial } = from else { return None };
+                Input::LeaderTree { dial, zxid, tree }
             }
-            PeerEvent::Progress { source } => Input::Progress { from: from(source) },
-            PeerEvent::Gone { source, why } => {
-                if let Source::Learner(link) = source {
+            PeerEvent::Received { from, event: QuorumEvent::Progress }
+            | PeerEvent::Sent { to: from, event: OutboxEvent::Progress } => {
+                Input::Progress { from }
+            }
+            PeerEvent::Sent { event: OutboxEvent::TreeEnded(frozen), .. } => {
+                Input::TreeSent(frozen)
+            }
+            PeerEvent::Gone { from, why } => {
+                if let QuorumPeer::Learner(link) = from {
                     self.learners.remove(&link);
                 }
-                Input::Disconnected { from: from(source), why }
+                Input::Disconnected { from, why }
             }
         })
     }
@@ -132,8 +135,9 @@ impl Peers {
             Action::CloseLearner { link } => drop(self.learners.remove(&link)),
             Action::DialLeader { dial, addresses } => {
                 let connecting = quorum::dial(addresses, self.patience);
-                let (source, trees) = (Source::Leader(dial), Some(self.trees.clone()));
-                self.leader = Some(quorum::start(connecting, source, self.sender.clone(), trees));
+                let connection =
+                    QuorumConnection::dialed(dial, Box::new(NoOpening), self.options, 0);
+                self.leader = Some(quorum::start(connecting, connection, self.sender.clone()));
             }
             Action::SendToLeader { bytes } => {
                 if let Some(handle) = &mut self.leader {
@@ -195,18 +199,10 @@ impl Peers {
     }
 
     fn send_tree(&mut self, link: LinkId, frozen: Frozen, learner: Option<i64>) {
-        let mut sending = Sending {
-            shared: self.shared.clone(),
-            frozen,
-            driver: self.driver.clone(),
-            learner,
-            sent_bytes: 0,
-            ended: false,
-            began: Instant::now(),
-        };
-        if let Some(handle) = self.learners.get_mut(&link) {
-            let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
-            handle.send_tree(snap, Box::new(move |to| sending.piece(to)));
+        let (shared, learner) = (self.shared.clone(), learner.map(ServerId));
+        match self.learners.get_mut(&link) {
+            Some(handle) => handle.send_tree(TreeToSend { shared, frozen, learner }),
+            None => tell(&self.driver, Input::TreeSent(frozen)),
         }
     }
 }
@@ -214,13 +210,6 @@ impl Peers {
 impl Drop for Peers {
     fn drop(&mut self) {
         self.listening.cancel();
-    }
-}
-
-const fn from(source: Source) -> QuorumPeer {
-    match source {
-        Source::Learner(link) => QuorumPeer::Learner(link),
-        Source::Leader(dial) => QuorumPeer::Leader { dial },
     }
 }
 
@@ -234,69 +223,4 @@ fn election_input(event: election::Event) -> Option<Input> {
             return None;
         }
     })
-}
-
-/// A frozen tree on its way; says when it is over, however it ends.
-struct Sending {
-    shared: Arc<Shared>,
-    frozen: Frozen,
-    driver: UnboundedSender<Event>,
-    learner: Option<i64>,
-    sent_bytes: u64,
-    ended: bool,
-    began: Instant,
-}
-
-impl Sending {
-    fn piece(&mut self, to: &mut Vec<u8>) -> Option<bool> {
-        let before = to.len();
-        let tree = self.shared.state.tree.read();
-        let piece = tree.holds(self.frozen).then(|| tree.freeze_piece(to));
-        self.sent_bytes += (to.len() - before) as u64;
-        self.ended = piece == Some(true);
-        piece
-    }
-}
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        let (learner, bytes) = (self.learner, self.sent_bytes);
-        let (zxid, ms) = (self.frozen.zxid, self.began.elapsed().as_millis() as u64);
-        if self.ended {
-            tracing::info!(learner, %zxid, bytes, ms, "the tree was sent to a learner");
-        } else {
-            tracing::info!(learner, %zxid, bytes, ms, "the tree was not sent to its end");
-        }
-        tell(&self.driver, Input::TreeSent(self.frozen));
-    }
-}
-
-/// Builds the leader's tree.
-struct Sink {
-    loader: Loader,
-    bytes: u64,
-    began: Instant,
-}
-
-impl Sink {
-    fn new(options: Options) -> Self {
-        Self { loader: Loader::new(options), bytes: 0, began: Instant::now() }
-    }
-}
-
-impl TreeSink for Sink {
-    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), String> {
-        let taken = self.loader.take(bytes).map_err(|error| error.to_string())?;
-        self.bytes += taken.bytes as u64;
-        Ok((taken.bytes, taken.ended))
-    }
-
-    fn finish(self: Box<Self>, packet: &Packet) -> Result<Box<dyn Any + Send>, String> {
-        let Packet::Snap { zxid } = packet else { return Err("no SNAP".to_owned()) };
-        let tree = self.loader.finish(*zxid).map_err(|error| error.to_string())?;
-        let (bytes, znodes) = (self.bytes, tree.node_count());
-        let ms = self.began.elapsed().as_millis() as u64;
-        tracing::info!(%zxid, bytes, znodes, ms, "the leader's tree was read");
-        Ok(Box::new(tree))
-    }
 }

@@ -1,50 +1,86 @@
-//! Connections between learners and leaders, and what passes over them: as `server::peers` and `net::quorum`.
+//! Learner connections on the simulated network: as `server::peers` and `net::quorum`.
 
 use super::check::Seen;
 use super::network::{Chunk, End, PipeId, Port};
 use super::plan::{MS, Micros};
 use super::server::{TICK_TIME_MS, tree_options};
 use super::world::{Event, Of, World};
+use crate::member::awaiting_hello::AwaitingHello;
+use crate::member::dial::{AttemptError, Dial, DialStep, Patience};
+use crate::member::opening::NoOpening;
+use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
+use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
 use crate::member::{Action, Input, QuorumPeer, election_connections};
 use crate::tree::freeze::Frozen;
-use crate::tree::load::Loader;
-use crate::zab::{LinkId, Packet, SIGNATURE};
+use crate::zab::{LinkId, Packet};
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// How long a leader is called that refuses, and one that does not answer.
-const REFUSED_US: Micros = 300 * MS;
-const SILENT_US: Micros = 5 * TICK_TIME_MS * MS;
-const DIAL_PAUSE_US: Micros = 20 * MS;
+/// How long a leader is called, as zoo.cfg would say it.
+const PATIENCE: Patience = Patience {
+    silence: Duration::from_millis(5 * TICK_TIME_MS),
+    refusals: Duration::from_millis(300),
+    others: None,
+};
+/// An attempt that finds nothing of the other machine tries again within this.
+const SILENT_RETRY_US: Micros = 20 * MS;
+
+/// One end of a learner connection.
+pub struct Connection {
+    /// `None`: it is not made yet.
+    pipe: Option<PipeId>,
+    receiving: QuorumConnection,
+    outbox: QuorumOutbox,
+}
+
+impl Connection {
+    fn new(pipe: Option<PipeId>, receiving: QuorumConnection) -> Self {
+        Self { pipe, receiving, outbox: QuorumOutbox::default() }
+    }
+}
 
 /// The leader, as its learner reaches it.
 pub struct Leader {
     pub dial: u64,
     to: usize,
-    pipe: Option<PipeId>,
-    /// Said before there was a connection.
-    unsent: Vec<Bytes>,
-}
-
-/// Waits behind a tree that is being sent.
-enum Item {
-    Bytes(Bytes),
-    Tree(Frozen),
-}
-
-/// What came in over a connection and is no whole packet yet.
-enum Reader {
-    Packets(BytesMut),
-    Tree { zxid: crate::model::Zxid, loader: Box<Loader>, bytes: BytesMut, is_ended: bool },
+    dialing: Dial,
+    connection: Connection,
 }
 
 #[derive(Default)]
 pub struct Links {
-    learners: BTreeMap<LinkId, PipeId>,
+    learners: BTreeMap<LinkId, Connection>,
+    awaiting_hello: AwaitingHello<()>,
     next_link: u64,
     pub leader: Option<Leader>,
-    readers: BTreeMap<PipeId, Reader>,
-    writers: BTreeMap<LinkId, VecDeque<Item>>,
+}
+
+impl Links {
+    fn leader_mut(&mut self, dial: u64) -> Option<&mut Leader> {
+        self.leader.as_mut().filter(|leader| leader.dial == dial)
+    }
+
+    fn get(&mut self, peer: QuorumPeer) -> Option<&mut Connection> {
+        match peer {
+            QuorumPeer::Learner(link) => self.learners.get_mut(&link),
+            QuorumPeer::Leader { dial } => Some(&mut self.leader_mut(dial)?.connection),
+        }
+    }
+
+    fn peer_at(&self, pipe: PipeId, end: End) -> Option<QuorumPeer> {
+        let is_at = |connection: &Connection| connection.pipe == Some(pipe);
+        match end {
+            End::Called => {
+                let found = self.learners.iter().find(|(_, connection)| is_at(connection));
+                found.map(|(&link, _)| QuorumPeer::Learner(link))
+            }
+            End::Caller => {
+                let leader = self.leader.as_ref().filter(|leader| is_at(&leader.connection));
+                leader.map(|leader| QuorumPeer::Leader { dial: leader.dial })
+            }
+        }
+    }
 }
 
 /// The server that has these addresses: hosts are named `host<server>`.
@@ -52,20 +88,10 @@ pub fn server_at(addresses: &[(String, u16)]) -> Option<usize> {
     addresses.first()?.0.strip_prefix("host")?.parse().ok()
 }
 
-impl Links {
-    fn link_of(&self, pipe: PipeId) -> Option<LinkId> {
-        self.learners.iter().find(|(_, of)| **of == pipe).map(|(&link, _)| link)
-    }
-
-    /// Forgets a learner; gives the trees that are not sent to their end.
-    fn forget(&mut self, link: LinkId) -> Vec<Frozen> {
-        if let Some(pipe) = self.learners.remove(&link) {
-            self.readers.remove(&pipe);
-        }
-        let unsent = self.writers.remove(&link).into_iter().flatten();
-        unsent
-            .filter_map(|item| if let Item::Tree(frozen) = item { Some(frozen) } else { None })
-            .collect()
+const fn end_of(peer: QuorumPeer) -> End {
+    match peer {
+        QuorumPeer::Learner(_) => End::Called,
+        QuorumPeer::Leader { .. } => End::Caller,
     }
 }
 
@@ -76,22 +102,18 @@ impl World {
         match action {
             Action::SendToLearner { link, bytes } => {
                 self.see_packets(server, &bytes, false);
-                self.put(of, link, bytes);
+                self.put(of, QuorumPeer::Learner(link), bytes);
             }
             Action::SendTree { link, frozen, .. } => self.send_tree(of, link, frozen),
-            Action::CloseLearner { link } => {
-                self.drop_link(of, link);
-                self.disconnected(of, QuorumPeer::Learner(link), "closed here");
-            }
+            Action::CloseLearner { link } => self.give_up(of, QuorumPeer::Learner(link)),
             Action::DialLeader { dial, addresses } => self.call(of, dial, &addresses),
             Action::SendToLeader { bytes } => {
                 self.see_packets(server, &bytes, true);
                 let Some(process) = self.process(of) else { return };
-                let Some(leader) = &mut process.links.leader else { return };
-                match leader.pipe {
-                    Some(pipe) => self.send(pipe, End::Caller, bytes),
-                    None => leader.unsent.push(bytes),
-                }
+                let Some(dial) = process.links.leader.as_ref().map(|leader| leader.dial) else {
+                    return;
+                };
+                self.put(of, QuorumPeer::Leader { dial }, bytes);
             }
             Action::CloseLeader => self.hang_up(of),
             Action::SendNotification { to, message } => {
@@ -106,13 +128,9 @@ impl World {
             Action::SetElectionAddresses(addresses) => {
                 self.step_wires(of, election_connections::Input::SetPeers(addresses));
             }
-            // Ports are everywhere here; the rest is the driver's.
+            // Every server listens everywhere here; the rest is the driver's.
             _ => {}
         }
-    }
-
-    fn disconnected(&mut self, of: Of, from: QuorumPeer, why: &str) {
-        self.come_in(of, Input::Disconnected { from, why: why.to_owned() });
     }
 
     fn see_packets(&mut self, server: usize, bytes: &Bytes, goes_up: bool) {
@@ -141,278 +159,267 @@ impl World {
         }
     }
 
-    fn put(&mut self, of: Of, link: LinkId, bytes: Bytes) {
+    fn put(&mut self, of: Of, peer: QuorumPeer, bytes: Bytes) {
         let Some(process) = self.process(of) else { return };
-        let Some(&pipe) = process.links.learners.get(&link) else { return };
-        match process.links.writers.get_mut(&link) {
-            Some(waiting) => waiting.push_back(Item::Bytes(bytes)),
-            None => self.send(pipe, End::Called, bytes),
+        let Some(connection) = process.links.get(peer) else { return };
+        if !connection.outbox.put(vec![bytes]) {
+            return self.give_up(of, peer);
         }
+        self.send_queued(of, peer);
     }
 
     pub fn send_tree(&mut self, of: Of, link: LinkId, frozen: Frozen) {
         self.note(of.server, || format!("> tree {} to {link:?}", frozen.zxid));
+        let (peer, now_ms) = (QuorumPeer::Learner(link), self.now_us / MS);
         let Some(process) = self.process(of) else { return };
-        if !process.links.learners.contains_key(&link) {
-            return self.end_trees(of, vec![frozen]);
+        let tree = TreeToSend { shared: process.shared.clone(), frozen, learner: None };
+        let mut events = Vec::new();
+        match process.links.get(peer) {
+            Some(connection) => connection.outbox.put_tree(tree, now_ms, &mut events),
+            None => events.push(OutboxEvent::TreeEnded(frozen)),
         }
-        let is_first = !process.links.writers.contains_key(&link);
-        process.links.writers.entry(link).or_default().push_back(Item::Tree(frozen));
-        if is_first {
-            self.begin_tree(of, link);
-        }
+        self.take_sent(of, peer, events);
+        self.send_queued(of, peer);
     }
 
-    fn begin_tree(&mut self, of: Of, link: LinkId) {
-        let Some(process) = self.process(of) else { return };
-        let Some(&pipe) = process.links.learners.get(&link) else { return };
-        let waiting = process.links.writers.get(&link).and_then(|waiting| waiting.front());
-        let Some(Item::Tree(frozen)) = waiting else { return };
-        let snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
-        self.send(pipe, End::Called, snap);
-        self.ask_within(50, 6000, Event::TreePiece(of, link));
-    }
-
-    /// The next piece of a tree goes to a learner.
-    pub fn send_piece(&mut self, of: Of, link: LinkId) {
-        let Some(process) = self.process(of) else { return };
-        let Some(&pipe) = process.links.learners.get(&link) else { return };
-        let waiting = process.links.writers.get(&link).and_then(|waiting| waiting.front());
-        let Some(&Item::Tree(frozen)) = waiting else { return };
-        let mut bytes = Vec::new();
-        let is_last = {
-            let tree = process.shared.state.tree.read();
-            tree.holds(frozen).then(|| tree.freeze_piece(&mut bytes))
-        };
-        match is_last {
-            // It was replaced while it was sent.
-            None => {
-                self.drop_link(of, link);
-                self.disconnected(
-                    of,
-                    QuorumPeer::Learner(link),
-                    "the tree was replaced while it was sent",
-                );
+    /// Sends what the outbox gives; pieces of a tree take their time.
+    fn send_queued(&mut self, of: Of, peer: QuorumPeer) {
+        let now_ms = self.now_us / MS;
+        loop {
+            let Some(process) = self.process(of) else { return };
+            let Some(connection) = process.links.get(peer) else { return };
+            let Some(pipe) = connection.pipe else { return };
+            if connection.outbox.is_in_tree() {
+                return; // Its next piece has been asked for.
             }
-            Some(false) => {
-                self.send(pipe, End::Called, bytes.into());
-                self.progress(of, QuorumPeer::Learner(link));
-                self.ask_within(20, 2000, Event::TreePiece(of, link));
-            }
-            Some(true) => {
-                bytes.extend_from_slice(&(SIGNATURE.len() as u32).to_be_bytes());
-                bytes.extend_from_slice(SIGNATURE);
-                self.send(pipe, End::Called, bytes.into());
-                self.end_trees(of, vec![frozen]);
-                self.go_on_behind_tree(of, link, pipe);
-            }
-        }
-    }
-
-    fn go_on_behind_tree(&mut self, of: Of, link: LinkId, pipe: PipeId) {
-        let Some(process) = self.process(of) else { return };
-        let Some(mut waiting) = process.links.writers.remove(&link) else { return };
-        waiting.pop_front();
-        while let Some(item) = waiting.pop_front() {
-            match item {
-                Item::Bytes(bytes) => self.send(pipe, End::Called, bytes),
-                Item::Tree(_) => {
-                    waiting.push_front(item);
-                    let Some(process) = self.process(of) else { return };
-                    process.links.writers.insert(link, waiting);
-                    return self.begin_tree(of, link);
+            match connection.outbox.next(now_ms) {
+                Next::Nothing | Next::Piece(_) => return,
+                Next::Bytes(all) => {
+                    let begins_tree = connection.outbox.is_in_tree();
+                    all.into_iter().for_each(|bytes| self.send(pipe, end_of(peer), bytes));
+                    if begins_tree {
+                        return self.ask_within(50, 6000, Event::TreePiece(of, peer));
+                    }
                 }
             }
         }
     }
 
-    fn end_trees(&mut self, of: Of, trees: Vec<Frozen>) {
-        for frozen in trees {
-            self.ask_within(10, 100, Event::Report(of, Input::TreeSent(frozen)));
+    /// The next piece of a tree goes to a learner.
+    pub fn send_piece(&mut self, of: Of, peer: QuorumPeer) {
+        let now_ms = self.now_us / MS;
+        let Some(process) = self.process(of) else { return };
+        let Some(connection) = process.links.get(peer) else { return };
+        let Some(pipe) = connection.pipe else { return };
+        let Next::Piece(tree) = connection.outbox.next(now_ms) else { return };
+        let (mut bytes, mut events) = (Vec::new(), Vec::new());
+        let piece = tree.piece(&mut bytes);
+        let piece = (piece, bytes.len());
+        let taken = connection.outbox.take_piece(piece, &mut bytes, now_ms, &mut events);
+        let is_in_tree = connection.outbox.is_in_tree();
+        self.take_sent(of, peer, events);
+        if taken.is_err() {
+            return self.give_up(of, peer);
+        }
+        self.send(pipe, end_of(peer), bytes.into());
+        if is_in_tree {
+            self.ask_within(20, 2000, Event::TreePiece(of, peer));
+        } else {
+            self.send_queued(of, peer);
         }
     }
 
-    /// Closes the connection to a learner.
-    fn drop_link(&mut self, of: Of, link: LinkId) {
-        let Some(process) = self.process(of) else { return };
-        let pipe = process.links.learners.get(&link).copied();
-        let trees = process.links.forget(link);
-        self.end_trees(of, trees);
-        if let Some(pipe) = pipe {
-            self.close(pipe, End::Called);
+    fn take_sent(&mut self, of: Of, peer: QuorumPeer, events: Vec<OutboxEvent>) {
+        for event in events {
+            match event {
+                OutboxEvent::Progress => self.take_received(of, peer, QuorumEvent::Progress),
+                OutboxEvent::TreeEnded(frozen) => {
+                    self.ask_within(10, 100, Event::Report(of, Input::TreeSent(frozen)));
+                }
+            }
         }
+    }
+
+    /// Closes a connection, and says so.
+    fn give_up(&mut self, of: Of, peer: QuorumPeer) {
+        let Some(process) = self.process(of) else { return };
+        if let Some(pipe) = process.links.get(peer).and_then(|connection| connection.pipe) {
+            self.close(pipe, end_of(peer));
+        }
+        self.lose_connection(of, peer);
+    }
+
+    /// A connection is no more. The leader's is forgotten once what came over it has been taken up.
+    fn lose_connection(&mut self, of: Of, peer: QuorumPeer) {
+        let now_ms = self.now_us / MS;
+        let mut events = Vec::new();
+        let Some(process) = self.process(of) else { return };
+        if let Some(connection) = process.links.get(peer) {
+            connection.outbox.close(now_ms, &mut events);
+        }
+        if let QuorumPeer::Learner(link) = peer {
+            process.links.awaiting_hello.remove(link);
+            process.links.learners.remove(&link);
+        }
+        self.take_sent(of, peer, events);
+        self.come_in(of, Input::Disconnected { from: peer, why: "ended".to_owned() });
     }
 
     fn hang_up(&mut self, of: Of) {
         let Some(process) = self.process(of) else { return };
-        let Some(leader) = process.links.leader.take() else { return };
-        if let Some(pipe) = leader.pipe {
-            process.links.readers.remove(&pipe);
+        if let Some(leader) = process.links.leader.take()
+            && let Some(pipe) = leader.connection.pipe
+        {
             self.close(pipe, End::Caller);
         }
     }
 
     fn call(&mut self, of: Of, dial: u64, addresses: &[(String, u16)]) {
         self.hang_up(of);
-        let now_us = self.now_us;
-        let Some(process) = self.process(of) else { return };
+        let now_ms = self.now_us / MS;
+        let options = tree_options(self.climate().seed ^ of.server as u64);
         let Some(to) = server_at(addresses) else {
-            return self.disconnected(of, QuorumPeer::Leader { dial }, "no address");
+            let (from, why) = (QuorumPeer::Leader { dial }, "no address".to_owned());
+            return self.come_in(of, Input::Disconnected { from, why });
         };
-        process.links.leader = Some(Leader { dial, to, pipe: None, unsent: Vec::new() });
-        self.ask_within(100, 2000, Event::Dial { of, dial, began_us: now_us });
-    }
-
-    /// A tree gets on: a sign of life to the server that waits at the other end.
-    fn progress(&mut self, of: Of, from: QuorumPeer) {
-        self.come_in(of, Input::Progress { from });
-    }
-
-    pub fn dial(&mut self, of: Of, dial: u64, began_us: Micros) {
         let Some(process) = self.process(of) else { return };
-        let Some(leader) = process.links.leader.as_mut().filter(|leader| leader.dial == dial)
-        else {
-            return;
-        };
+        let dialing = Dial::new(vec![format!("server {to}")], PATIENCE, now_ms);
+        let receiving = QuorumConnection::dialed(dial, Box::new(NoOpening), options, now_ms);
+        let connection = Connection::new(None, receiving);
+        process.links.leader = Some(Leader { dial, to, dialing, connection });
+        self.ask_within(50, 1000, Event::Dial { of, dial });
+    }
+
+    /// Does what a call of the leader is to do next.
+    pub fn dial(&mut self, of: Of, dial: u64) {
+        let now_ms = self.now_us / MS;
+        loop {
+            let Some(process) = self.process(of) else { return };
+            let Some(leader) = process.links.leader_mut(dial) else { return };
+            if leader.connection.pipe.is_some() {
+                return;
+            }
+            match leader.dialing.next(now_ms) {
+                DialStep::Attempt { address, until_ms } => {
+                    let attempt = Event::DialAnswer { of, dial, address, until_ms };
+                    let is_slow = self.rng.one_in(30);
+                    let longest_us = if is_slow { 200 * MS } else { 2 * MS };
+                    self.ask_within(50, longest_us, attempt);
+                }
+                DialStep::Wait { until_ms: Some(until_ms) } => {
+                    return self.ask(until_ms * MS, Event::Dial { of, dial });
+                }
+                DialStep::Wait { until_ms: None } => return,
+                DialStep::GiveUp(error) => {
+                    self.note(of.server, || format!("* leader: {error}"));
+                    return self.give_up(of, QuorumPeer::Leader { dial });
+                }
+            }
+        }
+    }
+
+    /// What became of an attempt, if anything yet.
+    pub fn dial_answer(&mut self, of: Of, dial: u64, (address, until_ms): (usize, u64)) {
+        let (now_ms, now_us) = (self.now_us / MS, self.now_us);
+        let Some(process) = self.process(of) else { return };
+        let Some(leader) = process.links.leader_mut(dial) else { return };
         let to = leader.to;
-        let reaches = self.net.reaches(of.server, to);
-        if reaches && self.servers[to].process.is_some() {
-            return self.reach(of, to, dial);
-        }
-        let limit_us = if reaches { REFUSED_US } else { SILENT_US };
-        if limit_us < self.now_us - began_us {
-            self.note(of.server, || format!("* leader {to} is not to be reached"));
-            return self.disconnected(of, QuorumPeer::Leader { dial }, "not reached");
-        }
-        self.ask_within(DIAL_PAUSE_US / 2, DIAL_PAUSE_US, Event::Dial { of, dial, began_us });
+        let is_there = self.net.reaches(of.server, to);
+        let error = match self.servers[to].process {
+            _ if until_ms <= now_ms => AttemptError::Silent,
+            Some(_) if is_there => return self.reach(of, to, dial),
+            None if is_there => AttemptError::Refused("refused".to_owned()),
+            _ => {
+                let at_us = (now_us + self.rng.below(SILENT_RETRY_US)).min(until_ms * MS);
+                return self.ask(at_us, Event::DialAnswer { of, dial, address, until_ms });
+            }
+        };
+        let Some(process) = self.process(of) else { return };
+        let Some(leader) = process.links.leader_mut(dial) else { return };
+        leader.dialing.attempt_failed(address, error, now_ms);
+        self.dial(of, dial);
     }
 
     fn reach(&mut self, of: Of, to: usize, dial: u64) {
+        let now_ms = self.now_us / MS;
         let pipe = self.net.connect(of.server, to, Port::Quorum { dial });
         let there = self.of(to);
         if let Some(process) = self.process(there) {
             process.links.next_link += 1;
             let link = LinkId(process.links.next_link);
-            process.links.learners.insert(link, pipe);
-            process.links.readers.insert(pipe, Reader::Packets(BytesMut::new()));
+            let oldest = process.links.awaiting_hello.admit(link, ());
+            let receiving = QuorumConnection::accepted(link, Box::new(NoOpening), now_ms);
+            process.links.learners.insert(link, Connection::new(Some(pipe), receiving));
+            if let Some((oldest, ())) = oldest {
+                self.give_up(there, QuorumPeer::Learner(oldest));
+            }
             self.come_in(there, Input::LearnerConnected { link });
+            self.receive(there, QuorumPeer::Learner(link), &[]);
+            self.check_hello(there, link);
         }
         let Some(process) = self.process(of) else { return };
-        process.links.readers.insert(pipe, Reader::Packets(BytesMut::new()));
-        let Some(leader) = &mut process.links.leader else { return };
-        leader.pipe = Some(pipe);
-        for bytes in std::mem::take(&mut leader.unsent) {
-            self.send(pipe, End::Caller, bytes);
+        let peer = QuorumPeer::Leader { dial };
+        let Some(connection) = process.links.get(peer) else { return };
+        connection.pipe = Some(pipe);
+        self.receive(of, peer, &[]);
+    }
+
+    /// A learner must have sent its hello by now, or has until later.
+    pub fn check_hello(&mut self, of: Of, link: LinkId) {
+        let (peer, now_ms) = (QuorumPeer::Learner(link), self.now_us / MS);
+        let Some(process) = self.process(of) else { return };
+        let Some(connection) = process.links.get(peer) else { return };
+        if let Err(error) = connection.receiving.check_deadline(now_ms) {
+            self.note(of.server, || format!("* {link:?}: {error}"));
+            return self.give_up(of, peer);
+        }
+        if let Some(deadline_ms) = connection.receiving.deadline_ms() {
+            self.ask(deadline_ms * MS, Event::HelloDue(of, link));
         }
     }
 
     /// From a learner, or from the leader.
     pub fn link_hears(&mut self, of: Of, pipe: PipeId, end: End, chunk: Chunk) {
-        let seed = self.climate().seed ^ of.server as u64;
-        let dial = match self.net.pipes.get(&pipe).map(|found| found.port) {
-            Some(Port::Quorum { dial }) => dial,
-            _ => return,
-        };
         let Some(process) = self.process(of) else { return };
-        let from = match (end, process.links.link_of(pipe)) {
-            (End::Called, Some(link)) => QuorumPeer::Learner(link),
-            (End::Called, None) => return,
-            (End::Caller, _) => QuorumPeer::Leader { dial },
-        };
-        let Chunk::Bytes(bytes) = chunk else {
-            process.links.readers.remove(&pipe);
-            if let QuorumPeer::Learner(link) = from {
-                let trees = process.links.forget(link);
-                self.end_trees(of, trees);
-            }
-            return self.disconnected(of, from, "closed by the peer");
-        };
-        let Some(reader) = process.links.readers.get_mut(&pipe) else { return };
-        let is_in_tree = matches!(reader, Reader::Tree { .. });
-        let mut incoming = Vec::new();
-        match reader.take(&bytes, seed, &mut incoming) {
-            Ok(()) => {}
-            Err(why) => return self.fail("panic", format!("{} hears {why}", of.server)),
-        }
-        if is_in_tree && end == End::Caller {
-            self.progress(of, from);
-        }
-        let mut packets = Vec::new();
-        for read in incoming {
-            match read {
-                Read::Packet(packet) => packets.push(packet),
-                Read::Tree(zxid, tree) => {
-                    self.packets_come_in(of, from, &mut packets);
-                    self.come_in(of, Input::LeaderTree { dial, zxid, tree });
-                }
-            }
-        }
-        self.packets_come_in(of, from, &mut packets);
-    }
-
-    fn packets_come_in(&mut self, of: Of, from: QuorumPeer, packets: &mut Vec<Packet>) {
-        if !packets.is_empty() {
-            self.come_in(of, Input::Packets { from, packets: std::mem::take(packets) });
+        let Some(peer) = process.links.peer_at(pipe, end) else { return };
+        match chunk {
+            Chunk::Bytes(bytes) => self.receive(of, peer, &bytes),
+            Chunk::End => self.lose_connection(of, peer),
         }
     }
-}
 
-enum Read {
-    Packet(Packet),
-    Tree(crate::model::Zxid, Box<crate::tree::Tree>),
-}
-
-impl Reader {
-    /// # Errors
-    /// In words, what is wrong with the bytes.
-    fn take(&mut self, more: &Bytes, seed: u64, read: &mut Vec<Read>) -> Result<(), String> {
-        let mut packets = Vec::new();
-        match self {
-            Self::Packets(bytes) | Self::Tree { bytes, .. } => bytes.extend_from_slice(more),
+    fn receive(&mut self, of: Of, peer: QuorumPeer, bytes: &[u8]) {
+        let now_ms = self.now_us / MS;
+        let Some(process) = self.process(of) else { return };
+        let Some(connection) = process.links.get(peer) else { return };
+        let mut events = Vec::new();
+        let received = connection.receiving.receive(bytes, now_ms, &mut events);
+        connection.outbox.put_opening(&connection.receiving.take_output());
+        if connection.receiving.is_opened() {
+            connection.outbox.open();
         }
-        loop {
-            match self {
-                Self::Packets(bytes) => {
-                    let packet = Packet::decode(bytes).map_err(|error| error.to_string())?;
-                    match packet {
-                        None => break,
-                        Some(Packet::Snap { zxid }) => {
-                            let loader = Box::new(Loader::new(tree_options(seed)));
-                            let bytes = std::mem::take(bytes);
-                            read.extend(packets.drain(..).map(Read::Packet));
-                            *self = Self::Tree { zxid, loader, bytes, is_ended: false };
-                        }
-                        Some(packet) => packet.push_to(&mut packets),
-                    }
-                }
-                Self::Tree { zxid, loader, bytes, is_ended } => {
-                    if !*is_ended {
-                        let taken = loader.take(bytes).map_err(|error| error.to_string())?;
-                        let _taken = bytes.split_to(taken.bytes);
-                        *is_ended = taken.ended;
-                        if taken.bytes == 0 && !taken.ended {
-                            break;
-                        }
-                        continue;
-                    }
-                    let wanted = 4 + SIGNATURE.len();
-                    if bytes.len() < wanted {
-                        break;
-                    }
-                    let signature = bytes.split_to(wanted);
-                    if &signature[4..] != SIGNATURE {
-                        return Err("no signature behind a tree".to_owned());
-                    }
-                    let (zxid, rest) = (*zxid, std::mem::take(bytes));
-                    let fresh = Box::new(Loader::new(tree_options(seed)));
-                    let loader = std::mem::replace(loader, fresh);
-                    let tree = loader.finish(zxid).map_err(|error| error.to_string())?;
-                    read.push(Read::Tree(zxid, Box::new(tree)));
-                    *self = Self::Packets(rest);
-                }
+        if let QuorumPeer::Learner(link) = peer
+            && connection.receiving.has_spoken()
+        {
+            process.links.awaiting_hello.remove(link);
+        }
+        events.into_iter().for_each(|event| self.take_received(of, peer, event));
+        match received {
+            Ok(()) => self.send_queued(of, peer),
+            Err(error) => self.fail("panic", format!("{} hears {error}", of.server)),
+        }
+    }
+
+    fn take_received(&mut self, of: Of, from: QuorumPeer, event: QuorumEvent) {
+        let input = match (from, event) {
+            (_, QuorumEvent::Packets(packets)) => Input::Packets { from, packets },
+            (_, QuorumEvent::Progress) => Input::Progress { from },
+            (QuorumPeer::Leader { dial }, QuorumEvent::Tree { zxid, tree }) => {
+                Input::LeaderTree { dial, zxid, tree }
             }
-        }
-        read.extend(packets.into_iter().map(Read::Packet));
-        Ok(())
+            // A learner sends none.
+            (QuorumPeer::Learner(_), QuorumEvent::Tree { .. }) => return,
+        };
+        self.come_in(of, input);
     }
 }

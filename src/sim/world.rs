@@ -11,8 +11,8 @@ use super::rng::Rng;
 use super::script::Tape;
 use super::server::{Process, Server, tree_options};
 use super::trace::{Trace, Tracing};
-use crate::member::Input;
 use crate::member::election_connections::{self, ConnectionId};
+use crate::member::{Input, QuorumPeer};
 use crate::tree::Tree;
 use crate::zab::LinkId;
 use std::collections::BTreeMap;
@@ -50,12 +50,20 @@ pub enum Event {
     Report(Of, Input),
     /// A connection's task looks at what there is.
     Side(Of, PipeId),
-    /// A call of a leader gets through or not.
+    /// A call of a leader goes on.
     Dial {
         of: Of,
         dial: u64,
-        began_us: Micros,
     },
+    /// An attempt at one of its addresses is answered, or not.
+    DialAnswer {
+        of: Of,
+        dial: u64,
+        address: usize,
+        until_ms: u64,
+    },
+    /// A learner must have sent its hello.
+    HelloDue(Of, LinkId),
     /// A dial of another server's election port gets through or not.
     DialWire {
         of: Of,
@@ -65,7 +73,7 @@ pub enum Event {
     /// Something happens to a server's election connections.
     Wires(Of, election_connections::Input),
     /// A tree on its way to a learner gets on.
-    TreePiece(Of, LinkId),
+    TreePiece(Of, QuorumPeer),
     /// The power, or the process, goes now if it has not gone yet.
     Strike(Of),
     Start(usize),
@@ -225,13 +233,17 @@ impl World {
                 }
             }
             Event::Side(of, pipe) => self.turn_side(of, pipe),
-            Event::Dial { of, dial, began_us } => self.dial(of, dial, began_us),
             Event::DialWire { of, connection, to } => self.dial_wire(of, connection, to),
             Event::Wires(of, input) if self.now_us < self.servers[of.server].stalled_us => {
                 self.ask_later(Event::Wires(of, input));
             }
             Event::Wires(of, input) => self.step_wires(of, input),
-            Event::TreePiece(of, link) => self.send_piece(of, link),
+            Event::Dial { of, dial } => self.dial(of, dial),
+            Event::DialAnswer { of, dial, address, until_ms } => {
+                self.dial_answer(of, dial, (address, until_ms));
+            }
+            Event::HelloDue(of, link) => self.check_hello(of, link),
+            Event::TreePiece(of, peer) => self.send_piece(of, peer),
             Event::Strike(of) => self.strike_now(of),
             Event::Start(server) => self.start(server),
             Event::Mend(cuts) => self.mend(&cuts),

@@ -3,28 +3,12 @@
 use crate::tape::{self, Piece};
 use crate::words::{self, Said, Word};
 use crate::{ALL, tree};
-use oxkeeper::net::quorum::{PeerEvent, Source, TreeSink, start};
-use oxkeeper::tree::load::Loader;
+use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
+use oxkeeper::net::quorum::{PeerEvent, start};
 use oxkeeper::zab::Packet;
-use std::any::Any;
-use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-
-struct Sink(Loader);
-
-impl TreeSink for Sink {
-    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), String> {
-        let taken = self.0.take(bytes).map_err(|error| error.to_string())?;
-        Ok((taken.bytes, taken.ended))
-    }
-
-    fn finish(self: Box<Self>, packet: &Packet) -> Result<Box<dyn Any + Send>, String> {
-        let Packet::Snap { zxid } = packet else { return Err("no SNAP".to_owned()) };
-        let tree = self.0.finish(*zxid).map_err(|error| error.to_string())?;
-        Ok(Box::new(tree.node_count()))
-    }
-}
 
 /// What is reported of one side of a capture: packets, and the number of znodes of trees.
 async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
@@ -32,9 +16,8 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
     let mut writer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
     let (events, mut reported) = tokio::sync::mpsc::unbounded_channel();
-    let trees: Arc<oxkeeper::net::quorum::TreeSinks> =
-        Arc::new(|| Box::new(Sink(Loader::new(tree::OPTIONS))));
-    let _handle = start(std::future::ready(Ok(stream)), Source::Leader(1), events, Some(trees));
+    let connection = QuorumConnection::dialed(1, Box::new(NoOpening), tree::OPTIONS, 0);
+    let _handle = start(std::future::ready(Ok(stream)), connection, events);
     for piece in pieces.iter().filter(|piece| piece.is_dialer == is_dialer) {
         writer.write_all(&piece.bytes).await.unwrap();
     }
@@ -42,18 +25,20 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
     let (mut packets, mut trees) = (Vec::new(), Vec::new());
     while let Some(event) = reported.recv().await {
         match event {
-            PeerEvent::Packets { packets: more, .. } => {
+            PeerEvent::Received { event: QuorumEvent::Packets(more), .. } => {
                 more.into_iter().for_each(|packet| packet.push_to(&mut packets));
             }
-            PeerEvent::Tree { packet, tree, .. } => {
-                packets.push(packet);
-                trees.push(*tree.downcast().expect("a number"));
+            PeerEvent::Received { event: QuorumEvent::Tree { zxid, tree }, .. } => {
+                packets.push(Packet::Snap { zxid });
+                trees.push(tree.node_count());
             }
             PeerEvent::Gone { why, .. } => {
                 assert_eq!(why, "closed by the other side");
                 break;
             }
-            PeerEvent::Progress { .. } | PeerEvent::Accepted { .. } => {}
+            PeerEvent::Received { event: QuorumEvent::Progress, .. }
+            | PeerEvent::Accepted { .. }
+            | PeerEvent::Sent { .. } => {}
         }
     }
     (packets, trees)

@@ -3,7 +3,7 @@
 use crate::member::election_connections::{ConnectionId, Input};
 use crate::member::election_hello::Address;
 use crate::model::ServerId;
-use crate::net::race::first_of;
+use crate::net::dial::dial_once;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
 const READ_BYTES: usize = 4096;
+/// The machine closes a dial at its own deadline.
+const NO_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// What a task tells the performer.
 pub enum Report {
@@ -32,8 +34,7 @@ pub enum Order {
 /// # Errors
 /// When none answers: that of the last one.
 pub async fn dial(addresses: Vec<Address>, grace: Option<Duration>) -> io::Result<TcpStream> {
-    let call = |(host, port): Address| async move { TcpStream::connect((host, port)).await };
-    first_of(addresses.into_iter().map(call).collect(), grace).await
+    dial_once(addresses, NO_LIMIT, grace).await
 }
 
 /// What every election socket is set to.

@@ -1,0 +1,47 @@
+//! Accepted learner connections on which no hello has come yet.
+
+use crate::zab::LinkId;
+use std::collections::VecDeque;
+
+/// Learners send their hello at once: so many connections without one are kept.
+pub const AWAITING_HELLO_MAX: usize = 256;
+
+/// Accepted learner connections without a hello, the oldest first. `T`: what the caller closes one with.
+pub struct AwaitingHello<T>(VecDeque<(LinkId, T)>);
+
+impl<T> Default for AwaitingHello<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> AwaitingHello<T> {
+    /// A connection was accepted. Gives the oldest without a hello if there are too many: it is to be closed.
+    #[must_use]
+    pub fn admit(&mut self, link: LinkId, closer: T) -> Option<(LinkId, T)> {
+        let oldest = if AWAITING_HELLO_MAX <= self.0.len() { self.0.pop_front() } else { None };
+        self.0.push_back((link, closer));
+        oldest
+    }
+
+    /// A hello has come, or the connection has ended.
+    pub fn remove(&mut self, link: LinkId) {
+        self.0.retain(|(waiting, _)| *waiting != link);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_connection_without_a_hello_makes_room() {
+        let mut waiting = AwaitingHello::default();
+        for link in 0..AWAITING_HELLO_MAX as u64 {
+            assert_eq!(waiting.admit(LinkId(link), link), None);
+        }
+        waiting.remove(LinkId(0));
+        assert_eq!(waiting.admit(LinkId(1000), 1000), None, "the first has sent its hello");
+        assert_eq!(waiting.admit(LinkId(1001), 1001), Some((LinkId(1), 1)));
+    }
+}

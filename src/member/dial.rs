@@ -1,0 +1,278 @@
+//! Calling another server: which of its addresses is tried when, and when it is given up.
+
+use std::time::Duration;
+
+/// Longest wait for the answer to one attempt.
+const ATTEMPT_MAX: Duration = Duration::from_secs(5);
+/// A leader may not listen yet when its learners come.
+const PAUSE_MIN_MS: u64 = 10;
+const PAUSE_MAX_MS: u64 = 100;
+
+/// How long to try to connect.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Patience {
+    /// With a server that does not answer.
+    pub silence: Duration,
+    /// With a server that refuses: it may not listen yet, or may be gone.
+    pub refusals: Duration,
+    /// With its other addresses, once one of them has refused for so long, since a server listens at all of its addresses
+    /// or at none; `None`: as with a server that does not answer.
+    pub others: Option<Duration>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum AttemptError {
+    #[error("{0}")]
+    Refused(String),
+    #[error("no answer")]
+    Silent,
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Why a server was given up.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum DialError {
+    #[error("no address is known")]
+    NoAddress,
+    /// The last attempt that counts.
+    #[error("{address}: {error}")]
+    Failed { address: String, error: AttemptError },
+}
+
+/// What to do next.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum DialStep {
+    /// Connect to the address of this number, which has until then to answer. The first attempt that succeeds ends it all.
+    Attempt {
+        address: usize,
+        until_ms: u64,
+    },
+    /// Nothing until then, or until an attempt has failed. `None`: an attempt is under way.
+    Wait {
+        until_ms: Option<u64>,
+    },
+    GiveUp(DialError),
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Pauses { until_ms: u64 },
+    Attempts,
+    Ended,
+}
+
+struct Address {
+    name: String,
+    stage: Stage,
+    pause_ms: u64,
+}
+
+/// One call of a server, over all of its addresses at once.
+///
+/// Source: `MultipleAddresses.getReachableAddress`, `Learner.connectToLeader`, ZooKeeper 3.9.5, which ask by ICMP, or at port
+/// 7, which addresses there are, and then call those.
+pub struct Dial {
+    addresses: Vec<Address>,
+    silence_ms: u64,
+    refusals_ms: u64,
+    others_ms: Option<u64>,
+    attempt_ms: u64,
+    is_once: bool,
+    began_ms: u64,
+    /// Of the last address that was given up.
+    failed: DialError,
+    /// The other addresses have until then.
+    others_until_ms: Option<u64>,
+}
+
+const fn ms(duration: Duration) -> u64 {
+    duration.as_millis() as u64
+}
+
+impl Dial {
+    /// Tries each address again for as long as `patience` lasts.
+    ///
+    /// * `addresses`: as errors name them.
+    pub fn new(addresses: Vec<String>, patience: Patience, now_ms: u64) -> Self {
+        let stage = Stage::Pauses { until_ms: now_ms };
+        let addresses = addresses.into_iter();
+        Self {
+            addresses: addresses
+                .map(|name| Address { name, stage, pause_ms: PAUSE_MIN_MS })
+                .collect(),
+            silence_ms: ms(patience.silence),
+            refusals_ms: ms(patience.refusals),
+            others_ms: patience.others.map(ms),
+            attempt_ms: ms(ATTEMPT_MAX.min(patience.silence)),
+            is_once: false,
+            began_ms: now_ms,
+            failed: DialError::NoAddress,
+            others_until_ms: None,
+        }
+    }
+
+    /// Tries each address once.
+    pub fn once(
+        addresses: Vec<String>,
+        (within, others): (Duration, Option<Duration>),
+        now_ms: u64,
+    ) -> Self {
+        let patience = Patience { silence: within, refusals: within, others };
+        Self { is_once: true, attempt_ms: ms(within), ..Self::new(addresses, patience, now_ms) }
+    }
+
+    /// To be asked again and again, until there is nothing to do for now.
+    pub fn next(&mut self, now_ms: u64) -> DialStep {
+        let mut until_ms = self.others_until_ms;
+        let mut has_ended = true;
+        if until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
+            return DialStep::GiveUp(self.failed.clone());
+        }
+        for (number, address) in self.addresses.iter_mut().enumerate() {
+            match address.stage {
+                Stage::Pauses { until_ms: at_ms } if at_ms <= now_ms => {
+                    address.stage = Stage::Attempts;
+                    let until_ms = now_ms + self.attempt_ms;
+                    return DialStep::Attempt { address: number, until_ms };
+                }
+                Stage::Pauses { until_ms: at_ms } => {
+                    until_ms = Some(until_ms.map_or(at_ms, |until_ms| until_ms.min(at_ms)));
+                    has_ended = false;
+                }
+                Stage::Attempts => has_ended = false,
+                Stage::Ended => {}
+            }
+        }
+        if has_ended { DialStep::GiveUp(self.failed.clone()) } else { DialStep::Wait { until_ms } }
+    }
+
+    /// An attempt has failed.
+    pub fn attempt_failed(&mut self, address: usize, error: AttemptError, now_ms: u64) {
+        let Some(called) = self.addresses.get_mut(address) else { return };
+        let is_refused = matches!(error, AttemptError::Refused(_));
+        let limit_ms = if is_refused { self.refusals_ms } else { self.silence_ms };
+        let spent_ms = now_ms.saturating_sub(self.began_ms) + called.pause_ms;
+        if !self.is_once && spent_ms <= limit_ms {
+            called.stage = Stage::Pauses { until_ms: now_ms + called.pause_ms };
+            called.pause_ms = (called.pause_ms * 2).min(PAUSE_MAX_MS);
+            return;
+        }
+        called.stage = Stage::Ended;
+        self.failed = DialError::Failed { address: called.name.clone(), error };
+        if is_refused && self.others_until_ms.is_none() {
+            self.others_until_ms = self.others_ms.map(|others_ms| now_ms + others_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn refused() -> AttemptError {
+        AttemptError::Refused("Connection refused".to_owned())
+    }
+
+    fn dial(addresses: &[&str], patience: Patience) -> Dial {
+        Dial::new(addresses.iter().map(|&name| name.to_owned()).collect(), patience, 1000)
+    }
+
+    /// Times of the attempts at the one address, each of which fails `after_ms` with `error`; and the end.
+    fn attempts(patience: Patience, after_ms: u64, error: AttemptError) -> (Vec<u64>, u64, String) {
+        let (mut dial, mut now_ms, mut times) = (dial(&["a:1"], patience), 1000, Vec::new());
+        loop {
+            match dial.next(now_ms) {
+                DialStep::Attempt { address: 0, until_ms } => {
+                    times.push(now_ms - 1000);
+                    now_ms = until_ms.min(now_ms + after_ms);
+                    dial.attempt_failed(0, error.clone(), now_ms);
+                }
+                DialStep::Wait { until_ms: Some(until_ms) } => now_ms = until_ms,
+                DialStep::GiveUp(error) => return (times, now_ms - 1000, error.to_string()),
+                step => panic!("{step:?}"),
+            }
+        }
+    }
+
+    // rows: Q-60 C-180
+    #[test]
+    fn server_that_refuses_is_called_with_growing_pauses_until_patience_ends() {
+        let patience =
+            Patience { silence: LONG, refusals: Duration::from_millis(400), others: None };
+        let (times, ended_ms, error) = attempts(patience, 0, refused());
+        assert_eq!(times, [0, 10, 30, 70, 150, 250, 350]);
+        assert_eq!((ended_ms, error.as_str()), (350, "a:1: Connection refused"));
+    }
+
+    // rows: Q-60 C-26
+    #[test]
+    fn silent_server_is_called_until_patience_ends() {
+        let patience =
+            Patience { silence: Duration::from_millis(150), refusals: LONG, others: None };
+        let (times, ended_ms, error) = attempts(patience, 60_000, AttemptError::Silent);
+        assert_eq!((times, ended_ms), (vec![0], 150), "an attempt lasts no longer than patience");
+        assert_eq!(error, "a:1: no answer");
+        let patience = Patience { silence: Duration::from_secs(11), ..patience };
+        let (times, ended_ms, _) = attempts(patience, 60_000, AttemptError::Silent);
+        assert_eq!((times, ended_ms), (vec![0, 5010, 10_030], 15_030));
+        // Another error counts like silence.
+        let unreachable = AttemptError::Other("No route to host".to_owned());
+        let patience = Patience { silence: Duration::from_millis(40), ..patience };
+        let (times, _, error) = attempts(patience, 0, unreachable);
+        assert_eq!((times, error.as_str()), (vec![0, 10, 30], "a:1: No route to host"));
+    }
+
+    fn begin(dial: &mut Dial, addresses: usize) {
+        for number in 0..addresses {
+            let DialStep::Attempt { address, .. } = dial.next(1000) else { panic!("{number}") };
+            assert_eq!(address, number, "all at once");
+        }
+    }
+
+    // rows: Q-30 C-60 C-61
+    #[test]
+    fn other_addresses_have_a_grace_after_a_refusal() {
+        let others = Some(Duration::from_millis(20));
+        let patience = Patience { silence: LONG, refusals: Duration::ZERO, others };
+        let mut dial = dial(&["a:1", "b:2", "c:3"], patience);
+        begin(&mut dial, 3);
+        assert_eq!(dial.next(1005), DialStep::Wait { until_ms: None });
+        dial.attempt_failed(1, refused(), 1005);
+        assert_eq!(dial.next(1005), DialStep::Wait { until_ms: Some(1025) });
+        // A second refusal gives no more time.
+        dial.attempt_failed(2, refused(), 1015);
+        assert_eq!(dial.next(1024), DialStep::Wait { until_ms: Some(1025) });
+        let DialStep::GiveUp(error) = dial.next(1025) else { panic!("the grace is over") };
+        assert_eq!(error.to_string(), "c:3: Connection refused");
+    }
+
+    // rows: Q-30 C-60 C-61
+    #[test]
+    fn without_a_grace_every_address_is_waited_for() {
+        let patience = Patience { silence: LONG, refusals: Duration::ZERO, others: None };
+        let mut both = dial(&["a:1", "b:2"], patience);
+        begin(&mut both, 2);
+        both.attempt_failed(1, refused(), 1005);
+        assert_eq!(both.next(4000), DialStep::Wait { until_ms: None }, "unless it is to be");
+        both.attempt_failed(0, refused(), 4000);
+        assert!(matches!(both.next(4000), DialStep::GiveUp(DialError::Failed { .. })));
+        let nowhere = dial(&[], patience).next(1000);
+        assert_eq!(nowhere, DialStep::GiveUp(DialError::NoAddress));
+    }
+
+    #[test]
+    fn call_that_tries_once_does_not_try_again() {
+        let names = vec!["a:1".to_owned(), "b:2".to_owned()];
+        let mut dial = Dial::once(names, (Duration::from_secs(7), None), 1000);
+        assert_eq!(dial.next(1000), DialStep::Attempt { address: 0, until_ms: 8000 });
+        dial.attempt_failed(0, refused(), 1001);
+        assert_eq!(dial.next(1001), DialStep::Attempt { address: 1, until_ms: 8001 });
+        dial.attempt_failed(1, AttemptError::Silent, 8001);
+        let DialStep::GiveUp(error) = dial.next(8001) else { panic!("all have failed") };
+        assert_eq!(error.to_string(), "b:2: no answer");
+    }
+}

@@ -1,0 +1,290 @@
+//! The receiving half of a learner connection, at either end: bytes go in, packets and trees come out.
+//!
+//! The sending half is `quorum_outbox`. The two are apart because a server receives while it waits for its peer to take
+//! what it sends.
+
+use super::opening::{Opened, Opening};
+use crate::model::Zxid;
+use crate::request::foreign::Foreign;
+use crate::tree::load::{LoadError, Loader};
+use crate::tree::{Options, Tree};
+use crate::zab::{LinkId, Packet, PacketError, SIGNATURE};
+use bytes::{Buf, BytesMut};
+
+/// A learner sends FOLLOWERINFO or OBSERVERINFO as soon as it has connected. A connection on which nothing has come for so
+/// long before that is closed.
+pub const HELLO_WITHIN_MS: u64 = 10_000;
+/// While a tree is under way, progress is reported this often.
+pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
+
+/// The other end of a learner connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum QuorumPeer {
+    /// A learner whose connection this server accepted.
+    Learner(LinkId),
+    /// The leader. `dial`: number of this server's call, by which packets from an earlier leader's connection are known.
+    Leader { dial: u64 },
+}
+
+/// What has come over a learner connection.
+pub enum QuorumEvent {
+    /// In order, at least one. No SNAP.
+    Packets(Vec<Packet>),
+    /// SNAP, and the tree that followed it.
+    Tree { zxid: Zxid, tree: Box<Tree> },
+    /// More of a tree has come; it is not whole yet. At most one per second.
+    Progress,
+}
+
+/// Why a learner connection is closed.
+#[derive(Debug, thiserror::Error)]
+pub enum QuorumError {
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    #[error("{}", .0.reason())]
+    Foreign(Foreign),
+    #[error("it calls an election port: are the ports in this server's line swapped?")]
+    ElectionHello,
+    #[error("it said nothing that a member says")]
+    NoHello,
+    #[error("SNAP from a learner")]
+    UnexpectedTree,
+    #[error(transparent)]
+    Tree(#[from] LoadError),
+    #[error("no signature after the tree")]
+    NoSignature,
+    #[error("the connection ended inside of a tree")]
+    EndedInTree,
+    #[error("the connection ended before the signature of a tree")]
+    EndedBeforeSignature,
+    #[error("{0}")]
+    Opening(String),
+}
+
+/// A tree that is being received.
+struct IncomingTree {
+    zxid: Zxid,
+    loader: Loader,
+    /// All of it has come; the signature has not.
+    is_whole: bool,
+    bytes: u64,
+    began_ms: u64,
+    reported_ms: u64,
+}
+
+/// The receiving half of one learner connection.
+pub struct QuorumConnection {
+    peer: QuorumPeer,
+    /// `None`: it is done.
+    opening: Option<Box<dyn Opening>>,
+    output: Vec<u8>,
+    /// Of the trees that the leader sends; `None`: a learner sends none.
+    options: Option<Options>,
+    /// What is kept of a packet keeps the buffer that the packet was read into: so that is never larger than what came.
+    input: BytesMut,
+    /// `None`: packets come.
+    tree: Option<Box<IncomingTree>>,
+    has_spoken: bool,
+    heard_ms: u64,
+}
+
+impl QuorumConnection {
+    /// A connection that a learner made.
+    pub fn accepted(link: LinkId, opening: Box<dyn Opening>, now_ms: u64) -> Self {
+        Self::new(QuorumPeer::Learner(link), opening, None, now_ms)
+    }
+
+    /// A connection that this server made to its leader.
+    ///
+    /// * `options`: of the tree that the leader may send.
+    pub fn dialed(dial: u64, opening: Box<dyn Opening>, options: Options, now_ms: u64) -> Self {
+        Self::new(QuorumPeer::Leader { dial }, opening, Some(options), now_ms)
+    }
+
+    fn new(
+        peer: QuorumPeer,
+        opening: Box<dyn Opening>,
+        options: Option<Options>,
+        now_ms: u64,
+    ) -> Self {
+        Self {
+            peer,
+            opening: Some(opening),
+            output: Vec::new(),
+            options,
+            input: BytesMut::new(),
+            tree: None,
+            has_spoken: false,
+            heard_ms: now_ms,
+        }
+    }
+
+    pub const fn peer(&self) -> QuorumPeer {
+        self.peer
+    }
+
+    /// The opening is done: the outbox may send.
+    pub const fn is_opened(&self) -> bool {
+        self.opening.is_none()
+    }
+
+    /// What the opening has to say, before anything from the outbox.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.output)
+    }
+
+    /// A packet has come.
+    pub const fn has_spoken(&self) -> bool {
+        self.has_spoken
+    }
+
+    /// [`Self::receive`] may take long: there may be gigabytes of a tree.
+    pub const fn is_in_tree(&self) -> bool {
+        self.tree.is_some()
+    }
+
+    /// When [`Self::check_deadline`] is to be asked; may move.
+    pub fn deadline_ms(&self) -> Option<u64> {
+        let waits = !self.has_spoken && matches!(self.peer, QuorumPeer::Learner(_));
+        waits.then_some(self.heard_ms + HELLO_WITHIN_MS)
+    }
+
+    /// # Errors
+    /// When no hello has come in time.
+    pub fn check_deadline(&self, now_ms: u64) -> Result<(), QuorumError> {
+        match self.deadline_ms() {
+            Some(deadline_ms) if deadline_ms <= now_ms => {
+                Err(foreign(&self.input).unwrap_or(QuorumError::NoHello))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what has come; the first time, when the connection is made, no bytes. Events do not depend on how the bytes
+    /// are cut, but for the batches that packets come in.
+    ///
+    /// # Errors
+    /// When the connection is to be closed; events that came before that still count.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        now_ms: u64,
+        events: &mut Vec<QuorumEvent>,
+    ) -> Result<(), QuorumError> {
+        self.heard_ms = now_ms;
+        self.input.extend_from_slice(bytes);
+        if let Some(opening) = &mut self.opening {
+            let opened = opening.step(&mut self.input, &mut self.output);
+            match opened.map_err(QuorumError::Opening)? {
+                Opened::NotYet => return Ok(()),
+                Opened::Done => self.opening = None,
+            }
+        }
+        while self.take_packets(now_ms, events)? && self.take_tree(now_ms, events)? {}
+        Ok(())
+    }
+
+    /// The other side has closed the connection.
+    ///
+    /// # Errors
+    /// When that was too early.
+    pub fn end(&self) -> Result<(), QuorumError> {
+        match &self.tree {
+            None => Ok(()),
+            Some(tree) if tree.is_whole => Err(QuorumError::EndedBeforeSignature),
+            Some(_) => Err(QuorumError::EndedInTree),
+        }
+    }
+
+    /// Whether a tree follows.
+    fn take_packets(
+        &mut self,
+        now_ms: u64,
+        events: &mut Vec<QuorumEvent>,
+    ) -> Result<bool, QuorumError> {
+        if self.tree.is_some() {
+            return Ok(true);
+        }
+        let mut packets = Vec::new();
+        let ended = loop {
+            match Packet::decode(&mut self.input) {
+                Ok(None) => break Ok(false),
+                Ok(Some(packet)) => {
+                    self.has_spoken = true;
+                    if let Packet::Snap { zxid } = packet {
+                        break self.begin_tree(zxid, now_ms);
+                    }
+                    packet.push_to(&mut packets);
+                }
+                Err(error) => break Err(foreign(&self.input).unwrap_or(error.into())),
+            }
+        };
+        if !packets.is_empty() {
+            events.push(QuorumEvent::Packets(packets));
+        }
+        ended
+    }
+
+    fn begin_tree(&mut self, zxid: Zxid, now_ms: u64) -> Result<bool, QuorumError> {
+        let options = self.options.ok_or(QuorumError::UnexpectedTree)?;
+        self.tree = Some(Box::new(IncomingTree {
+            zxid,
+            loader: Loader::new(options),
+            is_whole: false,
+            bytes: 0,
+            began_ms: now_ms,
+            reported_ms: now_ms,
+        }));
+        Ok(true)
+    }
+
+    /// Whether packets follow.
+    fn take_tree(
+        &mut self,
+        now_ms: u64,
+        events: &mut Vec<QuorumEvent>,
+    ) -> Result<bool, QuorumError> {
+        let Some(tree) = &mut self.tree else { return Ok(true) };
+        while !tree.is_whole {
+            let taken = tree.loader.take(&self.input)?;
+            self.input.advance(taken.bytes);
+            tree.bytes += taken.bytes as u64;
+            tree.is_whole = taken.ended;
+            if taken.bytes == 0 && !taken.ended {
+                if tree.reported_ms + PROGRESS_EVERY_MS < now_ms {
+                    tree.reported_ms = now_ms;
+                    events.push(QuorumEvent::Progress);
+                }
+                return Ok(false);
+            }
+        }
+        let sealed = 4 + SIGNATURE.len();
+        if self.input.len() < sealed {
+            return Ok(false);
+        }
+        if &self.input[4..sealed] != SIGNATURE {
+            return Err(QuorumError::NoSignature);
+        }
+        // Packets after the tree must not keep the tree's buffer.
+        self.input = BytesMut::from(&self.input[sealed..]);
+        let Some(tree) = self.tree.take() else { return Ok(true) };
+        let IncomingTree { zxid, loader, bytes, began_ms, .. } = *tree;
+        let tree = Box::new(loader.finish(zxid)?);
+        let (znodes, ms) = (tree.node_count(), now_ms.saturating_sub(began_ms));
+        tracing::info!(%zxid, bytes, znodes, ms, "the leader's tree was read");
+        events.push(QuorumEvent::Tree { zxid, tree });
+        Ok(true)
+    }
+}
+
+/// The protocol of a caller that has the wrong port.
+fn foreign(head: &[u8]) -> Option<QuorumError> {
+    let head = *head.first_chunk()?;
+    // A hello of the election begins with a version below 0.
+    let calls_elections = (head == [0xff; 4]).then_some(QuorumError::ElectionHello);
+    Foreign::recognise(head).map(QuorumError::Foreign).or(calls_elections)
+}
+
+#[cfg(test)]
+#[path = "quorum_connection_tests.rs"]
+pub(in crate::member) mod tests;

@@ -1,0 +1,240 @@
+use super::*;
+use crate::member::opening::NoOpening;
+use crate::model::Epoch;
+use bytes::Bytes;
+
+const SNAP_ZXID: Zxid = Zxid::new(Epoch(1), 7);
+
+/// The stream of a tree with the root and so many znodes with 100 bytes of data each.
+pub(in crate::member) fn tree_stream(znodes: usize) -> Vec<u8> {
+    let mut stream = vec![0; 8]; // No sessions, no access lists.
+    let mut znode = |path: &str, data: &[u8]| {
+        for part in [path.as_bytes(), data] {
+            stream.extend_from_slice(&(part.len() as u32).to_be_bytes());
+            stream.extend_from_slice(part);
+        }
+        stream.extend_from_slice(&(-1i64).to_be_bytes());
+        stream.extend_from_slice(&[0; 60]);
+    };
+    znode("", b"");
+    (0..znodes).for_each(|number| znode(&format!("/{number}"), &[7; 100]));
+    stream.extend_from_slice(b"\0\0\0\x01/");
+    stream
+}
+
+/// Znodes of the tree in that stream, those included that every tree has.
+pub(in crate::member) fn count(znodes: usize) -> usize {
+    let mut loader = Loader::new(Options::default());
+    assert!(loader.take(&tree_stream(znodes)).unwrap().ended);
+    loader.finish(SNAP_ZXID).unwrap().node_count()
+}
+
+fn sealed_tree(znodes: usize) -> Vec<u8> {
+    let snap = Packet::Snap { zxid: SNAP_ZXID }.to_bytes();
+    [&snap[..], &tree_stream(znodes), b"\0\0\0\x0a", SIGNATURE].concat()
+}
+
+fn proposal(counter: u32) -> Packet {
+    Packet::Proposal { zxid: Zxid::new(Epoch(1), counter), entry: Bytes::from(vec![7; 36]) }
+}
+
+fn accepted() -> QuorumConnection {
+    QuorumConnection::accepted(LinkId(1), Box::new(NoOpening), 0)
+}
+
+fn dialed() -> QuorumConnection {
+    QuorumConnection::dialed(1, Box::new(NoOpening), Options::default(), 0)
+}
+
+/// One line for each packet and tree, batches of packets in brackets.
+fn told(events: Vec<QuorumEvent>) -> String {
+    let of = |event| match event {
+        QuorumEvent::Packets(packets) => {
+            let names: Vec<&str> = packets.iter().map(Packet::name).collect();
+            format!("[{}]", names.join(" "))
+        }
+        QuorumEvent::Tree { zxid, tree } => {
+            assert_eq!(zxid, SNAP_ZXID);
+            format!("tree of {}", tree.node_count())
+        }
+        QuorumEvent::Progress => "progress".to_owned(),
+    };
+    events.into_iter().map(of).collect::<Vec<_>>().join(" ")
+}
+
+fn received(connection: &mut QuorumConnection, bytes: &[u8]) -> Result<String, QuorumError> {
+    let mut events = Vec::new();
+    connection.receive(bytes, 0, &mut events).map(|()| told(events))
+}
+
+// rows: Q-53
+#[test]
+fn packets_before_snap_come_before_its_tree_however_the_bytes_are_cut() {
+    let bytes = [
+        &Packet::Diff { zxid: SNAP_ZXID }.to_bytes()[..],
+        &proposal(1).to_bytes(),
+        &sealed_tree(50),
+        &Packet::UpToDate.to_bytes(),
+        &sealed_tree(3),
+        &proposal(2).to_bytes(),
+    ]
+    .concat();
+    let (first, second) = (count(50), count(3));
+    let whole = format!("[DIFF PROPOSAL] tree of {first} [UPTODATE] tree of {second} [PROPOSAL]");
+    assert_eq!(received(&mut dialed(), &bytes).unwrap(), whole);
+    for len in [1, 2, 13, 100, 4096] {
+        let (mut connection, mut events) = (dialed(), Vec::new());
+        for part in bytes.chunks(len) {
+            connection.receive(part, 0, &mut events).unwrap();
+        }
+        let cut = told(events).replace("] [", " ");
+        assert_eq!(cut, whole, "in parts of {len}");
+        assert!(!connection.is_in_tree());
+        connection.end().unwrap();
+    }
+}
+
+#[test]
+fn progress_of_a_tree_is_reported_once_a_second() {
+    let (mut connection, bytes) = (dialed(), sealed_tree(100));
+    let mut times = Vec::new();
+    for (number, part) in bytes.chunks(bytes.len() / 40).enumerate() {
+        let (mut events, now_ms) = (Vec::new(), number as u64 * 90);
+        connection.receive(part, now_ms, &mut events).unwrap();
+        match &events[..] {
+            [QuorumEvent::Progress] => times.push(now_ms),
+            [] => assert!(connection.is_in_tree()),
+            [QuorumEvent::Tree { .. }] => assert!(!connection.is_in_tree()),
+            _ => panic!("{}", told(events)),
+        }
+    }
+    assert_eq!(times, [1080, 2160, 3240]);
+}
+
+#[test]
+fn other_protocols_are_recognised() {
+    for (bytes, word) in [
+        (&b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi"[..], "TLS"),
+        (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
+        (b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4", "swapped"),
+        (b"\0\0\x12\x34\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "packet of unknown type 4660"),
+    ] {
+        let mut connection = accepted();
+        let error = received(&mut connection, bytes).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+        assert!(!connection.has_spoken());
+        // Too little to be refused as a packet: it is recognised when the time for a hello is over.
+        let mut connection = accepted();
+        received(&mut connection, &bytes[..4]).ok();
+        let error = connection.check_deadline(HELLO_WITHIN_MS).unwrap_err().to_string();
+        assert!(error.contains(word) || error == "it said nothing that a member says", "{error}");
+    }
+}
+
+#[test]
+fn packets_before_a_wrong_one_still_count() {
+    let bytes = [&proposal(1).to_bytes()[..], b"\0\0\x12\x34\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"];
+    let mut events = Vec::new();
+    let error = dialed().receive(&bytes.concat(), 0, &mut events).unwrap_err();
+    assert!(matches!(error, QuorumError::Packet(PacketError::Kind(0x1234))), "{error}");
+    assert_eq!(told(events), "[PROPOSAL]");
+}
+
+#[test]
+fn learner_without_a_hello_has_ten_seconds_after_each_read() {
+    let (mut connection, hello) = (accepted(), proposal(1).to_bytes());
+    let mut receive = |connection: &mut QuorumConnection, bytes: &[u8], now_ms| {
+        connection.receive(bytes, now_ms, &mut Vec::new()).unwrap();
+        connection.deadline_ms()
+    };
+    assert_eq!(receive(&mut connection, b"", 5), Some(10_005));
+    assert_eq!(receive(&mut connection, &hello[..9], 10_004), Some(20_004));
+    connection.check_deadline(20_003).unwrap();
+    assert!(matches!(connection.check_deadline(20_004), Err(QuorumError::NoHello)));
+    assert_eq!(receive(&mut connection, &hello[9..], 20_003), None);
+    connection.check_deadline(u64::MAX).unwrap();
+    assert_eq!(receive(&mut dialed(), b"", 5), None, "a leader may take its time");
+}
+
+#[test]
+fn trees_that_cannot_be_are_refused() {
+    let bytes = sealed_tree(9);
+    let refused = received(&mut accepted(), &bytes).unwrap_err();
+    assert!(matches!(refused, QuorumError::UnexpectedTree), "a learner sends none: {refused}");
+    let mut connection = dialed();
+    received(&mut connection, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(matches!(connection.end(), Err(QuorumError::EndedInTree)));
+    let mut connection = dialed();
+    received(&mut connection, &bytes[..bytes.len() - 1]).unwrap();
+    assert!(matches!(connection.end(), Err(QuorumError::EndedBeforeSignature)));
+    let mut spoilt = bytes.clone();
+    *spoilt.last_mut().unwrap() ^= 1;
+    let refused = received(&mut dialed(), &spoilt).unwrap_err();
+    assert!(matches!(refused, QuorumError::NoSignature), "{refused}");
+    // A znode whose parent never comes.
+    let mut orphan = sealed_tree(0);
+    let end = orphan.len() - 5 - 4 - SIGNATURE.len();
+    orphan.truncate(end);
+    orphan.extend_from_slice(b"\0\0\0\x04/a/b\0\0\0\0");
+    orphan.extend_from_slice(&(-1i64).to_be_bytes());
+    orphan.extend_from_slice(&[0; 60]);
+    let refused = received(&mut dialed(), &orphan).unwrap_err();
+    assert!(matches!(refused, QuorumError::Tree(_)), "{refused}");
+}
+
+/// A transaction that is kept must not keep more than came with it, nor the buffer of a tree.
+// rows: Q-53
+#[test]
+fn kept_packet_keeps_no_more_than_came_with_it() {
+    let (mut connection, mut events) = (dialed(), Vec::new());
+    connection.receive(&sealed_tree(20_000), 0, &mut events).unwrap();
+    assert_eq!(told(std::mem::take(&mut events)), format!("tree of {}", count(20_000)));
+    for counter in 0..100 {
+        connection.receive(&proposal(counter).to_bytes(), 0, &mut events).unwrap();
+    }
+    let sizes = events.into_iter().map(|event| {
+        let QuorumEvent::Packets(mut packets) = event else { panic!("{}", told(vec![event])) };
+        let Some(Packet::Proposal { entry, .. }) = packets.pop() else { panic!("{packets:?}") };
+        entry.try_into_mut().ok().map(|whole| whole.capacity())
+    });
+    let sizes: Vec<usize> = sizes.flatten().collect();
+    assert!(50 < sizes.len() && sizes.iter().all(|&size| size < 4096), "{sizes:?}");
+}
+
+/// Says `hello`, and wants `please` from the other side.
+struct Polite {
+    has_spoken: bool,
+}
+
+impl Opening for Polite {
+    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
+        if !std::mem::replace(&mut self.has_spoken, true) {
+            output.extend_from_slice(b"hello");
+        }
+        if !b"please".starts_with(&input[..input.len().min(6)]) {
+            return Err("impolite".to_owned());
+        }
+        if input.len() < 6 {
+            return Ok(Opened::NotYet);
+        }
+        input.advance(6);
+        Ok(Opened::Done)
+    }
+}
+
+#[test]
+fn opening_speaks_before_the_first_packet() {
+    let opening = || Box::new(Polite { has_spoken: false });
+    let mut connection = QuorumConnection::accepted(LinkId(1), opening(), 0);
+    assert_eq!(received(&mut connection, b"").unwrap(), "");
+    assert_eq!((connection.take_output(), connection.is_opened()), (b"hello".to_vec(), false));
+    assert_eq!(received(&mut connection, b"plea").unwrap(), "");
+    assert!(!connection.is_opened() && connection.deadline_ms().is_some());
+    // What comes with its end is no longer its own.
+    let bytes = [b"se", &proposal(1).to_bytes()[..]].concat();
+    assert_eq!(received(&mut connection, &bytes).unwrap(), "[PROPOSAL]");
+    assert!(connection.is_opened() && connection.take_output().is_empty());
+    let mut connection = QuorumConnection::dialed(1, opening(), Options::default(), 0);
+    let error = received(&mut connection, b"pleb").unwrap_err();
+    assert!(matches!(&error, QuorumError::Opening(why) if why == "impolite"), "{error}");
+}

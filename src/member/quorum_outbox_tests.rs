@@ -1,0 +1,184 @@
+use super::*;
+use crate::member::quorum_connection::tests::{count, tree_stream};
+use crate::model::{Epoch, Zxid};
+use crate::tree::load::Loader;
+use crate::tree::{Options, State, Tree};
+
+/// More znodes than one piece scans.
+const ZNODES: usize = 10_000;
+
+fn shared() -> Arc<Shared> {
+    shared_with(ZNODES, 7)
+}
+
+fn shared_with(znodes: usize, counter: u32) -> Arc<Shared> {
+    let mut loader = Loader::new(Options::default());
+    assert!(loader.take(&tree_stream(znodes)).unwrap().ended);
+    let tree = loader.finish(Zxid::new(Epoch(1), counter)).unwrap();
+    Arc::new(Shared {
+        state: State::new(tree, 0),
+        conns: Default::default(),
+        throttle: Default::default(),
+        limits: Default::default(),
+        clock_ms: Default::default(),
+        at_rest: Default::default(),
+        is_read_only: Default::default(),
+    })
+}
+
+fn frozen(shared: &Arc<Shared>) -> TreeToSend {
+    let frozen = shared.state.tree.write().freeze().unwrap();
+    TreeToSend { shared: shared.clone(), frozen, learner: None }
+}
+
+fn opened() -> QuorumOutbox {
+    let mut outbox = QuorumOutbox::default();
+    outbox.open();
+    outbox
+}
+
+fn put(outbox: &mut QuorumOutbox, bytes: &'static [u8]) {
+    assert!(outbox.put(vec![Bytes::from_static(bytes)]));
+}
+
+/// The next piece of a tree.
+fn step_tree(
+    outbox: &mut QuorumOutbox,
+    sent: &mut Vec<u8>,
+    now_ms: u64,
+    events: &mut Vec<OutboxEvent>,
+) -> Result<(), TreeReplaced> {
+    let Next::Piece(tree) = outbox.next(now_ms) else { panic!("no piece is wanted") };
+    let before = sent.len();
+    let piece = tree.piece(sent);
+    outbox.take_piece((piece, sent.len() - before), sent, now_ms, events)
+}
+
+/// All that the outbox gives.
+fn drain(outbox: &mut QuorumOutbox, events: &mut Vec<OutboxEvent>) -> Vec<u8> {
+    let mut sent = Vec::new();
+    loop {
+        match outbox.next(0) {
+            Next::Nothing => return sent,
+            Next::Bytes(all) => all.iter().for_each(|bytes| sent.extend_from_slice(bytes)),
+            Next::Piece(_) => step_tree(outbox, &mut sent, 0, events).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn bytes_wait_for_the_tree_that_was_put_before_them() {
+    let (shared, mut outbox, mut events) = (shared(), opened(), Vec::new());
+    let tree = frozen(&shared);
+    let frozen = tree.frozen;
+    put(&mut outbox, b"before ");
+    outbox.put_tree(tree, 0, &mut events);
+    put(&mut outbox, b" after");
+    let Next::Bytes(first) = outbox.next(0) else { panic!("bytes were put first") };
+    assert_eq!(first, [&b"before "[..]]);
+    let Next::Bytes(snap) = outbox.next(0) else { panic!("a tree begins with SNAP") };
+    let wanted_snap = Packet::Snap { zxid: frozen.zxid }.to_bytes();
+    assert_eq!(snap, [wanted_snap]);
+    assert!(outbox.is_in_tree());
+    put(&mut outbox, b" and more");
+    let mut sent = Vec::new();
+    step_tree(&mut outbox, &mut sent, 0, &mut events).unwrap();
+    assert!(outbox.is_in_tree() && events.is_empty(), "it has more pieces than one");
+    sent.extend(drain(&mut outbox, &mut events));
+    let stream = tree_stream(ZNODES);
+    let rest = sent.split_off(stream.len());
+    let mut loader = Loader::new(Options::default());
+    assert!(loader.take(&sent).unwrap().ended);
+    assert_eq!(loader.finish(frozen.zxid).unwrap().node_count(), count(ZNODES));
+    assert_eq!(rest, b"\0\0\0\x0aBenWasHere after and more");
+    assert_eq!(events, [OutboxEvent::TreeEnded(frozen)]);
+    outbox.close(0, &mut events);
+    assert_eq!(events.len(), 1, "a tree ends once");
+}
+
+#[test]
+fn trees_end_once_when_the_connection_closes_before_they_are_sent() {
+    let trees = [1, 2, 3].map(|counter| frozen(&shared_with(ZNODES, counter)));
+    let [begun, waiting, late] = trees.clone().map(|tree| OutboxEvent::TreeEnded(tree.frozen));
+    let [first, second, third] = trees;
+    let (mut outbox, mut events) = (opened(), Vec::new());
+    outbox.put_tree(first, 0, &mut events);
+    outbox.put_tree(second, 0, &mut events);
+    assert!(matches!(outbox.next(0), Next::Bytes(_)));
+    step_tree(&mut outbox, &mut Vec::new(), 0, &mut events).unwrap();
+    assert!(events.is_empty() && outbox.is_in_tree());
+    // The performer has a piece in its hands when the connection is closed.
+    let Next::Piece(tree) = outbox.next(0) else { panic!("there are more pieces") };
+    outbox.close(0, &mut events);
+    assert_eq!(std::mem::take(&mut events), [begun, waiting]);
+    let mut bytes = Vec::new();
+    let piece = tree.piece(&mut bytes);
+    outbox.take_piece((piece, 0), &mut bytes, 0, &mut events).unwrap();
+    outbox.close(0, &mut events);
+    assert!(events.is_empty());
+    outbox.put_tree(third, 0, &mut events);
+    assert_eq!(events, [late], "what is put too late never will be sent");
+    put(&mut outbox, b"too late");
+    assert!(matches!(outbox.next(0), Next::Nothing));
+}
+
+#[test]
+fn replaced_tree_ends_the_connection() {
+    let (shared, mut outbox, mut events) = (shared(), opened(), Vec::new());
+    let tree = frozen(&shared);
+    let ended = OutboxEvent::TreeEnded(tree.frozen);
+    outbox.put_tree(tree, 0, &mut events);
+    assert!(matches!(outbox.next(0), Next::Bytes(_)));
+    step_tree(&mut outbox, &mut Vec::new(), 0, &mut events).unwrap();
+    *shared.state.tree.write() = Tree::new(Options::default());
+    let replaced = step_tree(&mut outbox, &mut Vec::new(), 0, &mut events);
+    assert_eq!(replaced, Err(TreeReplaced));
+    outbox.close(0, &mut events);
+    assert_eq!(events, [ended]);
+}
+
+#[test]
+fn progress_of_a_tree_is_reported_once_a_second_as_it_is_taken() {
+    let (shared, mut outbox, mut events) = (shared_with(60_000, 7), opened(), Vec::new());
+    outbox.put_tree(frozen(&shared), 0, &mut events);
+    assert!(matches!(outbox.next(500), Next::Bytes(_)));
+    let mut times = Vec::new();
+    for now_ms in (500..).step_by(300) {
+        step_tree(&mut outbox, &mut Vec::new(), now_ms, &mut events).unwrap();
+        match events.pop() {
+            Some(OutboxEvent::Progress) => times.push(now_ms),
+            Some(OutboxEvent::TreeEnded(_)) => break,
+            None => {}
+        }
+    }
+    assert!(times.starts_with(&[1700, 2900]), "{times:?}");
+}
+
+#[test]
+fn peer_that_takes_nothing_is_given_up_once() {
+    let mut outbox = opened();
+    let megabyte = Bytes::from(vec![0; 1 << 20]);
+    for _ in 0..=256 {
+        assert!(outbox.put(vec![megabyte.clone()]), "a limit on what was unsent before");
+    }
+    assert!(!outbox.put(vec![megabyte.clone()]));
+    assert!(outbox.put(vec![megabyte.clone()]), "it has been told");
+    // What is sent makes room.
+    let mut outbox = opened();
+    for _ in 0..1000 {
+        assert!(outbox.put(vec![megabyte.clone(), megabyte.clone()]));
+        assert!(matches!(outbox.next(0), Next::Bytes(all) if all.len() == 2));
+    }
+}
+
+#[test]
+fn nothing_but_the_opening_is_sent_before_that_is_done() {
+    let (mut outbox, mut events) = (QuorumOutbox::default(), Vec::new());
+    put(&mut outbox, b"packet");
+    assert!(matches!(outbox.next(0), Next::Nothing));
+    outbox.put_opening(b"hello");
+    assert_eq!(drain(&mut outbox, &mut events), b"hello");
+    outbox.put_opening(b", ");
+    outbox.open();
+    assert_eq!(drain(&mut outbox, &mut events), b", packet");
+}

@@ -1,0 +1,193 @@
+//! Performs calls of other servers ([`Dial`]) with sockets.
+
+use crate::member::dial::{AttemptError, Dial, DialError, DialStep, Patience};
+use std::io;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Connects to whichever of `addresses` answers first, trying each again for as long as `patience` lasts.
+///
+/// # Errors
+/// That of the last attempt that counts.
+pub async fn dial(addresses: Vec<(String, u16)>, patience: Patience) -> io::Result<TcpStream> {
+    let dial = Dial::new(names(&addresses), patience, 0);
+    perform(addresses, dial).await
+}
+
+/// Connects to whichever of `addresses` answers first, trying each once.
+///
+/// * `grace`: how much longer the others have once one of them has refused; `None`: until each has failed.
+///
+/// # Errors
+/// That of the last attempt that counts.
+pub async fn dial_once(
+    addresses: Vec<(String, u16)>,
+    within: Duration,
+    grace: Option<Duration>,
+) -> io::Result<TcpStream> {
+    let dial = Dial::once(names(&addresses), (within, grace), 0);
+    perform(addresses, dial).await
+}
+
+fn names(addresses: &[(String, u16)]) -> Vec<String> {
+    addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect()
+}
+
+async fn perform(addresses: Vec<(String, u16)>, mut dial: Dial) -> io::Result<TcpStream> {
+    let began = Instant::now();
+    let at = |ms| began + Duration::from_millis(ms);
+    let mut attempts = JoinSet::new();
+    loop {
+        match dial.next(began.elapsed().as_millis() as u64) {
+            DialStep::Attempt { address, until_ms } => {
+                // Resolved each time: an address may have changed meanwhile.
+                let (host, port) = addresses[address].clone();
+                let connecting = timeout_at(at(until_ms), TcpStream::connect((host, port)));
+                attempts.spawn(async move { (address, connecting.await) });
+            }
+            DialStep::Wait { until_ms } => {
+                let pause = async {
+                    match until_ms {
+                        Some(until_ms) => sleep_until(at(until_ms)).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let (address, error) = tokio::select! {
+                    Some(ended) = attempts.join_next() => match ended.map_err(io::Error::other)? {
+                        (_, Ok(Ok(stream))) => return Ok(stream),
+                        (address, Ok(Err(error))) => (address, attempt_error(&error)),
+                        (address, Err(_)) => (address, AttemptError::Silent),
+                    },
+                    () = pause => continue,
+                };
+                dial.attempt_failed(address, error, began.elapsed().as_millis() as u64);
+            }
+            DialStep::GiveUp(error) => return Err(io::Error::new(kind(&error), error)),
+        }
+    }
+}
+
+fn attempt_error(error: &io::Error) -> AttemptError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => AttemptError::Refused(error.to_string()),
+        _ => AttemptError::Other(error.to_string()),
+    }
+}
+
+const fn kind(error: &DialError) -> io::ErrorKind {
+    match error {
+        DialError::NoAddress => io::ErrorKind::NotFound,
+        DialError::Failed { error: AttemptError::Refused(_), .. } => {
+            io::ErrorKind::ConnectionRefused
+        }
+        DialError::Failed { error: AttemptError::Silent, .. } => io::ErrorKind::TimedOut,
+        DialError::Failed { .. } => io::ErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn free_port() -> u16 {
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    }
+
+    /// A listener that answers nothing, and the connections that keep it from that.
+    async fn silent() -> (TcpListener, Vec<TcpStream>) {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(0).unwrap();
+        let at = listener.local_addr().unwrap();
+        let connect = || tokio::time::timeout(Duration::from_millis(100), TcpStream::connect(at));
+        // A caller that finds no room there gets no answer.
+        let mut kept = Vec::new();
+        while let Ok(stream) = connect().await {
+            kept.push(stream.unwrap());
+        }
+        (listener, kept)
+    }
+
+    fn address(listener: &TcpListener) -> (String, u16) {
+        let at = listener.local_addr().unwrap();
+        (at.ip().to_string(), at.port())
+    }
+
+    // rows: Q-60 C-26
+    #[tokio::test]
+    async fn one_that_is_silent_is_called_for_as_long_as_it_may_be() {
+        let (listener, kept) = silent().await;
+        let of = |silence_ms| Patience {
+            silence: Duration::from_millis(silence_ms),
+            refusals: LONG,
+            others: None,
+        };
+        let there = || vec![address(&listener)];
+        let began = Instant::now();
+        let error = dial(there(), of(150)).await.unwrap_err();
+        assert!(error.to_string().ends_with("no answer"), "{error}");
+        assert!(Duration::from_millis(150) <= began.elapsed() && began.elapsed() < LONG);
+        let calling = tokio::spawn(dial(there(), of(60_000)));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for _ in 0..=kept.len() {
+            listener.accept().await.unwrap();
+        }
+        calling.await.unwrap().unwrap();
+    }
+
+    // rows: Q-60 C-180
+    #[tokio::test]
+    async fn one_that_refuses_is_called_again_for_a_while() {
+        let port = free_port();
+        let there = || vec![("127.0.0.1".to_owned(), port)];
+        let short = Patience { silence: LONG, refusals: Duration::from_millis(200), others: None };
+        let began = Instant::now();
+        let error = dial(there(), short).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(Duration::from_millis(100) <= began.elapsed() && began.elapsed() < LONG);
+        // It comes late.
+        let calling = tokio::spawn(dial(there(), Patience { refusals: LONG, ..short }));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let (accepted, called) = tokio::join!(listener.accept(), calling);
+        assert_eq!(accepted.unwrap().1, called.unwrap().unwrap().local_addr().unwrap());
+    }
+
+    // rows: Q-30 C-60 C-61
+    #[tokio::test]
+    async fn the_address_that_answers_is_taken() {
+        let (silent, _kept) = silent().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let there = listener.local_addr().unwrap();
+        let refusing = ("127.0.0.1".to_owned(), free_port());
+        let all = vec![address(&silent), address(&listener), refusing];
+        let found = dial_once(all.clone(), LONG, None).await.unwrap();
+        assert_eq!(found.peer_addr().unwrap(), there);
+        // An address that is slow to answer still has some time once another one has refused.
+        drop(listener);
+        let patience = Patience { silence: LONG, refusals: LONG, others: Some(LONG) };
+        let calling = tokio::spawn(dial(all, patience));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let _listener = TcpListener::bind(there).await.unwrap();
+        assert_eq!(calling.await.unwrap().unwrap().peer_addr().unwrap(), there);
+    }
+
+    // rows: Q-30 C-60 C-61
+    #[tokio::test]
+    async fn a_dead_address_is_not_waited_for_where_another_one_refuses() {
+        let ms = Duration::from_millis;
+        let (silent, _kept) = silent().await;
+        let both = || vec![address(&silent), ("127.0.0.1".to_owned(), free_port())];
+        let dead = dial_once(both(), LONG, Some(ms(20))).await.unwrap_err();
+        assert_eq!(dead.kind(), io::ErrorKind::ConnectionRefused);
+        let waiting = dial_once(both(), LONG, None);
+        assert!(tokio::time::timeout(ms(60), waiting).await.is_err(), "unless it is to be");
+        let nowhere = dial_once(Vec::new(), LONG, None).await.unwrap_err();
+        assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
+    }
+}

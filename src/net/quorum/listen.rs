@@ -1,0 +1,182 @@
+//! Accepts connections of learners.
+
+use super::PeerEvent;
+use super::connection::{AwaitingHellos, lock, serve};
+use crate::member::awaiting_hello::AWAITING_HELLO_MAX;
+use crate::member::opening::NoOpening;
+use crate::member::quorum_connection::QuorumConnection;
+use crate::zab::LinkId;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+const BACKLOG: u32 = 128;
+/// After a failed bind or accept the next is tried this much later.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Where to listen for learners.
+#[derive(Clone, Debug)]
+pub struct Bind {
+    /// `None`: every address.
+    pub host: Option<String>,
+    pub port: u16,
+}
+
+/// Listens for learners; never gives up.
+///
+/// * `links`: numbers of the connections that all such listeners have accepted.
+pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<PeerEvent>) {
+    let mut told = false;
+    let waiting = Arc::<AwaitingHellos>::default();
+    loop {
+        let listener = match open(&bind).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                if !std::mem::replace(&mut told, true) {
+                    let Bind { host, port } = &bind;
+                    tracing::error!(?host, port, %error, "listen for learners; trying on");
+                }
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let link = LinkId(links.fetch_add(1, Ordering::Relaxed));
+                    let accepted = accept(stream, peer, link, (&waiting, &events));
+                    if events.send(accepted).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accept learner");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+fn accept(
+    stream: TcpStream,
+    peer: SocketAddr,
+    link: LinkId,
+    (waiting, events): (&Arc<AwaitingHellos>, &UnboundedSender<PeerEvent>),
+) -> PeerEvent {
+    let stop = CancellationToken::new();
+    if let Some((_, (oldest, stop))) = lock(waiting).admit(link, (peer, stop.clone())) {
+        tracing::warn!(peer = %oldest, "connection to the quorum port closed: {AWAITING_HELLO_MAX} later ones say nothing either");
+        stop.cancel();
+    }
+    let connection = QuorumConnection::accepted(link, Box::new(NoOpening), 0);
+    let ready = std::future::ready(Ok(stream));
+    let handle = serve(ready, connection, (stop, Some((link, waiting.clone()))), events.clone());
+    PeerEvent::Accepted { link, handle, peer }
+}
+
+async fn open(bind: &Bind) -> io::Result<TcpListener> {
+    let address = match &bind.host {
+        None => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), bind.port),
+        Some(host) => tokio::net::lookup_host((host.as_str(), bind.port))
+            .await?
+            .next()
+            .ok_or_else(|| io::Error::other(format!("{host} has no address")))?,
+    };
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
+    use crate::net::quorum::{Patience, dial};
+    use crate::zab::Packet;
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::mpsc;
+
+    /// Connections to a listener, and what becomes of them.
+    async fn called(count: usize) -> (Vec<TcpStream>, mpsc::UnboundedReceiver<PeerEvent>) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (sender, events) = mpsc::unbounded_channel();
+        let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
+        tokio::spawn(listen(bind, Arc::default(), sender));
+        let there = vec![("127.0.0.1".to_owned(), port)];
+        let long = Duration::from_secs(60);
+        let patience = Patience { silence: long, refusals: long, others: None };
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            streams.push(dial(there.clone(), patience).await.unwrap());
+        }
+        (streams, events)
+    }
+
+    async fn gone(events: &mut mpsc::UnboundedReceiver<PeerEvent>) -> (QuorumPeer, String) {
+        let mut kept = Vec::new(); // A handle that is dropped closes its connection.
+        loop {
+            match events.recv().await.unwrap() {
+                PeerEvent::Gone { from, why } => return (from, why),
+                event => kept.push(event),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_makes_room_for_who_does() {
+        let (mut streams, mut events) = called(AWAITING_HELLO_MAX + 1).await;
+        assert_eq!(gone(&mut events).await.0, QuorumPeer::Learner(LinkId(0)));
+        assert_eq!(streams[0].read(&mut [0; 1]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_speaks_something_else_is_told_apart() {
+        let told: [(&[u8], &str); 3] = [
+            (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi", "TLS"),
+            (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
+            (b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4", "swapped"),
+        ];
+        for (bytes, word) in told {
+            let (mut streams, mut events) = called(1).await;
+            streams[0].write_all(bytes).await.unwrap();
+            let (_, why) = gone(&mut events).await;
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    /// A transaction that is kept must not keep more than came with it.
+    // rows: Q-53
+    #[tokio::test]
+    async fn what_is_kept_of_a_packet_keeps_little() {
+        let (mut streams, mut events) = called(1).await;
+        let entry = Bytes::from(vec![7; 36]);
+        let packet = Packet::Proposal { zxid: crate::model::Zxid::ZERO, entry }.to_bytes();
+        let (mut kept, mut handle) = (Vec::new(), None);
+        while kept.len() < 100 {
+            if handle.is_some() {
+                streams[0].write_all(&packet).await.unwrap();
+            }
+            match events.recv().await.unwrap() {
+                PeerEvent::Received { event: QuorumEvent::Packets(packets), .. } => {
+                    kept.extend(packets);
+                }
+                PeerEvent::Accepted { handle: accepted, .. } => handle = Some(accepted),
+                _ => panic!("it ended"),
+            }
+        }
+        let sizes = kept.into_iter().filter_map(|packet| {
+            let Packet::Proposal { entry, .. } = packet else { panic!("{packet:?}") };
+            entry.try_into_mut().ok().map(|whole| whole.capacity())
+        });
+        let sizes: Vec<usize> = sizes.collect();
+        assert!(50 < sizes.len() && sizes.iter().all(|&size| size < 4096), "{sizes:?}");
+    }
+}

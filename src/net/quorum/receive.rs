@@ -1,0 +1,116 @@
+//! Gives a connection's machine the bytes that come.
+
+use super::PeerEvent;
+use super::connection::{ConnectionState, Ending, lock};
+use crate::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEvent};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::time::{timeout, timeout_at};
+
+const READ_BYTES: usize = 64 * 1024;
+/// Bytes of a tree read in one go.
+const TREE_READ_BYTES: usize = 1 << 20;
+
+/// Receives until the connection ends.
+///
+/// # Errors
+/// In words, why it is closed.
+pub(super) async fn receive(
+    mut stream: OwnedReadHalf,
+    connection: QuorumConnection,
+    ending: &Ending,
+) -> Result<(), String> {
+    let mut has_spoken = false;
+    let ended = receive_all(&mut stream, connection, (ending, &mut has_spoken)).await;
+    if let (Err(why), Ok(peer), false) = (&ended, stream.peer_addr(), has_spoken) {
+        tracing::warn!(%peer, why, "connection to the quorum port closed");
+    }
+    ended
+}
+
+async fn receive_all(
+    stream: &mut OwnedReadHalf,
+    mut connection: QuorumConnection,
+    (ending, has_spoken): (&Ending, &mut bool),
+) -> Result<(), String> {
+    let state = &*ending.state;
+    let mut events = Vec::new();
+    let mut scratch = vec![0; READ_BYTES];
+    let mut is_opened = false;
+    let mut received = connection.receive(&[], state.now_ms(), &mut events);
+    loop {
+        if !is_opened {
+            is_opened = open(&mut connection, state);
+        }
+        if !*has_spoken && connection.has_spoken() {
+            *has_spoken = true;
+            ending.stop_waiting();
+        }
+        for event in events.drain(..) {
+            if !state.report(PeerEvent::Received { from: state.peer, event }) {
+                return Ok(());
+            }
+        }
+        received.map_err(|error| error.to_string())?;
+        if connection.is_in_tree() {
+            (connection, received, events) = receive_tree(stream, connection, state).await?;
+            continue;
+        }
+        let reading = stream.read(&mut scratch);
+        let read = match connection.deadline_ms() {
+            None => reading.await,
+            Some(deadline_ms) => match timeout_at(state.at(deadline_ms), reading).await {
+                Ok(read) => read,
+                Err(_) => {
+                    received = connection.check_deadline(state.now_ms());
+                    continue;
+                }
+            },
+        };
+        match read.map_err(|error| error.to_string())? {
+            0 => return connection.end().map_err(|error| error.to_string()),
+            read => received = connection.receive(&scratch[..read], state.now_ms(), &mut events),
+        }
+    }
+}
+
+/// Passes on what the opening says; whether it is done.
+fn open(connection: &mut QuorumConnection, state: &ConnectionState) -> bool {
+    let (output, is_opened) = (connection.take_output(), connection.is_opened());
+    let mut outbox = lock(&state.outbox);
+    outbox.put_opening(&output);
+    if is_opened {
+        outbox.open();
+    }
+    drop(outbox);
+    state.wake.notify_one();
+    is_opened
+}
+
+/// The next bytes of a tree, which a thread of their own takes: there may be gigabytes of them.
+async fn receive_tree(
+    stream: &mut OwnedReadHalf,
+    mut connection: QuorumConnection,
+    state: &ConnectionState,
+) -> Result<(QuorumConnection, Result<(), QuorumError>, Vec<QuorumEvent>), String> {
+    // Much at a time, for each turn changes threads.
+    let mut bytes = Vec::with_capacity(TREE_READ_BYTES);
+    loop {
+        if stream.read_buf(&mut bytes).await.map_err(|error| error.to_string())? == 0 {
+            let error = connection.end().err();
+            return Err(error.map_or_else(String::new, |error| error.to_string()));
+        }
+        let more = timeout(Duration::ZERO, stream.readable()).await;
+        if TREE_READ_BYTES <= bytes.len() || more.is_err() {
+            break;
+        }
+    }
+    let now_ms = state.now_ms();
+    let taking = tokio::task::spawn_blocking(move || {
+        let mut events = Vec::new();
+        let received = connection.receive(&bytes, now_ms, &mut events);
+        (connection, received, events)
+    });
+    taking.await.map_err(|error| error.to_string())
+}

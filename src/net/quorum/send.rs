@@ -1,0 +1,55 @@
+//! Writes what a connection's outbox gives.
+
+use super::connection::{ConnectionState, lock};
+use crate::member::quorum_outbox::Next;
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::OwnedWriteHalf;
+
+/// Bytes written in one go.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// Sends until the connection fails.
+///
+/// # Errors
+/// In words, why it is closed.
+pub(super) async fn send(
+    mut stream: OwnedWriteHalf,
+    state: &ConnectionState,
+) -> Result<(), String> {
+    let mut buffer = Vec::with_capacity(WRITE_BYTES);
+    loop {
+        let next = lock(&state.outbox).next(state.now_ms());
+        let is_piece = matches!(next, Next::Piece(_));
+        match next {
+            Next::Nothing if buffer.is_empty() => {
+                state.wake.notified().await;
+                continue;
+            }
+            Next::Nothing => {}
+            Next::Bytes(all) => {
+                all.iter().for_each(|bytes| buffer.extend_from_slice(bytes));
+                if buffer.len() < WRITE_BYTES {
+                    continue;
+                }
+            }
+            Next::Piece(tree) => {
+                let (before, mut events) = (buffer.len(), Vec::new());
+                let piece = tree.piece(&mut buffer);
+                let piece = (piece, buffer.len() - before);
+                let now_ms = state.now_ms();
+                let taken = lock(&state.outbox).take_piece(piece, &mut buffer, now_ms, &mut events);
+                state.report_sent(events);
+                taken.map_err(|error| error.to_string())?;
+            }
+        }
+        stream.write_all(&buffer).await.map_err(|error| error.to_string())?;
+        buffer.clear();
+        if buffer.capacity() > 4 * WRITE_BYTES {
+            buffer = Vec::with_capacity(WRITE_BYTES);
+        }
+        if is_piece {
+            // Clients are served meanwhile.
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -238,3 +238,80 @@ fn give_up_requests(core: &mut Core, mut done: Done) {
     core.inflight.retain(|inflight| inflight.zxid.is_some());
     core.shared.throttle.end(done, &mut core.wakers);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sync::Ordering;
+    use crate::model::{ServerId, View, Zxid};
+    use crate::replica::interface::Settings;
+    use crate::request::{Limits, Owner, Shared};
+    use crate::tree::{Options, State, Tree};
+
+    /// A member that looks for a leader.
+    fn member(settings: Settings) -> Core {
+        let shared = Arc::new(Shared {
+            state: State::new(Tree::new(Options::default()), 0),
+            conns: Default::default(),
+            throttle: Default::default(),
+            limits: Limits::default(),
+            clock_ms: Default::default(),
+            at_rest: Default::default(),
+            is_read_only: Default::default(),
+        });
+        let view = View::of_one(ServerId(1));
+        let epochs = (Epoch(0), Epoch(0));
+        let zab_settings = zab::Settings::DEFAULT;
+        let zab = zab::Peer::member(ServerId(1), zab_settings, view, epochs, Some(Zxid::ZERO));
+        Core::new(shared, zab, settings, 0)
+    }
+
+    /// What connections read: whether no client is accepted, and whether only those that read.
+    fn flags(core: &Core) -> (bool, bool) {
+        let shared = &core.shared;
+        (shared.at_rest.load(Ordering::Relaxed), shared.is_read_only.load(Ordering::Relaxed))
+    }
+
+    // rows: Q-93
+    #[test]
+    fn read_only_service_ends_with_its_flags_and_sessions_when_the_election_begins_anew() {
+        let mut core = member(Settings { read_only: true, ..Settings::DEFAULT });
+        let mut role = Role::resting(&core);
+        assert_eq!(flags(&core), (true, false));
+        for _ in 0..=600 {
+            assert_eq!(role.mode(), Mode::Resting, "at {} ms", core.now_ms);
+            core.advance_clock();
+            role.consider_read_only(&mut core);
+        }
+        assert_eq!((role.mode(), flags(&core)), (Mode::ReadOnly, (false, true)));
+        core.locals.track(SessionId(7), 4000, Owner::Nobody, core.now_ms);
+        role.rest(&mut core);
+        assert_eq!((role.mode(), flags(&core)), (Mode::Resting, (true, false)));
+        assert!(core.locals.is_empty());
+        // The wait for read-only service starts again.
+        core.advance_clock();
+        role.consider_read_only(&mut core);
+        assert_eq!(role.mode(), Mode::Resting);
+    }
+
+    #[test]
+    fn next_leadership_starts_anew_but_for_what_it_is_handed() {
+        let mut core = member(Settings::DEFAULT);
+        let mut role = Role::resting(&core);
+        role.lead(&mut core, Epoch(1));
+        assert_eq!((role.mode(), flags(&core)), (Mode::Leading, (false, false)));
+        let processor = role.processor_mut().unwrap();
+        processor.sessions.track(SessionId(7), 4000, Owner::Nobody, 0);
+        core.locals.track(SessionId(8), 4000, Owner::Nobody, 0);
+        let first_look_ms = core.past.containers.next_look_ms;
+        core.now_ms = first_look_ms;
+        processor.sweep.look(&core);
+        role.rest(&mut core);
+        assert!(role.processor().is_none() && role.sessions().is_none());
+        role.lead(&mut core, Epoch(2));
+        let processor = role.processor().unwrap();
+        assert!(processor.sessions.is_empty(), "the tree has no sessions");
+        assert_eq!(processor.sweep.times().next_look_ms, 2 * first_look_ms);
+        assert_eq!(core.locals.len(), 1);
+    }
+}

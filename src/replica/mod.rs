@@ -1,301 +1,68 @@
-//! `zab`, `request` and `tree` as one machine: the order between logging, applying, telling and answering.
+//! `zab`, `request` and `tree` as one machine: the order between logging, applying, events and answers.
 //!
-//! [`Replica::step`] is the table of contents. Nothing here blocks, reads a clock or touches a socket; whatever must
-//! happen outside is an [`Action`].
+//! A [`Replica`] is a [`core::Core`], which every server has, and a [`role::Role`], which holds what only that role has.
+//! [`Replica::step`] is the table of contents; [`dispatch`] has the tables of what each role does with each command and each
+//! packet. Nothing here blocks, reads a clock or touches a socket; whatever must happen outside is an [`Action`].
+//!
+//! The outcome of a step is its list of actions, with one exception by design: answers and events are appended to the
+//! outboxes of connections during the step, under the exclusive lock of the tree when they answer a transaction, because a
+//! read of the same connection must find either both the change and its event, or neither. The clock and the flags that
+//! connections read are stored in one place each ([`core::Core::advance_clock`], [`core::Core::set_service`]).
 //!
 //! # Invariants
 //! 1. A transaction is applied only once `zab` has committed it, and `zab` commits only what the log holds.
 //! 2. Applying, its events and its answer are one critical section under the exclusive lock; tasks are woken after it.
 //! 3. What takes the write path without a transaction (sync, a refused body) is answered in its place in the order.
+//! 4. [`invariants`] asserts what can be seen of these between two steps, and what holds of the role.
 
 mod apply;
+mod configuration;
 mod containers;
-mod eager;
-mod epochs;
-mod judging;
-mod leading;
-mod learning;
-mod local;
-mod relaying;
-mod roles;
-mod rolls;
+mod core;
+mod digest_mismatches;
+mod dispatch;
+mod eager_acl_check;
+mod ended_sessions;
+mod epoch_end;
+mod forwarded;
+mod forwarding;
+mod inflight;
+mod interface;
+mod invariants;
+mod learner_packets;
+mod learner_requests;
+mod local_sessions;
+mod observer_master;
+mod read_only;
+mod replies;
+mod request_processor;
+mod role;
 mod sessions;
+mod snapshot_schedule;
+mod stats;
+mod tree_sync;
 
-use crate::model::sync::{Arc, Ordering};
-use crate::model::{Code, EventKind, ServerId, SessionId, Zxid, op};
-use crate::request::ClientCommand as Command;
-use crate::request::prep::{Prep, Rules};
-use crate::request::{Batch, BatchedRequest, Conn, Done, Namespaces, Sessions, Shared, reply};
-use crate::tree::freeze::Frozen;
-use crate::tree::{Tree, txn};
-use crate::zab::{self, LinkId};
+pub use interface::{Action, Input, Mode, Settings, TICK_MS};
+pub use stats::{Figures, Samples, Stats, WriteSample};
+
+use crate::model::sync::Arc;
+use crate::model::{ServerId, SessionId, Zxid};
+use crate::request::{Batch, ClientCommand, Conn, Namespaces, Sessions, Shared};
+use crate::tree::txn;
+use crate::zab::{self, LinkId, Packet};
 use bytes::Bytes;
-use std::collections::VecDeque;
-use std::task::Waker;
-
-/// Milliseconds of one [`Input::Tick`].
-pub const TICK_MS: u64 = 5;
-
-/// All that can happen to the replica.
-pub enum Input {
-    /// 5 ms of monotonic time have passed.
-    Tick {
-        wall_ms: i64,
-    },
-    Command {
-        command: Command,
-        wall_ms: i64,
-    },
-    /// The log is durable through `through`. `now_us`: monotonic microseconds.
-    Flushed {
-        through: Zxid,
-        now_us: u64,
-    },
-    /// The snapshot under way has ended, well or badly.
-    SnapshotEnded(Frozen),
-    /// From the other servers, or from the disk about what was asked for them. `now_us`: monotonic microseconds.
-    Peer {
-        input: zab::Input,
-        now_us: u64,
-    },
-    /// SNAP came from the leader, and this is its tree.
-    LeaderTree {
-        zxid: Zxid,
-        tree: Box<Tree>,
-    },
-    /// The tree as the log on disk has it, after [`Action::Rebuild`].
-    Rebuilt {
-        tree: Box<Tree>,
-    },
-}
-
-impl Input {
-    /// Whether it came over the connection to the leader.
-    const fn is_of_leader(&self) -> bool {
-        match self {
-            Self::LeaderTree { .. } => true,
-            Self::Peer { input, .. } => matches!(
-                input,
-                zab::Input::Leader { .. }
-                    | zab::Input::LeaderGone
-                    | zab::Input::Progress { link: None }
-            ),
-            _ => false,
-        }
-    }
-}
-
-/// All the replica can ask for, in this order.
-#[derive(Debug)]
-pub enum Action {
-    Append {
-        zxid: Zxid,
-        entry: Bytes,
-    },
-    /// The next entry starts a new log file.
-    Roll,
-    /// Write the frozen tree; report [`Input::SnapshotEnded`].
-    Snapshot(Frozen),
-    /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
-    Install(Frozen),
-    /// Send the frozen tree to a learner, in order with what else it is sent; report [`Input::SnapshotEnded`].
-    SendTree {
-        link: LinkId,
-        frozen: Frozen,
-    },
-    /// Load the tree anew from the disk, whose log was cut; report [`Input::Rebuilt`].
-    Rebuild,
-    /// What the other servers or the disk get to do for them. Never `Append` or `Commit`.
-    Peer(zab::Action),
-    Wake(Waker),
-    /// This server can go no further; the process ends with this reason.
-    Stop(&'static str),
-}
-
-/// What the replica is told at start.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Width of session buckets: tickTime.
-    pub tick_time_ms: u64,
-    /// First session id to try; later ones count up from it (P-15).
-    pub first_session: i64,
-    /// Transactions and log bytes after which a snapshot is due, at the most; half of each is random.
-    pub snap_count: u64,
-    pub snap_size_bytes: u64,
-    /// Connections without a session are closed after this long.
-    pub sessionless_timeout_ms: u64,
-    /// `znode.container.checkIntervalMs`: containers and TTL znodes are looked through this often.
-    pub container_check_interval_ms: u64,
-    /// `znode.container.maxPerMinute`: at most so many of them are deleted, evenly over the minute.
-    pub container_max_per_minute: u64,
-    /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
-    pub container_max_never_used_ms: u64,
-    /// `leaderServes`: whether a leader has clients of its own.
-    pub leader_serves: bool,
-    /// `localSessionsEnabled`, of a member: new sessions are known to their server only.
-    pub local_sessions: bool,
-    /// `localSessionsUpgradingEnabled`: until they make an ephemeral znode.
-    pub local_upgrades: bool,
-    /// `enableEagerACLCheck`, of a member: what the tree as it is forbids needs no leader to be refused.
-    pub eager_acl_check: bool,
-    /// `oxkeeper.quorumSync`: a sync is answered behind a transaction of its own, which a quorum has acknowledged.
-    pub quorum_sync: bool,
-    /// `readonlymode.enabled`: those who only read are served without a leader.
-    pub read_only: bool,
-    /// The counter behind which the zxids of an epoch begin: 0, but for who wants to see what happens at their end.
-    pub first_counter: u32,
-    pub rules: Rules,
-    pub seed: u64,
-}
-
-impl Settings {
-    /// What Java has unless it is told otherwise.
-    pub const DEFAULT: Self = Self {
-        tick_time_ms: 3000,
-        first_session: 1,
-        snap_count: 100_000,
-        snap_size_bytes: 4 << 30,
-        sessionless_timeout_ms: 10_000,
-        container_check_interval_ms: 60_000,
-        container_max_per_minute: 10_000,
-        container_max_never_used_ms: 0,
-        leader_serves: true,
-        local_sessions: false,
-        local_upgrades: false,
-        eager_acl_check: false,
-        quorum_sync: false,
-        read_only: false,
-        first_counter: 0,
-        rules: Rules::DEFAULT,
-        seed: 1,
-    };
-}
-
-/// Plain counters; `server` publishes them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stats {
-    pub digest_mismatches: u64,
-    pub sessions_expired: u64,
-    pub snapshots_skipped: u64,
-    pub sessionless_expired: u64,
-    /// Writes judged, and answers made, although their connection was gone.
-    pub stale_requests: u64,
-    pub stale_replies: u64,
-    /// Of a learner's clients that came with a session they had.
-    pub revalidations: u64,
-    /// Syncs that clients of this server asked for, and that were answered.
-    pub syncs: u64,
-    /// Of a learner's clients: likewise, when they came to this leader.
-    pub learners_syncs: u64,
-}
-
-/// Single measurements since they were last taken; `server` publishes and empties them.
-#[derive(Clone, Debug, Default)]
-pub struct Samples {
-    /// What took the write path and ended.
-    pub writes: Vec<WriteSample>,
-    /// Watchers told of one event.
-    pub told: Vec<(EventKind, u64)>,
-    /// What was written, by namespace.
-    pub spaces: Namespaces,
-    /// Wall-clock milliseconds at which transactions were born, of a member of an ensemble that serves: as a
-    /// follower hears of them, and as they are applied.
-    pub heard: Vec<i64>,
-    pub committed: Vec<i64>,
-}
-
-/// One write, sync or end of a session.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct WriteSample {
-    /// From frame to answer, in microseconds; `None` for what nobody asked for.
-    pub took_us: Option<u64>,
-    /// Wall-clock milliseconds at which it became a transaction; `None` when it is none.
-    pub born_ms: Option<i64>,
-}
-
-/// What this server is to its clients.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mode {
-    /// Nobody is served.
-    Resting,
-    /// Nobody leads, and those who only read are served.
-    ReadOnly,
-    Standalone,
-    Leading,
-    Following,
-    Observing,
-}
-
-/// What was seen of a tree that came with SNAP.
-#[derive(Clone, Copy, Debug, Default)]
-struct Fuzzy {
-    /// Digests that were not those predicted.
-    mismatches: u64,
-}
-
-/// A write or sync on its way: proposed, or waiting for what was proposed before it.
-struct Inflight {
-    /// `None`: takes no zxid and is answered once all before it is.
-    zxid: Option<Zxid>,
-    entry: Bytes,
-    /// For what takes no zxid: the answer, and the body that sync gives back.
-    code: Code,
-    /// Who waits for the answer; nobody for what the server itself proposed.
-    conn: Option<Arc<Conn>>,
-    session: SessionId,
-    xid: i32,
-    op: i32,
-    received_us: u64,
-    /// A sync of the connection itself: its client is not told.
-    is_silent: bool,
-    /// What it counts for in [`crate::request::Throttle`].
-    weight: Done,
-}
+use core::{Core, OutOfZxids};
+use dispatch::{FromLearner, Gone, LeadersAnswer, Open, Ping, Reopen, Writes};
+use forwarding::Forwarding;
+use learner_packets::{LeaderPacket, LearnerPacket};
+use request_processor::RequestProcessor;
+use role::Role;
+use std::ops::{Deref, DerefMut};
 
 /// The machine.
 pub struct Replica {
-    shared: Arc<Shared>,
-    zab: zab::Peer,
-    mode: Mode,
-    prep: Prep,
-    /// Changes that were judged in earlier leaderships.
-    changes_before: u64,
-    /// All of them where they are judged; where they are not, those of this server's clients.
-    sessions: Sessions,
-    /// Those that only this server knows.
-    locals: Sessions,
-    /// Those that all knew and that ended a moment ago.
-    ended: local::Ended,
-    learning: learning::Learning,
-    /// Monotonic milliseconds since which nobody leads, where that matters.
-    looking_ms: Option<u64>,
-    /// The tree that came with SNAP, until it is installed.
-    arrived: Option<Box<Tree>>,
-    /// What the log thread made of a cut, while the tree is being loaded anew.
-    rebuilding: Option<zab::Input>,
-    /// The tree came with SNAP. Java writes its tree while it goes on changing it, so this one may hold what comes next:
-    /// until this server follows, digests are not expected to be those predicted.
-    fuzzy: Option<Fuzzy>,
-    /// Digests that were not those predicted since that was told last, and the monotonic milliseconds of then.
-    mismatches: (u64, Option<u64>),
-    /// A committed transaction could not be read.
-    unreadable: bool,
-    wall_ms: i64,
-    /// Monotonic, of the last input that told it.
-    now_us: u64,
-    inflight: VecDeque<Inflight>,
-    settings: Settings,
-    next_session: i64,
-    now_ms: u64,
-    rolls: rolls::Rolls,
-    /// The log has rolled, and the snapshot that goes with it is not begun.
-    snapshot_due: bool,
-    sweep: containers::Sweep,
-    quiet: epochs::Quiet,
-    pub stats: Stats,
-    pub samples: Samples,
-    zab_out: Vec<zab::Action>,
-    wakers: Vec<Waker>,
+    core: Core,
+    role: Role,
 }
 
 impl Replica {
@@ -305,9 +72,17 @@ impl Replica {
     pub fn standalone(shared: Arc<Shared>, settings: Settings, now_ms: u64) -> Self {
         let last = shared.state.tree.read().last_zxid();
         let zab = zab::Peer::alone(ServerId(1), last);
-        let mut replica = Self::new(shared, zab, Mode::Standalone, settings, now_ms);
-        replica.adopt_sessions();
-        replica
+        // Of members only.
+        let settings = Settings {
+            local_sessions: false,
+            local_upgrades: false,
+            quorum_sync: false,
+            read_only: false,
+            ..settings
+        };
+        let mut core = Core::new(shared, zab, settings, now_ms);
+        let role = Role::standalone(&mut core);
+        Self { core, role }
     }
 
     /// A member of an ensemble, whose tree is what its disk held. It rests until its first election is over.
@@ -317,132 +92,103 @@ impl Replica {
         settings: Settings,
         now_ms: u64,
     ) -> Self {
-        roles::adopt_view_finder(&mut zab, &shared.state.tree.read());
-        shared.at_rest.store(true, Ordering::Relaxed);
-        Self::new(shared, zab, Mode::Resting, settings, now_ms)
-    }
-
-    fn new(
-        shared: Arc<Shared>,
-        zab: zab::Peer,
-        mode: Mode,
-        settings: Settings,
-        now_ms: u64,
-    ) -> Self {
-        let prep = Prep::new(&shared.state.tree.read(), settings.seed, settings.rules);
-        shared.clock_ms.store(now_ms, Ordering::Relaxed);
-        Self {
-            shared,
-            zab,
-            mode,
-            prep,
-            changes_before: 0,
-            sessions: Sessions::new(settings.tick_time_ms),
-            locals: Sessions::new(settings.tick_time_ms),
-            ended: local::Ended::default(),
-            learning: learning::Learning::default(),
-            looking_ms: None,
-            arrived: None,
-            rebuilding: None,
-            fuzzy: None,
-            mismatches: (0, None),
-            unreadable: false,
-            wall_ms: 0,
-            now_us: 0,
-            inflight: VecDeque::new(),
-            next_session: settings.first_session,
-            sweep: containers::Sweep::new(now_ms + settings.container_check_interval_ms),
-            quiet: Default::default(),
-            rolls: rolls::Rolls::new(settings.snap_count, settings.snap_size_bytes, settings.seed),
-            snapshot_due: false,
-            settings,
-            now_ms,
-            stats: Stats::default(),
-            samples: Samples::default(),
-            zab_out: Vec::new(),
-            wakers: Vec::new(),
-        }
+        configuration::adopt_view_finder(&mut zab, &shared.state.tree.read());
+        let core = Core::new(shared, zab, settings, now_ms);
+        let role = Role::resting(&core);
+        Self { core, role }
     }
 
     pub const fn mode(&self) -> Mode {
-        self.mode
+        self.role.mode()
     }
 
     pub const fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        &self.core.shared
     }
 
     pub const fn peer(&self) -> &zab::Peer {
-        &self.zab
+        &self.core.zab
     }
 
     /// What has happened among the servers since this was last asked.
     pub fn notes(&mut self) -> Vec<zab::Note> {
-        std::mem::take(&mut self.zab.core.notes)
+        std::mem::take(&mut self.core.zab.core.notes)
     }
 
     /// What was put into the machine of agreement since this was last asked; from the first time on.
     #[cfg(feature = "sim")]
     pub fn tape(&mut self) -> Vec<zab::Input> {
-        self.zab.core.tape.replace(Vec::new()).unwrap_or_default()
+        self.core.zab.core.tape.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Syncs that wait for what was proposed before them.
     pub fn pending_syncs(&self) -> usize {
-        let is_sync = |inflight: &&Inflight| inflight.zxid.is_none() && inflight.op == op::SYNC;
-        self.inflight.iter().filter(is_sync).count()
+        self.core.inflight.iter().filter(|inflight| inflight.is_sync()).count()
     }
 
-    /// Whether sessions and writes are judged here.
+    /// Whether sessions are kept and writes are processed here.
     pub fn judges(&self) -> bool {
-        matches!(self.mode, Mode::Standalone | Mode::Leading)
+        self.role.processor().is_some()
     }
 
-    /// Number of sessions kept.
+    /// Number of global sessions kept: all of them where writes are processed, on a learner those of its own clients.
     pub fn session_count(&self) -> usize {
-        self.sessions.len()
+        self.role.sessions().map_or(0, Sessions::len)
     }
 
     /// Writes that passed a hard limit, by namespace.
-    pub const fn quota_refusals(&mut self) -> &mut Namespaces {
-        self.prep.quota_refusals()
+    pub fn quota_refusals(&mut self) -> &mut Namespaces {
+        match self.role.processor_mut() {
+            Some(processor) => processor.prep.quota_refusals(),
+            None => &mut self.core.past.quota_refusals,
+        }
     }
 
-    /// Changes to znodes that were judged so far, and those of them that were applied, or were given up with the leadership
-    /// in which they were judged.
-    pub const fn changes(&self) -> (u64, u64) {
-        let (judged, applied) = self.prep.changes();
-        (self.changes_before + judged, self.changes_before + applied)
+    /// Changes to znodes that were processed so far, and those of them that were applied, or were given up with the
+    /// leadership in which they were processed.
+    pub fn changes(&self) -> (u64, u64) {
+        let past = self.core.past.changes;
+        let (processed, applied) =
+            self.role.processor().map_or((0, 0), |processor| processor.prep.changes());
+        (past + processed, past + applied)
     }
 
-    /// Every session with the monotonic milliseconds at which it expires, the next to expire first.
+    /// Every global session with the monotonic milliseconds at which it expires, the next to expire first.
     pub fn session_dues(&self) -> Vec<(u64, SessionId)> {
-        self.sessions.dues()
+        self.role.sessions().map_or_else(Vec::new, Sessions::dues)
     }
 
-    /// Likewise those that only this server knows; `None` where there are none such.
+    /// Every session that only this server knows, in the same way; `None` where sessions are never local.
     pub fn local_dues(&self) -> Option<Vec<(u64, SessionId)>> {
-        self.keeps_sessions_local().then(|| self.locals.dues())
+        self.core.settings.local_sessions.then(|| self.core.locals.dues())
     }
 
     /// Number of sessions that only this server knows.
     pub fn local_count(&self) -> usize {
-        self.locals.len()
+        self.core.locals.len()
     }
 
     /// Requests on their way.
     pub fn outstanding(&self) -> usize {
-        if self.mode == Mode::Standalone {
-            return self.inflight.len();
+        let asked = || self.core.inflight.iter().filter(|inflight| inflight.conn.is_some()).count();
+        match &self.role {
+            Role::Standalone(_) => self.core.inflight.len(),
+            Role::Resting(_) | Role::ReadOnly | Role::Leading(_) => asked(),
+            Role::Following(forwarding) | Role::Observing(forwarding) => {
+                asked() + forwarding.requests.len()
+            }
         }
-        let asked = self.inflight.iter().filter(|inflight| inflight.conn.is_some()).count();
-        asked + self.learning.len()
+    }
+
+    /// Starts a snapshot of the tree as it is, unless one is under way.
+    pub fn snapshot(&mut self, out: &mut Vec<Action>) {
+        self.core.snapshot(out);
     }
 
     /// Applies inputs that came in together, and pushes what must happen next.
     ///
-    /// What the leader said stands among them as of one connection. One of them may end it, and begin another: what stands
-    /// behind that is of a leader that is none any more, and would be taken for the next one's word.
+    /// All packets of the leader among them came over one connection. If an input ends that connection, the packets after it
+    /// are discarded: the new leader's connection would otherwise process them.
     pub fn step_all(&mut self, inputs: impl IntoIterator<Item = Input>, out: &mut Vec<Action>) {
         let mut is_given_up = false;
         for input in inputs {
@@ -459,140 +205,349 @@ impl Replica {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
-        if let Input::Tick { wall_ms } | Input::Command { wall_ms, .. } = &input {
-            self.wall_ms = *wall_ms;
-        }
         match input {
-            Input::Tick { wall_ms } => self.on_tick(wall_ms, out),
-            Input::Command { command, wall_ms } => match command {
-                // What was asked before the leader was lost: the connection is closed, and knows that nothing is sure.
-                Command::Open { .. } | Command::Reopen { .. } if self.mode == Mode::Resting => {}
-                Command::Writes(batch) if self.mode == Mode::Resting => self.drop_batch(&batch),
-                Command::Writes(batch) if self.mode == Mode::ReadOnly => self.refuse_writes(&batch),
-                Command::Reopen { conn, session, timeout_ms } if self.mode == Mode::ReadOnly => {
-                    self.reopen_read_only(&conn, session, timeout_ms);
-                }
-                Command::Open { conn, timeout_ms, .. } if self.keeps_sessions_local() => {
-                    self.open_local(&conn, timeout_ms);
-                }
-                Command::Reopen { conn, session, timeout_ms }
-                    if self.reopen_local(&conn, session, timeout_ms) => {}
-                // A new one that all know needs a leader; Java answers it with what no client can read.
-                Command::Open { conn, .. } if self.mode == Mode::ReadOnly => {
-                    conn.close(&mut self.wakers);
-                }
-                Command::Open { conn, timeout_ms, received_us } if self.judges() => {
-                    self.open((conn, received_us), timeout_ms, wall_ms, out);
-                }
-                Command::Open { conn, timeout_ms, received_us } => {
-                    self.ask_to_open(conn, timeout_ms, received_us, out);
-                }
-                Command::Reopen { conn, session, timeout_ms } if self.judges() => {
-                    self.reopen(&conn, session, timeout_ms)
-                }
-                Command::Reopen { conn, session, timeout_ms } => {
-                    self.ask_to_reopen(conn, session, timeout_ms, out);
-                }
-                Command::Writes(batch) if self.judges() => self.on_writes(&batch, wall_ms, out),
-                Command::Writes(batch) => self.ask_writes(&batch, out),
-                Command::Gone { conn } => self.gone(&conn),
-            },
+            Input::Tick { wall_ms } => {
+                self.core.wall_ms = wall_ms;
+                self.on_tick(out);
+            }
+            Input::Command { command, wall_ms } => {
+                self.core.wall_ms = wall_ms;
+                self.on_command(command, out);
+            }
             Input::Peer { input, now_us } => {
-                self.now_us = now_us;
+                self.core.now_us = now_us;
                 self.on_peer(input, out);
             }
-            Input::LeaderTree { zxid, tree } => self.on_leader_tree(zxid, tree, out),
-            Input::Rebuilt { tree } => self.on_rebuilt(tree, out),
+            Input::LeaderTree { zxid, tree } => {
+                self.core.arrived = Some(tree);
+                self.on_peer(zab::Input::Leader { packet: Packet::Snap { zxid } }, out);
+                self.core.arrived = None; // Unless it was installed, it is not wanted.
+            }
+            Input::Rebuilt { tree } => {
+                if let Some(input) = self.core.rebuilt(tree, out) {
+                    self.hand_over(input, out);
+                }
+            }
             Input::Flushed { through, now_us } => {
-                self.now_us = now_us;
-                self.zab.step(zab::Input::Flushed { through }, &mut self.zab_out);
-                self.on_zab(now_us, out);
+                self.core.now_us = now_us;
+                self.core.zab.step(zab::Input::Flushed { through }, &mut self.core.zab_out);
+                self.carry_out(now_us, out);
             }
             Input::SnapshotEnded(frozen) => {
-                let mut tree = self.shared.state.tree.write();
+                let mut tree = self.core.shared.state.tree.write();
                 if tree.holds(frozen) {
                     tree.thaw();
                 }
             }
         }
-        out.extend(self.wakers.drain(..).map(Action::Wake));
+        out.extend(self.core.wakers.drain(..).map(Action::Wake));
+        invariants::assert_invariants(&self.core, &self.role);
     }
 
-    /// Starts a snapshot of the tree as it is, unless one is under way.
-    pub fn snapshot(&mut self, out: &mut Vec<Action>) {
-        match self.shared.state.tree.write().freeze() {
-            Some(frozen) => out.push(Action::Snapshot(frozen)),
-            None => {
-                tracing::warn!("the last snapshot is still being written: none is taken now");
-                self.stats.snapshots_skipped += 1;
+    fn on_tick(&mut self, out: &mut Vec<Action>) {
+        /// Connections that lead to no client any more are looked for this often.
+        const SWEEP_MS: u64 = 1000;
+
+        self.core.advance_clock();
+        self.core.zab.step(zab::Input::Tick, &mut self.core.zab_out);
+        self.carry_out(0, out);
+        self.role.consider_read_only(&mut self.core);
+        if matches!(self.role, Role::Resting(_)) {
+            return;
+        }
+        self.core.expire_locals();
+        if self.core.now_ms % SWEEP_MS < TICK_MS {
+            self.core.close_sessionless();
+            if let Some(sessions) = self.role.sessions() {
+                self.core.close_silent(sessions, self.role.processor().is_some());
             }
+        }
+        let proposed = match &mut self.role {
+            Role::Standalone(processor) => processor.on_tick(&mut self.core),
+            Role::Leading(leading) => leading.processor.on_tick(&mut self.core),
+            Role::Resting(_) | Role::ReadOnly | Role::Following(_) | Role::Observing(_) => Ok(()),
+        };
+        self.conclude(proposed, 0, out);
+        if let Role::Leading(leading) = &mut self.role
+            && let Some(why) = leading.stands_down(&self.core)
+        {
+            self.stand_down(why);
+            self.carry_out(self.core.now_us, out);
         }
     }
 
-    fn on_zab(&mut self, now_us: u64, out: &mut Vec<Action>) {
-        self.end_read_only();
-        // What an action leads to comes behind those that were there before it.
-        while !self.zab_out.is_empty() {
-            let mut actions = std::mem::take(&mut self.zab_out);
-            for action in actions.drain(..) {
-                match action {
-                    zab::Action::Append { zxid, payload } => self.append(zxid, payload, out),
-                    zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
-                    action => self.on_role_action(action, out),
+    fn on_command(&mut self, command: ClientCommand, out: &mut Vec<Action>) {
+        match command {
+            ClientCommand::Open { conn, timeout_ms, received_us } => {
+                self.on_open(conn, (timeout_ms, received_us), out);
+            }
+            ClientCommand::Reopen { conn, session, timeout_ms } => {
+                self.on_reopen((conn, session, timeout_ms), out);
+            }
+            ClientCommand::Writes(batch) => self.on_writes(&batch, out),
+            ClientCommand::Gone { conn } => {
+                match dispatch::gone(self.mode()) {
+                    Gone::Keep => {}
+                    Gone::Forget => self.forward(|forwarding, _| forwarding.gone(&conn)),
                 }
-            }
-            if self.zab_out.is_empty() {
-                self.zab_out = actions; // Its memory.
+                tracing::debug!(peer = %conn.peer, "connection ended");
             }
         }
-        if self.inflight.front().is_some_and(|inflight| inflight.zxid.is_none()) {
+    }
+
+    fn on_open(
+        &mut self,
+        conn: Arc<Conn>,
+        (timeout_ms, received_us): (i32, u64),
+        out: &mut Vec<Action>,
+    ) {
+        let (mode, core) = (self.mode(), &mut self.core);
+        match dispatch::open(mode, core.settings.local_sessions) {
+            Open::Drop => {}
+            Open::Close => conn.close(&mut core.wakers),
+            Open::Local => {
+                let is_read_only = mode == Mode::ReadOnly;
+                core.open_local((&conn, timeout_ms), self.role.sessions(), is_read_only);
+            }
+            Open::Process => self.process(0, out, |processor, core| {
+                processor.open(core, conn, timeout_ms, received_us)
+            }),
+            Open::Forward => self.forward(|forwarding, core| {
+                forwarding.open(core, conn, (timeout_ms, received_us), out);
+            }),
+        }
+    }
+
+    fn on_reopen(
+        &mut self,
+        (conn, session, timeout_ms): (Arc<Conn>, SessionId, i32),
+        out: &mut Vec<Action>,
+    ) {
+        let (mode, core) = (self.mode(), &mut self.core);
+        match dispatch::reopen(mode, core.locals.contains(session)) {
+            Reopen::Drop => {}
+            Reopen::Local => {
+                core.reopen_local((&conn, session, timeout_ms), mode == Mode::ReadOnly);
+            }
+            Reopen::ReadOnly => core.reopen_read_only(&conn, session, timeout_ms),
+            Reopen::Process => self.process(0, out, |processor, core| {
+                processor.reopen(core, &conn, session, timeout_ms);
+                Ok(())
+            }),
+            Reopen::Forward => self.forward(|forwarding, core| {
+                forwarding.reopen(core, (conn, session, timeout_ms), out);
+            }),
+        }
+    }
+
+    fn on_writes(&mut self, batch: &Batch, out: &mut Vec<Action>) {
+        match dispatch::writes(self.mode()) {
+            Writes::Drop => self.core.drop_batch(batch),
+            Writes::Refuse => self.core.refuse_writes(batch),
+            Writes::Process => self.process(batch.received_us, out, |processor, core| {
+                processor.on_writes(core, batch)
+            }),
+            Writes::Forward => {
+                self.forward(|forwarding, core| forwarding.on_writes(core, batch, out));
+            }
+        }
+    }
+
+    /// Has the request processor do something that may need zxids.
+    fn process(
+        &mut self,
+        now_us: u64,
+        out: &mut Vec<Action>,
+        request: impl FnOnce(&mut RequestProcessor, &mut Core) -> Result<(), OutOfZxids>,
+    ) {
+        let processor = self.role.processor_mut().expect("`dispatch` knows who processes");
+        let proposed = request(processor, &mut self.core);
+        self.conclude(proposed, now_us, out);
+    }
+
+    /// Carries out what follows from proposals. Without zxids the role ends.
+    fn conclude(&mut self, proposed: Result<(), OutOfZxids>, now_us: u64, out: &mut Vec<Action>) {
+        self.carry_out(now_us, out);
+        if proposed.is_err() {
+            self.out_of_zxids(out);
+            self.carry_out(self.core.now_us, out);
+        }
+    }
+
+    /// Has a learner do something with its leader.
+    fn forward(&mut self, request: impl FnOnce(&mut Forwarding, &mut Core)) {
+        let forwarding = self.role.forwarding_mut().expect("`dispatch` knows who forwards");
+        request(forwarding, &mut self.core);
+    }
+
+    fn on_peer(&mut self, input: zab::Input, out: &mut Vec<Action>) {
+        if let Some(input) = self.core.keep_until_rebuilt(input, out) {
+            self.hand_over(input, out);
+        }
+    }
+
+    fn hand_over(&mut self, input: zab::Input, out: &mut Vec<Action>) {
+        self.core.zab.step(input, &mut self.core.zab_out);
+        self.carry_out(self.core.now_us, out);
+    }
+
+    /// Carries out what agreement asks for.
+    fn carry_out(&mut self, now_us: u64, out: &mut Vec<Action>) {
+        self.role.end_read_only(&mut self.core);
+        // What an action leads to comes after the actions that were there before it.
+        while !self.core.zab_out.is_empty() {
+            let mut actions = std::mem::take(&mut self.core.zab_out);
+            for action in actions.drain(..) {
+                self.on_action(action, now_us, out);
+            }
+            if self.core.zab_out.is_empty() {
+                self.core.zab_out = actions; // Its memory.
+            }
+        }
+        if self.core.inflight.front().is_some_and(|inflight| inflight.zxid.is_none()) {
             self.commit(None, now_us, out);
         }
     }
 
+    fn commit(&mut self, through: Option<Zxid>, now_us: u64, out: &mut Vec<Action>) {
+        apply::commit(&mut self.core, &mut self.role, (through, now_us), out);
+    }
+
     fn append(&mut self, zxid: Zxid, entry: Bytes, out: &mut Vec<Action>) {
-        if !self.judges() {
-            if self.mode == Mode::Following {
-                self.samples.heard.extend(txn::born_ms(&entry));
+        match &mut self.role {
+            // The request processor has put it into the order.
+            Role::Standalone(_) | Role::Leading(_) => {}
+            Role::Resting(_) | Role::ReadOnly => {
+                forwarding::expect(&mut self.core, None, zxid, entry.clone());
             }
-            self.expect(zxid, &entry);
+            Role::Following(forwarding) => {
+                self.core.figures.samples.heard.extend(txn::born_ms(&entry));
+                let asked = forwarding.expected(&entry);
+                forwarding::expect(&mut self.core, asked, zxid, entry.clone());
+            }
+            Role::Observing(forwarding) => {
+                let asked = forwarding.expected(&entry);
+                forwarding::expect(&mut self.core, asked, zxid, entry.clone());
+            }
         }
-        let due = self.rolls.logged(entry.len() as u64);
-        out.push(Action::Append { zxid, entry });
-        if due {
-            // The log rolls even when the snapshot has to be skipped, as Java's does.
-            out.push(Action::Roll);
-            self.snapshot_due = true;
+        self.core.append(zxid, entry, out);
+    }
+
+    fn on_action(&mut self, action: zab::Action, now_us: u64, out: &mut Vec<Action>) {
+        let core = &mut self.core;
+        match action {
+            zab::Action::Append { zxid, payload } => self.append(zxid, payload, out),
+            zab::Action::Commit { through } => self.commit(Some(through), now_us, out),
+            zab::Action::Truncate { to } => {
+                core.truncate(to);
+                out.push(Action::Peer(zab::Action::Truncate { to }));
+            }
+            zab::Action::Install { zxid } => core.install(zxid, out),
+            zab::Action::SendSnapshot { link } => {
+                let frozen = core.shared.state.tree.write().freeze();
+                if let Some(frozen) = frozen {
+                    out.push(Action::SendTree { link, frozen });
+                    let begun = zab::Input::SnapshotBegun { link, zxid: frozen.zxid };
+                    core.zab.step(begun, &mut core.zab_out);
+                }
+            }
+            zab::Action::Lead { epoch } => self.role.lead(core, epoch),
+            zab::Action::Follow { .. } => {
+                self.role.follow(core);
+                core.settle_digests(out);
+            }
+            zab::Action::Rest => self.role.rest(core),
+            zab::Action::FromLearner { link, packet } => self.on_learner(link, packet, out),
+            zab::Action::FromLeader { packet } => self.on_leader(packet, out),
+            action @ (zab::Action::Promise { .. }
+            | zab::Action::ToLearner { .. }
+            | zab::Action::ReadLog { .. }
+            | zab::Action::CloseLink { .. }
+            | zab::Action::Connect { .. }
+            | zab::Action::ToLeader { .. }
+            | zab::Action::HangUp
+            | zab::Action::Tell { .. }
+            | zab::Action::DialAll
+            | zab::Action::ViewProposed { .. }
+            | zab::Action::ViewDecided { .. }
+            | zab::Action::Look { .. }) => out.push(Action::Peer(action)),
         }
+    }
+
+    fn on_learner(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
+        let Some(packet) = LearnerPacket::read(packet) else { return };
+        match dispatch::from_learner(self.mode()) {
+            FromLearner::Process => {
+                let leading = self.role.leading_mut().expect("`dispatch` knows who leads");
+                if leading.on_learner(&mut self.core, link, packet, out).is_err() {
+                    self.out_of_zxids(out);
+                }
+            }
+            FromLearner::Forward => {
+                self.forward(|forwarding, _| forwarding.on_observer(link, packet, out));
+            }
+            FromLearner::Never => self.is_misled("a learner's packet"),
+        }
+    }
+
+    fn on_leader(&mut self, packet: Packet, out: &mut Vec<Action>) {
+        let Some(packet) = LeaderPacket::read(packet) else { return };
+        match packet {
+            LeaderPacket::Ping { zxid } => match dispatch::ping(self.mode()) {
+                Ping::Answer => self.forward(|forwarding, core| {
+                    forwarding.on_ping(core, zxid, out);
+                }),
+                Ping::AnswerEmpty => {
+                    out.push(core::to_leader(&learner_packets::pong(zxid, std::iter::empty())));
+                }
+                Ping::Never => self.is_misled("a leader's ping"),
+            },
+            LeaderPacket::Revalidate { data } => match dispatch::leaders_answer(self.mode()) {
+                LeadersAnswer::Answer => self.forward(|forwarding, core| {
+                    forwarding.on_revalidated(core, &data, out);
+                }),
+                LeadersAnswer::Never => self.is_misled("a leader's answer"),
+            },
+            LeaderPacket::Sync => match dispatch::leaders_answer(self.mode()) {
+                LeadersAnswer::Answer => self.forward(|forwarding, core| {
+                    forwarding.on_synced(core, out);
+                }),
+                LeadersAnswer::Never => self.is_misled("a leader's answer"),
+            },
+        }
+    }
+
+    /// `zab` gave this role a packet that it keeps from it: our own bug, but nothing is lost when the packet is ignored.
+    fn is_misled(&self, what: &str) {
+        debug_assert!(false, "{what} reached a server that is {:?}", self.mode());
+    }
+
+    /// There is nothing left to give to a write. A leader lets another epoch begin; a standalone server has none.
+    fn out_of_zxids(&mut self, out: &mut Vec<Action>) {
+        match self.mode() {
+            Mode::Standalone => out.push(Action::Stop("there are no zxids left")),
+            Mode::Resting | Mode::ReadOnly | Mode::Leading | Mode::Following | Mode::Observing => {
+                self.stand_down("the zxids of this epoch are used up".to_owned());
+            }
+        }
+    }
+
+    fn stand_down(&mut self, why: String) {
+        self.core.zab.step(zab::Input::StandDown { why }, &mut self.core.zab_out);
     }
 }
 
-impl Inflight {
-    /// As it is, for nobody to hear of.
-    fn unanswered(self) -> Self {
-        Self { conn: None, ..self }
-    }
+/// So that `replica.stats` and `replica.samples` read as its own fields.
+impl Deref for Replica {
+    type Target = Figures;
 
-    /// What a client of this server asked, before it is judged.
-    fn asked(batch: &Batch, asked: &BatchedRequest) -> Self {
-        Self {
-            zxid: None,
-            entry: Bytes::new(),
-            code: Code::OK,
-            conn: Some(batch.conn.clone()),
-            session: batch.session,
-            xid: asked.xid,
-            op: asked.op,
-            received_us: batch.received_us,
-            is_silent: asked.is_silent,
-            weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
-        }
+    fn deref(&self) -> &Figures {
+        &self.core.figures
     }
 }
 
-/// Answers one that is not served: the session is gone.
-fn refuse_session(conn: &Conn, wakers: &mut Vec<Waker>) {
-    conn.push_farewell(wakers, |out| {
-        reply::welcome(out, SessionId(0), 0, conn.wants_read_only(), false);
-    });
+impl DerefMut for Replica {
+    fn deref_mut(&mut self) -> &mut Figures {
+        &mut self.core.figures
+    }
 }

@@ -1,13 +1,13 @@
-//! When the log rolls and a snapshot is due (D-33).
+//! The schedule of log rolls and snapshots (D-33).
 
-/// Counts what was logged since the last roll and says when it was enough.
+/// Counts the transactions and bytes logged since the last roll, and says when the next one is due.
 ///
-/// How much is enough is drawn anew after each roll, from half of the setting to all of it, so that the servers of an
+/// The limit is drawn anew after each roll, from half of the setting to all of it, so that the servers of an
 /// ensemble don't take their snapshots together.
 ///
 /// Source: `SyncRequestProcessor.shouldSnapshot`, ZooKeeper 3.9. Java's size also counts what a file is padded with, so
 /// that a limit below preAllocSize snapshots after every transaction; here only entries count.
-pub(super) struct Rolls {
+pub struct SnapshotSchedule {
     txns_limit: u64,
     /// 0: no limit.
     bytes_limit: u64,
@@ -18,12 +18,12 @@ pub(super) struct Rolls {
     rng: u64,
 }
 
-impl Rolls {
+impl SnapshotSchedule {
     /// * `snap_count`: `zookeeper.snapCount`, 2 or more. `snap_size_bytes`: `zookeeper.snapSizeLimitInKb` in bytes; 0:
     ///   no limit.
-    /// * `seed`: of what is drawn.
+    /// * `seed`: of the random numbers.
     pub fn new(snap_count: u64, snap_size_bytes: u64, seed: u64) -> Self {
-        let mut rolls = Self {
+        let mut schedule = Self {
             txns_limit: snap_count.max(2),
             bytes_limit: snap_size_bytes,
             txns: 0,
@@ -32,11 +32,11 @@ impl Rolls {
             bytes_max: 0,
             rng: seed | 1,
         };
-        rolls.draw();
-        rolls
+        schedule.draw();
+        schedule
     }
 
-    /// Counts one entry of `bytes`; `true`: the log is to roll behind it, and a snapshot to be taken.
+    /// Counts one entry of `bytes`; `true`: the log is to roll after it, and a snapshot to be taken.
     pub fn logged(&mut self, bytes: u64) -> bool {
         self.txns += 1;
         self.bytes += bytes;
@@ -54,7 +54,7 @@ impl Rolls {
         self.bytes_max = if bytes == 0 { u64::MAX } else { bytes + self.random() % bytes };
     }
 
-    /// xorshift: enough to tell servers apart.
+    /// xorshift: random enough for servers to differ.
     const fn random(&mut self) -> u64 {
         self.rng ^= self.rng << 13;
         self.rng ^= self.rng >> 7;
@@ -70,9 +70,10 @@ mod tests {
 
     /// How many entries of so many bytes go between two rolls, 300 times.
     fn gaps(snap_count: u64, snap_size_bytes: u64, entry: u64) -> BTreeSet<u64> {
-        let mut rolls = Rolls::new(snap_count, snap_size_bytes, 7);
+        let mut schedule = SnapshotSchedule::new(snap_count, snap_size_bytes, 7);
         let gap = |_| {
-            1 + std::iter::repeat_with(|| rolls.logged(entry)).position(|due| due).unwrap() as u64
+            1 + std::iter::repeat_with(|| schedule.logged(entry)).position(|due| due).unwrap()
+                as u64
         };
         (0..300).map(gap).collect()
     }
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(gaps(2, 0, 1 << 40), [2].into());
         assert_eq!(gaps(3, 0, 1), [2].into());
         assert_eq!(gaps(10, 0, 1), (6..=10).collect());
-        // Whatever is reached first; a limit is passed, not met.
+        // The limit that is reached first counts; a limit is passed, not met.
         assert_eq!(gaps(1000, 1024, 64), (9..=16).collect());
         assert_eq!(gaps(4, 1024, 64), [3, 4].into());
         assert_eq!(gaps(1000, 1024, 5000), [1].into());
@@ -93,8 +94,8 @@ mod tests {
     #[test]
     fn servers_take_their_snapshots_at_different_times() {
         let first = |seed| {
-            let mut rolls = Rolls::new(100_000, 0, seed);
-            std::iter::repeat_with(|| rolls.logged(1)).position(|due| due)
+            let mut schedule = SnapshotSchedule::new(100_000, 0, seed);
+            std::iter::repeat_with(|| schedule.logged(1)).position(|due| due)
         };
         let drawn: BTreeSet<_> = (1..20).map(|server| first(server * 2)).collect();
         assert_eq!(drawn.len(), 19);

@@ -1,0 +1,48 @@
+//! The configuration of the ensemble, as the tree and the transactions hold it.
+
+use super::core::Core;
+use crate::model::View;
+use crate::tree::{Tree, txn};
+use crate::zab;
+
+/// Teaches a peer to find a configuration in a proposal, and tells it of the one in its history. Committed or not, a
+/// proposed configuration counts beside the one in force until a leader knows more. The dynamic configuration file may have
+/// lost it with the power; and a configuration that is only in the file was never acknowledged by this server, so it does
+/// not count.
+pub fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
+    peer.core.finds_view = view_in;
+    // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has.
+    if peer.core.view.version > 0
+        && let Some(text) = tree.config()
+        && let Ok(view) = View::from_bytes(text)
+    {
+        // The driver writes a proposed configuration to the file for the next start; this one is there already.
+        let version = view.version;
+        peer.core.see_view(view, &mut Vec::new());
+        if let Some(before) = tree.config_before().and_then(version_of) {
+            peer.core.see_order(version, before);
+        }
+    }
+}
+
+/// Version of a configuration; an empty text is that of a server that was never told one.
+fn version_of(text: &[u8]) -> Option<i64> {
+    if text.is_empty() { Some(0) } else { View::from_bytes(text).ok().map(|view| view.version) }
+}
+
+/// The configuration that an entry proposes.
+fn view_in(entry: &[u8]) -> Option<View> {
+    View::from_bytes(txn::config_in(entry)?)
+        .inspect_err(|error| tracing::error!("reconfiguration that cannot be read: {error}"))
+        .ok()
+}
+
+impl Core {
+    /// Writes the configuration in force into the tree, where clients read it.
+    pub fn write_config(&self) {
+        let view = &self.zab.core.view;
+        let text = view.to_string();
+        let mut tree = self.shared.state.tree.write();
+        tree.set_config(text.as_bytes(), view.version, self.wall_ms);
+    }
+}

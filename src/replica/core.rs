@@ -1,0 +1,268 @@
+//! What the replica has in every role: the tree it shares with connections, agreement, the order of requests, time.
+
+use super::digest_mismatches::DigestMismatches;
+use super::ended_sessions::EndedSessions;
+use super::inflight::Inflight;
+use super::interface::{Action, Settings, TICK_MS};
+use super::snapshot_schedule::SnapshotSchedule;
+use super::stats::Figures;
+use crate::model::sync::{Arc, Ordering};
+use crate::model::{CONTAINER, SessionId, Zxid};
+use crate::request::{Batch, Conn, Done, Namespaces, Sessions, Shared, reply};
+use crate::tree::Tree;
+use crate::zab::{self, Packet};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// A write needs a zxid, and this epoch has none left.
+#[derive(Debug)]
+pub struct OutOfZxids;
+
+/// Which clients the connections of this server accept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Service {
+    None,
+    ReadOnly,
+    Full,
+}
+
+/// When containers and TTL znodes are looked through and deleted next. The next leadership of this server goes on with it.
+#[derive(Clone, Copy, Debug)]
+pub struct ContainerTimes {
+    pub next_look_ms: u64,
+    pub next_delete_us: u64,
+}
+
+/// What the leaderships of this server that have ended leave to the next one.
+#[derive(Debug)]
+pub struct PastLeaderships {
+    /// Changes to znodes that were processed in them. Those that were not applied were given up with the leadership.
+    pub changes: u64,
+    /// Writes that passed a hard limit, by namespace, until they are published.
+    pub quota_refusals: Namespaces,
+    pub containers: ContainerTimes,
+}
+
+/// The part of the replica that no change of its role replaces.
+pub struct Core {
+    pub shared: Arc<Shared>,
+    pub zab: zab::Peer,
+    pub settings: Settings,
+    /// Monotonic milliseconds: the ticks that were counted.
+    pub now_ms: u64,
+    /// Monotonic microseconds of the last input that told them.
+    pub now_us: u64,
+    /// Wall-clock milliseconds of the last input that told them.
+    pub wall_ms: i64,
+    /// In the order in which they are applied and answered.
+    pub inflight: VecDeque<Inflight>,
+    /// Sessions that only this server knows. They outlive an election: their clients come back to this server.
+    pub locals: Sessions,
+    /// Global sessions that ended a moment ago in a leadership of this server.
+    pub ended: EndedSessions,
+    pub next_session: i64,
+    pub schedule: SnapshotSchedule,
+    /// The log has rolled, and the snapshot that goes with it is not begun.
+    pub snapshot_due: bool,
+    /// The tree that came with SNAP, until it is installed.
+    pub arrived: Option<Box<Tree>>,
+    /// What the log thread made of a cut, while the tree is being loaded anew.
+    pub rebuilding: Option<zab::Input>,
+    pub mismatches: DigestMismatches,
+    pub past: PastLeaderships,
+    pub figures: Figures,
+    /// Actions of `zab` that are not carried out yet; empty between two steps.
+    pub zab_out: Vec<zab::Action>,
+    /// Tasks to wake at the end of the step or between two holds of the lock; empty between two steps.
+    pub wakers: Vec<Waker>,
+}
+
+impl Core {
+    /// * `now_ms`: monotonic milliseconds; from here on ticks are counted.
+    pub fn new(shared: Arc<Shared>, zab: zab::Peer, settings: Settings, now_ms: u64) -> Self {
+        shared.clock_ms.store(now_ms, Ordering::Relaxed);
+        let containers = ContainerTimes {
+            next_look_ms: now_ms + settings.container_check_interval_ms,
+            next_delete_us: 0,
+        };
+        Self {
+            shared,
+            zab,
+            now_ms,
+            now_us: 0,
+            wall_ms: 0,
+            inflight: VecDeque::new(),
+            locals: Sessions::new(settings.tick_time_ms),
+            ended: EndedSessions::default(),
+            next_session: settings.first_session,
+            schedule: SnapshotSchedule::new(
+                settings.snap_count,
+                settings.snap_size_bytes,
+                settings.seed,
+            ),
+            snapshot_due: false,
+            arrived: None,
+            rebuilding: None,
+            mismatches: DigestMismatches::default(),
+            past: PastLeaderships { changes: 0, quota_refusals: Namespaces::default(), containers },
+            figures: Figures::default(),
+            zab_out: Vec::new(),
+            wakers: Vec::new(),
+            settings,
+        }
+    }
+
+    /// Counts a tick. Connections read this clock.
+    pub fn advance_clock(&mut self) {
+        self.now_ms += TICK_MS;
+        self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
+    }
+
+    /// Tells connections which clients to accept. Only changes of role call this, so that the flags always are those of
+    /// the role.
+    pub fn set_service(&self, service: Service) {
+        let is_read_only = service == Service::ReadOnly;
+        // In this order, so that no client is accepted with the right to write when the server starts to be read-only.
+        if is_read_only {
+            self.shared.is_read_only.store(true, Ordering::Relaxed);
+        }
+        self.shared.at_rest.store(service == Service::None, Ordering::Relaxed);
+        if !is_read_only {
+            self.shared.is_read_only.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts a snapshot of the tree as it is, unless one is under way.
+    pub fn snapshot(&mut self, out: &mut Vec<Action>) {
+        match self.shared.state.tree.write().freeze() {
+            Some(frozen) => out.push(Action::Snapshot(frozen)),
+            None => {
+                tracing::warn!("the last snapshot is still being written: none is taken now");
+                self.figures.stats.snapshots_skipped += 1;
+            }
+        }
+    }
+
+    /// Appends one entry to the log.
+    pub fn append(&mut self, zxid: Zxid, entry: Bytes, out: &mut Vec<Action>) {
+        let due = self.schedule.logged(entry.len() as u64);
+        out.push(Action::Append { zxid, entry });
+        if due {
+            // The log rolls even when the snapshot has to be skipped, as Java's does.
+            out.push(Action::Roll);
+            self.snapshot_due = true;
+        }
+    }
+
+    /// Hands a transaction to agreement.
+    pub fn propose(&mut self, zxid: Zxid, payload: Bytes) {
+        self.zab.step(zab::Input::Propose { zxid, payload }, &mut self.zab_out);
+    }
+
+    /// The next free session id. Ids count up; one that is still in the database, from before a reboot, is passed over
+    /// (P-15).
+    ///
+    /// * `sessions`: those of the role.
+    pub fn new_session(&mut self, sessions: Option<&Sessions>) -> SessionId {
+        loop {
+            let id = SessionId(self.next_session);
+            self.next_session = self.next_session.wrapping_add(1);
+            if id.0 != 0
+                && id.0 != CONTAINER
+                && !sessions.is_some_and(|sessions| sessions.contains(id))
+                && !self.locals.contains(id)
+                // A learner keeps the sessions of its own clients only.
+                && !self.is_global(id)
+            {
+                return id;
+            }
+        }
+    }
+
+    /// Whether the tree knows the session.
+    pub fn is_global(&self, session: SessionId) -> bool {
+        self.shared.state.tree.read().sessions().contains_key(&session.0)
+    }
+
+    /// Answers a client that comes back with a session.
+    ///
+    /// * `old`: the connection that spoke for the session until now.
+    pub fn welcome_back(
+        &mut self,
+        (conn, session, timeout_ms): (&Arc<Conn>, SessionId, i32),
+        old: Option<Arc<Conn>>,
+        is_read_only: bool,
+    ) {
+        // Exclusively: a read of the old connection is either before this, or finds itself closed.
+        let _tree = self.shared.state.tree.write();
+        if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
+            old.close(&mut self.wakers);
+            // A connection that ended long ago has no watches left, and its number may be another connection's.
+            if self.shared.conns.get(old.id).is_some_and(|now| Arc::ptr_eq(&now, &old)) {
+                self.shared.state.watches.remove_watcher(old.id);
+            }
+        }
+        conn.push_welcome(session, &mut self.wakers, |out| {
+            reply::welcome(out, session, timeout_ms, conn.wants_read_only(), is_read_only);
+        });
+    }
+
+    /// Answers a client whose session is not served here: the session is gone.
+    pub fn refuse_session(&mut self, conn: &Conn) {
+        conn.push_farewell(&mut self.wakers, |out| {
+            reply::welcome(out, SessionId(0), 0, conn.wants_read_only(), false);
+        });
+    }
+
+    /// Closes the connection that spoke for a session which ended, unless it speaks for another one by now.
+    pub fn close_owner(&mut self, owner: &Conn, session: SessionId) {
+        if owner.session() == Some(session) {
+            owner.close(&mut self.wakers);
+        }
+    }
+
+    /// Discards writes without an answer: they were asked before the leader was lost, or their session has come back with
+    /// another connection.
+    pub fn drop_batch(&mut self, batch: &Batch) {
+        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
+        let done = Done { requests: batch.requests.len() as u64, large_bytes };
+        self.shared.throttle.end(done, &mut self.wakers);
+    }
+
+    /// Closes connections that have no session in time.
+    pub fn close_sessionless(&mut self) {
+        let limit_ms = self.settings.sessionless_timeout_ms;
+        for conn in self.shared.conns.all() {
+            if conn.session().is_none() && conn.heard_ms() + limit_ms < self.now_ms {
+                tracing::info!(peer = %conn.peer, limit_ms, "connection closed: no session in time");
+                conn.close(&mut self.wakers);
+                self.figures.stats.sessionless_expired += 1;
+            }
+        }
+    }
+
+    /// Closes connections that are silent while their sessions live: the clients have gone on elsewhere, and the sockets
+    /// may never end.
+    ///
+    /// * `spares_owners`: where sessions are expired, a connection that still speaks for its session ends with it instead.
+    ///
+    /// Source: `NIOServerCnxnFactory.ConnectionExpirerThread`, ZooKeeper 3.9.5.
+    pub fn close_silent(&mut self, sessions: &Sessions, spares_owners: bool) {
+        for conn in self.shared.conns.all() {
+            let kept = conn.session().and_then(|id| Some((id, sessions.get(id)?)));
+            let Some((session, kept)) = kept else { continue };
+            let speaks = sessions.owner(session).is_some_and(|owner| Arc::ptr_eq(owner, &conn));
+            let limit_ms = u64::from(kept.timeout_ms.unsigned_abs()) + self.settings.tick_time_ms;
+            if !(speaks && spares_owners) && conn.heard_ms() + limit_ms < self.now_ms {
+                tracing::info!(peer = %conn.peer, %session, limit_ms, "connection closed: it is silent");
+                conn.close(&mut self.wakers);
+            }
+        }
+    }
+}
+
+/// A packet for the leader.
+pub fn to_leader(packet: &Packet) -> Action {
+    Action::Peer(zab::Action::ToLeader { bytes: packet.to_bytes() })
+}

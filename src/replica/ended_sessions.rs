@@ -1,0 +1,30 @@
+//! Global sessions that ended a moment ago.
+
+use crate::model::SessionId;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Sessions that all servers knew and that ended a moment ago, where a session that the leader does not know may be a
+/// learner's local one. A write for an ended session, which its learner forwarded before it heard of the end, must not be
+/// taken for the write of such a local session.
+#[derive(Default)]
+pub struct EndedSessions {
+    ids: BTreeSet<SessionId>,
+    /// With the monotonic milliseconds of their ends, in that order.
+    since: VecDeque<(u64, SessionId)>,
+}
+
+impl EndedSessions {
+    pub fn contains(&self, session: SessionId) -> bool {
+        self.ids.contains(&session)
+    }
+
+    /// * `from_ms`: sessions that ended before that are forgotten.
+    pub fn add(&mut self, session: SessionId, now_ms: u64, from_ms: u64) {
+        while let Some((_, old)) = self.since.pop_front_if(|(at_ms, _)| *at_ms < from_ms) {
+            self.ids.remove(&old);
+        }
+        if self.ids.insert(session) {
+            self.since.push_back((now_ms, session));
+        }
+    }
+}

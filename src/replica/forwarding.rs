@@ -1,0 +1,303 @@
+//! A follower or an observer: what it asks of its leader for its clients, and what becomes of that.
+
+use super::core::{Core, to_leader};
+use super::forwarded::{ForwardedRequests, SyncAsker};
+use super::inflight::Inflight;
+use super::interface::Action;
+use super::learner_packets::{
+    LearnerPacket, create_session, pong, revalidate, revalidated, sessions_in, to_learner,
+};
+use super::local_sessions::Upgrade;
+use super::observer_master::{ObserverMaster, refused};
+use super::stats::WriteSample;
+use crate::model::sync::Arc;
+use crate::model::{Code, SessionId, Zxid, op};
+use crate::request::{Batch, BatchedRequest, Conn, Owner, Sessions, prep};
+use crate::zab::{self, LinkId, Packet, Request};
+use bytes::{Buf, Bytes};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The role of a learner that serves. It is built when the role begins and dropped when it ends.
+pub struct Forwarding {
+    /// Global sessions of this server's clients.
+    pub sessions: Sessions,
+    pub requests: ForwardedRequests,
+    /// Clients that came with a session, until the leader says whether it lives.
+    returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
+    /// Questions whether a session lives, in order: of this server's clients, or of an observer.
+    revalidations: VecDeque<(SessionId, Option<LinkId>)>,
+    /// Empty unless this is a follower.
+    pub observers: ObserverMaster,
+    /// Monotonic milliseconds at which the leader was last told whose clients were heard of.
+    told_ms: u64,
+}
+
+/// Where a session is that a connection of this server speaks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum SessionPlace {
+    /// With the connection, as far as is known here.
+    Here,
+    /// With a newer connection to this server.
+    NewerConnection,
+    /// At an observer of this server.
+    AtObserver,
+}
+
+impl Forwarding {
+    /// * `tick_time_ms`: width of session buckets.
+    pub fn new(tick_time_ms: u64) -> Self {
+        Self {
+            sessions: Sessions::new(tick_time_ms),
+            requests: ForwardedRequests::default(),
+            returning: BTreeMap::new(),
+            revalidations: VecDeque::new(),
+            observers: ObserverMaster::default(),
+            told_ms: 0,
+        }
+    }
+
+    /// A client of this server wants a new session.
+    pub fn open(
+        &mut self,
+        core: &mut Core,
+        conn: Arc<Conn>,
+        (timeout_ms, received_us): (i32, u64),
+        out: &mut Vec<Action>,
+    ) {
+        let session = core.new_session(Some(&self.sessions));
+        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.now_ms);
+        let inflight = Inflight::of_server(session, op::CREATE_SESSION);
+        self.requests.push(Inflight { conn: Some(conn), received_us, ..inflight }, false);
+        out.push(to_leader(&create_session(session, timeout_ms)));
+    }
+
+    /// A client has come to this server with a session it has.
+    pub fn reopen(
+        &mut self,
+        core: &mut Core,
+        (conn, session, timeout_ms): (Arc<Conn>, SessionId, i32),
+        out: &mut Vec<Action>,
+    ) {
+        // Before the leader gives the session to this server: what an older connection still asks would be taken for the
+        // new connection's.
+        if let Some(old) = self.sessions.owner(session).filter(|old| !Arc::ptr_eq(old, &conn)) {
+            old.close(&mut core.wakers);
+        }
+        if let Some((old, _)) = self.returning.insert(session, (conn, timeout_ms)) {
+            old.close(&mut core.wakers);
+        }
+        self.observers.left(session);
+        self.revalidations.push_back((session, None));
+        out.push(to_leader(&revalidate(session, timeout_ms)));
+    }
+
+    /// The connection of a client ended. Its session goes on without it until the leader expires it; the leader was told of
+    /// the last sign of life by the last ping's answer.
+    pub fn gone(&mut self, conn: &Arc<Conn>) {
+        if let Some(session) = conn.session() {
+            self.sessions.leave(session, conn);
+        }
+    }
+
+    /// Writes and syncs of a client of this server.
+    pub fn on_writes(&mut self, core: &mut Core, batch: &Batch, out: &mut Vec<Action>) {
+        let place = self.place_of(&batch.conn, batch.session);
+        if place == SessionPlace::NewerConnection {
+            return core.drop_batch(batch);
+        }
+        let mut bytes = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 64);
+        let mut start = 0;
+        for asked in &batch.requests {
+            let body = &batch.bytes[start..asked.end];
+            start = asked.end;
+            if core.settings.eager_acl_check && self.refuses_early(core, (batch, asked, body)) {
+                continue;
+            }
+            self.forward(core, (batch, asked, body), place, &mut bytes);
+        }
+        if !bytes.is_empty() {
+            out.push(Action::Peer(zab::Action::ToLeader { bytes: bytes.into() }));
+        }
+    }
+
+    fn refuses_early(&self, core: &mut Core, request: (&Batch, &BatchedRequest, &[u8])) -> bool {
+        let shared = core.shared.clone();
+        let tree = shared.state.tree.read();
+        core.refuses_early(request, &tree, || self.requests.waits(request.0.session))
+    }
+
+    /// Appends the packets for one write or sync to `bytes`.
+    fn forward(
+        &mut self,
+        core: &mut Core,
+        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
+        place: SessionPlace,
+        bytes: &mut Vec<u8>,
+    ) {
+        let mut inflight = Inflight::asked(batch, asked);
+        // Its form is checked here: no client can use this server to harm a leader (G-01). The refusal takes its place in
+        // the order as a sync does.
+        let is_sound = asked.op == op::SYNC || prep::is_readable(asked.op, body);
+        let closes_local = asked.op == op::CLOSE_SESSION && core.locals.contains(batch.session);
+        let upgrade = core.upgrade_for(batch.session, asked.op, body);
+        if place == SessionPlace::AtObserver {
+            inflight.code = Code::SESSION_MOVED;
+        } else if !is_sound {
+            inflight.code = Code::MARSHALLING_ERROR;
+        } else if upgrade == Upgrade::Forbidden {
+            inflight.code = Code::EPHEMERAL_ON_LOCAL_SESSION;
+        } else if let Upgrade::Needed { timeout_ms } = upgrade {
+            let owner = Owner::Conn(batch.conn.clone());
+            core.locals.remove(batch.session);
+            self.sessions.track(batch.session, timeout_ms, owner, core.now_ms);
+            create_session(batch.session, timeout_ms).encode(bytes);
+        }
+        let by_sync = asked.op == op::SYNC || closes_local || !inflight.code.is_ok();
+        if by_sync {
+            inflight.entry = Bytes::copy_from_slice(body);
+        }
+        Packet::Request(Request {
+            session: batch.session,
+            xid: asked.xid,
+            op: if by_sync { op::SYNC } else { asked.op },
+            body: Bytes::copy_from_slice(body),
+            who: batch.who.to_vec(),
+        })
+        .encode(bytes);
+        self.requests.push(inflight, by_sync);
+    }
+
+    /// Where the session of one of this server's connections is.
+    fn place_of(&self, conn: &Arc<Conn>, session: SessionId) -> SessionPlace {
+        let is_other = |owner: &Arc<Conn>| !Arc::ptr_eq(owner, conn);
+        if self.returning.get(&session).is_some_and(|(owner, _)| is_other(owner))
+            || self.sessions.owner(session).is_some_and(is_other)
+        {
+            SessionPlace::NewerConnection
+        } else if self.observers.has(session) {
+            SessionPlace::AtObserver
+        } else {
+            SessionPlace::Here
+        }
+    }
+
+    /// A request for the order of transactions that answers a proposal of the leader: that of a client of this server, if
+    /// one waits for it.
+    pub fn expected(&mut self, entry: &Bytes) -> Option<Inflight> {
+        let mut header = entry.clone();
+        if header.remaining() < 12 {
+            return None;
+        }
+        let (session, xid) = (SessionId(header.get_i64()), header.get_i32());
+        self.requests.take_proposed(session, xid)
+    }
+
+    /// Answers the leader's ping with the sessions that were heard of.
+    pub fn on_ping(&mut self, core: &Core, zxid: i64, out: &mut Vec<Action>) {
+        let own = self.sessions.heard_since(self.told_ms);
+        let touched = own.into_iter().chain(self.observers.take_touched());
+        self.told_ms = core.now_ms;
+        out.push(to_leader(&pong(zxid, touched)));
+    }
+
+    /// The leader says whether a session lives: {long session, boolean lives}.
+    pub fn on_revalidated(&mut self, core: &mut Core, data: &Bytes, out: &mut Vec<Action>) {
+        if data.remaining() < 9 {
+            return;
+        }
+        let mut from = data.clone();
+        let (session, lives) = (SessionId(from.get_i64()), from.get_u8() != 0);
+        let at = self.revalidations.iter().position(|(id, _)| *id == session);
+        match at.and_then(|at| self.revalidations.remove(at)) {
+            Some((_, Some(link))) => {
+                out.push(to_learner(link, &Packet::Revalidate { data: data.clone() }));
+            }
+            Some((_, None)) | None => self.on_own_revalidated(core, session, lives),
+        }
+    }
+
+    fn on_own_revalidated(&mut self, core: &mut Core, session: SessionId, lives: bool) {
+        let Some((conn, timeout_ms)) = self.returning.remove(&session) else {
+            if let Some(owner) = self.sessions.owner(session).filter(|_| !lives) {
+                // It went on elsewhere: the follower that is our observer master says so unasked.
+                owner.close(&mut core.wakers);
+            }
+            return;
+        };
+        if !lives {
+            return core.refuse_session(&conn);
+        }
+        let owner = Owner::Conn(conn.clone());
+        let old = match self.sessions.take_over(session, timeout_ms, owner.clone(), core.now_ms) {
+            Ok(old) => old,
+            Err(_) => {
+                self.sessions.track(session, timeout_ms, owner, core.now_ms);
+                None
+            }
+        };
+        core.welcome_back((&conn, session, timeout_ms), old, false);
+    }
+
+    /// The leader's SYNC: all that was committed before the sync is applied, since the leader says this after it.
+    pub fn on_synced(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        let session = match self.requests.next_sync() {
+            Some(SyncAsker::Client(session)) => session,
+            Some(SyncAsker::Observer(link)) => return out.push(to_learner(link, &Packet::Sync)),
+            None => return,
+        };
+        let Some(synced) = self.requests.take_synced(session) else { return };
+        core.answer_now(&synced);
+        let took_us = Some(core.now_us.saturating_sub(synced.received_us));
+        core.figures.samples.writes.push(WriteSample { took_us, born_ms: None });
+        core.shared.throttle.end(synced.weight, &mut core.wakers);
+    }
+
+    /// What an observer of this follower asks of the leader.
+    pub fn on_observer(&mut self, link: LinkId, packet: LearnerPacket, out: &mut Vec<Action>) {
+        match packet {
+            LearnerPacket::Touched(touched) => self.observers.touch(sessions_in(touched)),
+            LearnerPacket::Revalidate { session, timeout_ms } => {
+                self.observers.came(session, link);
+                self.revalidations.push_back((session, Some(link)));
+                out.push(to_leader(&revalidate(session, timeout_ms)));
+            }
+            LearnerPacket::Request(request) => self.on_observers_request(link, request, out),
+        }
+    }
+
+    fn on_observers_request(&mut self, link: LinkId, request: Request, out: &mut Vec<Action>) {
+        let session = request.session;
+        let is_here =
+            || self.returning.contains_key(&session) || self.sessions.owner(session).is_some();
+        if request.op == op::SYNC {
+            self.requests.push_observers_sync(link);
+        } else if request.op == op::CREATE_SESSION {
+            self.observers.came(session, link);
+        } else if self.observers.has_left(link, session, is_here) {
+            out.push(to_learner(link, &revalidated(session, false)));
+            return out.push(to_leader(&Packet::Request(refused(&request))));
+        }
+        out.push(to_leader(&Packet::Request(request)));
+    }
+
+    /// # Panics
+    /// When the records of what was asked contradict each other.
+    #[cfg(any(debug_assertions, feature = "sim"))]
+    pub fn assert_invariants(&self) {
+        self.requests.assert_invariants();
+        for session in self.returning.keys() {
+            assert!(
+                self.revalidations.contains(&(*session, None)),
+                "a client waits for the revalidation of {session}, which the leader was not asked for"
+            );
+        }
+    }
+}
+
+/// Takes a proposal of the leader into the order of transactions.
+///
+/// * `asked`: the request it answers.
+pub fn expect(core: &mut Core, asked: Option<Inflight>, zxid: Zxid, entry: Bytes) {
+    let inflight = asked.unwrap_or_else(Inflight::of_others);
+    core.inflight.push_back(Inflight { zxid: Some(zxid), entry, ..inflight });
+}

@@ -1,0 +1,70 @@
+//! One request on its way through the order of transactions.
+
+use crate::model::sync::Arc;
+use crate::model::{Code, SessionId, Zxid, op};
+use crate::request::{Batch, BatchedRequest, Conn, Done};
+use bytes::Bytes;
+
+/// A write or sync on its way: proposed, or waiting for what was proposed before it.
+pub struct Inflight {
+    /// `None`: takes no zxid and is answered once all before it is.
+    pub zxid: Option<Zxid>,
+    pub entry: Bytes,
+    /// For what takes no zxid: the answer, and the body that sync gives back.
+    pub code: Code,
+    /// The connection that waits for the answer; `None` for what the server itself or another server's client asked.
+    pub conn: Option<Arc<Conn>>,
+    pub session: SessionId,
+    pub xid: i32,
+    pub op: i32,
+    pub received_us: u64,
+    /// A sync of the connection itself: its client is not told.
+    pub is_silent: bool,
+    /// What it counts for in [`crate::request::Throttle`].
+    pub weight: Done,
+}
+
+impl Inflight {
+    /// What a client of this server asked, before it is processed.
+    pub fn asked(batch: &Batch, asked: &BatchedRequest) -> Self {
+        Self {
+            conn: Some(batch.conn.clone()),
+            xid: asked.xid,
+            received_us: batch.received_us,
+            is_silent: asked.is_silent,
+            weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
+            ..Self::of_server(batch.session, asked.op)
+        }
+    }
+
+    /// What the server itself asks for, or a connection before it has a session.
+    pub fn of_server(session: SessionId, op: i32) -> Self {
+        Self {
+            zxid: None,
+            entry: Bytes::new(),
+            code: Code::OK,
+            conn: None,
+            session,
+            xid: 0,
+            op,
+            received_us: 0,
+            is_silent: false,
+            weight: Done::default(),
+        }
+    }
+
+    /// A transaction that no client of this server waits for.
+    pub fn of_others() -> Self {
+        Self::of_server(SessionId(0), 0)
+    }
+
+    /// The same request, whose connection is not answered.
+    pub fn unanswered(self) -> Self {
+        Self { conn: None, ..self }
+    }
+
+    /// Whether it is a sync: it takes no zxid.
+    pub fn is_sync(&self) -> bool {
+        self.zxid.is_none() && self.op == op::SYNC
+    }
+}

@@ -1,0 +1,165 @@
+//! What goes into the replica and what comes out of it: inputs, actions, settings, mode.
+
+use crate::model::Zxid;
+use crate::request::ClientCommand;
+use crate::request::prep::Rules;
+use crate::tree::Tree;
+use crate::tree::freeze::Frozen;
+use crate::zab::{self, LinkId};
+use bytes::Bytes;
+use std::task::Waker;
+
+/// Milliseconds of one [`Input::Tick`].
+pub const TICK_MS: u64 = 5;
+
+/// All that can happen to the replica.
+pub enum Input {
+    /// 5 ms of monotonic time have passed.
+    Tick {
+        wall_ms: i64,
+    },
+    Command {
+        command: ClientCommand,
+        wall_ms: i64,
+    },
+    /// The log is durable through `through`. `now_us`: monotonic microseconds.
+    Flushed {
+        through: Zxid,
+        now_us: u64,
+    },
+    /// The snapshot under way has ended, well or badly.
+    SnapshotEnded(Frozen),
+    /// From another server, or the disk's answer to what was asked for another server. `now_us`: monotonic microseconds.
+    Peer {
+        input: zab::Input,
+        now_us: u64,
+    },
+    /// SNAP came from the leader, and this is its tree.
+    LeaderTree {
+        zxid: Zxid,
+        tree: Box<Tree>,
+    },
+    /// The tree as the log on disk has it, after [`Action::Rebuild`].
+    Rebuilt {
+        tree: Box<Tree>,
+    },
+}
+
+impl Input {
+    /// Whether it came over the connection to the leader.
+    pub(super) const fn is_of_leader(&self) -> bool {
+        match self {
+            Self::LeaderTree { .. } => true,
+            Self::Peer { input, .. } => matches!(
+                input,
+                zab::Input::Leader { .. }
+                    | zab::Input::LeaderGone
+                    | zab::Input::Progress { link: None }
+            ),
+            Self::Tick { .. }
+            | Self::Command { .. }
+            | Self::Flushed { .. }
+            | Self::SnapshotEnded(_)
+            | Self::Rebuilt { .. } => false,
+        }
+    }
+}
+
+/// All the replica can ask for, to be done in the order it was pushed.
+#[derive(Debug)]
+pub enum Action {
+    Append {
+        zxid: Zxid,
+        entry: Bytes,
+    },
+    /// The next entry starts a new log file.
+    Roll,
+    /// Write the frozen tree; report [`Input::SnapshotEnded`].
+    Snapshot(Frozen),
+    /// Write the frozen tree, start a new log file; report [`Input::SnapshotEnded`], then [`zab::Input::Installed`].
+    Install(Frozen),
+    /// Send the frozen tree to a learner, in order with what else it is sent; report [`Input::SnapshotEnded`].
+    SendTree {
+        link: LinkId,
+        frozen: Frozen,
+    },
+    /// Load the tree anew from the disk, whose log was cut; report [`Input::Rebuilt`].
+    Rebuild,
+    /// An action of `zab` for the connections to other servers or for the disk. Never `Append` or `Commit`.
+    Peer(zab::Action),
+    Wake(Waker),
+    /// This server can go no further; the process ends with this reason.
+    Stop(&'static str),
+}
+
+/// What the replica is told at start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Width of session buckets: tickTime.
+    pub tick_time_ms: u64,
+    /// First session id to try; later ones count up from it (P-15).
+    pub first_session: i64,
+    /// Transactions and log bytes after which a snapshot is due, at the most; half of each is random.
+    pub snap_count: u64,
+    pub snap_size_bytes: u64,
+    /// Connections without a session are closed after this long.
+    pub sessionless_timeout_ms: u64,
+    /// `znode.container.checkIntervalMs`: containers and TTL znodes are looked through this often.
+    pub container_check_interval_ms: u64,
+    /// `znode.container.maxPerMinute`: at most so many of them are deleted, evenly over the minute.
+    pub container_max_per_minute: u64,
+    /// `znode.container.maxNeverUsedIntervalMs`; 0: a container that never had children stays.
+    pub container_max_never_used_ms: u64,
+    /// `leaderServes`: whether a leader has clients of its own.
+    pub leader_serves: bool,
+    /// `localSessionsEnabled`, of a member: new sessions are known to their server only.
+    pub local_sessions: bool,
+    /// `localSessionsUpgradingEnabled`: a local session becomes a global one when it creates an ephemeral znode.
+    pub local_upgrades: bool,
+    /// `enableEagerACLCheck`, of a member: a write that the tree as it is forbids is refused without the leader.
+    pub eager_acl_check: bool,
+    /// `oxkeeper.quorumSync`: a sync is answered after a transaction of its own, which a quorum has acknowledged.
+    pub quorum_sync: bool,
+    /// `readonlymode.enabled`: read-only clients are served without a leader.
+    pub read_only: bool,
+    /// Test hook: the zxids of an epoch start after this counter, close to zxid rollover. 0 in production.
+    pub first_counter: u32,
+    pub rules: Rules,
+    pub seed: u64,
+}
+
+impl Settings {
+    /// What Java has unless it is told otherwise.
+    pub const DEFAULT: Self = Self {
+        tick_time_ms: 3000,
+        first_session: 1,
+        snap_count: 100_000,
+        snap_size_bytes: 4 << 30,
+        sessionless_timeout_ms: 10_000,
+        container_check_interval_ms: 60_000,
+        container_max_per_minute: 10_000,
+        container_max_never_used_ms: 0,
+        leader_serves: true,
+        local_sessions: false,
+        local_upgrades: false,
+        eager_acl_check: false,
+        quorum_sync: false,
+        read_only: false,
+        first_counter: 0,
+        rules: Rules::DEFAULT,
+        seed: 1,
+    };
+}
+
+/// What this server is to its clients: the name of its role.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// No client is served.
+    Resting,
+    /// There is no leader, and read-only clients are served.
+    ReadOnly,
+    Standalone,
+    Leading,
+    Following,
+    Observing,
+}

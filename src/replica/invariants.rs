@@ -1,0 +1,106 @@
+//! What holds after each step, whatever clients, peers and the disk say. A broken invariant ends the process: it is our own
+//! bug, and the next step could serve a state that no quorum has.
+
+use super::core::Core;
+use super::interface::Mode;
+use super::role::Role;
+use crate::zab;
+
+/// # Panics
+/// When an invariant is broken.
+///
+/// 1. Every action of agreement was carried out, and every task that is due was handed out to be woken.
+/// 2. The role is one that agreement allows: who leads for clients leads for learners, and who follows follows.
+/// 3. What waits in the order was proposed or received: its zxids are after the tree and not after the log's end.
+/// 4. What takes no zxid waits only after what does: nothing is first in the order but a transaction.
+/// 5. A tree that came with SNAP is installed in the step it came in, or dropped.
+///
+/// Costly ones, in tests and in the simulator: see [`assert_costly`].
+pub fn assert_invariants(core: &Core, role: &Role) {
+    assert!(core.zab_out.is_empty(), "actions of agreement are left after a step");
+    assert!(core.wakers.is_empty(), "tasks to be woken are left after a step");
+    assert!(core.arrived.is_none(), "a tree that came with SNAP is left after a step");
+    let agreed = core.zab.role();
+    let is_allowed = match role {
+        Role::Resting(_) => true,
+        Role::ReadOnly => matches!(agreed, zab::Role::Looking(_)),
+        Role::Standalone(_) | Role::Leading(_) => matches!(agreed, zab::Role::Leading(_)),
+        Role::Following(_) => {
+            matches!(agreed, zab::Role::Learning(by) if by.is_serving() && !by.is_observer())
+        }
+        Role::Observing(_) => {
+            matches!(agreed, zab::Role::Learning(by) if by.is_serving() && by.is_observer())
+        }
+    };
+    let mode = role.mode();
+    assert!(is_allowed, "a server is {mode:?}, which agreement does not know of");
+    let history = &core.zab.core.history;
+    if let Some(first) = core.inflight.front() {
+        let zxid = first.zxid;
+        assert!(zxid.is_some(), "a request without a zxid waits for no transaction");
+    }
+    if let Some(zxid) = core.inflight.back().and_then(|inflight| inflight.zxid) {
+        let last = history.last();
+        assert!(zxid <= last, "{zxid} waits to be applied, but the log ends at {last}");
+    }
+    if let Some(processor) = role.processor() {
+        let (judged, last) = (processor.prep.last(), history.last());
+        assert!(last <= judged, "{last} is in the log, but the last zxid given out is {judged}");
+    }
+    #[cfg(any(debug_assertions, feature = "sim"))]
+    assert_costly(core, role, mode);
+}
+
+/// 1. Zxids in the order strictly increase.
+/// 2. Of a server that serves: applied <= committed <= last, and each zxid that waits is after what is applied.
+/// 3. A server that rests, or serves only reads, answers no request that waits in the order; a learner's requests are
+///    forwarded or in the order, and are told apart by their sessions.
+/// 4. The flags that connections read are those of the role.
+#[cfg(any(debug_assertions, feature = "sim"))]
+fn assert_costly(core: &Core, role: &Role, mode: Mode) {
+    use crate::model::sync::Ordering;
+
+    let history = &core.zab.core.history;
+    let applied = core.shared.state.tree.read().last_zxid();
+    let mut before = None;
+    for inflight in &core.inflight {
+        let Some(zxid) = inflight.zxid else { continue };
+        assert!(before < Some(zxid), "{before:?} and then {zxid} wait to be applied");
+        before = Some(zxid);
+    }
+    let serves = match role {
+        Role::Resting(_) | Role::ReadOnly => {
+            let is_asked = core.inflight.iter().any(|inflight| inflight.conn.is_some());
+            assert!(!is_asked, "a client waits for a server that is {mode:?}");
+            false
+        }
+        Role::Standalone(_) | Role::Leading(_) => true,
+        Role::Following(forwarding) | Role::Observing(forwarding) => {
+            forwarding.assert_invariants();
+            true
+        }
+    };
+    if serves {
+        let (committed, last) = (history.committed(), history.last());
+        assert!(applied <= committed, "{applied} is applied, but only {committed} is committed");
+        assert!(committed <= last, "{committed} is committed, but the log ends at {last}");
+        let first = core.inflight.iter().find_map(|inflight| inflight.zxid);
+        assert!(
+            first.is_none_or(|first| applied < first),
+            "{first:?} waits to be applied, but {applied} is"
+        );
+        assert!(core.rebuilding.is_none(), "a tree that is loaded anew is served");
+    }
+    let is_read_only = core.shared.is_read_only.load(Ordering::Relaxed);
+    let at_rest = core.shared.at_rest.load(Ordering::Relaxed);
+    let is_member = mode != Mode::Standalone; // Tests of single connections set the flags of a standalone server.
+    assert!(!is_member || is_read_only == (mode == Mode::ReadOnly), "read-only and {mode:?}");
+    match mode {
+        Mode::Resting => assert!(at_rest, "a server that rests accepts clients"),
+        Mode::Leading => assert_eq!(at_rest, !core.settings.leader_serves, "leaderServes"),
+        Mode::ReadOnly | Mode::Following | Mode::Observing => {
+            assert!(!at_rest, "a server that is {mode:?} accepts no clients");
+        }
+        Mode::Standalone => {}
+    }
+}

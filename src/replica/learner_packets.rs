@@ -1,0 +1,137 @@
+//! What a learner asks of the server it learns from, a leader or a follower that forwards for its observers, and what that
+//! server says to the learner's clients.
+//!
+//! Leader and observer master read the same packets and give the same kinds of answers; they differ in what they do in
+//! between (`learner_requests`, `observer_master`).
+
+use super::interface::Action;
+use crate::model::{SessionId, op};
+use crate::zab::{self, LinkId, Packet, Request};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// One packet of a learner, read.
+pub enum LearnerPacket {
+    /// The answer to a ping: sessions the learner heard of since the last one.
+    Touched(Bytes),
+    /// A client has come to the learner with a session it has.
+    Revalidate { session: SessionId, timeout_ms: i32 },
+    /// A write or sync of the learner's client, or a new session.
+    Request(Request),
+}
+
+impl LearnerPacket {
+    /// `None`: the packet is none of those, or too short.
+    pub fn read(packet: Packet) -> Option<Self> {
+        match packet {
+            Packet::Ping { touched, .. } => Some(Self::Touched(touched.unwrap_or_default())),
+            Packet::Revalidate { mut data } => (12 <= data.len()).then(|| Self::Revalidate {
+                session: SessionId(data.get_i64()),
+                timeout_ms: data.get_i32(),
+            }),
+            Packet::Request(request) => Some(Self::Request(request)),
+            // `zab` keeps them to itself.
+            Packet::FollowerInfo { .. }
+            | Packet::ObserverInfo { .. }
+            | Packet::LeaderInfo { .. }
+            | Packet::AckEpoch { .. }
+            | Packet::Diff { .. }
+            | Packet::Trunc { .. }
+            | Packet::Snap { .. }
+            | Packet::NewLeader { .. }
+            | Packet::UpToDate
+            | Packet::Proposal { .. }
+            | Packet::Ack { .. }
+            | Packet::Commit { .. }
+            | Packet::Inform { .. }
+            | Packet::CommitAndActivate { .. }
+            | Packet::InformAndActivate { .. }
+            | Packet::Sync => None,
+        }
+    }
+}
+
+/// One packet of a leader or observer master that concerns a learner's clients.
+pub enum LeaderPacket {
+    Ping {
+        zxid: i64,
+    },
+    /// Whether a session lives: {long session, boolean lives}.
+    Revalidate {
+        data: Bytes,
+    },
+    /// The answer to the next sync.
+    Sync,
+}
+
+impl LeaderPacket {
+    /// `None`: the packet is none of those.
+    pub fn read(packet: Packet) -> Option<Self> {
+        match packet {
+            Packet::Ping { zxid, .. } => Some(Self::Ping { zxid }),
+            Packet::Revalidate { data } => Some(Self::Revalidate { data }),
+            Packet::Sync => Some(Self::Sync),
+            // `zab` keeps them to itself.
+            Packet::FollowerInfo { .. }
+            | Packet::ObserverInfo { .. }
+            | Packet::LeaderInfo { .. }
+            | Packet::AckEpoch { .. }
+            | Packet::Diff { .. }
+            | Packet::Trunc { .. }
+            | Packet::Snap { .. }
+            | Packet::NewLeader { .. }
+            | Packet::UpToDate
+            | Packet::Proposal { .. }
+            | Packet::Ack { .. }
+            | Packet::Commit { .. }
+            | Packet::Inform { .. }
+            | Packet::CommitAndActivate { .. }
+            | Packet::InformAndActivate { .. }
+            | Packet::Request(_) => None,
+        }
+    }
+}
+
+/// The question of a server whose client has come with a session: {long session, int timeout}.
+pub fn revalidate(session: SessionId, timeout_ms: i32) -> Packet {
+    let mut data = BytesMut::with_capacity(12);
+    data.put_i64(session.0);
+    data.put_i32(timeout_ms);
+    Packet::Revalidate { data: data.freeze() }
+}
+
+/// The answer to [`revalidate`]: {long session, boolean lives}.
+pub fn revalidated(session: SessionId, lives: bool) -> Packet {
+    let mut data = BytesMut::with_capacity(9);
+    data.put_i64(session.0);
+    data.put_u8(u8::from(lives));
+    Packet::Revalidate { data: data.freeze() }
+}
+
+/// The request for a session, which all servers are to know.
+pub fn create_session(session: SessionId, timeout_ms: i32) -> Packet {
+    let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
+    let (op, who) = (op::CREATE_SESSION, Vec::new());
+    Packet::Request(Request { session, xid: 0, op, body, who })
+}
+
+/// The answer to a ping: sessions that were heard of, each {long session, int timeout}.
+pub fn pong(zxid: i64, touched: impl Iterator<Item = (SessionId, i32)>) -> Packet {
+    let mut data = BytesMut::new();
+    for (session, timeout_ms) in touched {
+        data.put_i64(session.0);
+        data.put_i32(timeout_ms);
+    }
+    Packet::Ping { zxid, touched: Some(data.freeze()) }
+}
+
+/// The sessions in [`LearnerPacket::Touched`], with their timeouts in milliseconds.
+pub fn sessions_in(mut touched: Bytes) -> impl Iterator<Item = (SessionId, i32)> {
+    std::iter::from_fn(move || {
+        (12 <= touched.remaining()).then(|| (SessionId(touched.get_i64()), touched.get_i32()))
+    })
+}
+
+/// Sends a packet to a learner.
+pub fn to_learner(link: LinkId, packet: &Packet) -> Action {
+    Action::Peer(zab::Action::ToLearner { link, bytes: packet.to_bytes() })
+}

@@ -1,0 +1,133 @@
+//! A leader, and what the clients of its learners ask of it.
+
+use super::core::{Core, OutOfZxids};
+use super::epoch_end::QuietMoment;
+use super::inflight::Inflight;
+use super::interface::Action;
+use super::learner_packets::{LearnerPacket, revalidated, sessions_in, to_learner};
+use super::request_processor::RequestProcessor;
+use crate::model::{SessionId, op};
+use crate::request::Owner;
+use crate::request::prep::{Asker, Prepared};
+use crate::zab::{self, LinkId, Request};
+use bytes::Bytes;
+
+/// The role of a leader.
+pub struct Leading {
+    pub processor: RequestProcessor,
+    quiet: QuietMoment,
+}
+
+impl Leading {
+    pub fn new(processor: RequestProcessor) -> Self {
+        Self { processor, quiet: QuietMoment::default() }
+    }
+
+    /// Says why, when this leader should stand down for the next epoch. Clients have to connect again, as after every
+    /// election; so it does when none of them waits for anything.
+    pub fn stands_down(&mut self, core: &Core) -> Option<String> {
+        let last = self.processor.prep.last();
+        let is_time = self.quiet.is_time(last, core.now_ms);
+        // An epoch in which nothing happened is not worth another one.
+        let is_used = core.settings.first_counter < last.counter();
+        (is_time && is_used && core.inflight.is_empty()).then(|| {
+            let left = u32::MAX - last.counter();
+            format!("{left} zxids of this epoch are left, and nobody writes")
+        })
+    }
+
+    pub fn on_learner(
+        &mut self,
+        core: &mut Core,
+        link: LinkId,
+        packet: LearnerPacket,
+        out: &mut Vec<Action>,
+    ) -> Result<(), OutOfZxids> {
+        match packet {
+            LearnerPacket::Touched(touched) => {
+                for (session, timeout_ms) in sessions_in(touched) {
+                    self.processor.sessions.touch(session, timeout_ms, core.now_ms);
+                }
+                Ok(())
+            }
+            LearnerPacket::Revalidate { session, timeout_ms } => {
+                self.revalidate(core, link, (session, timeout_ms), out);
+                Ok(())
+            }
+            LearnerPacket::Request(request) if request.op == op::SYNC => {
+                core.figures.stats.learners_syncs += 1;
+                self.processor.confirm(core)?;
+                core.zab.step(zab::Input::Sync { link }, &mut core.zab_out);
+                Ok(())
+            }
+            LearnerPacket::Request(request) => self.on_request(core, link, &request),
+        }
+    }
+
+    /// A client has come to another server with a session it has.
+    fn revalidate(
+        &mut self,
+        core: &mut Core,
+        link: LinkId,
+        (session, timeout_ms): (SessionId, i32),
+        out: &mut Vec<Action>,
+    ) {
+        core.figures.stats.revalidations += 1;
+        let owner = Owner::Elsewhere(link.0);
+        // A connection here that spoke for it stays until it writes or falls silent, as it would at another server (G-23).
+        let taken = self.processor.sessions.take_over(session, timeout_ms, owner, core.now_ms);
+        out.push(to_learner(link, &revalidated(session, taken.is_ok())));
+    }
+
+    fn on_request(
+        &mut self,
+        core: &mut Core,
+        link: LinkId,
+        request: &Request,
+    ) -> Result<(), OutOfZxids> {
+        let processor = &mut self.processor;
+        let owner = Owner::Elsewhere(link.0);
+        if request.op == op::CREATE_SESSION
+            && let Some(timeout_ms) = request.body.first_chunk::<4>()
+        {
+            let timeout_ms = i32::from_be_bytes(*timeout_ms);
+            processor.sessions.track(request.session, timeout_ms, owner.clone(), core.now_ms);
+        }
+        let (standing, may_own) = processor.check_session(core, request.session, &owner);
+        let shared = core.shared.clone();
+        let asker = Asker {
+            session: request.session,
+            xid: request.xid,
+            who: &request.who,
+            standing,
+            may_own,
+            wall_ms: core.wall_ms,
+            skip_acl: shared.limits.skip_acl,
+            schemes: &shared.limits.schemes,
+            ensemble: processor.ensemble(core, request.op),
+        };
+        let mut entry = Vec::new();
+        let tree = shared.state.tree.read();
+        let prepared = processor.prep.prepare(&tree, &asker, request.op, &request.body, &mut entry);
+        drop(tree);
+        let zxid = match prepared {
+            Some(Prepared::Proposal(zxid)) => Some(zxid),
+            // Its server waits for an answer in the history, and has no other way to get one.
+            Some(Prepared::Refused(code)) => processor.prep.refuse(&asker, code, &mut entry),
+            None => None,
+        };
+        let zxid = zxid.ok_or(OutOfZxids)?;
+        if request.op == op::CLOSE_SESSION {
+            processor.sessions.set_closing(request.session);
+        }
+        let entry = Bytes::from(entry);
+        core.inflight.push_back(Inflight {
+            zxid: Some(zxid),
+            entry: entry.clone(),
+            xid: request.xid,
+            ..Inflight::of_server(request.session, request.op)
+        });
+        core.propose(zxid, entry);
+        Ok(())
+    }
+}

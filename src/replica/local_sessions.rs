@@ -1,0 +1,84 @@
+//! Sessions that only this server knows: `localSessionsEnabled`.
+//!
+//! Source: `UpgradeableSessionTracker`, `LearnerSessionTracker`, `LeaderSessionTracker`, ZooKeeper 3.9.5.
+
+use super::core::Core;
+use crate::model::SessionId;
+use crate::model::sync::Arc;
+use crate::request::{Conn, Owner, Sessions, prep, reply};
+
+/// Whether a write needs its session to become a global one before it can be processed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Upgrade {
+    /// The session is global, or the write does not create an ephemeral znode.
+    NotNeeded,
+    /// The session is local, and an ephemeral znode needs an owner that all servers know.
+    Needed { timeout_ms: i32 },
+    /// As `Needed`, but local sessions may not become global.
+    Forbidden,
+}
+
+impl Core {
+    /// Opens a session that no other server hears of.
+    pub fn open_local(
+        &mut self,
+        (conn, timeout_ms): (&Arc<Conn>, i32),
+        sessions: Option<&Sessions>,
+        is_read_only: bool,
+    ) {
+        let session = self.new_session(sessions);
+        self.locals.track(session, timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
+        conn.push_welcome(session, &mut self.wakers, |out| {
+            reply::welcome(out, session, timeout_ms, conn.wants_read_only(), is_read_only);
+        });
+    }
+
+    /// A client came back with a local session of this server.
+    pub fn reopen_local(
+        &mut self,
+        (conn, session, timeout_ms): (&Arc<Conn>, SessionId, i32),
+        is_read_only: bool,
+    ) {
+        let owner = Owner::Conn(conn.clone());
+        match self.locals.take_over(session, timeout_ms, owner, self.now_ms) {
+            Ok(old) => self.welcome_back((conn, session, timeout_ms), old, is_read_only),
+            Err(_) => self.refuse_session(conn),
+        }
+    }
+
+    /// What has to be done before this write of a session is processed or forwarded.
+    pub fn upgrade_for(&self, session: SessionId, kind: i32, body: &[u8]) -> Upgrade {
+        let Some(local) = self.locals.get(session) else { return Upgrade::NotNeeded };
+        if !prep::creates_ephemeral(kind, body) {
+            return Upgrade::NotNeeded;
+        }
+        match self.settings.local_upgrades {
+            true => Upgrade::Needed { timeout_ms: local.timeout_ms },
+            false => Upgrade::Forbidden,
+        }
+    }
+
+    /// Ends local sessions that have been silent for too long.
+    pub fn expire_locals(&mut self) {
+        for session in self.locals.expired(self.now_ms) {
+            tracing::info!(%session, "session expired, which only this server knew");
+            self.figures.stats.sessions_expired += 1;
+            if let Some(owner) = self.locals.remove(session) {
+                self.close_owner(&owner, session);
+            }
+        }
+    }
+
+    /// Forgets all local sessions.
+    pub fn forget_locals(&mut self) {
+        self.locals = Sessions::new(self.settings.tick_time_ms);
+    }
+
+    /// Notes the end of a global session.
+    pub fn note_end_of(&mut self, session: SessionId) {
+        // A learner that is silent for syncLimit is cut off, and its requests with it.
+        let settings = &self.zab.core.settings;
+        let kept_ms = 2 * settings.sync_limit * settings.tick_time_ms;
+        self.ended.add(session, self.now_ms, self.now_ms.saturating_sub(kept_ms));
+    }
+}

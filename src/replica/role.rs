@@ -1,0 +1,317 @@
+//! The roles of a server as types, and the changes between them.
+//!
+//! A role's state is built when the role begins and dropped when it ends, so nothing of an old role is left by accident.
+//! What outlives a role is in [`Core`], by name: local sessions and ended sessions, requests whose transactions may still be
+//! committed, and [`super::core::PastLeaderships`].
+//!
+//! ```text
+//!            start, alone -> Standalone
+//! start, of an ensemble -> Resting -> ReadOnly      2 s without a leader, readonlymode.enabled
+//!                             |  ^------- '         an election has ended, or begins anew
+//!                             |--> Leading   --.    Action::Lead
+//!                             |--> Following --|    Action::Follow
+//!                             '--> Observing --|    Action::Follow, as an observer
+//!                             ^----------------'    Action::Rest
+//! ```
+
+use super::core::{Core, Service};
+use super::forwarding::Forwarding;
+use super::interface::Mode;
+use super::learner_requests::Leading;
+use super::request_processor::RequestProcessor;
+use crate::model::sync::Arc;
+use crate::model::{Epoch, SessionId};
+use crate::request::{Conn, Done, Sessions};
+use crate::zab;
+
+/// After this long without a leader, or a tickTime if that is longer, read-only clients are served.
+const READ_ONLY_AFTER_MS: u64 = 2000;
+
+/// No client is served.
+#[derive(Default)]
+pub struct Resting {
+    /// Monotonic milliseconds since which an election is under way, if that leads to read-only service.
+    looking_since_ms: Option<u64>,
+}
+
+/// What this server is to its clients.
+pub enum Role {
+    Resting(Resting),
+    /// Its clients have local sessions only, which are the core's; it keeps nothing else.
+    ReadOnly,
+    Standalone(Box<RequestProcessor>),
+    Leading(Box<Leading>),
+    Following(Box<Forwarding>),
+    Observing(Box<Forwarding>),
+}
+
+impl Role {
+    pub const fn mode(&self) -> Mode {
+        match self {
+            Self::Resting(_) => Mode::Resting,
+            Self::ReadOnly => Mode::ReadOnly,
+            Self::Standalone(_) => Mode::Standalone,
+            Self::Leading(_) => Mode::Leading,
+            Self::Following(_) => Mode::Following,
+            Self::Observing(_) => Mode::Observing,
+        }
+    }
+
+    /// Where writes are processed and sessions are kept.
+    pub fn processor(&self) -> Option<&RequestProcessor> {
+        match self {
+            Self::Standalone(processor) => Some(processor),
+            Self::Leading(leading) => Some(&leading.processor),
+            Self::Resting(_) | Self::ReadOnly | Self::Following(_) | Self::Observing(_) => None,
+        }
+    }
+
+    pub fn processor_mut(&mut self) -> Option<&mut RequestProcessor> {
+        match self {
+            Self::Standalone(processor) => Some(processor),
+            Self::Leading(leading) => Some(&mut leading.processor),
+            Self::Resting(_) | Self::ReadOnly | Self::Following(_) | Self::Observing(_) => None,
+        }
+    }
+
+    pub fn leading_mut(&mut self) -> Option<&mut Leading> {
+        match self {
+            Self::Leading(leading) => Some(leading),
+            Self::Resting(_)
+            | Self::ReadOnly
+            | Self::Standalone(_)
+            | Self::Following(_)
+            | Self::Observing(_) => None,
+        }
+    }
+
+    /// Where writes are forwarded to a leader.
+    pub fn forwarding_mut(&mut self) -> Option<&mut Forwarding> {
+        match self {
+            Self::Following(forwarding) | Self::Observing(forwarding) => Some(forwarding),
+            Self::Resting(_) | Self::ReadOnly | Self::Standalone(_) | Self::Leading(_) => None,
+        }
+    }
+
+    /// Global sessions: all of them where writes are processed; on a learner those of its own clients.
+    pub fn sessions(&self) -> Option<&Sessions> {
+        match self {
+            Self::Resting(_) | Self::ReadOnly => None,
+            Self::Standalone(processor) => Some(&processor.sessions),
+            Self::Leading(leading) => Some(&leading.processor.sessions),
+            Self::Following(forwarding) | Self::Observing(forwarding) => Some(&forwarding.sessions),
+        }
+    }
+
+    /// A global session has ended. Returns the connection of this server that spoke for it last.
+    pub fn end_session(&mut self, core: &mut Core, session: SessionId) -> Option<Arc<Conn>> {
+        match self {
+            Self::Resting(_) | Self::ReadOnly => None,
+            Self::Standalone(processor) => processor.sessions.remove(session),
+            Self::Leading(leading) => {
+                if core.settings.local_sessions {
+                    core.note_end_of(session);
+                }
+                leading.processor.sessions.remove(session)
+            }
+            Self::Following(forwarding) | Self::Observing(forwarding) => {
+                forwarding.observers.left(session);
+                forwarding.sessions.remove(session)
+            }
+        }
+    }
+
+    /// A server that is alone.
+    pub fn standalone(core: &mut Core) -> Self {
+        core.set_service(Service::Full);
+        Self::Standalone(Box::new(RequestProcessor::standalone(core)))
+    }
+
+    /// A member of an ensemble before its first election.
+    pub fn resting(core: &Core) -> Self {
+        core.set_service(Service::None);
+        Self::Resting(Resting::default())
+    }
+
+    /// A role of agreement begins. An election that ends and begins anew in one step ends read-only service only here.
+    fn start_from_rest(&mut self, core: &mut Core) {
+        if matches!(self, Self::ReadOnly) {
+            self.rest(core);
+        }
+        assert!(matches!(self, Self::Resting(_)), "a role begins while {:?} goes on", self.mode());
+    }
+
+    /// This server leads, and all of its history is applied.
+    pub fn lead(&mut self, core: &mut Core, epoch: Epoch) {
+        self.start_from_rest(core);
+        core.mismatches.expect_no_more();
+        core.write_config();
+        *self = Self::Leading(Box::new(Leading::new(RequestProcessor::leading(core, epoch))));
+        let serves = core.settings.leader_serves;
+        core.set_service(if serves { Service::Full } else { Service::None });
+    }
+
+    /// This server follows or observes a leader, and is up to date.
+    pub fn follow(&mut self, core: &mut Core) {
+        self.start_from_rest(core);
+        let is_observer = matches!(
+            core.zab.role(),
+            zab::Role::Learning(learner) if learner.is_observer()
+        );
+        core.write_config();
+        let forwarding = Box::new(Forwarding::new(core.settings.tick_time_ms));
+        *self = match is_observer {
+            true => Self::Observing(forwarding),
+            false => Self::Following(forwarding),
+        };
+        core.set_service(Service::Full);
+    }
+
+    /// The role ends. Clients go elsewhere or come again; what they asked and was not committed may yet be.
+    pub fn rest(&mut self, core: &mut Core) {
+        let forwarded = match std::mem::replace(self, Self::Resting(Resting::default())) {
+            Self::Resting(resting) => {
+                *self = Self::Resting(resting);
+                return;
+            }
+            Self::ReadOnly => {
+                core.forget_locals();
+                Done::default()
+            }
+            Self::Standalone(processor) => {
+                processor.leave(core);
+                Done::default()
+            }
+            Self::Leading(leading) => {
+                leading.processor.leave(core);
+                Done::default()
+            }
+            Self::Following(forwarding) | Self::Observing(forwarding) => {
+                forwarding.requests.weight()
+            }
+        };
+        core.set_service(Service::None);
+        give_up_requests(core, forwarded);
+    }
+
+    /// Serves read-only clients when there has been no leader for long enough. To be asked at each tick.
+    pub fn consider_read_only(&mut self, core: &mut Core) {
+        let Self::Resting(resting) = self else { return };
+        let is_looking = matches!(core.zab.role(), zab::Role::Looking(_));
+        if !is_looking || !core.settings.read_only {
+            resting.looking_since_ms = None;
+            return;
+        }
+        let since_ms = *resting.looking_since_ms.get_or_insert(core.now_ms);
+        if since_ms + READ_ONLY_AFTER_MS.max(core.settings.tick_time_ms) <= core.now_ms {
+            tracing::info!("nobody leads: those who only read are served");
+            *self = Self::ReadOnly;
+            core.forget_locals();
+            core.set_service(Service::ReadOnly);
+        }
+    }
+
+    /// The election is over: read-only clients come again, as those of a server that does everything.
+    pub fn end_read_only(&mut self, core: &mut Core) {
+        if matches!(self, Self::ReadOnly) && !matches!(core.zab.role(), zab::Role::Looking(_)) {
+            tracing::info!("somebody leads: those who only read go");
+            self.rest(core);
+        }
+    }
+}
+
+/// Closes the connections of all clients. Their requests stay in the order, since their transactions may yet be committed,
+/// but are not answered; requests without a zxid are dropped.
+///
+/// * `done`: requests that are dropped already.
+fn give_up_requests(core: &mut Core, mut done: Done) {
+    for conn in core.shared.conns.all() {
+        // What is answered is sent, whichever server leads next: a reconfiguration may be what ends the role.
+        conn.close_behind(&mut core.wakers);
+    }
+    for inflight in &mut core.inflight {
+        inflight.conn = None;
+        let weight = std::mem::take(&mut inflight.weight);
+        done.requests += weight.requests;
+        done.large_bytes += weight.large_bytes;
+    }
+    core.inflight.retain(|inflight| inflight.zxid.is_some());
+    core.shared.throttle.end(done, &mut core.wakers);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sync::Ordering;
+    use crate::model::{ServerId, View, Zxid};
+    use crate::replica::interface::Settings;
+    use crate::request::{Limits, Owner, Shared};
+    use crate::tree::{Options, State, Tree};
+
+    /// A member that looks for a leader.
+    fn member(settings: Settings) -> Core {
+        let shared = Arc::new(Shared {
+            state: State::new(Tree::new(Options::default()), 0),
+            conns: Default::default(),
+            throttle: Default::default(),
+            limits: Limits::default(),
+            clock_ms: Default::default(),
+            at_rest: Default::default(),
+            is_read_only: Default::default(),
+        });
+        let view = View::of_one(ServerId(1));
+        let epochs = (Epoch(0), Epoch(0));
+        let zab_settings = zab::Settings::DEFAULT;
+        let zab = zab::Peer::member(ServerId(1), zab_settings, view, epochs, Some(Zxid::ZERO));
+        Core::new(shared, zab, settings, 0)
+    }
+
+    /// What connections read: whether no client is accepted, and whether only those that read.
+    fn flags(core: &Core) -> (bool, bool) {
+        let shared = &core.shared;
+        (shared.at_rest.load(Ordering::Relaxed), shared.is_read_only.load(Ordering::Relaxed))
+    }
+
+    // rows: Q-93
+    #[test]
+    fn read_only_service_ends_with_its_flags_and_sessions_when_the_election_begins_anew() {
+        let mut core = member(Settings { read_only: true, ..Settings::DEFAULT });
+        let mut role = Role::resting(&core);
+        assert_eq!(flags(&core), (true, false));
+        for _ in 0..=600 {
+            assert_eq!(role.mode(), Mode::Resting, "at {} ms", core.now_ms);
+            core.advance_clock();
+            role.consider_read_only(&mut core);
+        }
+        assert_eq!((role.mode(), flags(&core)), (Mode::ReadOnly, (false, true)));
+        core.locals.track(SessionId(7), 4000, Owner::Nobody, core.now_ms);
+        role.rest(&mut core);
+        assert_eq!((role.mode(), flags(&core)), (Mode::Resting, (true, false)));
+        assert!(core.locals.is_empty());
+        // The wait for read-only service starts again.
+        core.advance_clock();
+        role.consider_read_only(&mut core);
+        assert_eq!(role.mode(), Mode::Resting);
+    }
+
+    #[test]
+    fn next_leadership_starts_anew_but_for_what_it_is_handed() {
+        let mut core = member(Settings::DEFAULT);
+        let mut role = Role::resting(&core);
+        role.lead(&mut core, Epoch(1));
+        assert_eq!((role.mode(), flags(&core)), (Mode::Leading, (false, false)));
+        let processor = role.processor_mut().unwrap();
+        processor.sessions.track(SessionId(7), 4000, Owner::Nobody, 0);
+        core.locals.track(SessionId(8), 4000, Owner::Nobody, 0);
+        let first_look_ms = core.past.containers.next_look_ms;
+        core.now_ms = first_look_ms;
+        processor.sweep.look(&core);
+        role.rest(&mut core);
+        assert!(role.processor().is_none() && role.sessions().is_none());
+        role.lead(&mut core, Epoch(2));
+        let processor = role.processor().unwrap();
+        assert!(processor.sessions.is_empty(), "the tree has no sessions");
+        assert_eq!(processor.sweep.times().next_look_ms, 2 * first_look_ms);
+        assert_eq!(core.locals.len(), 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! Counters and samples that `server` publishes.
+
+use crate::model::EventKind;
+use crate::request::Namespaces;
+
+/// What the replica publishes. It shows both as if they were its own fields.
+#[derive(Debug, Default)]
+pub struct Figures {
+    pub stats: Stats,
+    pub samples: Samples,
+}
+
+/// Plain counters; `server` publishes them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    pub digest_mismatches: u64,
+    pub sessions_expired: u64,
+    pub snapshots_skipped: u64,
+    pub sessionless_expired: u64,
+    /// Writes processed, and answers made, although their connection was gone.
+    pub stale_requests: u64,
+    pub stale_replies: u64,
+    /// Clients of learners that came with a session they had.
+    pub revalidations: u64,
+    /// Syncs of this server's clients that were answered.
+    pub syncs: u64,
+    /// Syncs of learners' clients that came to this leader.
+    pub learners_syncs: u64,
+}
+
+/// Single measurements since they were last taken; `server` publishes and empties them.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// What took the write path and ended.
+    pub writes: Vec<WriteSample>,
+    /// Watchers told of one event.
+    pub told: Vec<(EventKind, u64)>,
+    /// What was written, by namespace.
+    pub spaces: Namespaces,
+    /// Wall-clock milliseconds at which transactions were created, of a member of an ensemble that serves: when a
+    /// follower hears of them, and when they are applied.
+    pub heard: Vec<i64>,
+    pub committed: Vec<i64>,
+}
+
+/// One write, sync or end of a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WriteSample {
+    /// From frame to answer, in microseconds; `None` when no client asked for it.
+    pub took_us: Option<u64>,
+    /// Wall-clock milliseconds at which it became a transaction; `None` when it is none.
+    pub born_ms: Option<i64>,
+}

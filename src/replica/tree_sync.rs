@@ -1,0 +1,88 @@
+//! The tree is replaced: by the leader's, which came with SNAP, or by what the disk holds after the log was cut.
+
+use super::core::Core;
+use super::interface::Action;
+use crate::model::Zxid;
+use crate::tree::Tree;
+use crate::zab;
+
+impl Core {
+    /// Whether the tree has to be loaded from disk anew before agreement may be told of this. Then it asks for that, and
+    /// keeps the input until [`Self::rebuilt`]; otherwise it gives the input back.
+    pub fn keep_until_rebuilt(
+        &mut self,
+        input: zab::Input,
+        out: &mut Vec<Action>,
+    ) -> Option<zab::Input> {
+        let last = || self.shared.state.tree.read().last_zxid();
+        let differs = match input {
+            // The tree holds transactions that are no longer in the log.
+            zab::Input::Truncated { to } => to < last(),
+            // The log holds transactions that are not in the tree; those that waited for their commit were given up with
+            // the cut.
+            zab::Input::Uncuttable { last: logged } => last() < logged,
+            _ => false,
+        };
+        if !differs {
+            return Some(input);
+        }
+        self.rebuilding = Some(input);
+        out.push(Action::Rebuild);
+        None
+    }
+
+    /// The tree is what the log is now. Returns the input that waited for it.
+    pub fn rebuilt(&mut self, tree: Box<Tree>, out: &mut Vec<Action>) -> Option<zab::Input> {
+        let input = self.rebuilding.take()?;
+        let last = tree.last_zxid();
+        if let zab::Input::Truncated { to } = input
+            && to < last
+        {
+            out.push(Action::Stop(
+                "the log was cut, and the tree read from disk goes on behind the cut",
+            ));
+            return None;
+        }
+        self.replace_tree(tree);
+        self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| last < zxid));
+        Some(input)
+    }
+
+    /// Forgets what was to be applied after a cut.
+    pub fn truncate(&mut self, to: Zxid) {
+        self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| zxid <= to));
+    }
+
+    /// The tree that came with SNAP takes the place of the old one.
+    pub fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+        let Some(tree) = self.arrived.take() else { return };
+        self.replace_tree(tree);
+        self.mismatches.expect();
+        self.inflight.retain(|inflight| inflight.zxid.is_some_and(|at| zxid < at));
+        let frozen = self.shared.state.tree.write().freeze();
+        let frozen = frozen.expect("a new tree has no snapshot under way");
+        out.push(Action::Install(frozen));
+    }
+
+    /// No client reads the old tree, and snapshots of it end early.
+    fn replace_tree(&mut self, tree: Box<Tree>) {
+        let mut place = self.shared.state.tree.write();
+        let mut tree = *tree;
+        tree.succeed(&place);
+        let old = std::mem::replace(&mut *place, tree);
+        drop(place);
+        drop(old); // It may be large: not under the lock.
+    }
+
+    /// This server follows: all that the leader had committed when it finished writing its tree is applied, since that came
+    /// before NEWLEADER.
+    pub fn settle_digests(&mut self, out: &mut Vec<Action>) {
+        if self.mismatches.expect_no_more() == 0 {
+            return;
+        }
+        // The snapshot written when the tree came is not exactly of its zxid: that would count as a mismatch at the next
+        // start.
+        self.snapshot(out);
+        self.shared.state.tree.write().forget_digests();
+    }
+}

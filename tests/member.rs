@@ -369,11 +369,11 @@ fn a_tree_for_a_learner_that_has_gone_ends_its_freeze_at_once() {
 fn a_snapshot_without_a_thread_ends_the_server_only_if_it_is_the_leaders_tree() {
     let mut server = Server::standalone();
     let job = begin_snapshot(&mut server);
-    assert!(matches!(job.not_begun(), Input::SnapshotWritten { draft: None, .. }));
+    assert!(matches!(Input::snapshot_not_begun(job), Input::SnapshotWritten { draft: None, .. }));
     let mut leaders = job;
     leaders.is_leaders = true;
-    assert!(matches!(leaders.not_begun(), Input::Failed { exit: 10, .. }));
-    let actions = server.step(job.not_begun());
+    assert!(matches!(Input::snapshot_not_begun(leaders), Input::Failed { exit: 10, .. }));
+    let actions = server.step(Input::snapshot_not_begun(job));
     assert!(actions.is_empty(), "{actions:?}");
 }
 

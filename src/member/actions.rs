@@ -1,6 +1,6 @@
 //! All that a [`super::Member`] can ask for.
 
-use super::{ListenAddress, SnapshotJob};
+use super::SnapshotJob;
 use crate::model::{ServerId, View, Zxid};
 use crate::store::{self, Draft};
 use crate::tree::freeze::Frozen;
@@ -11,6 +11,8 @@ use std::task::Waker;
 
 /// Host and port.
 pub type Address = (String, u16);
+/// Host (`None`: every address) and port.
+pub type ListenAddress = (Option<String>, u16);
 
 /// What must happen. The performer does it in this order; log commands of one turn may be handed over together before
 /// anything is sent.

@@ -1,12 +1,9 @@
 //! What a member does when its ensemble changes: configuration files, ports, and where the other members are.
 
 use super::actions::Address;
-use super::{Action, ConfigChange, EnsembleSettings};
+use super::{Action, ConfigChange, EnsembleSettings, ListenAddress};
 use crate::model::{Member, PeerAddress, Role, ServerId, View};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Host (`None`: every address) and port.
-pub type ListenAddress = (Option<String>, u16);
 
 /// Keeps what depends on the configuration in step with it.
 pub struct Configuration {

@@ -1,30 +1,12 @@
 //! The order of disk work: log commands, snapshots, truncations.
 
-use super::{Action, Input, LogReadLimit, Member, Now};
-use crate::model::{Epoch, Zxid, chain};
+use super::{Action, LogReadLimit, SnapshotJob};
+use crate::model::{Epoch, Zxid};
 use crate::replica;
-use crate::store::disk::is_echo;
 use crate::store::epoch::EpochFile;
-use crate::store::worker::{self, WorkerError};
 use crate::store::{self, Draft, log_read};
 use crate::tree::freeze::Frozen;
-use crate::zab::{self, Promise};
-
-/// A snapshot to be written.
-#[derive(Clone, Copy, Debug)]
-pub struct SnapshotJob {
-    pub frozen: Frozen,
-    /// It is the leader's tree, which takes the place of all this server had: others wait for it.
-    pub is_leaders: bool,
-    /// Truncations of the log that had been asked for when it began.
-    truncations: u64,
-}
-
-impl SnapshotJob {
-    pub const fn zxid(&self) -> Zxid {
-        self.frozen.zxid
-    }
-}
+use crate::zab::Promise;
 
 /// What was asked of the disk.
 pub struct DiskWork {
@@ -87,7 +69,7 @@ impl DiskWork {
 
     /// The log thread gives a snapshot its name, in order with truncations: so the leader's tree counts once the log is
     /// truncated, and a snapshot of this server's own that was begun before a truncation never counts after it.
-    fn place(&self, job: SnapshotJob, draft: Draft, out: &mut Vec<Action>) {
+    pub fn place(&self, job: SnapshotJob, draft: Draft, out: &mut Vec<Action>) {
         if job.is_leaders || job.truncations == self.truncations {
             out.push(Action::Log(store::Command::Place { draft, replaces: job.is_leaders }));
             return;
@@ -105,75 +87,5 @@ fn mark_replaced(out: &mut [Action]) {
     });
     if let Some(store::Command::Truncate { replaced, .. }) = last {
         *replaced = true;
-    }
-}
-
-impl Member {
-    pub(super) fn on_snapshot(
-        &mut self,
-        now: Now,
-        job: SnapshotJob,
-        draft: Option<Draft>,
-        out: &mut Vec<Action>,
-    ) {
-        self.step_replica(now, replica::Input::SnapshotEnded(job.frozen), out);
-        if let Some(draft) = draft {
-            self.disk.place(job, draft, out);
-        }
-    }
-
-    /// What the log thread has done.
-    pub(super) fn on_log(&mut self, now: Now, event: worker::Event, out: &mut Vec<Action>) {
-        let input = match event {
-            worker::Event::Flushed(report) => {
-                let flushed = replica::Input::Flushed { through: report.through, now_us: now.us };
-                return self.step_replica(now, flushed, out);
-            }
-            worker::Event::Truncated { to } => zab::Input::Truncated { to },
-            worker::Event::Uncuttable { last } => zab::Input::Uncuttable { last },
-            worker::Event::Placed { zxid, replaces: true, .. } => zab::Input::Installed { zxid },
-            worker::Event::Placed { replaces: false, .. } => return,
-            worker::Event::EpochSaved { file, epoch } => {
-                let promise = match file {
-                    EpochFile::Accepted => Promise::Accepted,
-                    EpochFile::Current => Promise::Current,
-                };
-                zab::Input::Promised { promise, epoch }
-            }
-            worker::Event::Failed(error) => {
-                if let Some(failed) = failure(&error) {
-                    self.step(now, failed, out);
-                }
-                return;
-            }
-        };
-        self.step_zab(now, input, out);
-    }
-}
-
-/// How a failure of the log thread ends the server; `None`: the snapshot thread met the same failure and reports it.
-fn failure(error: &WorkerError) -> Option<Input> {
-    if is_echo(error) {
-        return None;
-    }
-    let (what, exit) = match error {
-        // As Java: a server that can't write snapshots must not go on (D-34).
-        WorkerError::Snapshot(_) => ("write snapshot", 10),
-        WorkerError::Log(_)
-        | WorkerError::Epoch(_)
-        | WorkerError::Purge(_)
-        | WorkerError::Mark(_) => ("the log's disk failed", 1),
-    };
-    Some(Input::Failed { reason: format!("{what}: {}", chain(error)), exit })
-}
-
-impl SnapshotJob {
-    /// What is reported when no thread could be had for it. Other servers wait for a leader's tree to be on disk: without
-    /// it this server can't go on.
-    pub fn not_begun(self) -> Input {
-        match self.is_leaders {
-            true => Input::Failed { reason: "start snapshot thread".to_owned(), exit: 10 },
-            false => Input::SnapshotWritten { job: self, draft: None },
-        }
     }
 }

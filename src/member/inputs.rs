@@ -93,3 +93,14 @@ pub enum Input {
         exit: u8,
     },
 }
+
+impl Input {
+    /// What is reported when no thread could be had for a snapshot. Other servers wait for a leader's tree to be on disk: without
+    /// it this server can't go on.
+    pub fn snapshot_not_begun(job: SnapshotJob) -> Self {
+        match job.is_leaders {
+            true => Self::Failed { reason: "start snapshot thread".to_owned(), exit: 10 },
+            false => Self::SnapshotWritten { job, draft: None },
+        }
+    }
+}

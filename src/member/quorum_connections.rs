@@ -2,12 +2,11 @@
 
 use super::actions::Address;
 use super::message_tracker::MessageTracker;
-use super::{Action, Input, Member, Now, QuorumPeer};
-use crate::model::{ServerId, Zxid};
-use crate::replica;
-use crate::tree::Tree;
+use super::{Action, Now, QuorumPeer};
+use crate::model::ServerId;
 use crate::tree::freeze::Frozen;
-use crate::zab::{self, Core, LinkId, Packet, Role};
+use crate::zab::{Core, LinkId, Packet};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// The connections that there are.
@@ -43,7 +42,7 @@ impl QuorumConnections {
 
     /// Whether what came over this connection counts: a leader's connection that was given up, and a learner's connection
     /// that was closed here, are nothing to agreement any more.
-    fn is_current(&self, from: QuorumPeer) -> bool {
+    pub fn is_current(&self, from: QuorumPeer) -> bool {
         match from {
             QuorumPeer::Learner(link) => self.learners.contains_key(&link),
             QuorumPeer::Leader { dial } => {
@@ -53,7 +52,7 @@ impl QuorumConnections {
     }
 
     /// Notes what a connection brought before it is processed.
-    fn note_packets(&mut self, from: QuorumPeer, packets: &[Packet], now: Now) {
+    pub fn note_packets(&mut self, from: QuorumPeer, packets: &[Packet], now: Now) {
         match from {
             QuorumPeer::Learner(link) => {
                 self.tracker.received(Some(link), packets, now);
@@ -99,7 +98,7 @@ impl QuorumConnections {
     }
 
     /// Dials the leader; an observer dials the next voter in turn where followers take observers.
-    fn dial(&mut self, leader: ServerId, core: &Core, now: Now, out: &mut Vec<Action>) {
+    pub fn dial(&mut self, leader: ServerId, core: &Core, now: Now, out: &mut Vec<Action>) {
         self.hang_up(now, out);
         self.dials += 1;
         let addresses = match self.observer_port.filter(|_| core.view.is_observer(core.me)) {
@@ -126,14 +125,20 @@ impl QuorumConnections {
         hosts.map(|address| (address.host.clone(), port)).collect()
     }
 
-    fn hang_up(&mut self, now: Now, out: &mut Vec<Action>) {
+    pub fn hang_up(&mut self, now: Now, out: &mut Vec<Action>) {
         if self.forget_leader(now).is_some() {
             out.push(Action::CloseLeader);
         }
     }
 
     /// * `is_leading`: otherwise this is the end of all learners' connections, and each alone is no news.
-    fn close_learner(&mut self, link: LinkId, why: &str, is_leading: bool, out: &mut Vec<Action>) {
+    pub fn close_learner(
+        &mut self,
+        link: LinkId,
+        why: &str,
+        is_leading: bool,
+        out: &mut Vec<Action>,
+    ) {
         let learner = self.learner_id(link);
         if self.learners.remove(&link).is_none() {
             return;
@@ -146,100 +151,49 @@ impl QuorumConnections {
         }
         out.push(Action::CloseLearner { link });
     }
-}
 
-impl Member {
-    pub(super) fn on_learner_connected(&mut self, link: LinkId) {
-        if let Some(ensemble) = &mut self.ensemble {
-            ensemble.quorum.learners.insert(link, None);
+    /// A learner has connected.
+    pub fn accept(&mut self, link: LinkId) {
+        self.learners.insert(link, None);
+    }
+
+    pub fn send_to_learner(&mut self, link: LinkId, bytes: Bytes, now: Now, out: &mut Vec<Action>) {
+        if self.learners.contains_key(&link) {
+            self.tracker.sent(Some(link), &bytes, now);
+            out.push(Action::SendToLearner { link, bytes });
         }
     }
 
-    /// Whether what comes over this connection counts.
-    pub fn is_current(&self, from: QuorumPeer) -> bool {
-        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.quorum.is_current(from))
-    }
-
-    /// Packets that were read together are processed one by one. One of them may end its connection, or begin another: the
-    /// packets after it came from a leader that is none any more, and the next leader's connection must not get them.
-    pub(super) fn on_packets(
-        &mut self,
-        now: Now,
-        from: QuorumPeer,
-        packets: Vec<Packet>,
-        out: &mut Vec<Action>,
-    ) {
-        if !self.is_current(from) {
-            return;
-        }
-        if let Some(ensemble) = &mut self.ensemble {
-            ensemble.quorum.note_packets(from, &packets, now);
-        }
-        for packet in packets {
-            if !self.is_current(from) {
-                return;
-            }
-            let input = match from {
-                QuorumPeer::Learner(link) => {
-                    self.learner_requests += u64::from(matches!(packet, Packet::Request(_)));
-                    zab::Input::Learner { link, packet }
-                }
-                QuorumPeer::Leader { .. } => zab::Input::Leader { packet },
-            };
-            self.step_zab(now, input, out);
+    pub fn send_to_leader(&mut self, bytes: Bytes, now: Now, out: &mut Vec<Action>) {
+        if self.leader.is_some() {
+            self.tracker.sent(None, &bytes, now);
+            out.push(Action::SendToLeader { bytes });
         }
     }
 
-    pub(super) fn on_leader_tree(
-        &mut self,
-        now: Now,
-        dial: u64,
-        zxid: Zxid,
-        tree: Box<Tree>,
-        out: &mut Vec<Action>,
-    ) {
-        let from = QuorumPeer::Leader { dial };
-        if !self.is_current(from) {
-            return;
-        }
-        if let Some(ensemble) = &mut self.ensemble {
-            ensemble.quorum.note_packets(from, &[Packet::Snap { zxid }], now);
-        }
-        self.step_replica(now, replica::Input::LeaderTree { zxid, tree }, out);
+    pub fn send_tree(&mut self, link: LinkId, frozen: Frozen, now: Now, out: &mut Vec<Action>) {
+        let learner = self.learner_id(link);
+        self.tracker.sent(Some(link), &Packet::Snap { zxid: frozen.zxid }.to_bytes(), now);
+        out.push(Action::SendTree { link, frozen, learner });
     }
 
-    pub(super) fn on_progress(&mut self, now: Now, from: QuorumPeer, out: &mut Vec<Action>) {
-        if self.is_current(from) {
-            let link = match from {
-                QuorumPeer::Learner(link) => Some(link),
-                QuorumPeer::Leader { .. } => None,
-            };
-            self.step_zab(now, zab::Input::Progress { link }, out);
-        }
-    }
-
-    pub(super) fn on_disconnected(
-        &mut self,
-        now: Now,
-        from: QuorumPeer,
-        why: String,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(ensemble) = &mut self.ensemble else { return };
-        let quorum = &mut ensemble.quorum;
+    /// A connection has ended. `false`: it was given up or closed here before.
+    pub fn end(&mut self, from: QuorumPeer, why: &str, now: Now) -> bool {
         match from {
             QuorumPeer::Learner(link) => {
-                quorum.log_last_messages(Some(link), now);
-                let learner = quorum.learner_id(link);
-                if quorum.learners.remove(&link).is_some() && learner.is_some() {
+                self.log_last_messages(Some(link), now);
+                let learner = self.learner_id(link);
+                let is_news = self.learners.remove(&link).is_some();
+                if is_news && learner.is_some() {
                     tracing::info!(learner, why, "connection to a learner has ended");
                 }
-                self.step_zab(now, zab::Input::LearnerGone { link }, out);
+                is_news
             }
-            QuorumPeer::Leader { .. } if quorum.is_current(from) => {
-                if let Some(leader) = quorum.forget_leader(now) {
-                    let addresses = leader.addresses;
-                    if leader.has_spoken {
+            QuorumPeer::Leader { .. } if self.is_current(from) => {
+                if let Some(LeaderConnection { addresses, has_spoken, .. }) =
+                    self.forget_leader(now)
+                {
+                    if has_spoken {
                         tracing::info!(addresses, why, "the connection to the leader has ended");
                     } else {
                         tracing::warn!(
@@ -249,54 +203,9 @@ impl Member {
                         );
                     }
                 }
-                self.step_zab(now, zab::Input::LeaderGone, out);
+                true
             }
-            QuorumPeer::Leader { .. } => {} // Given up before.
-        }
-    }
-
-    /// A tree for a learner that has gone is not sent: its freeze ends at once.
-    pub(super) fn send_tree(
-        &mut self,
-        now: Now,
-        link: LinkId,
-        frozen: Frozen,
-        out: &mut Vec<Action>,
-    ) {
-        let quorum = self.ensemble.as_mut().map(|ensemble| &mut ensemble.quorum);
-        let Some(quorum) = quorum.filter(|quorum| quorum.learners.contains_key(&link)) else {
-            return self.step(now, Input::TreeSent(frozen), out);
-        };
-        let learner = quorum.learner_id(link);
-        quorum.tracker.sent(Some(link), &Packet::Snap { zxid: frozen.zxid }.to_bytes(), now);
-        out.push(Action::SendTree { link, frozen, learner });
-    }
-
-    pub(super) fn on_connection_action(
-        &mut self,
-        now: Now,
-        action: zab::Action,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(ensemble) = &mut self.ensemble else { return };
-        let (quorum, peer) = (&mut ensemble.quorum, self.replica.peer());
-        match action {
-            zab::Action::ToLearner { link, bytes } if quorum.learners.contains_key(&link) => {
-                quorum.tracker.sent(Some(link), &bytes, now);
-                out.push(Action::SendToLearner { link, bytes });
-            }
-            zab::Action::ToLeader { bytes } if quorum.leader.is_some() => {
-                quorum.tracker.sent(None, &bytes, now);
-                out.push(Action::SendToLeader { bytes });
-            }
-            zab::Action::CloseLink { link, why } => {
-                let is_leading = matches!(peer.role(), Role::Leading(_));
-                quorum.close_learner(link, &why, is_leading, out);
-            }
-            zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
-            zab::Action::HangUp => quorum.hang_up(now, out),
-            // Packets for connections that have ended; and what `replica` or `super` has dealt with.
-            _ => {}
+            QuorumPeer::Leader { .. } => false,
         }
     }
 }

@@ -277,7 +277,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         if let Err(error) = begun {
             tracing::error!(%error, "start snapshot thread");
             self.metrics.snapshot_error_count.increment();
-            tell(&self.sender, job.not_begun());
+            tell(&self.sender, Input::snapshot_not_begun(job));
         }
     }
 

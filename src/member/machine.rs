@@ -1,0 +1,369 @@
+//! The machine itself: [`Member::step`] is the table of contents.
+
+use super::configuration::Configuration;
+use super::disk_work::DiskWork;
+use super::quorum_connections::QuorumConnections;
+use super::stop::Stop;
+use super::{Action, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob};
+use crate::model::{Zxid, chain};
+use crate::replica::{self, Replica, TICK_MS};
+use crate::request::ClientCommand;
+use crate::store::Draft;
+use crate::store::disk::is_echo;
+use crate::store::epoch::EpochFile;
+use crate::store::worker::{self, WorkerError};
+use crate::tree::Tree;
+use crate::tree::freeze::Frozen;
+use crate::zab::{self, LinkId, Notification, Packet, Promise, Role};
+
+/// The machine of one server.
+pub struct Member {
+    pub replica: Replica,
+    /// `None`: standalone.
+    ensemble: Option<Ensemble>,
+    disk: DiskWork,
+    stop: Stop,
+    /// Ticks of [`TICK_MS`] that `replica` was told of.
+    ticks: u64,
+    /// Requests of learners' clients that came in so far.
+    pub learner_requests: u64,
+    /// What `replica` asked for and was not translated yet: empty between two steps.
+    asked: Vec<replica::Action>,
+}
+
+/// What only a member of an ensemble has.
+struct Ensemble {
+    quorum: QuorumConnections,
+    configuration: Configuration,
+}
+
+impl Member {
+    /// * `now`: the time at which `replica` was made.
+    pub fn new(replica: Replica, settings: Settings, now: Now) -> Self {
+        let ensemble = settings.ensemble.map(|ensemble| Ensemble {
+            quorum: QuorumConnections::new(
+                ensemble.observer_master_port,
+                ensemble.tracked_messages,
+            ),
+            configuration: Configuration::new(ensemble),
+        });
+        Self {
+            replica,
+            ensemble,
+            disk: DiskWork::new(settings.log_read),
+            stop: Stop::default(),
+            ticks: now.us / 1000 / TICK_MS,
+            learner_requests: 0,
+            asked: Vec::new(),
+        }
+    }
+
+    /// Asks for what comes before the first input: ports, and a copy of the static configuration file.
+    pub fn start(&mut self, out: &mut Vec<Action>) {
+        if let Some(ensemble) = &self.ensemble {
+            ensemble.configuration.start(out);
+        }
+    }
+
+    /// A standalone server takes a snapshot of what it has restored.
+    pub fn snapshot(&mut self, now: Now, out: &mut Vec<Action>) {
+        self.replica.snapshot(&mut self.asked);
+        self.translate(now, out);
+    }
+
+    /// Applies one input and pushes what must happen next.
+    pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
+        match input {
+            Input::Timer => self.pass_time(now, out),
+            Input::Client(command) => self.on_command(now, command, out),
+            Input::Log(event) => self.on_log(now, event, out),
+            Input::SnapshotWritten { job, draft } => self.on_snapshot(now, job, draft, out),
+            Input::TreeSent(frozen) => {
+                self.step_replica(now, replica::Input::SnapshotEnded(frozen), out);
+            }
+            Input::TreeLoaded(tree) => {
+                self.step_replica(now, replica::Input::Rebuilt { tree }, out);
+            }
+            Input::LogRead { link, read } => {
+                self.step_zab(now, zab::Input::LogRead { link, read }, out);
+            }
+            Input::Oracle { agrees } => self.step_zab(now, zab::Input::Oracle { agrees }, out),
+            Input::LearnerConnected { link } => self.on_learner_connected(link),
+            Input::Packets { from, packets } => self.on_packets(now, from, packets, out),
+            Input::LeaderTree { dial, zxid, tree } => {
+                self.on_leader_tree(now, dial, zxid, tree, out);
+            }
+            Input::Progress { from } => self.on_progress(now, from, out),
+            Input::Disconnected { from, why } => self.on_disconnected(now, from, why, out),
+            Input::ElectionConnected { to } => self.step_zab(now, zab::Input::LinkUp { to }, out),
+            Input::ElectionDisconnected { to } => {
+                self.step_zab(now, zab::Input::LinkDown { to }, out);
+            }
+            Input::Notification { from, message } => match Notification::decode(&message) {
+                Ok(notification) => {
+                    self.step_zab(now, zab::Input::Heard { from, notification }, out);
+                }
+                Err(error) => {
+                    tracing::warn!(peer = from.0, %error, "election notification is discarded");
+                }
+            },
+            Input::Stop => self.stop.begin(now),
+            Input::Failed { reason, exit } => {
+                out.push(Action::End(Ended::Failed { reason, exit }));
+            }
+        }
+        self.end_if_stopped(now, out);
+    }
+
+    /// Tells `replica` of the ticks that have passed. Once the server stops, time stands still for it: sessions that expire
+    /// meanwhile would each be a write to wait for, and with a slow disk there might always be another one.
+    fn pass_time(&mut self, now: Now, out: &mut Vec<Action>) {
+        let due = now.us / 1000 / TICK_MS;
+        while self.ticks < due && !self.stop.is_begun() {
+            self.ticks += 1;
+            self.step_replica(now, replica::Input::Tick { wall_ms: now.wall_ms }, out);
+        }
+    }
+
+    fn on_command(&mut self, now: Now, command: ClientCommand, out: &mut Vec<Action>) {
+        self.step_replica(now, replica::Input::Command { command, wall_ms: now.wall_ms }, out);
+    }
+
+    fn step_zab(&mut self, now: Now, input: zab::Input, out: &mut Vec<Action>) {
+        self.step_replica(now, replica::Input::Peer { input, now_us: now.us }, out);
+    }
+
+    fn step_replica(&mut self, now: Now, input: replica::Input, out: &mut Vec<Action>) {
+        self.replica.step(input, &mut self.asked);
+        self.translate(now, out);
+    }
+
+    /// Turns what `replica` asked for into actions, in its order, and keeps this machine's own state in step with it.
+    fn translate(&mut self, now: Now, out: &mut Vec<Action>) {
+        let mut asked = std::mem::take(&mut self.asked);
+        for action in asked.drain(..) {
+            match action {
+                replica::Action::Wake(waker) => out.push(Action::Wake(waker)),
+                replica::Action::Stop(reason) => {
+                    out.push(Action::End(Ended::Failed { reason: reason.to_owned(), exit: 1 }));
+                }
+                replica::Action::SendTree { link, frozen } => {
+                    self.send_tree(now, link, frozen, out)
+                }
+                replica::Action::Peer(action) => self.on_zab_action(now, action, out),
+                action => self.disk.ask(action, out),
+            }
+        }
+        self.asked = asked; // Its memory.
+    }
+
+    fn on_zab_action(&mut self, now: Now, action: zab::Action, out: &mut Vec<Action>) {
+        match action {
+            zab::Action::Promise { promise, epoch } => self.disk.save_epoch(promise, epoch, out),
+            zab::Action::Truncate { to } => self.disk.truncate(to, out),
+            zab::Action::ReadLog { link, from, through } => {
+                let limit_bytes = self.log_read_limit();
+                out.push(Action::ReadLog { link, from, through, limit_bytes });
+            }
+            zab::Action::Tell { to, notification } => {
+                out.push(Action::SendNotification { to, message: notification.encode() });
+            }
+            zab::Action::DialAll => out.push(Action::DialElectionPorts),
+            zab::Action::ViewProposed { view } => {
+                if let Some(ensemble) = &self.ensemble {
+                    ensemble.configuration.on_proposed(view, out);
+                }
+            }
+            zab::Action::ViewDecided { view, is_last } => {
+                if let Some(ensemble) = &mut self.ensemble {
+                    ensemble.configuration.on_committed(view, is_last, out);
+                }
+            }
+            action => self.on_connection_action(now, action, out),
+        }
+    }
+
+    fn log_read_limit(&self) -> u64 {
+        let tree = self.replica.shared().state.tree.read();
+        self.disk.log_read_limit(tree.approximate_data_size(), tree.node_count() as u64)
+    }
+
+    fn end_if_stopped(&self, now: Now, out: &mut Vec<Action>) {
+        if self.stop.is_begun() {
+            let is_member = self.ensemble.is_some();
+            self.stop.end_if_done(now, self.replica.outstanding(), is_member, out);
+        }
+    }
+}
+
+/// Reports of the disk.
+impl Member {
+    fn on_snapshot(
+        &mut self,
+        now: Now,
+        job: SnapshotJob,
+        draft: Option<Draft>,
+        out: &mut Vec<Action>,
+    ) {
+        self.step_replica(now, replica::Input::SnapshotEnded(job.frozen), out);
+        if let Some(draft) = draft {
+            self.disk.place(job, draft, out);
+        }
+    }
+
+    /// What the log thread has done.
+    fn on_log(&mut self, now: Now, event: worker::Event, out: &mut Vec<Action>) {
+        let input = match event {
+            worker::Event::Flushed(report) => {
+                let flushed = replica::Input::Flushed { through: report.through, now_us: now.us };
+                return self.step_replica(now, flushed, out);
+            }
+            worker::Event::Truncated { to } => zab::Input::Truncated { to },
+            worker::Event::Uncuttable { last } => zab::Input::Uncuttable { last },
+            worker::Event::Placed { zxid, replaces: true, .. } => zab::Input::Installed { zxid },
+            worker::Event::Placed { replaces: false, .. } => return,
+            worker::Event::EpochSaved { file, epoch } => {
+                let promise = match file {
+                    EpochFile::Accepted => Promise::Accepted,
+                    EpochFile::Current => Promise::Current,
+                };
+                zab::Input::Promised { promise, epoch }
+            }
+            worker::Event::Failed(error) => {
+                if let Some(failed) = failure(&error) {
+                    self.step(now, failed, out);
+                }
+                return;
+            }
+        };
+        self.step_zab(now, input, out);
+    }
+}
+
+/// Connections between a leader and its learners.
+impl Member {
+    fn on_learner_connected(&mut self, link: LinkId) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.quorum.accept(link);
+        }
+    }
+
+    /// Whether what comes over this connection counts.
+    pub fn is_current(&self, from: QuorumPeer) -> bool {
+        self.ensemble.as_ref().is_some_and(|ensemble| ensemble.quorum.is_current(from))
+    }
+
+    /// Packets that were read together are processed one by one. One of them may end its connection, or begin another: the
+    /// packets after it came from a leader that is none any more, and the next leader's connection must not get them.
+    fn on_packets(
+        &mut self,
+        now: Now,
+        from: QuorumPeer,
+        packets: Vec<Packet>,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.is_current(from) {
+            return;
+        }
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.quorum.note_packets(from, &packets, now);
+        }
+        for packet in packets {
+            if !self.is_current(from) {
+                return;
+            }
+            let input = match from {
+                QuorumPeer::Learner(link) => {
+                    self.learner_requests += u64::from(matches!(packet, Packet::Request(_)));
+                    zab::Input::Learner { link, packet }
+                }
+                QuorumPeer::Leader { .. } => zab::Input::Leader { packet },
+            };
+            self.step_zab(now, input, out);
+        }
+    }
+
+    fn on_leader_tree(
+        &mut self,
+        now: Now,
+        dial: u64,
+        zxid: Zxid,
+        tree: Box<Tree>,
+        out: &mut Vec<Action>,
+    ) {
+        let from = QuorumPeer::Leader { dial };
+        if !self.is_current(from) {
+            return;
+        }
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.quorum.note_packets(from, &[Packet::Snap { zxid }], now);
+        }
+        self.step_replica(now, replica::Input::LeaderTree { zxid, tree }, out);
+    }
+
+    fn on_progress(&mut self, now: Now, from: QuorumPeer, out: &mut Vec<Action>) {
+        if self.is_current(from) {
+            let link = match from {
+                QuorumPeer::Learner(link) => Some(link),
+                QuorumPeer::Leader { .. } => None,
+            };
+            self.step_zab(now, zab::Input::Progress { link }, out);
+        }
+    }
+
+    fn on_disconnected(&mut self, now: Now, from: QuorumPeer, why: String, out: &mut Vec<Action>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let is_news = ensemble.quorum.end(from, &why, now);
+        match from {
+            QuorumPeer::Learner(link) => {
+                self.step_zab(now, zab::Input::LearnerGone { link }, out);
+            }
+            QuorumPeer::Leader { .. } if is_news => {
+                self.step_zab(now, zab::Input::LeaderGone, out);
+            }
+            QuorumPeer::Leader { .. } => {} // Given up before.
+        }
+    }
+
+    /// A tree for a learner that has gone is not sent: its freeze ends at once.
+    fn send_tree(&mut self, now: Now, link: LinkId, frozen: Frozen, out: &mut Vec<Action>) {
+        let quorum = self.ensemble.as_mut().map(|ensemble| &mut ensemble.quorum);
+        match quorum.filter(|quorum| quorum.is_current(QuorumPeer::Learner(link))) {
+            Some(quorum) => quorum.send_tree(link, frozen, now, out),
+            None => self.step(now, Input::TreeSent(frozen), out),
+        }
+    }
+
+    fn on_connection_action(&mut self, now: Now, action: zab::Action, out: &mut Vec<Action>) {
+        let Some(ensemble) = &mut self.ensemble else { return };
+        let (quorum, peer) = (&mut ensemble.quorum, self.replica.peer());
+        match action {
+            zab::Action::ToLearner { link, bytes } => quorum.send_to_learner(link, bytes, now, out),
+            zab::Action::ToLeader { bytes } => quorum.send_to_leader(bytes, now, out),
+            zab::Action::CloseLink { link, why } => {
+                let is_leading = matches!(peer.role(), Role::Leading(_));
+                quorum.close_learner(link, &why, is_leading, out);
+            }
+            zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
+            zab::Action::HangUp => quorum.hang_up(now, out),
+            // `replica` or `on_zab_action` has dealt with the rest.
+            _ => {}
+        }
+    }
+}
+
+/// How a failure of the log thread ends the server; `None`: the snapshot thread met the same failure and reports it.
+fn failure(error: &WorkerError) -> Option<Input> {
+    if is_echo(error) {
+        return None;
+    }
+    let (what, exit) = match error {
+        // As Java: a server that can't write snapshots must not go on (D-34).
+        WorkerError::Snapshot(_) => ("write snapshot", 10),
+        WorkerError::Log(_)
+        | WorkerError::Epoch(_)
+        | WorkerError::Purge(_)
+        | WorkerError::Mark(_) => ("the log's disk failed", 1),
+    };
+    Some(Input::Failed { reason: format!("{what}: {}", chain(error)), exit })
+}

@@ -1,0 +1,20 @@
+//! A snapshot to be written beside the server's work.
+
+use crate::model::Zxid;
+use crate::tree::freeze::Frozen;
+
+/// A snapshot to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotJob {
+    pub frozen: Frozen,
+    /// It is the leader's tree, which takes the place of all this server had: others wait for it.
+    pub is_leaders: bool,
+    /// Truncations of the log that had been asked for when it began.
+    pub(super) truncations: u64,
+}
+
+impl SnapshotJob {
+    pub const fn zxid(&self) -> Zxid {
+        self.frozen.zxid
+    }
+}

@@ -2,7 +2,6 @@
 //! bug, and the next step could serve a state that no quorum has.
 
 use super::core::Core;
-use super::interface::Mode;
 use super::role::Role;
 use crate::zab;
 
@@ -10,7 +9,7 @@ use crate::zab;
 /// When an invariant is broken.
 ///
 /// 1. Every action of agreement was carried out, and every task that is due was handed out to be woken.
-/// 2. The role is one that agreement allows: who leads for clients leads for learners, and who follows follows.
+/// 2. The role is the one that agreement has: a server that leads for its clients leads its learners too.
 /// 3. What waits in the order was proposed or received: its zxids are after the tree and not after the log's end.
 /// 4. What takes no zxid waits only after what does: nothing is first in the order but a transaction.
 /// 5. A tree that came with SNAP is installed in the step it came in, or dropped.
@@ -48,18 +47,20 @@ pub fn assert_invariants(core: &Core, role: &Role) {
         assert!(last <= judged, "{last} is in the log, but the last zxid given out is {judged}");
     }
     #[cfg(any(debug_assertions, feature = "sim"))]
-    assert_costly(core, role, mode);
+    assert_costly(core, role);
 }
 
 /// 1. Zxids in the order strictly increase.
 /// 2. Of a server that serves: applied <= committed <= last, and each zxid that waits is after what is applied.
-/// 3. A server that rests, or serves only reads, answers no request that waits in the order; a learner's requests are
-///    forwarded or in the order, and are told apart by their sessions.
+/// 3. Of a server that rests, or serves only reads: no client waits for a request in the order. Of a learner: every SYNC
+///    and revalidation it waits for belongs to a request, an observer or a client that came back.
 /// 4. The flags that connections read are those of the role.
 #[cfg(any(debug_assertions, feature = "sim"))]
-fn assert_costly(core: &Core, role: &Role, mode: Mode) {
+fn assert_costly(core: &Core, role: &Role) {
+    use super::interface::Mode;
     use crate::model::sync::Ordering;
 
+    let mode = role.mode();
     let history = &core.zab.core.history;
     let applied = core.shared.state.tree.read().last_zxid();
     let mut before = None;

@@ -4,8 +4,8 @@ use super::{Action, Mode, Replica};
 use crate::model::Zxid;
 use crate::zab;
 
-/// From this counter on a quiet moment is waited for. What is left then lasts three days at 1,000 transactions a second.
-const LATE: u32 = 0xf000_0000;
+/// A quiet moment is waited for once so few zxids are left. They last three days at 1,000 transactions a second.
+const LATE_LEFT: u32 = 0x0fff_fffe;
 /// So long nothing was proposed in a quiet moment.
 const QUIET_MS: u64 = 1000;
 
@@ -18,23 +18,24 @@ pub(super) struct Quiet {
 }
 
 impl Quiet {
-    /// * `last`: the last zxid proposed. To be asked at each tick.
-    fn is_time(&mut self, last: Zxid, now_ms: u64) -> bool {
+    /// * `last`: the last zxid proposed. `left`: zxids of its epoch behind it. To be asked at each tick.
+    fn is_time(&mut self, last: Zxid, left: u32, now_ms: u64) -> bool {
         if self.last != last {
             (self.last, self.since_ms) = (last, now_ms);
         }
-        LATE <= last.counter() && QUIET_MS <= now_ms - self.since_ms
+        left <= LATE_LEFT && QUIET_MS <= now_ms - self.since_ms
     }
 }
 
 impl Replica {
     /// Clients have to connect again, as after every election; so this one comes when none of them waits for anything.
     pub(super) fn consider_next_epoch(&mut self, out: &mut Vec<Action>) {
-        let is_time = self.quiet.is_time(self.prep.last(), self.now_ms);
+        let last = self.prep.last();
+        let left = self.settings.counter_max.saturating_sub(last.counter());
+        let is_time = self.quiet.is_time(last, left, self.now_ms);
         // An epoch in which nothing happened is not worth another one.
-        let is_used = self.settings.first_counter < self.prep.last().counter();
+        let is_used = 0 < last.counter();
         if is_time && is_used && self.mode == Mode::Leading && self.inflight.is_empty() {
-            let left = u32::MAX - self.prep.last().counter();
             self.make_way(format!("{left} zxids of this epoch are left, and nobody writes"), out);
         }
     }
@@ -60,13 +61,18 @@ mod tests {
     // rows: Q-80
     #[test]
     fn an_epoch_ends_early_in_a_quiet_moment() {
-        let zxid = |counter| Zxid::new(Epoch(1), counter);
+        const LATE: u32 = 0xf000_0000;
         let mut quiet = Quiet::default();
-        assert!(!quiet.is_time(zxid(LATE - 1), 0) && !quiet.is_time(zxid(LATE - 1), 90_000));
+        let mut is_time_in = |epoch, counter, now_ms| {
+            let left = Zxid::COUNTER_MAX - counter;
+            quiet.is_time(Zxid::new(Epoch(epoch), counter), left, now_ms)
+        };
+        let mut is_time = |counter, now_ms| is_time_in(1, counter, now_ms);
+        assert!(!is_time(LATE - 1, 0) && !is_time(LATE - 1, 90_000));
         // Each transaction begins the wait anew.
-        assert!(!quiet.is_time(zxid(LATE), 90_000) && !quiet.is_time(zxid(LATE + 1), 90_999));
-        assert!(!quiet.is_time(zxid(LATE + 1), 91_998) && quiet.is_time(zxid(LATE + 1), 91_999));
+        assert!(!is_time(LATE, 90_000) && !is_time(LATE + 1, 90_999));
+        assert!(!is_time(LATE + 1, 91_998) && is_time(LATE + 1, 91_999));
         // In the next epoch there is time again.
-        assert!(!quiet.is_time(Zxid::new(Epoch(2), 0), 200_000));
+        assert!(!is_time_in(2, 0, 200_000));
     }
 }

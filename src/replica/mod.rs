@@ -141,8 +141,8 @@ pub struct Settings {
     pub quorum_sync: bool,
     /// `readonlymode.enabled`: those who only read are served without a leader.
     pub read_only: bool,
-    /// The counter behind which the zxids of an epoch begin: 0, but for who wants to see what happens at their end.
-    pub first_counter: u32,
+    /// Counter of the last zxid that a leader gives out in its epoch.
+    pub counter_max: u32,
     pub rules: Rules,
     pub seed: u64,
 }
@@ -164,7 +164,7 @@ impl Settings {
         eager_acl_check: false,
         quorum_sync: false,
         read_only: false,
-        first_counter: 0,
+        counter_max: Zxid::COUNTER_MAX,
         rules: Rules::DEFAULT,
         seed: 1,
     };

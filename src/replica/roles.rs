@@ -160,8 +160,9 @@ impl Replica {
         let shared = self.shared.clone();
         let tree = shared.state.tree.read();
         self.changes_before = self.changes().0;
-        let from = Zxid::new(epoch, self.settings.first_counter);
-        self.prep = Prep::leading(&tree, from, self.settings.seed, self.settings.rules);
+        let settings = &self.settings;
+        self.prep =
+            Prep::leading(&tree, epoch, settings.counter_max, settings.seed, settings.rules);
         drop(tree);
         self.adopt_sessions();
         self.shared.at_rest.store(!self.settings.leader_serves, Ordering::Relaxed);

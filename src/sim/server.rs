@@ -269,7 +269,7 @@ pub fn boot(
         tick_time_ms: TICK_TIME_MS,
         first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
         snap_count: climate.snap_count,
-        first_counter: climate.first_counter,
+        counter_max: climate.counter_max,
         snap_size_bytes: 0,
         seed: seed ^ server.life,
         local_sessions: climate.local_sessions,

@@ -2,6 +2,8 @@
 
 #[path = "members/ensemble.rs"]
 mod ensemble;
+#[path = "zab/votes.rs"]
+mod votes;
 #[allow(dead_code, reason = "shared between tests that use different parts")]
 #[path = "request/wire.rs"]
 mod wire;

@@ -15,6 +15,8 @@ mod disk;
 mod script;
 #[path = "zab/views.rs"]
 mod views;
+#[path = "zab/votes.rs"]
+mod votes;
 #[path = "zab/wires.rs"]
 mod wires;
 #[path = "zab/world.rs"]
@@ -46,7 +48,7 @@ fn scripts() {
     let mut complaints = String::new();
     for path in &files {
         let text = std::fs::read_to_string(path).unwrap();
-        let played = script::outcome(&text, &|_| {});
+        let played = script::outcome(&text);
         if played == text {
             continue;
         }

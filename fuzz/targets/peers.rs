@@ -5,6 +5,9 @@
 
 #![no_main]
 
+#[path = "../../tests/zab/votes.rs"]
+mod votes;
+
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
@@ -15,6 +18,7 @@ use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{
     Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, SIGNATURE, Settings,
 };
+use votes::votes_for;
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
 const LINK: LinkId = LinkId(1);
@@ -39,7 +43,7 @@ fn member(leader: ServerId, bytes: &[u8]) {
     let mut peer = Peer::member(ME, SETTINGS, view, (Epoch(1), Epoch(1)), Some(LAST));
     peer.core.finds_view = |entry| View::from_bytes(config_in(entry)?).ok();
     step(&mut peer, Input::Tick);
-    step(&mut peer, Input::Elected { leader });
+    votes_for(&peer, leader).into_iter().for_each(|vote| step(&mut peer, vote));
     let mut unread = BytesMut::from(bytes);
     while let Ok(Some(packet)) = Packet::decode(&mut unread) {
         let again = Packet::decode(&mut BytesMut::from(&packet.to_bytes()[..]));

@@ -91,8 +91,6 @@ pub struct Climate {
     pub latency_us: Micros,
     /// How long things fail, before all faults end.
     pub lasts_us: Micros,
-    #[cfg(feature = "sabotage")]
-    pub sabotage: Option<crate::zab::Sabotage>,
     pub plant: Option<Plant>,
 }
 
@@ -116,8 +114,6 @@ impl Climate {
             counter_max: Zxid::COUNTER_MAX,
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
             plant: None,
         };
         climate.relays = climate.observers > 0 && rng.one_in(2);
@@ -153,8 +149,6 @@ impl Climate {
             counter_max: Zxid::COUNTER_MAX,
             latency_us: 500,
             lasts_us: 6000 * MS,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
             plant: None,
         }
     }

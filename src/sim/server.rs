@@ -321,8 +321,6 @@ fn peer(
     let view = membership::start_view(disk, climate, me).map_err(failed)?;
     let mut peer = Peer::member(ServerId(me as i64), peer_settings(climate), view, epochs, last);
     membership::see_proposed(disk, &mut peer, last).map_err(failed)?;
-    #[cfg(feature = "sabotage")]
-    let peer = spoilt(peer, climate);
     Ok(peer)
 }
 
@@ -343,12 +341,6 @@ fn shared(tree: Tree, seed: u64) -> Arc<Shared> {
         at_rest: Default::default(),
         is_read_only: Default::default(),
     })
-}
-
-#[cfg(feature = "sabotage")]
-const fn spoilt(mut peer: Peer, climate: &Climate) -> Peer {
-    peer.core.sabotage = climate.sabotage;
-    peer
 }
 
 /// A new directory gets its first snapshot before anything else happens.

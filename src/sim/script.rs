@@ -10,8 +10,8 @@ use super::world::{Of, World};
 use crate::model::{Epoch, Member, PeerAddress, Role, ServerId, View, Zxid};
 use crate::tree::txn::config_in;
 use crate::zab::{
-    Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise, Settings,
-    Vote,
+    self, Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise,
+    Settings, Vote,
 };
 use bytes::Bytes;
 use std::fmt::Write;
@@ -100,7 +100,7 @@ pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Opti
     });
     let (_, first) = differ.min_by_key(|(at_us, _)| *at_us)?;
     let terse = first.terse();
-    let is_enough = terse.first_difference(spoil).is_some();
+    let is_enough = terse.is_possible() && terse.first_difference(spoil).is_some();
     text.push('\n');
     (if is_enough { terse } else { first }).write(&mut text);
     Some(text)
@@ -157,6 +157,29 @@ impl Tape {
         });
         spoil(false);
         at
+    }
+
+    /// Whether a server can be given that. One that no longer hears that its leader lives gives it up, and then its disk
+    /// reports what it never asked for.
+    fn is_possible(&self) -> bool {
+        let mut peer = self.peer();
+        self.inputs.iter().all(|(_, input)| {
+            let (last, accepted) = (peer.core.history.last(), peer.core.accepted);
+            let fits = match input {
+                Input::Flushed { through: zxid } | Input::Installed { zxid } => *zxid <= last,
+                Input::Promised { promise: Promise::Accepted, epoch } => accepted <= *epoch,
+                Input::Promised { promise: Promise::Current, epoch } => *epoch <= accepted,
+                Input::Propose { zxid, .. } => {
+                    let leads = matches!(peer.role(), zab::Role::Leading(leader) if leader.is_broadcasting());
+                    leads && last < *zxid
+                }
+                _ => true,
+            };
+            fits && {
+                visible(&mut peer, input.clone());
+                true
+            }
+        })
     }
 
     fn write(&self, to: &mut String) {

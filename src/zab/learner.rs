@@ -337,6 +337,9 @@ impl Learner {
                 self.commit_to = zxid;
                 self.how = How::Trunc { to: zxid };
             }
+            Packet::Snap { zxid } if epoch < zxid.epoch() => {
+                return Err(format!("a tree at {zxid} from the leader of epoch {}", epoch.0));
+            }
             Packet::Snap { zxid } => {
                 // Of older epochs and beyond the leader's history: committed nowhere. What this very leader proposed
                 // stays, for it may count on it.
@@ -418,6 +421,10 @@ impl Learner {
             // A leader may say again what we have: in a synchronisation, or after a connection was lost.
             tracing::debug!(%zxid, %last, "proposal known already");
             return Ok(());
+        }
+        if let Some(epoch) = self.epoch().filter(|epoch| *epoch < zxid.epoch()) {
+            // No leader has such a history. With it this server would be ahead of every epoch that it may open itself.
+            return Err(format!("proposal {zxid} from the leader of epoch {}", epoch.0));
         }
         if zxid.epoch() == last.epoch() && Some(zxid) != last.next() {
             let text = format!("proposal {zxid} after {last}: what stands between is missing");

@@ -20,6 +20,8 @@ mod sockets;
 mod tape;
 #[path = "captures/tree.rs"]
 mod tree;
+#[path = "zab/votes.rs"]
+mod votes;
 #[path = "captures/words.rs"]
 mod words;
 

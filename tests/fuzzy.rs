@@ -1,5 +1,7 @@
 //! A tree that came with SNAP from a leader of Java's, who writes it while it goes on changing it.
 
+#[path = "zab/votes.rs"]
+mod votes;
 #[allow(dead_code, reason = "shared between tests that use different parts")]
 mod world;
 
@@ -16,6 +18,7 @@ use oxkeeper::tree::{Options, State, Tree};
 use oxkeeper::zab::{self, Packet, Peer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use votes::votes_for;
 use world::{SETTINGS, WALL_MS, World};
 
 /// The leader's: what it has written when it begins with its tree, when it ends, and in the end.
@@ -77,9 +80,15 @@ struct Follower {
 impl Follower {
     fn new() -> Self {
         let mut follower = Self::resting(SETTINGS, None);
-        follower.step(of_peers(zab::Input::Elected { leader: ServerId(2) }));
+        follower.elect(ServerId(2));
         follower.hear(Packet::LeaderInfo { epoch: EPOCH });
         follower
+    }
+
+    /// The others say that `leader` leads.
+    fn elect(&mut self, leader: ServerId) {
+        let votes = votes_for(self.replica.peer(), leader);
+        votes.into_iter().for_each(|vote| self.step(of_peers(vote)));
     }
 
     /// Before its first election. `last`: of its log.
@@ -224,7 +233,7 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
         follower.hear(Packet::Proposal { zxid: *zxid, entry: entry.clone() });
     }
     follower.step(of_peers(zab::Input::LeaderGone));
-    follower.step(of_peers(zab::Input::Elected { leader: ServerId(3) }));
+    follower.elect(ServerId(3));
     follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
     let last = entries[ALL - 1].0;
     follower.hear(Packet::Trunc { zxid: entries[ENDED].0 });
@@ -256,7 +265,7 @@ fn a_leader_may_have_no_clients() {
         let settings = Settings { leader_serves: serves, ..SETTINGS };
         let mut leader = Follower::resting(settings, Some(Zxid::ZERO));
         assert!(leader.shared.at_rest.load(Ordering::Relaxed));
-        leader.step(of_peers(zab::Input::Elected { leader: ServerId(1) }));
+        leader.elect(ServerId(1));
         let link = zab::LinkId(7);
         let info =
             zab::LearnerInfo { id: ServerId(2), protocol_version: 0x1_0000, view_version: 0 };

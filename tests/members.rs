@@ -2,6 +2,8 @@
 
 #[path = "members/ensemble.rs"]
 mod ensemble;
+#[path = "zab/votes.rs"]
+mod votes;
 #[allow(dead_code, reason = "shared between tests that use different parts")]
 #[path = "request/wire.rs"]
 mod wire;
@@ -230,7 +232,7 @@ fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
 #[test]
 fn what_found_no_zxid_is_not_answered() {
     for left in 8..12 {
-        let settings = Settings { first_counter: u32::MAX - left, ..SETTINGS };
+        let settings = Settings { counter_max: left - 1, ..SETTINGS };
         let mut ensemble = Ensemble::new(&settings, &Limits::default());
         let clients = [LEADER, FOLLOWER].map(|at| ensemble.client(at, "10.0.0.1"));
         for (xid, client) in (1..).zip(clients.into_iter().cycle()) {

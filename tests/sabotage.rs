@@ -1,115 +1,125 @@
-//! Bugs put back into agreement, one at a time: the random worlds must find each, or a script must read differently.
+//! Bugs put back, one at a time: each must be found. Nothing of them is in the source: `tests/sabotage` holds a file for each,
+//! with the text that it replaces. All of them are put into one copy of the project, each behind a switch.
 //!
-//! `cargo test --features sabotage --test sabotage`
+//! `cargo test --test sabotage` looks whether every bug still finds its text; `cargo test --test sabotage -- --ignored` makes the
+//! copy, compiles it, and runs there what must find them. After that the copy is under `target/tmp/sabotage`, and in it
+//! `OXKEEPER_BUG=NAME cargo run --release --features sim --bin sim-spoilt -- --seconds 60` hunts one bug in whole worlds.
 
-#![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a name")]
+#![allow(clippy::disallowed_methods, reason = "a test writes files and starts cargo")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-#[path = "zab/changes.rs"]
-mod changes;
-#[path = "zab/checks/mod.rs"]
-mod checks;
-#[path = "zab/climate.rs"]
-mod climate;
-#[path = "zab/disk.rs"]
-mod disk;
-#[path = "zab/script.rs"]
-mod script;
-#[path = "zab/views.rs"]
-mod views;
-#[path = "zab/wires.rs"]
-mod wires;
-#[path = "zab/world.rs"]
-mod world;
+#[path = "sabotage/bugs.rs"]
+mod bugs;
 
-use climate::Climate;
-use oxkeeper::zab::Sabotage::{self, *};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::time::{Duration, Instant};
-use world::World;
+use bugs::Bug;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// A bug is found within so many seconds of random worlds, or it is not.
-const BUDGET: Duration = Duration::from_secs(30);
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// What is never part of the project.
+const SKIPPED: [&str; 5] = ["target", ".git", "data", "node_modules", "__pycache__"];
 
-/// Each bug, the script under `tests/zab` that reads differently with it, and whether random worlds find it
-/// as well: they do not need an epoch that nobody was asked for, show the lost acknowledgements once in 20,000, end before a
-/// configuration that came to nothing is in the way, and have time to wait for initLimit.
-const TABLE: &[(Sabotage, &str, bool)] = &[
-    (EpochBeforeHistory, "zk_4643_history_before_epoch", true),
-    (AckBeforeFlush, "zk_4646_nothing_is_acknowledged_before_it_is_on_disk", true),
-    (TreeNotAwaited, "zk_3642_a_tree_counts_once_it_is_on_disk", true),
-    (AppendBehindTree, "zk_3642_a_tree_counts_once_it_is_on_disk", true),
-    (TruncationIgnored, "zk_3701_a_cut_counts_once_it_is_done", true),
-    (CommitBeforeUpToDate, "zk_1549_nothing_is_applied_before_uptodate", true),
-    (LooksTooSoon, "zk_4712_an_election_waits_for_the_disk", true),
-    (PromiseUnsaved, "zk_1653_an_epoch_is_saved_before_it_is_promised", true),
-    (PromiseTwice, "zk_335_a_promise_counts_once", true),
-    (EpochUnasked, "zk_335_an_epoch_is_opened_above_those_of_a_quorum", false),
-    (AheadIsAccepted, "zk_1154_who_is_ahead_is_not_led", true),
-    (AckedIsKept, "old_acknowledgements_do_not_count", true),
-    (DiffWithHole, "zk_4925_what_the_window_lacks_is_read_from_the_log", true),
-    (TruncAcrossEpochs, "zk_3526_nobody_is_cut_across_epochs", true),
-    (ServesTooSoon, "zk_1558_a_quorum_has_the_history_before_anybody_is_served", true),
-    (TailForgotten, "who_comes_while_something_is_proposed_gets_it", true),
-    (KeptUnacknowledged, "what_is_kept_behind_a_tree_is_acknowledged_again", false),
-    (PromisedStaysOut, "who_is_promised_to_a_later_epoch_is_let_in", true),
-    (NewcomersUnasked, "reconfig_both_decide_until_one_is_named", true),
-    (LostViewDecides, "reconfig_what_came_to_nothing_is_forgotten", false),
-    (VoteHidesHistory, "a_voter_that_is_behind_in_our_round_is_told_again", true),
-    (ElectorsAwaited, "zk_3109_voters_that_change_their_mind", false),
-];
-
-/// What the first world says in which the bug shows, and how many lived before.
-fn hunt(bug: Sabotage) -> (u64, Option<String>) {
-    let began = Instant::now();
-    let mut seed = 0;
-    while began.elapsed() < BUDGET {
-        seed += 1;
-        let climate = Climate { sabotage: Some(bug), ..Climate::of(seed) };
-        let lived = catch_unwind(AssertUnwindSafe(|| {
-            let mut world = World::new(climate);
-            world.live();
-        }));
-        if let Err(panic) = lived {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            return (seed, Some(text.unwrap_or_default()));
+#[test]
+fn every_bug_finds_its_text_once_and_names_what_finds_it() {
+    let root = Path::new(ROOT);
+    let all = bugs::read_all(root);
+    let mut complaints: Vec<String> = bugs::spoilt(root, &all).err().into_iter().collect();
+    let museum = std::fs::read_to_string(root.join("docs/museum.md")).unwrap();
+    for Bug { name, museum: reference, script, whole, test, worlds, .. } in &all {
+        if reference != "none" && !museum.contains(reference.as_str()) {
+            complaints.push(format!("{name}: docs/museum.md does not know {reference}"));
+        }
+        if let Some(script) = script
+            && !root.join(format!("tests/zab/{script}.txt")).exists()
+        {
+            complaints.push(format!("{name}: there is no script {script}"));
+        }
+        if script.is_none() && test.is_none() && !worlds && !whole.0 {
+            complaints.push(format!("{name}: nothing is to find it"));
         }
     }
-    (seed, None)
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(all.len() >= 22, "only {} bugs were found", all.len());
+}
+
+/// The project with all bugs in it. What has not changed is not written, so that it is not compiled again.
+fn copy(bugs: &[Bug]) -> PathBuf {
+    let root = Path::new(ROOT);
+    let spoilt = bugs::spoilt(root, bugs).unwrap_or_else(|complaints| panic!("{complaints}"));
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sabotage");
+    let mut paths = BTreeSet::new();
+    list(root, "", &mut paths);
+    let mut stale = BTreeSet::new();
+    list(&to, "", &mut stale);
+    let switch = "src/sabotage.rs".to_owned();
+    for path in paths.iter().chain([&switch]) {
+        stale.remove(path);
+        let from = if *path == switch { "tests/sabotage/switch.rs" } else { path };
+        let bytes = match spoilt.get(path) {
+            Some(text) => text.clone().into_bytes(),
+            None => std::fs::read(root.join(from)).unwrap(),
+        };
+        let path = to.join(path);
+        if std::fs::read(&path).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    stale.iter().for_each(|path| std::fs::remove_file(to.join(path)).unwrap());
+    to
+}
+
+fn list(root: &Path, under: &str, paths: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(root.join(under)).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if under.is_empty() { name.clone() } else { format!("{under}/{name}") };
+        match entry.file_type().unwrap() {
+            _ if SKIPPED.contains(&name.as_str()) => {}
+            kind if kind.is_dir() => list(root, &path, paths),
+            kind if kind.is_file() => {
+                paths.insert(path);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs tests of the copy with a bug put back, or with none; whether they pass.
+fn passes(copy: &Path, bug: Option<&str>, arguments: &[&str]) -> bool {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    // One set of features, so that the copy is compiled once.
+    cargo.args(["test", "--offline", "--features", "sim"]).args(arguments);
+    cargo.current_dir(copy).env("CARGO_TARGET_DIR", target);
+    match bug {
+        Some(bug) => cargo.env("OXKEEPER_BUG", bug),
+        None => cargo.env_remove("OXKEEPER_BUG"),
+    };
+    println!("{cargo:?}");
+    cargo.status().unwrap().success()
 }
 
 #[test]
-fn every_bug_is_found() {
-    std::panic::set_hook(Box::new(|_| {})); // These panics are wanted.
-    let only = std::env::var("BUG").ok();
+#[ignore = "compiles a copy of the project; scripts/test asks for it"]
+fn every_bug_put_back_is_found() {
+    let all = bugs::read_all(Path::new(ROOT));
+    let copy = copy(&all);
+    let hunts = ["--no-fail-fast", "--test", "hunt", "--test", "worlds", "--", "--nocapture"];
     let mut complaints = Vec::new();
-    for bug in Sabotage::ALL {
-        let name = format!("{bug:?}");
-        if only.as_ref().is_some_and(|only| *only != name) {
-            continue;
-        }
-        let Some((_, file, finds)) = TABLE.iter().find(|(of, _, _)| *of == bug) else {
-            complaints.push(format!("{name} is not in the table"));
-            continue;
-        };
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/zab/{file}.txt"));
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let spoil = |peer: &mut oxkeeper::zab::Peer| peer.core.sabotage = Some(bug);
-        let played = catch_unwind(AssertUnwindSafe(|| script::outcome(&text, &spoil)));
-        if text.is_empty() || played.is_ok_and(|played| played == text) {
-            complaints.push(format!("{name}: {file} does not notice it"));
-        }
-        if !finds {
-            continue;
-        }
-        let (seeds, found) = hunt(bug);
-        println!("{name}: world {seeds}: {}", found.as_deref().unwrap_or("nothing"));
-        if found.is_none() {
-            complaints.push(format!("{name}: {seeds} random worlds do not show it"));
+    if !passes(&copy, None, &hunts) {
+        complaints.push("not all bugs were found: see above".to_owned());
+    }
+    for Bug { name, test, .. } in &all {
+        let Some((target, test)) = test else { continue };
+        let which = if target == "lib" { vec!["--lib"] } else { vec!["--test", target.as_str()] };
+        let arguments = [&which[..], &["--", "--exact", test.as_str()]].concat();
+        if !passes(&copy, None, &arguments) {
+            complaints.push(format!("{name}: {target} {test} fails without it"));
+        } else if passes(&copy, Some(name), &arguments) {
+            complaints.push(format!("{name}: {target} {test} does not notice it"));
         }
     }
-    let _own = std::panic::take_hook();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }

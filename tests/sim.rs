@@ -1,15 +1,8 @@
-//! Whole ensembles in one process (`src/sim`): worlds from fixed seeds, faults planted into them, bugs put back.
+//! Whole ensembles in one process (`src/sim`): worlds from fixed seeds, and faults planted into them.
 //!
-//! `cargo test --release --features sim,sabotage --test sim`; `sim --seconds 60` tries fresh seeds.
+//! `cargo test --release --features sim --test sim`; `sim --seconds 60` tries fresh seeds.
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
-
-#[cfg(feature = "sabotage")]
-#[path = "zab/script.rs"]
-mod script;
-#[cfg(feature = "sabotage")]
-#[path = "zab/views.rs"]
-mod views;
 
 use oxkeeper::sim::ask::Ask;
 use oxkeeper::sim::plan::{Deed, MS, Step, What};
@@ -37,7 +30,7 @@ fn every_world_can_be_told_as_a_script() {
         let (failure, tapes) = oxkeeper::sim::live_taped(&Plan::of(seed));
         assert!(failure.is_none(), "seed {seed}: {failure:?}");
         let text = oxkeeper::sim::script::script("whole", &tapes, None).expect("no bug, no choice");
-        assert!(text.contains("elected") || text.contains("heard"), "seed {seed}: {text}");
+        assert!(text.contains("heard"), "seed {seed}: {text}");
     }
 }
 
@@ -201,43 +194,4 @@ fn a_calm_world() {
     assert_eq!((count("sessions lost"), count("sessions"), count("writes")), (0, 4, 13));
     // One leads until the power is gone everywhere, and one after that.
     assert_eq!((count("leaders"), count("power cuts")), (2, 3));
-}
-
-#[cfg(feature = "sabotage")]
-#[test]
-fn bugs_put_back_are_found() {
-    use oxkeeper::zab::Sabotage::*;
-    for bug in [AckBeforeFlush, CommitBeforeUpToDate, PromiseUnsaved, ServesTooSoon, TailForgotten]
-    {
-        let found = first_failure(300, |climate| climate.sabotage = Some(bug));
-        let (plan, Failure { check, what }) =
-            found.unwrap_or_else(|| panic!("{bug:?} is not found"));
-        println!("{bug:?}: seed {}: {check}: {what}", plan.climate.seed);
-    }
-}
-
-// A world that fails becomes a smaller one, and that a script of one server, which reads one way with the bug and another
-// way without.
-#[cfg(feature = "sabotage")]
-#[test]
-fn a_failing_world_becomes_a_script() {
-    use oxkeeper::sim::{live_taped, script as tapes};
-    use oxkeeper::zab::{Peer, Sabotage::*};
-    for bug in [AckBeforeFlush, ServesTooSoon, TailForgotten] {
-        let found = first_failure(300, |climate| climate.sabotage = Some(bug));
-        let (plan, failure) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
-        let fails = |kept: &[usize]| {
-            let found = live(&plan.only(kept), Tracing::Off).failure;
-            found.is_some_and(|found| found.check == failure.check)
-        };
-        let kept = shrink::shrink(plan.steps.len(), 60, fails);
-        let (failure, taped) = live_taped(&plan.only(&kept));
-        let title = failure.expect("it still fails").what;
-        let text = tapes::script(&title, &taped, Some(bug)).expect("a server does something else");
-        let sound = script::outcome(&text, &|_| {});
-        println!("{bug:?}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
-        assert_eq!(script::outcome(&sound, &|_| {}), sound, "{bug:?} is not there, and it fails");
-        let spoil = |peer: &mut Peer| peer.core.sabotage = Some(bug);
-        assert_ne!(script::outcome(&sound, &spoil), sound, "{bug:?} does not show in\n{sound}");
-    }
 }

@@ -1,8 +1,12 @@
 //! What a leader sends to one who joins while it proposes, in which order.
 
+#[path = "zab/votes.rs"]
+mod votes;
+
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerInfo, LinkId, Packet, Peer, Settings};
+use votes::votes_for;
 
 const SETTINGS: Settings = Settings { tick_time_ms: 1000, ..Settings::DEFAULT };
 const EPOCH: Epoch = Epoch(1);
@@ -67,7 +71,7 @@ fn proposing() -> Leader {
     let peer = Peer::member(ServerId(1), SETTINGS, view, (Epoch(0), Epoch(0)), last);
     let mut leader = Leader { peer, sent: Vec::new() };
     leader.step(Input::Tick);
-    leader.step(Input::Elected { leader: ServerId(1) });
+    votes_for(&leader.peer, ServerId(1)).into_iter().for_each(|vote| leader.step(vote));
     let second = leader.joined_by(2, last);
     leader.hear(second, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
     for number in 1..=3 {

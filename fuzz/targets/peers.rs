@@ -5,15 +5,20 @@
 
 #![no_main]
 
+#[path = "../../tests/zab/votes.rs"]
+mod votes;
+
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::member::opening::NoOpening;
 use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::net::election::{Hello, next_message};
+use oxkeeper::member::election_connection::next_message;
+use oxkeeper::member::election_hello::Hello;
 use oxkeeper::tree::Options;
 use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, Settings};
+use votes::votes_for;
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
 const LINK: LinkId = LinkId(1);
@@ -38,7 +43,7 @@ fn member(leader: ServerId, bytes: &[u8]) {
     let mut peer = Peer::member(ME, SETTINGS, view, (Epoch(1), Epoch(1)), Some(LAST));
     peer.core.finds_view = |entry| View::from_bytes(config_in(entry)?).ok();
     step(&mut peer, Input::Tick);
-    step(&mut peer, Input::Elected { leader });
+    votes_for(&peer, leader).into_iter().for_each(|vote| step(&mut peer, vote));
     let (heard, is_whole) = hear(leader, &[bytes]);
     let (front, back) = bytes.split_at(bytes.len() / 2);
     assert!((heard.clone(), is_whole) == hear(leader, &[front, back]), "cut or not");

@@ -51,9 +51,6 @@ struct Arguments {
     /// Says only what becomes of it
     #[arg(long)]
     quiet: bool,
-    /// Puts a bug of agreement back (with the feature sabotage)
-    #[arg(long)]
-    sabotage: Option<String>,
     /// Plants a fault that no server makes
     #[arg(long)]
     plant: Option<String>,
@@ -89,27 +86,11 @@ fn plan(arguments: &Arguments, seed: u64) -> Result<Plan, String> {
         let known = || format!("--plant: one of {:?}", Plant::ALL);
         climate.plant = Some(Plant::ALL.into_iter().find(named).ok_or_else(known)?);
     }
-    if let Some(name) = &arguments.sabotage {
-        spoil(&mut climate, name)?;
-    }
     let plan = Plan::in_climate(climate);
     Ok(match &arguments.only {
         None => plan,
         Some(text) => plan.only(&places(text).ok_or("--only: write as in 0-7,12")?),
     })
-}
-
-#[cfg(feature = "sabotage")]
-fn spoil(climate: &mut Climate, name: &str) -> Result<(), String> {
-    use oxkeeper::zab::Sabotage;
-    let bug = Sabotage::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
-    climate.sabotage = Some(bug.ok_or_else(|| format!("--sabotage: one of {:?}", Sabotage::ALL))?);
-    Ok(())
-}
-
-#[cfg(not(feature = "sabotage"))]
-fn spoil(_: &mut Climate, _: &str) -> Result<(), String> {
-    Err("--sabotage needs the feature of that name".to_owned())
 }
 
 /// Reads `0-7,12`.
@@ -165,7 +146,7 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
     }
 }
 
-/// The script of a world: with a bug put back that of the one server that shows it.
+/// The script of a world: of all its servers, or with a bug put back that of the one server that shows it.
 fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
     let (failure, tapes) = sim::live_taped(plan);
     let seed = plan.climate.seed;
@@ -180,7 +161,7 @@ fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
         "{check}: {what}
 From {run}{only}"
     );
-    let Some(text) = sim::script::script(&title, &tapes, bug(plan)) else {
+    let Some(text) = sim::script::script(&title, &tapes, None) else {
         say!("seed {seed}: {check}: nothing that a machine of agreement does is otherwise");
         return ExitCode::from(2);
     };
@@ -195,22 +176,9 @@ From {run}{only}"
     ExitCode::FAILURE
 }
 
-#[cfg(feature = "sabotage")]
-const fn bug(plan: &Plan) -> Option<oxkeeper::zab::Sabotage> {
-    plan.climate.sabotage
-}
-
-#[cfg(not(feature = "sabotage"))]
-const fn bug(_: &Plan) -> Option<oxkeeper::zab::Sabotage> {
-    None
-}
-
 /// What a world was spoilt with, as arguments.
 fn more(arguments: &Arguments) -> String {
-    let spoilt = |name: &str, value: &Option<String>| {
-        value.as_ref().map(|value| format!(" --{name} {value}")).unwrap_or_default()
-    };
-    spoilt("plant", &arguments.plant) + &spoilt("sabotage", &arguments.sabotage)
+    arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default()
 }
 
 fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
@@ -265,10 +233,8 @@ fn child(arguments: &Arguments, seed: u64, only: &[usize], quiet: bool) -> Optio
     if quiet {
         command.arg("--quiet");
     }
-    for (name, value) in [("--plant", &arguments.plant), ("--sabotage", &arguments.sabotage)] {
-        if let Some(value) = value {
-            command.args([name, value]);
-        }
+    if let Some(plant) = &arguments.plant {
+        command.args(["--plant", plant]);
     }
     command.stderr(Stdio::null());
     Some(command)
@@ -321,7 +287,6 @@ fn tell(arguments: &Arguments, seed: u64, what: &str) {
         }
     }
     let more = more(arguments);
-    let features = if arguments.sabotage.is_some() { "sim,sabotage" } else { "sim" };
-    let run = format!("cargo run --release --features {features} --bin sim -- --seed {seed}{more}");
+    let run = format!("cargo run --release --features sim --bin sim -- --seed {seed}{more}");
     say!("all of it: {run}\nless of it: {run} --only {}", ranges(&kept));
 }

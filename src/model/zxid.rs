@@ -28,6 +28,8 @@ pub struct Zxid(u64);
 
 impl Zxid {
     pub const ZERO: Self = Self(0);
+    /// Counter of an epoch's last transaction: all ones are never proposed (Leader.propose, ZOOKEEPER-1277).
+    pub const COUNTER_MAX: u32 = u32::MAX - 1;
 
     pub const fn new(epoch: Epoch, counter: u32) -> Self {
         Self((epoch.0 as u64) << 32 | counter as u64)
@@ -60,8 +62,7 @@ impl Zxid {
 
     /// What follows under a leader. `None` once the epoch is used up: its leader must step down so an election opens the next.
     pub const fn next(self) -> Option<Self> {
-        // The all-ones counter is never proposed (Leader.propose, ZOOKEEPER-1277).
-        if self.0 as u32 >= u32::MAX - 1 { None } else { Some(Self(self.0 + 1)) }
+        if self.0 as u32 >= Self::COUNTER_MAX { None } else { Some(Self(self.0 + 1)) }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::model::Zxid;
 
-/// From this counter on a quiet moment is waited for. The zxids left then last three days at 1,000 transactions a second.
-const LATE: u32 = 0xf000_0000;
+/// A quiet moment is waited for once so few zxids are left. They last three days at 1,000 transactions a second.
+const LATE_LEFT: u32 = 0x0fff_fffe;
 /// A moment is quiet after nothing was proposed for this long.
 const QUIET_MS: u64 = 1000;
 
@@ -18,12 +18,12 @@ pub struct QuietMoment {
 impl QuietMoment {
     /// Whether the leader should stand down now. To be asked at each tick.
     ///
-    /// * `last`: the last zxid proposed.
-    pub fn is_time(&mut self, last: Zxid, now_ms: u64) -> bool {
+    /// * `last`: the last zxid proposed. `left`: zxids of its epoch after it.
+    pub fn is_time(&mut self, last: Zxid, left: u32, now_ms: u64) -> bool {
         if self.last != last {
             (self.last, self.since_ms) = (last, now_ms);
         }
-        LATE <= last.counter() && QUIET_MS <= now_ms - self.since_ms
+        left <= LATE_LEFT && QUIET_MS <= now_ms - self.since_ms
     }
 }
 
@@ -35,13 +35,18 @@ mod tests {
     // rows: Q-80
     #[test]
     fn an_epoch_ends_early_in_a_quiet_moment() {
-        let zxid = |counter| Zxid::new(Epoch(1), counter);
+        const LATE: u32 = 0xf000_0000;
         let mut quiet = QuietMoment::default();
-        assert!(!quiet.is_time(zxid(LATE - 1), 0) && !quiet.is_time(zxid(LATE - 1), 90_000));
+        let mut is_time_in = |epoch, counter, now_ms| {
+            let left = Zxid::COUNTER_MAX - counter;
+            quiet.is_time(Zxid::new(Epoch(epoch), counter), left, now_ms)
+        };
+        let mut is_time = |counter, now_ms| is_time_in(1, counter, now_ms);
+        assert!(!is_time(LATE - 1, 0) && !is_time(LATE - 1, 90_000));
         // Each transaction begins the wait anew.
-        assert!(!quiet.is_time(zxid(LATE), 90_000) && !quiet.is_time(zxid(LATE + 1), 90_999));
-        assert!(!quiet.is_time(zxid(LATE + 1), 91_998) && quiet.is_time(zxid(LATE + 1), 91_999));
+        assert!(!is_time(LATE, 90_000) && !is_time(LATE + 1, 90_999));
+        assert!(!is_time(LATE + 1, 91_998) && is_time(LATE + 1, 91_999));
         // In the next epoch there is time again.
-        assert!(!quiet.is_time(Zxid::new(Epoch(2), 0), 200_000));
+        assert!(!is_time_in(2, 0, 200_000));
     }
 }

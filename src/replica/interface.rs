@@ -122,8 +122,8 @@ pub struct Settings {
     pub quorum_sync: bool,
     /// `readonlymode.enabled`: read-only clients are served without a leader.
     pub read_only: bool,
-    /// Test hook: the zxids of an epoch start after this counter, close to zxid rollover. 0 in production.
-    pub first_counter: u32,
+    /// Counter of the last zxid that a leader gives out in its epoch.
+    pub counter_max: u32,
     pub rules: Rules,
     pub seed: u64,
 }
@@ -145,7 +145,7 @@ impl Settings {
         eager_acl_check: false,
         quorum_sync: false,
         read_only: false,
-        first_counter: 0,
+        counter_max: Zxid::COUNTER_MAX,
         rules: Rules::DEFAULT,
         seed: 1,
     };

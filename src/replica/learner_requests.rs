@@ -27,13 +27,12 @@ impl Leading {
     /// election; so it does when none of them waits for anything.
     pub fn stands_down(&mut self, core: &Core) -> Option<String> {
         let last = self.processor.prep.last();
-        let is_time = self.quiet.is_time(last, core.now_ms);
+        let left = core.settings.counter_max.saturating_sub(last.counter());
+        let is_time = self.quiet.is_time(last, left, core.now_ms);
         // An epoch in which nothing happened is not worth another one.
-        let is_used = core.settings.first_counter < last.counter();
-        (is_time && is_used && core.inflight.is_empty()).then(|| {
-            let left = u32::MAX - last.counter();
-            format!("{left} zxids of this epoch are left, and nobody writes")
-        })
+        let is_used = 0 < last.counter();
+        let stands_down = is_time && is_used && core.inflight.is_empty();
+        stands_down.then(|| format!("{left} zxids of this epoch are left, and nobody writes"))
     }
 
     pub fn on_learner(

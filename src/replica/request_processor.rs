@@ -45,10 +45,10 @@ impl RequestProcessor {
     }
 
     pub fn leading(core: &mut Core, epoch: Epoch) -> Self {
-        let from = Zxid::new(epoch, core.settings.first_counter);
         let prep = Prep::leading(
             &core.shared.state.tree.read(),
-            from,
+            epoch,
+            core.settings.counter_max,
             core.settings.seed,
             core.settings.rules,
         );

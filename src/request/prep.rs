@@ -9,7 +9,7 @@ use super::quota_log::QuotaLog;
 pub use super::write_context::{Asker, Rules};
 use super::write_request::{Write, data_len};
 use crate::auth;
-use crate::model::{Acl, Code, OPEN_ACL, Owner, Zxid, op, path, perms};
+use crate::model::{Acl, Code, Epoch, OPEN_ACL, Owner, Zxid, op, path, perms};
 use crate::tree::digest::{self, DIGEST_VERSION};
 use crate::tree::txn::write;
 use crate::tree::{AclId, Tree};
@@ -34,8 +34,8 @@ pub enum Prepared {
 pub struct Prep {
     pub(super) pending: Pending,
     last: Zxid,
-    /// Zxids end with their epoch; a server that is alone has none.
-    keeps_epoch: bool,
+    /// The zxids of an epoch end with this counter; `None`: a standalone server has no epochs.
+    counter_max: Option<u32>,
     /// Of the tree once everything proposed is applied.
     pub(super) digest: u64,
     wanted: bool,
@@ -51,7 +51,7 @@ impl Prep {
         Self {
             pending: Pending::new(seed),
             last: tree.last_zxid(),
-            keeps_epoch: false,
+            counter_max: None,
             digest: tree.digest(),
             wanted: tree.options().digest,
             reconfiguring: None,
@@ -60,22 +60,30 @@ impl Prep {
         }
     }
 
-    /// Of a leader whose epoch begins.
+    /// The processor of a leader whose epoch begins.
     ///
-    /// * `tree`: with all of the history this epoch goes on from. `last`: behind it the epoch's own zxids begin.
-    pub fn leading(tree: &Tree, last: Zxid, seed: u64, rules: Rules) -> Self {
-        Self { last, keeps_epoch: true, ..Self::new(tree, seed, rules) }
+    /// * `tree`: with all of the history this epoch goes on from. `counter_max`: of the last zxid of the epoch.
+    pub fn leading(tree: &Tree, epoch: Epoch, counter_max: u32, seed: u64, rules: Rules) -> Self {
+        let (last, counter_max) = (Zxid::new(epoch, 0), Some(counter_max));
+        Self { last, counter_max, ..Self::new(tree, seed, rules) }
     }
 
     fn next_zxid(&mut self) -> Option<Zxid> {
-        self.last = if self.keeps_epoch { self.last.next() } else { self.last.plus_one() }?;
+        self.last = self.after_last()?;
         Some(self.last)
+    }
+
+    const fn after_last(&self) -> Option<Zxid> {
+        match self.counter_max {
+            Some(max) if max <= self.last.counter() => None,
+            Some(_) => self.last.next(),
+            None => self.last.plus_one(),
+        }
     }
 
     /// Whether there are no zxids left.
     pub const fn is_used_up(&self) -> bool {
-        let next = if self.keeps_epoch { self.last.next() } else { self.last.plus_one() };
-        next.is_none()
+        self.after_last().is_none()
     }
 
     /// The last zxid given out.

@@ -460,7 +460,7 @@ pub(super) fn settings(config: &Config, seed: u64) -> Settings {
         eager_acl_check: config.ensemble.as_ref().is_some_and(|of| of.eager_acl_check),
         quorum_sync: (config.quorum_sync || config.linearizable_reads) && config.ensemble.is_some(),
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
-        first_counter: 0,
+        counter_max: Settings::DEFAULT.counter_max,
         rules: Rules {
             enforces_quota: config.enforce_quota,
             reconfigs: config.reconfig_enabled,

@@ -5,6 +5,7 @@
 
 use super::ask::{Ask, Change};
 use super::rng::Rng;
+use crate::model::Zxid;
 use std::fmt;
 
 /// Microseconds of a world's time.
@@ -84,14 +85,12 @@ pub struct Climate {
     pub local_sessions: bool,
     /// Of this one's disk sectors come back wrong now and then. Never of two: as many disks as that may be lost.
     pub damaged: Option<usize>,
-    /// Where the zxids of each epoch begin: near their end in some worlds, so that one after the other is used up.
-    pub first_counter: u32,
+    /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
+    pub counter_max: u32,
     /// From one machine to another.
     pub latency_us: Micros,
     /// How long things fail, before all faults end.
     pub lasts_us: Micros,
-    #[cfg(feature = "sabotage")]
-    pub sabotage: Option<crate::zab::Sabotage>,
     pub plant: Option<Plant>,
 }
 
@@ -112,11 +111,9 @@ impl Climate {
             relays: false,
             local_sessions: false,
             damaged: None,
-            first_counter: 0,
+            counter_max: Zxid::COUNTER_MAX,
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
             plant: None,
         };
         climate.relays = climate.observers > 0 && rng.one_in(2);
@@ -129,7 +126,7 @@ impl Climate {
             climate.damaged = Some(rng.pick(voters));
         }
         if rng.one_in(6) {
-            climate.first_counter = u32::MAX - [20, 100, 400][rng.pick(3)];
+            climate.counter_max = [19, 99, 399][rng.pick(3)];
         }
         climate
     }
@@ -149,11 +146,9 @@ impl Climate {
             relays: false,
             local_sessions: false,
             damaged: None,
-            first_counter: 0,
+            counter_max: Zxid::COUNTER_MAX,
             latency_us: 500,
             lasts_us: 6000 * MS,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
             plant: None,
         }
     }

@@ -1,7 +1,7 @@
 //! From a world that fails to a script of `tests/zab`: what its servers' machines of agreement were given, and when they
 //! were started with what, as lines that `tests/zab/script.rs` reads.
 //!
-//! With a bug put back the script is of one server, from its start to the first thing it does otherwise than without that
+//! With a bug put back (`tests/sabotage`) the script is of one server, from its start to the first thing it does otherwise than without that
 //! bug: it reads one way with it and another way without. Without one it is all that all of them were given, one process
 //! after the other. What they make of it is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` does that.
 
@@ -10,7 +10,7 @@ use super::world::{Of, World};
 use crate::model::{Epoch, Member, PeerAddress, Role, ServerId, View, Zxid};
 use crate::tree::txn::config_in;
 use crate::zab::{
-    Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise, Sabotage,
+    self, Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise,
     Settings, Vote,
 };
 use bytes::Bytes;
@@ -81,26 +81,26 @@ impl World {
 
 /// The script of a world that failed.
 ///
-/// * `title`: lines that say where it is from. `bug`: what was put back.
+/// * `title`: lines that say where it is from. `spoil`: puts a bug back, or takes it out again.
 ///
 /// `None`: no machine of agreement does anything else because of that bug.
-pub fn script(title: &str, tapes: &[Tape], bug: Option<Sabotage>) -> Option<String> {
+pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Option<String> {
     let mut text: String = title.lines().map(|line| format!("# {line}\n")).collect();
-    if bug.is_none() {
+    let Some(spoil) = spoil else {
         for tape in tapes {
             text.push('\n');
             tape.write(&mut text);
         }
         return Some(text);
-    }
+    };
     let differ = tapes.iter().filter_map(|tape| {
         let tape = tape.as_played();
-        let at = tape.first_difference(bug)?;
+        let at = tape.first_difference(spoil)?;
         Some((tape.inputs[at].0, Tape { inputs: tape.inputs[..=at].to_vec(), ..tape }))
     });
     let (_, first) = differ.min_by_key(|(at_us, _)| *at_us)?;
     let terse = first.terse();
-    let is_enough = terse.first_difference(bug).is_some();
+    let is_enough = terse.is_possible() && terse.first_difference(spoil).is_some();
     text.push('\n');
     (if is_enough { terse } else { first }).write(&mut text);
     Some(text)
@@ -130,7 +130,7 @@ impl Tape {
         Self { start: self.start.clone(), inputs: inputs.cloned().collect() }
     }
 
-    fn peer(&self, bug: Option<Sabotage>) -> Peer {
+    fn peer(&self) -> Peer {
         let Start { me, settings, view, next, next_follows, epochs, last } = self.start.clone();
         let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
@@ -139,21 +139,51 @@ impl Tape {
             peer.core.see_view(next, &mut Vec::new());
             next_follows.into_iter().for_each(|before| peer.core.see_order(version, before));
         }
-        let mut peer = spoilt(peer, bug);
         visible(&mut peer, Input::Tick);
         peer
     }
 
     /// The first input that a server with the bug answers otherwise than one without it.
-    fn first_difference(&self, bug: Option<Sabotage>) -> Option<usize> {
-        let (mut sound, mut spoilt) = (self.peer(None), self.peer(bug));
-        self.inputs.iter().position(|(_, input)| {
-            visible(&mut sound, input.clone()) != visible(&mut spoilt, input.clone())
+    fn first_difference(&self, spoil: &dyn Fn(bool)) -> Option<usize> {
+        spoil(false);
+        let mut sound = self.peer();
+        spoil(true);
+        let mut spoilt = self.peer();
+        let at = self.inputs.iter().position(|(_, input)| {
+            spoil(false);
+            let wanted = visible(&mut sound, input.clone());
+            spoil(true);
+            wanted != visible(&mut spoilt, input.clone())
+        });
+        spoil(false);
+        at
+    }
+
+    /// Whether a server can be given that. One that no longer hears that its leader lives gives it up, and then its disk
+    /// reports what it never asked for.
+    fn is_possible(&self) -> bool {
+        let mut peer = self.peer();
+        self.inputs.iter().all(|(_, input)| {
+            let (last, accepted) = (peer.core.history.last(), peer.core.accepted);
+            let fits = match input {
+                Input::Flushed { through: zxid } | Input::Installed { zxid } => *zxid <= last,
+                Input::Promised { promise: Promise::Accepted, epoch } => accepted <= *epoch,
+                Input::Promised { promise: Promise::Current, epoch } => *epoch <= accepted,
+                Input::Propose { zxid, .. } => {
+                    let leads = matches!(peer.role(), zab::Role::Leading(leader) if leader.is_broadcasting());
+                    leads && last < *zxid
+                }
+                _ => true,
+            };
+            fits && {
+                visible(&mut peer, input.clone());
+                true
+            }
         })
     }
 
     fn write(&self, to: &mut String) {
-        let (mut peer, mut ticks, mut is_open) = (self.peer(None), 0, true);
+        let (mut peer, mut ticks, mut is_open) = (self.peer(), 0, true);
         to.push_str(&self.first_line());
         for (_, input) in &self.inputs {
             match input {
@@ -213,17 +243,6 @@ fn put_ticks(ticks: &mut u32, to: &mut String) {
         writeln!(to, "tick {ticks}").expect("text takes it");
         *ticks = 0;
     }
-}
-
-#[cfg(feature = "sabotage")]
-const fn spoilt(mut peer: Peer, bug: Option<Sabotage>) -> Peer {
-    peer.core.sabotage = bug;
-    peer
-}
-
-#[cfg(not(feature = "sabotage"))]
-const fn spoilt(peer: Peer, _: Option<Sabotage>) -> Peer {
-    peer
 }
 
 /// What a server does about an input, as far as a script shows it.
@@ -333,7 +352,6 @@ fn line(input: &Input) -> String {
         Input::StandDown { .. } => "zxids used up".to_owned(),
         Input::Oracle { agrees: true } => "oracle yes".to_owned(),
         Input::Oracle { agrees: false } => "oracle no".to_owned(),
-        Input::Elected { leader } => format!("elected {}", leader.0),
         Input::Heard { from, notification } => format!("heard {} {}", from.0, vote(notification)),
         Input::LinkUp { to } => format!("link up {}", to.0),
         Input::LinkDown { to } => format!("link down {}", to.0),

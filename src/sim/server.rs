@@ -244,7 +244,7 @@ pub fn boot(
         tick_time_ms: TICK_TIME_MS,
         first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
         snap_count: climate.snap_count,
-        first_counter: climate.first_counter,
+        counter_max: climate.counter_max,
         snap_size_bytes: 0,
         seed: seed ^ server.life,
         local_sessions: climate.local_sessions,
@@ -316,11 +316,8 @@ fn peer(
     last: Option<Zxid>,
 ) -> Result<Peer, String> {
     let (me, settings, folders) = (ServerId(me as i64), peer_settings(climate), folders());
-    let peer = member::start::peer(disk, &folders.snapshots, me, settings, views, last)
-        .map_err(|error| error.to_string())?;
-    #[cfg(feature = "sabotage")]
-    let peer = spoilt(peer, climate);
-    Ok(peer)
+    member::start::peer(disk, &folders.snapshots, me, settings, views, last)
+        .map_err(|error| error.to_string())
 }
 
 fn member_settings(me: usize, climate: &Climate, view: View) -> member::Settings {
@@ -354,12 +351,6 @@ fn shared(tree: Tree, seed: u64) -> Arc<Shared> {
         at_rest: Default::default(),
         is_read_only: Default::default(),
     })
-}
-
-#[cfg(feature = "sabotage")]
-const fn spoilt(mut peer: Peer, climate: &Climate) -> Peer {
-    peer.core.sabotage = climate.sabotage;
-    peer
 }
 
 /// A new directory gets its first snapshot before anything else happens.

@@ -28,8 +28,6 @@ pub struct Truth {
     pub model: Model,
     /// Servers keep sessions to themselves until they make something ephemeral.
     pub local_sessions: bool,
-    /// The counter behind which the transactions of an epoch begin.
-    pub first_counter: u32,
     /// Of a tree without transactions.
     first_digest: u64,
 }
@@ -91,14 +89,14 @@ impl Truth {
     pub fn between(&self, after: Zxid, last: Zxid) -> Result<Vec<Zxid>, String> {
         let (mut zxids, mut at) = (Vec::new(), last);
         while after < at {
-            if at.counter() <= self.first_counter {
+            if at.counter() == 0 {
                 return Err(format!("{at} is no transaction"));
             }
             if !self.proposed.contains_key(&at) {
                 return Err(format!("{at} was never proposed"));
             }
             zxids.push(at);
-            at = if at.counter() > self.first_counter + 1 {
+            at = if at.counter() > 1 {
                 Zxid::new(at.epoch(), at.counter() - 1)
             } else {
                 let Some((_, before)) = self.leaders.get(&at.epoch()) else {

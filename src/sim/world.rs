@@ -120,7 +120,6 @@ impl World {
             plan,
         };
         world.checks.truth.local_sessions = climate.local_sessions;
-        world.checks.truth.first_counter = climate.first_counter;
         for at in 0..world.servers.len() {
             let is_joiner = climate.voters + climate.observers <= at;
             let within_us = if is_joiner { climate.lasts_us / 2 } else { 30 * MS };

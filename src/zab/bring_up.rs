@@ -6,7 +6,7 @@ use super::history::Logged;
 use super::link::{Link, Stage, put_committed};
 use super::packet::Packet;
 use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, How, Leader, LinkId, Note, Sabotage, Sync};
+use super::{Action, Core, How, Leader, LinkId, Note, Sync};
 use crate::model::Zxid;
 use bytes::Bytes;
 
@@ -14,12 +14,10 @@ impl Leader {
     pub(super) fn synchronise(&mut self, core: &mut Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id) else { return };
         // It may have to give up what it had acknowledged.
-        if !core.has(Sabotage::AckedIsKept) {
-            self.acked.remove(&link.id);
-        }
+        self.acked.remove(&link.id);
         let plan = match link.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
-            last => core.spoilt(sync::plan(&core.history, last), last),
+            last => sync::plan(&core.history, last),
         };
         if plan == Plan::ReadLog {
             link.stage = Stage::Reading;
@@ -46,7 +44,6 @@ impl Leader {
         let last = link.last.unwrap_or(Zxid::ZERO);
         let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
         let plan = sync::around(read.before.filter(|_| is_whole), last);
-        let plan = core.spoilt(plan, Some(last));
         self.carry_out(core, id, &plan, Some(read), out);
     }
 
@@ -164,9 +161,6 @@ impl Leader {
     /// What is proposed and not committed: observers hear of it once it is.
     pub(super) fn forward_tail(&mut self, core: &Core, id: LinkId, out: &mut Vec<Action>) {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_observer) else { return };
-        if core.has(Sabotage::TailForgotten) {
-            return;
-        }
         for (zxid, entry) in core.history.tail() {
             link.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
         }

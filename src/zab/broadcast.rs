@@ -5,7 +5,7 @@
 use super::leader::Phase;
 use super::packet::Packet;
 use super::{Action, Core, Leader, LinkId};
-use crate::model::{ServerId, Zxid};
+use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
 impl Leader {
@@ -18,6 +18,8 @@ impl Leader {
     ) {
         assert!(self.proposed < zxid, "propose {zxid} after {}", self.proposed);
         assert!(self.is_broadcasting(), "propose {zxid} while {:?}", self.phase);
+        let (epoch, is_alone) = (self.epoch, self.epoch == Epoch(0));
+        assert!(is_alone || zxid.epoch() == epoch, "propose {zxid} as leader of epoch {}", epoch.0);
         self.proposed = zxid;
         core.stats.proposals += 1;
         core.history.append(zxid, payload.clone());
@@ -36,6 +38,7 @@ impl Leader {
         out.push(Action::Append { zxid, payload });
     }
 
+    /// A server's log is durable through `zxid`, which was proposed: a learner that acknowledges more is refused before.
     pub(super) fn on_ack(
         &mut self,
         core: &mut Core,
@@ -43,15 +46,11 @@ impl Leader {
         zxid: Zxid,
         out: &mut Vec<Action>,
     ) {
-        assert!(
-            from != core.me || zxid <= self.proposed.max(core.history.last()),
-            "flushed {zxid}, which was never proposed (last is {})",
-            self.proposed
-        );
-        // A learner whose word is not bound to our history yet has no voice.
+        let last = core.history.last();
+        assert!(zxid <= last, "server {} flushed {zxid}, and the last is {last}", from.0);
+        // ACKs before that of NEWLEADER do not count.
         let Some(acked) = self.acked.get_mut(&from) else { return };
-        // One that acknowledges what was never proposed is lying, or ahead of itself.
-        *acked = zxid.min(self.proposed.max(core.history.last())).max(*acked);
+        *acked = zxid.max(*acked);
         self.try_commit(core, out);
     }
 

@@ -1,7 +1,7 @@
 //! What every role of a server shares: promises, history, and what is asked of the disk.
 
 use super::history::Logged;
-use super::{Action, History, Input, Note, Promise, Sabotage, Stats};
+use super::{Action, History, Input, Note, Promise, Stats};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 
@@ -105,8 +105,6 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over, for this reason; this one is to lead, without an election.
     pub(super) over: Option<(String, Option<ServerId>)>,
-    #[cfg(feature = "sabotage")]
-    pub sabotage: Option<super::Sabotage>,
     /// Until then no other voter's promise ends this server's lead again: who makes up promises can delay an ensemble,
     /// and not keep it from working.
     pub(super) gave_way_ticks: u64,
@@ -145,8 +143,6 @@ impl Core {
             held: Vec::new(),
             wants_tree: None,
             over: None,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
             gave_way_ticks: 0,
             settled_on: None,
             stats: Stats::default(),
@@ -187,8 +183,7 @@ impl Core {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.has(Sabotage::LooksTooSoon)
-            || self.is_durable() && self.promising + self.truncating + self.installing == 0
+        self.is_durable() && self.promising + self.truncating + self.installing == 0
     }
 
     /// What the disk has done, whatever this server is.
@@ -208,7 +203,11 @@ impl Core {
             Input::Promised { promise, epoch } => {
                 self.promising = self.promising.saturating_sub(1);
                 match promise {
-                    Promise::Accepted => self.accepted = *epoch,
+                    Promise::Accepted => {
+                        let (old, new) = (self.accepted.0, epoch.0);
+                        assert!(old <= new, "promised to epoch {new} after {old}");
+                        self.accepted = *epoch;
+                    }
                     Promise::Current => self.current = *epoch,
                 }
             }
@@ -243,8 +242,7 @@ impl Core {
 
     pub(super) fn append(&mut self, zxid: Zxid, payload: Bytes, out: &mut Vec<Action>) {
         self.history.append(zxid, payload.clone());
-        let is_free = self.truncating + self.installing == 0;
-        if is_free || self.has(Sabotage::AppendBehindTree) {
+        if self.truncating + self.installing == 0 {
             out.push(Action::Append { zxid, payload });
         } else {
             self.held.push((zxid, payload));
@@ -279,9 +277,6 @@ impl Core {
 
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
-        if self.has(Sabotage::TruncationIgnored) {
-            return;
-        }
         self.truncating += 1;
         out.push(Action::Truncate { to });
     }
@@ -289,14 +284,28 @@ impl Core {
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
         (self.is_unsure, self.wants_tree) = (false, None);
-        if !self.has(Sabotage::TreeNotAwaited) {
-            self.installing += 1;
-        }
+        self.installing += 1;
         out.push(Action::Install { zxid });
     }
 
     /// Nothing is on its way to the disk that the history of a leader depends on.
     pub(super) fn has_history(&self) -> bool {
         self.is_durable() && self.truncating + self.installing == 0
+    }
+
+    /// What holds after each step, whatever this server is.
+    pub(super) fn assert_invariants(&self) {
+        self.history.assert_invariants();
+        let (accepted, current) = (self.accepted.0, self.current.0);
+        assert!(current <= accepted, "current epoch {current} beyond the accepted one, {accepted}");
+        let (flushed, last) = (self.flushed, self.history.last());
+        // What a cut takes back may have been flushed.
+        assert!(self.truncating > 0 || flushed <= last, "flushed {flushed}, and logged {last}");
+        let (held, waits) = (self.held.len(), self.truncating + self.installing);
+        assert!(held == 0 || waits > 0, "{held} transactions wait for {waits} cuts and trees");
+        if let Some(next) = &self.next {
+            let (next, now) = (next.version, self.view.version);
+            assert!(now < next, "configuration {next:#x} is to follow {now:#x}");
+        }
     }
 }

@@ -98,6 +98,7 @@ impl History {
     }
 
     pub fn append(&mut self, zxid: Zxid, entry: Bytes) {
+        assert!(self.last < zxid, "append {zxid} after {}", self.last);
         self.last = zxid;
         if !self.forgets {
             self.tail.push_back((zxid, entry));
@@ -106,6 +107,7 @@ impl History {
 
     /// Everything through `through` is committed; gives each that was not before to `each`.
     pub fn commit(&mut self, through: Zxid, mut each: impl FnMut(&Logged)) {
+        assert!(through <= self.last, "commit {through}, and the last is {}", self.last);
         while let Some(logged) = self.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
             each(&logged);
             self.window_bytes += cost(&logged);
@@ -136,6 +138,21 @@ impl History {
         let last = kept.back().map_or(zxid, |(last, _)| *last);
         let fresh = Self::with_window(zxid, self.window_txns);
         *self = Self { tail: kept, last, forgets: self.forgets, ..fresh };
+    }
+
+    /// Window, committed, tail, last: in this order.
+    pub(super) fn assert_invariants(&self) {
+        let &Self { floor, committed, last, .. } = self;
+        assert!(floor <= committed, "the window begins at {floor}, committed is {committed}");
+        assert!(committed <= last, "committed {committed}, and the last is {last}");
+        if let (Some((first, _)), Some((end, _))) = (self.window.front(), self.window.back()) {
+            assert!(floor < *first, "the window begins at {floor}, and with {first}");
+            assert!(*end <= committed, "the window ends with {end}, committed is {committed}");
+        }
+        if let (Some((first, _)), Some((end, _))) = (self.tail.front(), self.tail.back()) {
+            assert!(committed < *first, "{first} is not committed, and {committed} is");
+            assert!(*end <= last, "logged {end}, and the last is {last}");
+        }
     }
 }
 

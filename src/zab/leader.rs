@@ -4,7 +4,7 @@
 
 use super::link::{Link, Stage};
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, Input, Learners, LinkId, Note, Promise, Sabotage};
+use super::{Action, Core, Input, Learners, LinkId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -166,8 +166,7 @@ impl Leader {
             Input::Sync { link } => self.on_sync(core, link, out),
             Input::LogRead { link, read } => self.on_log_read(core, link, read, out),
             // A truncation or installation of an earlier role; an own election is the peer's.
-            Input::Elected { .. }
-            | Input::Heard { .. }
+            Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
             | Input::StandDown { .. }
@@ -200,9 +199,15 @@ impl Leader {
             (Some(Stage::Synchronised | Stage::Active), Packet::Ack { zxid }) => {
                 // A counter of 0 acknowledges UPTODATE.
                 let (server, is_observer) = (self.links[&id].id, self.links[&id].is_observer);
-                if zxid.counter() != 0 && !is_observer {
-                    self.on_ack(core, server, zxid, out);
+                if zxid.counter() == 0 || is_observer {
+                    return;
                 }
+                let last = core.history.last();
+                if last < zxid {
+                    let why = format!("it acknowledges {zxid}, and {last} is the last proposal");
+                    return self.close(id, why, out);
+                }
+                self.on_ack(core, server, zxid, out);
             }
             (
                 Some(Stage::Synchronised | Stage::Active),
@@ -226,35 +231,7 @@ impl Leader {
         (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
         out: &mut Vec<Action>,
     ) {
-        if self.phase == Phase::Relaying && !is_observer {
-            let why = "we do not lead, and take observers only".to_owned();
-            return out.push(Action::CloseLink { link: id, why });
-        }
-        if info.protocol_version < PROTOCOL_VERSION {
-            let theirs = info.protocol_version;
-            let why = format!(
-                "it speaks protocol {theirs:#x}, and {PROTOCOL_VERSION:#x} is the oldest here"
-            );
-            return out.push(Action::CloseLink { link: id, why });
-        }
-        let theirs = info.view_version;
-        if core.view.version < theirs {
-            let ours = core.view.version;
-            let why = format!("its configuration {theirs:#x} is newer than ours, {ours:#x}");
-            return out.push(Action::CloseLink { link: id, why });
-        }
-        if !core.accepted.may_reach(accepted) {
-            let (who, theirs, ours) = (info.id.0, accepted.0, core.accepted.0);
-            let why = format!(
-                "server {who} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
-            );
-            return out.push(Action::CloseLink { link: id, why });
-        }
-        if self.is_elsewhere(core, info.id) {
-            let why = format!(
-                "a server {} is connected and was heard of a moment ago: do two have one myid?",
-                info.id.0
-            );
+        if let Some(why) = self.refusal(core, (accepted, info, is_observer)) {
             return out.push(Action::CloseLink { link: id, why });
         }
         let older: Vec<LinkId> =
@@ -274,8 +251,7 @@ impl Leader {
         };
         self.links.insert(id, link);
         if self.phase != Phase::Discovering {
-            let can_come = !core.has(Sabotage::PromisedStaysOut);
-            let can_come = can_come && core.gave_way_ticks == 0;
+            let can_come = core.gave_way_ticks == 0;
             if self.epoch < accepted && core.is_voter(info.id) && can_come {
                 core.gave_way_ticks = core.settings.init_ticks();
                 // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
@@ -290,6 +266,45 @@ impl Leader {
         self.try_propose_epoch(core, out);
     }
 
+    /// Why a learner that says who it is stays outside; `None`: it is let in.
+    fn refusal(
+        &self,
+        core: &Core,
+        (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
+    ) -> Option<String> {
+        let id = info.id.0;
+        if self.phase == Phase::Relaying && !is_observer {
+            return Some("we do not lead, and take observers only".to_owned());
+        }
+        if info.id == core.me {
+            // Its acknowledgements would count as those of this server's own disk.
+            return Some(format!("it says that it is server {id}, which is this server"));
+        }
+        let theirs = info.protocol_version;
+        if theirs < PROTOCOL_VERSION {
+            let oldest = PROTOCOL_VERSION;
+            return Some(format!(
+                "it speaks protocol {theirs:#x}, and {oldest:#x} is the oldest here"
+            ));
+        }
+        let (theirs, ours) = (info.view_version, core.view.version);
+        if ours < theirs {
+            return Some(format!("its configuration {theirs:#x} is newer than ours, {ours:#x}"));
+        }
+        if !core.accepted.may_reach(accepted) {
+            let (theirs, ours) = (accepted.0, core.accepted.0);
+            return Some(format!(
+                "server {id} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
+            ));
+        }
+        let is_twice = self.is_elsewhere(core, info.id);
+        is_twice.then(|| {
+            format!(
+                "a server {id} is connected and was heard of a moment ago: do two have one myid?"
+            )
+        })
+    }
+
     /// Whether there is a learner of that number that cannot have gone away unnoticed: its process would have ended the
     /// connection, and its machine or the network are not gone for long enough.
     fn is_elsewhere(&self, core: &Core, id: ServerId) -> bool {
@@ -302,8 +317,7 @@ impl Leader {
 
     /// With a quorum's word for it, no other leader can have a higher epoch than the next.
     pub(super) fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let knows = core.is_quorum(&self.known, self.without_other(core))
-            || core.has(Sabotage::EpochUnasked);
+        let knows = core.is_quorum(&self.known, self.without_other(core));
         if self.phase == Phase::Discovering && knows {
             self.phase = Phase::Promising;
             self.ticks = 0;
@@ -348,7 +362,6 @@ impl Leader {
             let ours = (core.current, Some(core.history.last()));
             if let Some(theirs) = current.map(|current| (current, last))
                 && ours < theirs
-                && !core.has(Sabotage::AheadIsAccepted)
             {
                 let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
                 if !core.view.is_voter(server) && core.without_other().is_none() {
@@ -441,8 +454,7 @@ impl Leader {
     }
 
     pub(super) fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let has_quorum = core.is_quorum(&self.synchronised, self.without_other(core))
-            || core.has(Sabotage::ServesTooSoon);
+        let has_quorum = core.is_quorum(&self.synchronised, self.without_other(core));
         if self.phase != Phase::Synchronising || !has_quorum {
             return;
         }
@@ -555,10 +567,5 @@ impl Leader {
         if !core.is_quorum(&there, self.without_other(core)) {
             core.look(format!("only {there:?} follow, which is no quorum"));
         }
-    }
-
-    fn assert_invariants(&self, core: &Core) {
-        let (committed, last) = (core.history.committed(), core.history.last());
-        assert!(committed <= last, "committed {committed} past {last}");
     }
 }

@@ -3,7 +3,7 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, Leader, LinkId, Note, Promise, Sabotage};
+use super::{Action, Core, How, Input, Leader, LinkId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -190,7 +190,6 @@ impl Learner {
             Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
             // An own election is the peer's.
             Input::Propose { .. }
-            | Input::Elected { .. }
             | Input::Heard { .. }
             | Input::LinkUp { .. }
             | Input::LinkDown { .. }
@@ -202,6 +201,28 @@ impl Learner {
             | Input::Progress { link: Some(_) }
             | Input::SnapshotBegun { .. }
             | Input::LogRead { .. } => self.relay(core, input, out),
+        }
+        self.assert_invariants(core);
+    }
+
+    fn assert_invariants(&self, core: &Core) {
+        let (commit_to, last) = (self.commit_to, core.history.last());
+        assert!(commit_to <= last, "to commit {commit_to}, and the last is {last}");
+        let Some(epoch) = self.epoch() else { return };
+        let (accepted, current, phase) = (core.accepted.0, core.current.0, self.phase);
+        // Nobody counts on an observer's promise.
+        let is_promised = self.is_observer || core.accepted == epoch;
+        assert!(is_promised, "{phase:?}, and promised to epoch {accepted}");
+        if !matches!(phase, Phase::Adopted { .. } | Phase::Serving { .. }) {
+            return assert!(self.relay.is_none(), "takes observers while {phase:?}");
+        }
+        assert!(core.current == epoch, "{phase:?}, and the epoch saved is {current}");
+        let (acked, end) = (self.acked, last.max(Zxid::new(epoch, 0)));
+        assert!(acked <= end, "acknowledged {acked}, and the last is {end}");
+        if let Some(relay) = &self.relay {
+            let (own, theirs) = (epoch.0, relay.epoch().0);
+            assert!(own == theirs, "follows in epoch {own}, and tells observers of {theirs}");
+            assert!(self.is_serving() && !self.is_observer, "takes observers while {phase:?}");
         }
     }
 
@@ -230,9 +251,6 @@ impl Learner {
                 }
                 core.heard_view(&view, out);
                 self.phase = Phase::Settling { epoch };
-                if core.has(Sabotage::AckBeforeFlush) {
-                    self.on_adopted(core, epoch, out);
-                }
                 self.try_adopt(core, out);
                 Ok(())
             }
@@ -273,14 +291,10 @@ impl Learner {
         }
         if epoch == core.accepted {
             // Promised before: to this leader or to another, so it does not count again.
-            let current = core.has(Sabotage::PromiseTwice).then_some(core.current);
-            self.say_ack_epoch(core, epoch, current, out);
+            self.say_ack_epoch(core, epoch, None, out);
         } else {
             self.phase = Phase::Promising { epoch };
             core.promise(Promise::Accepted, epoch, out);
-            if core.has(Sabotage::PromiseUnsaved) {
-                self.say_ack_epoch(core, epoch, Some(core.current), out);
-            }
         }
         Ok(())
     }
@@ -323,6 +337,9 @@ impl Learner {
                 self.commit_to = zxid;
                 self.how = How::Trunc { to: zxid };
             }
+            Packet::Snap { zxid } if epoch < zxid.epoch() => {
+                return Err(format!("a tree at {zxid} from the leader of epoch {}", epoch.0));
+            }
             Packet::Snap { zxid } => {
                 // Of older epochs and beyond the leader's history: committed nowhere. What this very leader proposed
                 // stays, for it may count on it.
@@ -333,7 +350,7 @@ impl Learner {
                 self.commit_to = zxid;
                 core.install(zxid, out);
                 // The leader has forgotten our acknowledgements with the connection.
-                acked = (!core.has(Sabotage::KeptUnacknowledged)).then_some(zxid);
+                acked = Some(zxid);
                 self.how = How::Snap { zxid };
             }
             packet => return Err(format!("{} in place of the history", packet.name())),
@@ -405,6 +422,10 @@ impl Learner {
             tracing::debug!(%zxid, %last, "proposal known already");
             return Ok(());
         }
+        if let Some(epoch) = self.epoch().filter(|epoch| *epoch < zxid.epoch()) {
+            // No leader has such a history. With it this server would be ahead of every epoch that it may open itself.
+            return Err(format!("proposal {zxid} from the leader of epoch {}", epoch.0));
+        }
         if zxid.epoch() == last.epoch() && Some(zxid) != last.next() {
             let text = format!("proposal {zxid} after {last}: what stands between is missing");
             if !self.is_serving() {
@@ -431,7 +452,7 @@ impl Learner {
             return Err(format!("{zxid} is committed, but was never proposed to us"));
         }
         self.commit_to = zxid.max(self.commit_to);
-        if self.is_serving() || core.has(Sabotage::CommitBeforeUpToDate) {
+        if self.is_serving() {
             let count = self.commit(core, out);
             core.stats.commits_heard += count;
         }
@@ -456,7 +477,7 @@ impl Learner {
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
     fn try_adopt(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let Phase::Settling { epoch } = self.phase else { return };
-        if core.has_history() || core.has(Sabotage::EpochBeforeHistory) {
+        if core.has_history() {
             self.phase = Phase::Adopting { epoch };
             core.promise(Promise::Current, epoch, out);
         }

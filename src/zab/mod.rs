@@ -12,6 +12,10 @@
 //!    NEWLEADER acknowledgements.
 //! 4. Election begins once all that was appended is durable.
 //!
+//! After each step every machine asserts what holds of it (`assert_invariants`), in release builds too: each of these takes the same
+//! time in an ensemble of any size. Those that look at every learner are for tests and the simulator. No packet or notification
+//! breaks one: what another server says is judged before it is taken in.
+//!
 //! # Not here
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).
 
@@ -20,6 +24,7 @@ mod broadcast;
 mod core;
 pub mod election;
 mod history;
+mod invariants;
 mod leader;
 mod learner;
 mod link;
@@ -28,7 +33,6 @@ mod oracle;
 mod packet;
 mod peer;
 mod reconfig;
-mod sabotage;
 mod sync;
 
 pub use core::{Core, Settings};
@@ -39,7 +43,6 @@ pub use learner::Learner;
 pub use notes::{How, Learners, Note, Stats, Sync};
 pub use packet::{LearnerInfo, Packet, PacketError, Request, SIGNATURE};
 pub use peer::{Peer, Role};
-pub use sabotage::Sabotage;
 pub use sync::LogRead;
 
 use crate::model::{Epoch, ServerId, View, Zxid};
@@ -63,10 +66,6 @@ pub enum Promise {
 pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick,
-    /// The election is over: who knows it from elsewhere says so; otherwise it is found out by what follows.
-    Elected {
-        leader: ServerId,
-    },
     /// Another server says whom it wants, or whom it has, for a leader.
     Heard {
         from: ServerId,

@@ -1,9 +1,7 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
 use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
-use super::{
-    Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Sabotage, Settings,
-};
+use super::{Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Settings};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,6 +130,12 @@ impl Peer {
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         #[cfg(feature = "sim")]
         self.core.tape.iter_mut().for_each(|tape| tape.push(input.clone()));
+        self.take(input, out);
+        self.core.assert_invariants();
+        self.assert_invariants();
+    }
+
+    fn take(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input, out);
         self.note_link(&input);
         if input == Input::Tick {
@@ -167,11 +171,6 @@ impl Peer {
                 self.core.look(format!("leader {to} left before it was reached"));
             }
             (_, Input::LinkUp { .. } | Input::LinkDown { .. } | Input::Oracle { .. }) => {}
-            (Role::Looking(_), Input::Elected { leader }) => {
-                if self.due.is_none() {
-                    self.begin(leader, out);
-                }
-            }
             (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
             (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
@@ -279,7 +278,6 @@ impl Peer {
         let core = &self.core;
         let zxid = match core.history.last() {
             _ if core.is_unsure => -1,
-            _ if core.has(Sabotage::VoteHidesHistory) => 0,
             last => last.to_wire(),
         };
         let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
@@ -357,7 +355,8 @@ impl Peer {
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
         // What the oracle allowed nobody else can take back.
-        if state == PeerState::Leading && self.core.views().have_quorums(&electors) {
+        let leads = matches!(self.role, Role::Leading(_));
+        if leads && self.core.views().have_quorums(&electors) {
             self.backing = Some(Backing::new(vote, round, electors));
         }
     }
@@ -383,7 +382,6 @@ impl Peer {
                 let is_waiting =
                     matches!(&self.role, Role::Leading(leader) if !leader.has_followers());
                 if is_waiting
-                    && !self.core.has(Sabotage::ElectorsAwaited)
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
                 {
@@ -443,5 +441,33 @@ impl Peer {
             leader.step(&mut self.core, Input::Learner { link, packet }, out);
         }
         self.role = Role::Leading(Box::new(leader));
+    }
+
+    fn assert_invariants(&self) {
+        let (due, is_settled) = (&self.due, self.core.is_settled());
+        let wants_another = self.core.over.is_some();
+        assert!(!wants_another, "{:?} is over, and goes on", self.core.over);
+        assert!(self.named.is_none() || due.is_some(), "{:?} is named, {due:?} is due", self.named);
+        match &self.role {
+            Role::Looking(None) => assert!(due.is_some(), "looks for nobody, {due:?} is due"),
+            Role::Looking(Some(_)) => {
+                let (last, flushed) = (self.core.history.last(), self.core.flushed);
+                assert!(is_settled, "an election with {last} logged and {flushed} flushed");
+                assert!(due.is_none(), "an election goes on, and {due:?} is due");
+            }
+            Role::Leading(leader) => {
+                let (early, epoch) = (self.early.len(), leader.epoch().0);
+                assert!(early == 0, "leads epoch {epoch}, and {early} learners wait for it");
+                assert!(due.is_none(), "leads epoch {epoch}, and {due:?} is due");
+                assert!(!self.core.is_unsure, "leads epoch {epoch} with nothing that counts");
+            }
+            Role::Learning(learner) => {
+                let leader = learner.leader().0;
+                assert!(due.is_none(), "learns from server {leader}, and {due:?} is due");
+                assert!(learner.leader() != self.core.me, "learns from server {leader}, itself");
+            }
+        }
+        let leads = matches!(self.role, Role::Leading(_));
+        assert!(leads || self.backing.is_none(), "leads: {leads}, by votes: {:?}", self.backing);
     }
 }

@@ -7,7 +7,7 @@
 
 use super::election::Views;
 use super::link::Stage;
-use super::{Action, Core, Leader, Note, Sabotage};
+use super::{Action, Core, Leader, Note};
 use crate::model::{Epoch, Role, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::cmp::Reverse;
@@ -19,15 +19,11 @@ impl Core {
         Views { current: self.view.clone(), next: self.next.clone() }
     }
 
-    fn deciding_next(&self) -> Option<&View> {
-        self.next.as_ref().filter(|_| !self.has(Sabotage::NewcomersUnasked))
-    }
-
     /// Whether those of `ids` who vote are enough, by every configuration that counts.
     ///
     /// * `alone`: enough where it is one of two.
     pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
-        let by_next = self.deciding_next().is_none_or(|next| next.has_quorum_or(ids, alone));
+        let by_next = self.next.as_ref().is_none_or(|next| next.has_quorum_or(ids, alone));
         self.view.has_quorum_or(ids, alone) && by_next
     }
 
@@ -40,7 +36,7 @@ impl Core {
         alone: Option<ServerId>,
     ) -> Option<Zxid> {
         let agreed = self.view.highest_agreed_or(acked, alone)?;
-        match self.deciding_next() {
+        match &self.next {
             Some(next) => next.highest_agreed_or(acked, alone).map(|by_next| agreed.min(by_next)),
             None => Some(agreed),
         }
@@ -137,9 +133,7 @@ impl Core {
         }
         match View::from_bytes(text) {
             Ok(view) => {
-                if !self.has(Sabotage::LostViewDecides) {
-                    self.next = None;
-                }
+                self.next = None;
                 self.see_view(view.clone(), out);
                 self.heard = Some((view, None));
             }

@@ -6,6 +6,7 @@
 
 use crate::learns::{Before, SETTINGS, settings, view_in};
 use crate::tape;
+use crate::votes::votes_for;
 use crate::words::{self, Said, Word};
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
@@ -170,7 +171,7 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
     let (said, unflushed) = (BytesMut::new(), VecDeque::new());
     let mut leader = Leader { name, peer, said, unflushed, log, tree };
     leader.step(Input::Tick);
-    leader.step(Input::Elected { leader: me });
+    votes_for(&leader.peer, me).into_iter().for_each(|vote| leader.step(vote));
     if has_other {
         let taken = [me, before.info.id];
         let id = before.told.voters().find(|id| !taken.contains(id)).expect("a third voter");

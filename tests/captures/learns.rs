@@ -2,6 +2,7 @@
 //! captured learner. What clients had it say (REQUEST, PING, REVALIDATE) is left out.
 
 use crate::tape;
+use crate::votes::votes_for;
 use crate::words::{self, Said, Word};
 use bytes::BytesMut;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
@@ -112,7 +113,7 @@ pub fn replay(name: &'static str) {
     peer.core.finds_view = view_in;
     let mut learner = Learner { name, peer, said: BytesMut::new() };
     learner.step(Input::Tick);
-    learner.step(Input::Elected { leader: leader_of(name) });
+    votes_for(&learner.peer, leader_of(name)).into_iter().for_each(|vote| learner.step(vote));
     let is_zabs = |packet: &Packet| {
         !matches!(packet, Packet::Request(_) | Packet::Ping { .. } | Packet::Revalidate { .. })
     };

@@ -2,6 +2,7 @@
 //!
 //! Server 1 leads, 2 and 3 follow, 4 observes. What one says to another arrives at once and in order.
 
+use crate::votes::votes_for;
 use crate::wire::{Ear, drain, hello, hello_again, hello_bytes};
 use bytes::BytesMut;
 use oxkeeper::client::Hello;
@@ -69,7 +70,8 @@ impl Ensemble {
         let mut ensemble = Self { servers, wires: VecDeque::new(), passes_on, wall_ms };
         ensemble.pass(TICK_MS);
         for at in [LEADER, FOLLOWER, OTHER, OBSERVER] {
-            ensemble.wires.push_back((at, zab::Input::Elected { leader: ServerId(1) }));
+            let votes = votes_for(ensemble.servers[at - 1].replica.peer(), ServerId(1));
+            ensemble.wires.extend(votes.into_iter().map(|vote| (at, vote)));
             ensemble.run();
         }
         let modes: Vec<Mode> =

@@ -2,7 +2,7 @@
 
 use crate::world::{Node, World};
 use oxkeeper::model::{ServerId, View};
-use oxkeeper::zab::{Input, LinkId, Peer, Settings};
+use oxkeeper::zab::{Input, LinkId, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -32,8 +32,6 @@ pub struct Climate {
     pub loses_unknown: bool,
     /// A planted fault: this one's disk says that it has written what it has not.
     pub lying_disk: Option<usize>,
-    #[cfg(feature = "sabotage")]
-    pub sabotage: Option<oxkeeper::zab::Sabotage>,
 }
 
 impl fmt::Display for Climate {
@@ -59,8 +57,6 @@ impl Climate {
             loses: None,
             loses_unknown: false,
             lying_disk: None,
-            #[cfg(feature = "sabotage")]
-            sabotage: None,
         }
     }
 
@@ -92,14 +88,6 @@ impl Climate {
             ..Settings::DEFAULT
         }
     }
-
-    #[cfg(feature = "sabotage")]
-    pub fn spoil(&self, peer: &mut Peer) {
-        peer.core.sabotage = self.sabotage;
-    }
-
-    #[cfg(not(feature = "sabotage"))]
-    pub fn spoil(&self, _peer: &mut Peer) {}
 }
 
 /// A world's life: three times things fail for a while, then nothing fails any more and all have to become alike.

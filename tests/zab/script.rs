@@ -6,7 +6,7 @@
 //! | Command | Meaning |
 //! |---|---|
 //! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
-//! | `elected N` | its election is over, by somebody's word |
+//! | `elected N` | all other voters tell it that server N leads, which ends its election |
 //! | `zxids used up` | its leadership ends for that |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
@@ -26,6 +26,7 @@
 //! may have `version Z` or `protocol N` behind that; PROPOSAL, NEWLEADER and INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
 
 use crate::views::{VIEW, address, view_in};
+use crate::votes::votes_for;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
@@ -39,11 +40,9 @@ const INFO: LearnerInfo =
     LearnerInfo { id: ServerId(0), protocol_version: 0x1_0000, view_version: 0 };
 
 /// Runs a script; gives it back with what really happened.
-///
-/// * `spoil`: done to each server when it starts.
-pub fn outcome(text: &str, spoil: &dyn Fn(&mut Peer)) -> String {
+pub fn outcome(text: &str) -> String {
     let mut stage =
-        Stage { peer: None, disk: VecDeque::new(), shows_votes: false, said: String::new(), spoil };
+        Stage { peer: None, disk: VecDeque::new(), shows_votes: false, said: String::new() };
     let (mut out, mut lines) = (String::new(), text.lines());
     while let Some(line) = lines.next() {
         out.push_str(line);
@@ -63,16 +62,15 @@ pub fn outcome(text: &str, spoil: &dyn Fn(&mut Peer)) -> String {
     text + "\n"
 }
 
-struct Stage<'a> {
+struct Stage {
     peer: Option<Peer>,
     /// What will be reported of the disk.
     disk: VecDeque<Input>,
     shows_votes: bool,
     said: String,
-    spoil: &'a dyn Fn(&mut Peer),
 }
 
-impl Stage<'_> {
+impl Stage {
     fn command(&mut self, line: &str) {
         let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
         let input = match words[..] {
@@ -97,7 +95,7 @@ impl Stage<'_> {
             ["disk", "has", at] => self.has(Input::Flushed { through: zxid(at) }),
             ["disk", "is", "cut", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
             ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
-            ["elected", id] => Input::Elected { leader: server(id) },
+            ["elected", id] => return self.elect(server(id)),
             ["zxids", "used", "up"] => {
                 Input::StandDown { why: "the zxids of this epoch are used up".to_owned() }
             }
@@ -131,6 +129,21 @@ impl Stage<'_> {
             _ => panic!("no such command: {line}"),
         };
         self.step(input);
+    }
+
+    fn elect(&mut self, leader: ServerId) {
+        let votes = votes_for(self.peer.as_ref().expect("no server yet"), leader);
+        if votes.is_empty() {
+            writeln!(self.said, "= no election is under way").unwrap();
+        }
+        votes.into_iter().for_each(|vote| self.step(vote));
+        let is_looking = |peer: &Peer| matches!(peer.role(), Role::Looking(Some(_)));
+        let goes_on = self.peer.as_ref().is_some_and(is_looking);
+        assert!(!goes_on || self.is_unsure(), "elected {}: the votes are not enough", leader.0);
+    }
+
+    fn is_unsure(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.core.is_unsure)
     }
 
     /// What was asked of the disk and is done with this is not waited for any more.
@@ -189,7 +202,6 @@ impl Stage<'_> {
             peer.core.see_view(next, &mut Vec::new());
             before.into_iter().for_each(|before| peer.core.see_order(at.to_wire(), before));
         }
-        (self.spoil)(&mut peer);
         self.peer = Some(peer);
         self.disk.clear();
         self.step(Input::Tick);

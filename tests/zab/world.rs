@@ -6,6 +6,7 @@ use crate::checks::{Checks, Event};
 use crate::climate::Climate;
 use crate::disk::{Disk, Entry, Queues, Write, last_of};
 use crate::views::{address, view_in};
+use crate::votes::votes_for;
 use crate::wires::{Link, Wires};
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
@@ -198,7 +199,6 @@ impl World {
             peer.core.see_order(version, before);
         }
         peer.core.oracle = self.climate.blessed.map(|blessed| blessed == at);
-        self.climate.spoil(&mut peer);
         node.disk.lies = self.climate.lying_disk == Some(at);
         node.peer = Some(peer);
         self.step(at, Input::Tick);
@@ -560,10 +560,12 @@ impl World {
         }
     }
 
-    /// Tells one who leads.
+    /// One hears from the others who leads.
     pub fn is_elected(&mut self, at: usize, leader: usize) {
-        self.nodes[at].is_looking = false;
-        self.step(at, Input::Elected { leader: ServerId(leader as i64) });
+        let node = &mut self.nodes[at];
+        node.is_looking = false;
+        let votes = node.peer.as_ref().map(|peer| votes_for(peer, ServerId(leader as i64)));
+        votes.into_iter().flatten().for_each(|vote| self.step(at, vote));
     }
 
     fn vote(&self, at: usize) -> (Epoch, Zxid, usize) {

@@ -42,8 +42,7 @@ impl Check for PrimaryOrder {
                 if *leader != server {
                     return Err(format!("{server} logs {zxid}, which {leader} never proposed"));
                 }
-                let before =
-                    self.last.insert(epoch, zxid).unwrap_or(Zxid::new(epoch, truth.first_counter));
+                let before = self.last.insert(epoch, zxid).unwrap_or(Zxid::new(epoch, 0));
                 if zxid.counter() != before.counter() + 1 {
                     return Err(format!("{server} proposes {zxid} behind {before}"));
                 }

@@ -414,5 +414,12 @@ impl Election {
         let joined = self.is_over; // Who leads may have been elected in an earlier round.
         // Rounds don't overflow, so that a peer which claims the last one is only tiresome.
         assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);
+        let (now, until) = (self.now, self.ends_at.unwrap_or_default());
+        let latest = now + u64::from(FINALIZE_TICKS);
+        assert!(until <= latest, "ends at tick {until}, and {latest} is the latest");
+        if !joined && let Some(cast) = self.votes.get(self.setup.me) {
+            let own = (cast.vote, cast.round);
+            assert!(own == (self.vote, self.round), "counts itself for {own:?}, {:?}", self.vote);
+        }
     }
 }

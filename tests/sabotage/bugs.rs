@@ -1,0 +1,140 @@
+//! Bugs that can be put back, a file each, and the text of a source tree that has them all.
+//!
+//! A file `NAME.bug` says in comments what the bug is, then `KEY: VALUE` lines, then edits:
+//!
+//! | Key | Value |
+//! |---|---|
+//! | `museum` | what stands in `docs/museum.md` about it, or `none` |
+//! | `script` | the script under `tests/zab` that reads differently with it |
+//! | `worlds` | `yes`: the random worlds of `tests/zab` find it; `no: REASON` |
+//! | `whole` | `yes`: the worlds of `src/sim` find it; `yes, with a script`: and one becomes a script that shows it |
+//! | `test` | `TARGET NAME` of a test that fails with it, as in `members a_session_ends`; the target `lib` is for unit tests |
+//!
+//! An edit is `@@ FILE`, the lines that it replaces, `=>`, and the lines in their place. What is replaced occurs once in FILE,
+//! and no two edits overlap. The word BUG in what takes its place is true while the bug is put back.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// One place of the source that is written otherwise.
+pub struct Edit {
+    pub file: String,
+    old: String,
+    new: String,
+}
+
+pub struct Bug {
+    pub name: &'static str,
+    pub museum: String,
+    pub script: Option<String>,
+    pub worlds: bool,
+    /// Found by the worlds of `src/sim`; and one of them becomes a script.
+    pub whole: (bool, bool),
+    /// Target and name.
+    pub test: Option<(String, String)>,
+    pub edits: Vec<Edit>,
+}
+
+/// All of them, by name.
+///
+/// # Panics
+/// when a file can't be read or understood, with its name.
+pub fn read_all(root: &Path) -> Vec<Bug> {
+    let folder = root.join("tests/sabotage");
+    let listed = std::fs::read_dir(&folder).expect("tests/sabotage is there");
+    let mut paths: Vec<_> = listed.map(|entry| entry.expect("it can be read").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "bug"));
+    paths.sort();
+    let bug = |path: &std::path::PathBuf| {
+        let name = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(path).expect("a text");
+        let (head, edits) = text.split_at(text.find("@@ ").unwrap_or(text.len()));
+        let keys: BTreeMap<&str, &str> = head
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{name}: {line}?")))
+            .collect();
+        let known = ["museum", "script", "worlds", "whole", "test"];
+        keys.keys().for_each(|key| assert!(known.contains(key), "{name}: what is {key}?"));
+        let text = |key: &str| keys.get(key).map(|value| (*value).to_owned());
+        let says = |key: &str| keys.get(key).is_some_and(|value| value.starts_with("yes"));
+        let test = keys.get("test").map(|value| {
+            let (target, test) = value.split_once(' ').expect("test: TARGET NAME");
+            (target.to_owned(), test.to_owned())
+        });
+        let name: &'static str = name.leak();
+        Bug {
+            museum: text("museum").unwrap_or_else(|| panic!("{name}: no museum line")),
+            script: text("script"),
+            worlds: says("worlds"),
+            whole: (says("whole"), keys.get("whole") == Some(&"yes, with a script")),
+            test,
+            edits: edits_in(name, edits, &format!("crate::sabotage::has(\"{name}\")")),
+            name,
+        }
+    };
+    paths.iter().map(bug).collect()
+}
+
+/// What the copy needs beside the bugs.
+pub fn harness(root: &Path) -> Vec<Edit> {
+    let text = std::fs::read_to_string(root.join("tests/sabotage/harness.edits")).expect("a text");
+    let edits = &text[text.find("@@ ").expect("it has edits")..];
+    edits_in("harness", edits, "crate::sabotage::is_on()")
+}
+
+fn edits_in(name: &str, text: &str, condition: &str) -> Vec<Edit> {
+    let blocks = text.split("@@ ").skip(1);
+    let edit = |block: &str| {
+        let (file, rest) = block.split_once('\n').unwrap_or_else(|| panic!("{name}: {block}?"));
+        let parts = rest.trim_end().split_once("\n=>\n");
+        let (old, new) = parts.unwrap_or_else(|| panic!("{name}: no => for {file}"));
+        let new = new.replace("BUG", condition);
+        Edit { file: file.to_owned(), old: old.to_owned(), new }
+    };
+    blocks.map(edit).collect()
+}
+
+/// The files that the bugs and the harness change, with all of that done.
+///
+/// # Errors
+/// A line for each edit whose text is not there, is there several times, or is changed by two.
+pub fn spoilt(root: &Path, bugs: &[Bug]) -> Result<BTreeMap<String, String>, String> {
+    let harness = harness(root);
+    let all = bugs.iter().flat_map(|bug| bug.edits.iter().map(|edit| (bug.name, edit)));
+    let all = all.chain(harness.iter().map(|edit| ("harness", edit)));
+    let mut places: BTreeMap<&str, Vec<(Range<usize>, &str, &Edit)>> = BTreeMap::new();
+    let (mut texts, mut complaints) = (BTreeMap::new(), Vec::new());
+    for (name, edit) in all {
+        let text = texts
+            .entry(edit.file.clone())
+            .or_insert_with(|| std::fs::read_to_string(root.join(&edit.file)).unwrap_or_default());
+        let mut found = text.match_indices(&edit.old).map(|(at, _)| at);
+        match (found.next(), found.next()) {
+            (Some(at), None) => {
+                let place = (at..at + edit.old.len(), name, edit);
+                places.entry(edit.file.as_str()).or_default().push(place);
+            }
+            (None, _) => complaints
+                .push(format!("{name}: its text is no longer in {}:\n{}", edit.file, edit.old)),
+            (Some(_), Some(_)) => complaints
+                .push(format!("{name}: its text is there twice in {}:\n{}", edit.file, edit.old)),
+        }
+    }
+    for (file, mut places) in places {
+        places.sort_by_key(|(place, ..)| place.start);
+        for pair in places.windows(2) {
+            if pair[1].0.start < pair[0].0.end {
+                complaints.push(format!("{} and {}: one text of {file}", pair[0].1, pair[1].1));
+            }
+        }
+        let text = texts.get_mut(file).expect("it was read");
+        for (place, _, edit) in places.into_iter().rev() {
+            if text.is_char_boundary(place.start) && place.end <= text.len() {
+                text.replace_range(place, &edit.new);
+            }
+        }
+    }
+    if complaints.is_empty() { Ok(texts) } else { Err(complaints.join("\n")) }
+}

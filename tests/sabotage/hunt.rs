@@ -1,0 +1,86 @@
+//! A test of the copy that `tests/sabotage.rs` makes: for each bug that is put back into agreement a script reads differently, and
+//! the random worlds of `tests/zab` find it. `BUG=NAME` looks for one only.
+
+#![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a name")]
+#![allow(clippy::print_stdout, reason = "what was found is worth a line")]
+
+#[allow(dead_code, reason = "what makes the copy is not asked for in it")]
+mod bugs;
+#[path = "../zab/changes.rs"]
+mod changes;
+#[path = "../zab/checks/mod.rs"]
+mod checks;
+#[path = "../zab/climate.rs"]
+mod climate;
+#[path = "../zab/disk.rs"]
+mod disk;
+#[path = "../zab/script.rs"]
+mod script;
+#[path = "../zab/views.rs"]
+mod views;
+#[path = "../zab/votes.rs"]
+mod votes;
+#[path = "../zab/wires.rs"]
+mod wires;
+#[path = "../zab/world.rs"]
+mod world;
+
+use bugs::Bug;
+use climate::Climate;
+use oxkeeper::sabotage;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use world::World;
+
+/// A bug is found within so many seconds of random worlds, or it is not; on a busy machine so many worlds take longer.
+const BUDGET: Duration = Duration::from_secs(30);
+const WORLDS: u64 = 10_000;
+
+/// What the first world says in which the bug shows, and how many lived before.
+fn hunt(bug: &'static str) -> (u64, Option<String>) {
+    let began = Instant::now();
+    let mut seed = 0;
+    while began.elapsed() < BUDGET || seed < WORLDS {
+        seed += 1;
+        let live = || sabotage::with(bug, || World::new(Climate::of(seed)).live());
+        let lived = catch_unwind(AssertUnwindSafe(live));
+        if let Err(panic) = lived {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            return (seed, Some(text.unwrap_or_default()));
+        }
+    }
+    (seed, None)
+}
+
+#[test]
+fn every_bug_is_found() {
+    std::panic::set_hook(Box::new(|_| {})); // These panics are wanted.
+    let only = std::env::var("BUG").ok();
+    let mut complaints = Vec::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for Bug { name, script, worlds, .. } in bugs::read_all(root) {
+        if only.as_ref().is_some_and(|only| *only != name) {
+            continue;
+        }
+        if let Some(file) = script {
+            let text = std::fs::read_to_string(root.join(format!("tests/zab/{file}.txt"))).unwrap();
+            let play = || sabotage::with(name, || script::outcome(&text));
+            let played = catch_unwind(AssertUnwindSafe(play));
+            if played.is_ok_and(|played| played == text) {
+                complaints.push(format!("{name}: {file} does not notice it"));
+            }
+        }
+        if !worlds {
+            continue;
+        }
+        let (seeds, found) = hunt(name);
+        println!("{name}: world {seeds}: {}", found.as_deref().unwrap_or("nothing"));
+        if found.is_none() {
+            complaints.push(format!("{name}: {seeds} random worlds do not show it"));
+        }
+    }
+    let _own = std::panic::take_hook();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}

@@ -1,0 +1,45 @@
+//! Which bug is put back: `src/sabotage.rs` of the copy that `tests/sabotage.rs` makes. `OXKEEPER_BUG` names one for a process.
+
+#![allow(clippy::disallowed_methods, reason = "a test says by the environment what is wrong")]
+
+use std::cell::Cell;
+use std::sync::LazyLock;
+
+static NAMED: LazyLock<Option<&'static str>> =
+    LazyLock::new(|| std::env::var("OXKEEPER_BUG").ok().map(|name| &*name.leak()));
+
+thread_local! {
+    static ON: Cell<Option<&'static str>> = Cell::new(*NAMED);
+}
+
+/// Whether this bug is put back in this thread.
+pub fn has(bug: &str) -> bool {
+    ON.get() == Some(bug)
+}
+
+/// Whether any is.
+pub fn is_on() -> bool {
+    ON.get().is_some()
+}
+
+/// Puts a bug back, or takes it out.
+pub fn set(bug: Option<&'static str>) {
+    ON.set(bug);
+}
+
+/// Does something while a bug is put back.
+pub fn with<T>(bug: &'static str, work: impl FnOnce() -> T) -> T {
+    struct Back(Option<&'static str>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            set(self.0);
+        }
+    }
+    let _back = Back(ON.replace(Some(bug)));
+    work()
+}
+
+/// Switches the bug that the environment names, if it does.
+pub fn named() -> Option<Box<dyn Fn(bool)>> {
+    (*NAMED).map(|bug| Box::new(move |on: bool| set(on.then_some(bug))) as Box<dyn Fn(bool)>)
+}

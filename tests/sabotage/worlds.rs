@@ -1,0 +1,66 @@
+//! A test of the copy that `tests/sabotage.rs` makes: whole worlds (`src/sim`) find bugs that are put back.
+
+#![allow(clippy::print_stdout, reason = "what was found is worth a line")]
+
+#[allow(dead_code, reason = "what makes the copy is not asked for in it")]
+mod bugs;
+#[path = "../zab/script.rs"]
+mod script;
+#[path = "../zab/views.rs"]
+mod views;
+#[path = "../zab/votes.rs"]
+mod votes;
+
+use bugs::Bug;
+use oxkeeper::sabotage;
+use oxkeeper::sim::{Failure, Plan, Tracing, live, live_taped, script as tapes, shrink};
+use std::path::Path;
+
+/// Those that worlds have to find.
+fn wanted() -> Vec<Bug> {
+    let mut all = bugs::read_all(Path::new(env!("CARGO_MANIFEST_DIR")));
+    all.retain(|bug| bug.whole.0);
+    assert!(all.len() >= 5, "only {} bugs are for worlds", all.len());
+    all
+}
+
+/// The first world that fails with a bug, and how.
+fn first_failure(bug: &'static str) -> (Plan, Failure) {
+    let found = (1..=300).find_map(|seed| {
+        let plan = Plan::of(seed);
+        let failure = sabotage::with(bug, || live(&plan, Tracing::Off)).failure?;
+        Some((plan, failure))
+    });
+    found.unwrap_or_else(|| panic!("{bug} is not found"))
+}
+
+#[test]
+fn bugs_put_back_are_found() {
+    for Bug { name, .. } in wanted() {
+        let (plan, Failure { check, what }) = first_failure(name);
+        println!("{name}: seed {}: {check}: {what}", plan.climate.seed);
+    }
+}
+
+// A world that fails becomes a smaller one, and that a script of one server, which reads one way with the bug and another
+// way without.
+#[test]
+fn a_failing_world_becomes_a_script() {
+    for Bug { name, .. } in wanted().into_iter().filter(|bug| bug.whole.1) {
+        let (plan, failure) = first_failure(name);
+        let fails = |kept: &[usize]| {
+            let lived = sabotage::with(name, || live(&plan.only(kept), Tracing::Off));
+            lived.failure.is_some_and(|found| found.check == failure.check)
+        };
+        let kept = shrink::shrink(plan.steps.len(), 60, fails);
+        let (failure, taped) = sabotage::with(name, || live_taped(&plan.only(&kept)));
+        let title = failure.expect("it still fails").what;
+        let spoil = |on: bool| sabotage::set(on.then_some(name));
+        let text = tapes::script(&title, &taped, Some(&spoil)).expect("a server differs");
+        let sound = script::outcome(&text);
+        println!("{name}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
+        assert_eq!(script::outcome(&sound), sound, "{name} is not there, and it fails");
+        let spoilt = sabotage::with(name, || script::outcome(&sound));
+        assert_ne!(spoilt, sound, "{name} does not show in\n{sound}");
+    }
+}

@@ -1,0 +1,283 @@
+//! One server among strangers who say anything at any time: it may close connections, give up its role and stay alone, and never
+//! asserts. Its own disk and clients behave.
+
+use crate::views::{VIEW, address, view_in};
+use crate::votes::votes_for;
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, SessionId, View, Zxid};
+use oxkeeper::zab::{
+    Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Request,
+    Role, Settings, Vote,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+const ME: ServerId = ServerId(1);
+
+pub struct Strangers {
+    peer: Peer,
+    /// What the disk will report, in order.
+    disk: VecDeque<Input>,
+    random: u64,
+    /// Times it led with a quorum, and served under a leader.
+    pub led: usize,
+    pub followed: usize,
+}
+
+impl Strangers {
+    pub fn new(seed: u64) -> Self {
+        let settings = Settings {
+            tick_time_ms: 100,
+            sync_limit: 5,
+            reconfigs: seed.is_multiple_of(2),
+            relays: seed.is_multiple_of(3),
+            ..Settings::DEFAULT
+        };
+        let last = Zxid::new(Epoch(1), 3);
+        let role = if seed.is_multiple_of(7) { Kind::Observer } else { Kind::Participant };
+        let epochs = (Epoch(1), Epoch(1));
+        let mut peer = Peer::member(ME, settings, view(0, 4, role), epochs, Some(last));
+        peer.core.finds_view = view_in;
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut strangers = Self { peer, disk: VecDeque::new(), random, led: 0, followed: 0 };
+        strangers.step(Input::Tick);
+        strangers
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) % n
+    }
+
+    pub fn live(&mut self, steps: usize) {
+        for _ in 0..steps {
+            match self.below(20) {
+                0..5 => {
+                    if let Some(done) = self.disk.pop_front() {
+                        self.step(done);
+                    }
+                }
+                5..8 => self.step(Input::Tick),
+                8 => {
+                    self.elect();
+                    self.behave();
+                }
+                9 => self.propose(),
+                10 => {
+                    let from = ServerId(self.below(5) as i64);
+                    let notification = self.notification();
+                    self.step(Input::Heard { from, notification });
+                }
+                11..16 => {
+                    let (link, packet) = (LinkId(self.below(4)), self.packet());
+                    self.step(Input::Learner { link, packet });
+                }
+                _ => self.odd_one(),
+            }
+        }
+    }
+
+    fn odd_one(&mut self) {
+        let is_learning = matches!(self.peer.role(), Role::Learning(_));
+        let input = match self.below(8) {
+            0 => Input::LearnerGone { link: LinkId(self.below(4)) },
+            1 if is_learning && self.below(4) == 0 => Input::LeaderGone,
+            2 => Input::LinkUp { to: ServerId(self.below(5) as i64) },
+            3 => Input::LinkDown { to: ServerId(self.below(5) as i64) },
+            _ if is_learning => Input::Leader { packet: self.packet() },
+            _ => Input::Learner { link: LinkId(self.below(4)), packet: self.packet() },
+        };
+        self.step(input);
+    }
+
+    fn elect(&mut self) {
+        let leader = ServerId(1 + self.below(3) as i64);
+        for vote in votes_for(&self.peer, leader) {
+            self.step(vote);
+        }
+    }
+
+    /// What members would say up to here: a leader's followers, or a leader.
+    fn behave(&mut self) {
+        let last = self.peer.core.history.last();
+        let next = Epoch(self.peer.core.accepted.0.saturating_add(1).min(u32::MAX >> 1));
+        let from = |id: i64, packet| Input::Learner { link: LinkId(id as u64 + 4), packet };
+        let of = |id| LearnerInfo { id, protocol_version: 0x1_0000, view_version: 0 };
+        let said = match self.peer.role() {
+            Role::Looking(_) => return,
+            Role::Leading(_) => (2..5)
+                .flat_map(|id| {
+                    let (accepted, current) = (Epoch(1), Some(Epoch(0)));
+                    let info = of(ServerId(id));
+                    let zxid = Zxid::new(next, 0);
+                    [
+                        from(id, Packet::FollowerInfo { accepted, info }),
+                        Input::Tick,
+                        from(id, Packet::AckEpoch { current, last: Some(last) }),
+                        Input::Tick,
+                        from(id, Packet::Ack { zxid }),
+                    ]
+                })
+                .collect(),
+            Role::Learning(_) => [
+                Packet::LeaderInfo { epoch: next },
+                Packet::Diff { zxid: last },
+                Packet::NewLeader { epoch: next, view: Bytes::new() },
+                Packet::UpToDate,
+            ]
+            .map(|packet| Input::Leader { packet })
+            .to_vec(),
+        };
+        for input in said {
+            while let Some(done) = self.disk.pop_front() {
+                self.step(done);
+            }
+            self.step(input);
+        }
+    }
+
+    fn propose(&mut self) {
+        let Role::Leading(leader) = self.peer.role() else { return };
+        if !leader.is_broadcasting() {
+            return;
+        }
+        let last = self.peer.core.history.last().max(Zxid::new(leader.epoch(), 0));
+        if let Some(zxid) = last.next() {
+            self.step(Input::Propose { zxid, payload: Bytes::new() });
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.peer.step(input, &mut out);
+        for action in out {
+            match action {
+                Action::Promise { promise, epoch } => {
+                    self.disk.push_back(Input::Promised { promise, epoch });
+                }
+                Action::Append { zxid, .. } => {
+                    self.disk.push_back(Input::Flushed { through: zxid });
+                }
+                Action::Truncate { to } => self.disk.push_back(Input::Truncated { to }),
+                Action::Install { zxid } => self.disk.push_back(Input::Installed { zxid }),
+                Action::ReadLog { link, .. } => {
+                    self.step(Input::LogRead { link, read: LogRead::default() });
+                }
+                Action::SendSnapshot { link } => {
+                    let zxid = self.peer.core.history.committed();
+                    self.step(Input::SnapshotBegun { link, zxid });
+                }
+                Action::FromLearner { link, packet: Packet::Request(_) } => {
+                    self.step(Input::Sync { link });
+                }
+                Action::Lead { .. } => self.led += 1,
+                Action::Follow { .. } => self.followed += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn epoch(&mut self) -> Epoch {
+        match self.below(40) {
+            0 => Epoch(u32::MAX >> 1),
+            1 => Epoch(0),
+            _ => {
+                let near = self.peer.core.accepted.0.saturating_sub(1);
+                Epoch((near + self.below(4) as u32).min(u32::MAX >> 1))
+            }
+        }
+    }
+
+    /// Often one that means something here.
+    fn zxid(&mut self) -> Zxid {
+        let core = &self.peer.core;
+        let (last, committed, epoch) =
+            (core.history.last(), core.history.committed(), core.accepted);
+        match self.below(8) {
+            0 => committed,
+            1 => last,
+            2 => Zxid::new(epoch, 0),
+            3 | 4 => last.next().unwrap_or(last),
+            5 => Zxid::new(self.epoch(), u32::MAX),
+            _ => Zxid::new(self.epoch(), self.below(6) as u32),
+        }
+    }
+
+    fn entry(&mut self, at: Zxid) -> Bytes {
+        if self.below(4) != 0 {
+            return Bytes::new();
+        }
+        let view = self.view(at);
+        format!("{VIEW}{view}").into()
+    }
+
+    fn view(&mut self, at: Zxid) -> View {
+        let role = if self.below(4) == 0 { Kind::Observer } else { Kind::Participant };
+        view(at.to_wire(), 2 + self.below(4) as i64, role)
+    }
+
+    fn notification(&mut self) -> Notification {
+        let states =
+            [PeerState::Looking, PeerState::Following, PeerState::Leading, PeerState::Observing];
+        let state = states[self.below(4) as usize];
+        let vote = Vote {
+            epoch: i64::from(self.epoch().0),
+            zxid: self.zxid().to_wire() - i64::from(self.below(9) == 0),
+            leader: ServerId(self.below(5) as i64),
+        };
+        let round = if self.below(30) == 0 { i64::MAX } else { self.below(6) as i64 };
+        let at = self.zxid();
+        let config = (self.below(6) == 0).then(|| self.view(at).to_string().into());
+        Notification { state, vote, round, version: 2, config, is_ours: false }
+    }
+
+    fn packet(&mut self) -> Packet {
+        let (zxid, epoch) = (self.zxid(), self.epoch());
+        let id = ServerId(self.below(5) as i64);
+        let view_version = if self.below(6) == 0 { zxid.to_wire() } else { 0 };
+        let info = LearnerInfo { id, protocol_version: 0x1_0000, view_version };
+        match self.below(22) {
+            0..3 => Packet::FollowerInfo { accepted: epoch, info },
+            3 => Packet::ObserverInfo { accepted: epoch, info },
+            4 | 5 => Packet::LeaderInfo { epoch },
+            6..8 => {
+                let current = (self.below(4) != 0).then_some(Epoch(epoch.0.saturating_sub(1)));
+                Packet::AckEpoch { current, last: (self.below(8) != 0).then_some(zxid) }
+            }
+            8 => Packet::Diff { zxid },
+            9 => Packet::Trunc { zxid },
+            10 => Packet::Snap { zxid },
+            11 | 12 => {
+                let view = (self.below(3) == 0).then(|| self.view(zxid).to_string().into());
+                Packet::NewLeader { epoch: self.peer.core.accepted, view: view.unwrap_or_default() }
+            }
+            13 => Packet::UpToDate,
+            14 => Packet::Proposal { zxid, entry: self.entry(zxid) },
+            15 => Packet::Commit { zxid },
+            16 => Packet::Inform { zxid, entry: self.entry(zxid) },
+            17 => match self.below(2) {
+                0 => Packet::CommitAndActivate { zxid, leader: id },
+                _ => Packet::InformAndActivate { zxid, leader: id, entry: self.entry(zxid) },
+            },
+            18 => {
+                let body = Bytes::new();
+                Packet::Request(Request { session: SessionId(1), xid: 1, op: 5, body, who: vec![] })
+            }
+            19 => Packet::Ping { zxid: 0, touched: None },
+            _ => Packet::Ack { zxid },
+        }
+    }
+}
+
+/// Servers 1 to `count`, this one with `role`.
+fn view(version: i64, count: i64, role: Kind) -> View {
+    let member = |id: i64| Member {
+        id: ServerId(id),
+        addresses: vec![address(id as usize)],
+        role: if id == ME.0 { role } else { Kind::Participant },
+        client: None,
+    };
+    let members: BTreeMap<_, _> = (1..=count).map(|id| (ServerId(id), member(id))).collect();
+    View { version, members, rule: Rule::Majority }
+}

@@ -143,7 +143,7 @@ fn packets_before_a_wrong_one_still_count() {
 #[test]
 fn learner_without_a_hello_has_ten_seconds_after_each_read() {
     let (mut connection, hello) = (accepted(), proposal(1).to_bytes());
-    let mut receive = |connection: &mut QuorumConnection, bytes: &[u8], now_ms| {
+    let receive = |connection: &mut QuorumConnection, bytes: &[u8], now_ms| {
         connection.receive(bytes, now_ms, &mut Vec::new()).unwrap();
         connection.deadline_ms()
     };

@@ -121,7 +121,8 @@ impl Server {
 
     fn elect(&mut self) {
         let actions = self.pass(5);
-        assert!(actions.iter().any(|action| matches!(action, Action::DialElectionPorts)));
+        let votes = |action: &Action| matches!(action, Action::SendNotification { .. });
+        assert_eq!(actions.iter().filter(|action| votes(action)).count(), 2, "{actions:?}");
         let mut dialed = Vec::new();
         for (from, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
             let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(3) };

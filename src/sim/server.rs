@@ -240,18 +240,7 @@ pub fn boot(
         .map_err(|error| format!("read the configuration: {error}"))?;
     let peer = peer(&disk, climate, me, views.clone(), logged)?;
     let (accepted, current) = (peer.core.accepted, peer.core.current);
-    let settings = replica::Settings {
-        tick_time_ms: TICK_TIME_MS,
-        first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
-        snap_count: climate.snap_count,
-        counter_max: climate.counter_max,
-        snap_size_bytes: 0,
-        seed: seed ^ server.life,
-        local_sessions: climate.local_sessions,
-        local_upgrades: climate.local_sessions,
-        rules: Rules { reconfigs: climate.changes, ..Rules::DEFAULT },
-        ..replica::Settings::DEFAULT
-    };
+    let settings = replica_settings(server, me, climate, now_us);
     let replica = Replica::member(shared.clone(), peer, settings, 0);
     if recovered.start == Start::Empty {
         write_first(&disk, &folders, &shared).map_err(|error| error.to_string())?;
@@ -318,6 +307,27 @@ fn peer(
     let (me, settings, folders) = (ServerId(me as i64), peer_settings(climate), folders());
     member::start::peer(disk, &folders.snapshots, me, settings, views, last)
         .map_err(|error| error.to_string())
+}
+
+fn replica_settings(
+    server: &Server,
+    me: usize,
+    climate: &Climate,
+    now_us: Micros,
+) -> replica::Settings {
+    let seed = climate.seed ^ me as u64;
+    replica::Settings {
+        tick_time_ms: TICK_TIME_MS,
+        first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
+        snap_count: climate.snap_count,
+        counter_max: climate.counter_max,
+        snap_size_bytes: 0,
+        seed: seed ^ server.life,
+        local_sessions: climate.local_sessions,
+        local_upgrades: climate.local_sessions,
+        rules: Rules { reconfigs: climate.changes, ..Rules::DEFAULT },
+        ..replica::Settings::DEFAULT
+    }
 }
 
 fn member_settings(me: usize, climate: &Climate, view: View) -> member::Settings {

@@ -1,7 +1,7 @@
 //! Accepts connections of learners.
 
-use super::PeerEvent;
-use super::connection::{AwaitingHellos, lock, serve};
+use super::connection::serve;
+use super::handle::{AwaitingHellos, PeerEvent, lock};
 use crate::member::awaiting_hello::AWAITING_HELLO_MAX;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::QuorumConnection;

@@ -1,7 +1,6 @@
 //! Gives a connection's machine the bytes that come.
 
-use super::PeerEvent;
-use super::connection::{ConnectionState, Ending, lock};
+use super::handle::{ConnectionState, Ending, PeerEvent, lock};
 use crate::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEvent};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;

@@ -1,6 +1,6 @@
 //! Writes what a connection's outbox gives.
 
-use super::connection::{ConnectionState, lock};
+use super::handle::{ConnectionState, lock};
 use crate::member::quorum_outbox::Next;
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;

@@ -182,6 +182,7 @@ fn files_of_a_room_use_each_other_in_one_direction() {
 
 /// `cargo test --test tidy map -- --nocapture` prints it.
 #[test]
+#[allow(clippy::print_stdout, reason = "the map is there to be looked at")]
 fn map_of_rooms_arrows_and_circles() {
     let map = map(&project_files());
     println!("\n{map}");

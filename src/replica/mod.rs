@@ -1,19 +1,19 @@
 //! `zab`, `request` and `tree` as one machine: the order between logging, applying, events and answers.
 //!
-//! A [`Replica`] is a [`core::Core`], which every server has, and a [`role::Role`], which holds what only that role has.
-//! [`Replica::step`] is the table of contents; [`dispatch`] has the tables of what each role does with each command and each
+//! A [`Replica`] is a `core::Core`, which every server has, and a `role::Role`, which holds what only that role has.
+//! [`Replica::step`] is the table of contents; `dispatch` has the tables of what each role does with each command and each
 //! packet. Nothing here blocks, reads a clock or touches a socket; whatever must happen outside is an [`Action`].
 //!
 //! The outcome of a step is its list of actions, with one exception by design: answers and events are appended to the
 //! outboxes of connections during the step, under the exclusive lock of the tree when they answer a transaction, because a
 //! read of the same connection must find either both the change and its event, or neither. The clock and the flags that
-//! connections read are stored in one place each ([`core::Core::advance_clock`], [`core::Core::set_service`]).
+//! connections read are stored in one place each (`Core::advance_clock`, `Core::set_service`).
 //!
 //! # Invariants
 //! 1. A transaction is applied only once `zab` has committed it, and `zab` commits only what the log holds.
 //! 2. Applying, its events and its answer are one critical section under the exclusive lock; tasks are woken after it.
 //! 3. What takes the write path without a transaction (sync, a refused body) is answered in its place in the order.
-//! 4. [`invariants`] asserts what can be seen of these between two steps, and what holds of the role.
+//! 4. `invariants` asserts what can be seen of these between two steps, and what holds of the role.
 
 mod apply;
 mod configuration;

@@ -74,6 +74,7 @@ impl Outgoing {
     }
 
     /// Appends the frame of an answer; `body` may [`share`](Self::share) pieces.
+    #[inline]
     pub fn frame(&mut self, body: impl FnOnce(&mut Self)) {
         let (start, before) = (self.bytes.len(), self.len());
         self.bytes.extend_from_slice(&[0; 4]);

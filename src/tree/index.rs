@@ -45,6 +45,7 @@ impl Index {
     }
 
     /// A znode whose hash has the same half as is kept: most likely the one, but its path was not looked at.
+    #[inline]
     pub fn likely(&self, hash: u64) -> Option<NodeId> {
         self.find(hash, |_| true)
     }

@@ -5,7 +5,7 @@ pub(super) fn shown(key: &str, value: &str) -> String {
     format!("{key}={}", masked(key, value))
 }
 
-/// A word of the scripts' variables, likewise; `before`: the one before it, of which it may have been meant to be a part.
+/// Masks a word of the scripts' variables in the same way. `before`: the word before it, which it may belong to.
 pub(super) fn shown_word(word: &str, before: &str) -> String {
     let is_secret = |(key, value): (&str, &str)| masked(key, value) != value;
     if before.split_once('=').is_some_and(is_secret) {

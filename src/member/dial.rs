@@ -81,7 +81,7 @@ pub struct Dial {
     attempt_ms: u64,
     is_once: bool,
     began_ms: u64,
-    /// Of the last address that was given up.
+    /// The error of the last address that was given up.
     failed: DialError,
     /// The other addresses have until then.
     others_until_ms: Option<u64>,

@@ -149,7 +149,7 @@ fn newest_message_is_sent_and_the_last_one_again_over_a_new_connection() {
     assert_eq!(server.written(connection), []);
     assert_eq!(server.machine.stats.resent, 0);
     assert_eq!(server.end(connection), [down(1)]);
-    // Nobody knows whether it arrived.
+    // The message may have been lost with the old connection.
     let again = dialed(&server.dial(1));
     server.connect(again);
     assert_eq!(server.written(again), [up(1), write(again, &frame("newer"))]);

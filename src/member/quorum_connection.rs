@@ -78,7 +78,7 @@ pub struct QuorumConnection {
     /// `None`: it is done.
     opening: Option<Box<dyn Opening>>,
     output: Vec<u8>,
-    /// Of the trees that the leader sends; `None`: a learner sends none.
+    /// Options of the trees that the leader sends; `None`: a learner sends none.
     options: Option<Options>,
     /// What is kept of a packet keeps the buffer that the packet was read into: so that is never larger than what came.
     input: BytesMut,

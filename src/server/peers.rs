@@ -32,7 +32,7 @@ pub struct Peers {
     leader: Option<PeerHandle>,
     /// How long a leader is dialed.
     patience: Patience,
-    /// Of a tree that the leader sends.
+    /// Options of a tree that the leader sends.
     options: Options,
     events: UnboundedReceiver<PeerEvent>,
     sender: UnboundedSender<PeerEvent>,

@@ -210,6 +210,7 @@ fn packets_of_a_leaders_connection_that_was_given_up_are_discarded() {
     assert_eq!(server.member.replica.peer().core.accepted, Epoch(0));
 }
 
+/// A Java leader goes on proposing after the reconfiguration that names another leader.
 // rows: Q-97
 #[test]
 fn packets_read_after_the_one_that_names_another_leader_are_discarded() {
@@ -219,6 +220,10 @@ fn packets_read_after_the_one_that_names_another_leader_are_discarded() {
     let ping = Packet::Ping { zxid: 0, touched: None };
     let actions = server.hear(1, vec![committed, txn(2, op::SET_DATA, "/zookeeper", b""), ping]);
     assert_eq!(dial(&actions), Some((2, "b:1".to_owned())), "{actions:?}");
+    let dials = actions.iter().filter(|action| matches!(action, Action::DialLeader { .. }));
+    assert_eq!(dials.count(), 1, "{actions:?}");
+    let is_looking = matches!(server.member.replica.peer().role(), zab::Role::Looking(_));
+    assert!(!is_looking, "the named leader is followed without an election");
     let after = actions.iter().skip_while(|action| !matches!(action, Action::DialLeader { .. }));
     let after: Vec<&Action> = after.collect();
     assert!(after.iter().all(|action| !matches!(action, Action::Log(_))), "{after:?}");

@@ -10,12 +10,11 @@ mod wire;
 
 use ensemble::{Client, Ensemble, FOLLOWER, LEADER, OBSERVER, OTHER};
 use jute::proto::{AuthPacket, CreateRequest, SetAclRequest};
-use jute::txn::{SetDataTxn, TxnHeader};
 use jute::{Encode, Vector};
-use oxkeeper::model::{Acl, Epoch, Identity, ServerId, Zxid, op, perms};
+use oxkeeper::model::{Acl, Identity, op, perms};
 use oxkeeper::replica::Settings;
 use oxkeeper::request::Limits;
-use oxkeeper::zab::{Action, Packet, Request};
+use oxkeeper::zab::Request;
 use wire::{
     close, create, create_ephemeral, create_for, delete, get, ping, raw, set, set_acl_for, sync,
 };
@@ -289,32 +288,6 @@ fn what_comes_late_for_a_session_that_ended_is_refused() {
     let reader = ensemble.client(LEADER, "10.0.0.2");
     assert!(ensemble.say(reader, [get(1, "/b")])[0].contains(" ok"), "its learner's own");
     assert!(ensemble.say(reader, [get(2, "/c")])[0].contains("error -101"));
-}
-
-/// A Java leader goes on proposing behind the reconfiguration that names another one.
-// rows: Q-97
-#[test]
-fn what_a_leader_says_behind_its_end_is_not_the_next_ones_word() {
-    let entry = |counter: u32, kind: i32, path: &str, data: &[u8]| {
-        let zxid = Zxid::new(Epoch(1), counter);
-        let (mut entry, raw) = (Vec::new(), zxid.to_wire());
-        TxnHeader { client_id: 0, cxid: 0, zxid: raw, time: 1, kind }.encode(&mut entry);
-        let set = SetDataTxn { path: Some(path.into()), data: Some(data), version: 0 };
-        set.encode(&mut entry);
-        Packet::Proposal { zxid, entry: entry.into() }
-    };
-    let text = "server.1=a:1:2:observer\nserver.2=b:1:2:participant\nserver.3=c:1:2:participant\n\
-                version=100000001";
-    let mut ensemble = members();
-    let proposed = entry(1, op::RECONFIG, "/zookeeper/config", text.as_bytes());
-    ensemble.told(FOLLOWER, vec![proposed]);
-    let decided = Packet::CommitAndActivate { zxid: Zxid::new(Epoch(1), 1), leader: ServerId(3) };
-    let behind = entry(2, op::SET_DATA, "/zookeeper", b"");
-    let asked = ensemble.told(FOLLOWER, vec![decided, behind]);
-    let connects =
-        asked.iter().filter(|action| matches!(action, Action::Connect { leader: ServerId(3) }));
-    assert_eq!(connects.count(), 1, "{asked:?}");
-    assert!(asked.iter().all(|action| !matches!(action, Action::Look { .. })), "{asked:?}");
 }
 
 /// Its socket may never say so: the machine at its other end is gone.

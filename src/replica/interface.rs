@@ -45,26 +45,6 @@ pub enum Input {
     },
 }
 
-impl Input {
-    /// Whether it came over the connection to the leader.
-    pub(super) const fn is_of_leader(&self) -> bool {
-        match self {
-            Self::LeaderTree { .. } => true,
-            Self::Peer { input, .. } => matches!(
-                input,
-                zab::Input::Leader { .. }
-                    | zab::Input::LeaderGone
-                    | zab::Input::Progress { link: None }
-            ),
-            Self::Tick { .. }
-            | Self::Command { .. }
-            | Self::Flushed { .. }
-            | Self::SnapshotEnded(_)
-            | Self::Rebuilt { .. } => false,
-        }
-    }
-}
-
 /// All the replica can ask for, to be done in the order it was pushed.
 #[derive(Debug)]
 pub enum Action {

@@ -185,24 +185,6 @@ impl Replica {
         self.core.snapshot(out);
     }
 
-    /// Applies inputs that came in together, and pushes what must happen next.
-    ///
-    /// All packets of the leader among them came over one connection. If an input ends that connection, the packets after it
-    /// are discarded: the new leader's connection would otherwise process them.
-    pub fn step_all(&mut self, inputs: impl IntoIterator<Item = Input>, out: &mut Vec<Action>) {
-        let mut is_given_up = false;
-        for input in inputs {
-            if is_given_up && input.is_of_leader() {
-                continue;
-            }
-            let first = out.len();
-            self.step(input, out);
-            is_given_up |= out[first..].iter().any(|action| {
-                matches!(action, Action::Peer(zab::Action::HangUp | zab::Action::Connect { .. }))
-            });
-        }
-    }
-
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         match input {

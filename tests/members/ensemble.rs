@@ -171,26 +171,6 @@ impl Ensemble {
         self.run();
     }
 
-    /// What a leader says arrives together; it is logged at once. Gives what else the server asks for, of its peers.
-    pub fn told(&mut self, at: usize, packets: Vec<Packet>) -> Vec<zab::Action> {
-        let input = |packet| Input::Peer { input: zab::Input::Leader { packet }, now_us: 1 };
-        let server = &mut self.servers[at - 1];
-        let mut actions = Vec::new();
-        server.replica.step_all(packets.into_iter().map(input), &mut actions);
-        let mut asked = Vec::new();
-        for action in actions {
-            match action {
-                Action::Append { zxid, .. } => {
-                    let mut none = Vec::new();
-                    server.replica.step(Input::Flushed { through: zxid, now_us: 1 }, &mut none);
-                }
-                Action::Peer(action) => asked.push(action),
-                _ => {}
-            }
-        }
-        asked
-    }
-
     /// Keeps the logs of servers from flushing; `false` flushes what they have.
     pub fn hold_logs<const N: usize>(&mut self, servers: [usize; N], held: bool) {
         for at in servers {

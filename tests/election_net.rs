@@ -71,11 +71,11 @@ impl Server {
 }
 
 fn up(to: i64) -> Event {
-    Event::LinkUp { to: ServerId(to) }
+    Event::ElectionConnected { to: ServerId(to) }
 }
 
 fn down(to: i64) -> Event {
-    Event::LinkDown { to: ServerId(to) }
+    Event::ElectionDisconnected { to: ServerId(to) }
 }
 
 fn hello(id: i64, address: &str) -> Vec<u8> {

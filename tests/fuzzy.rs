@@ -266,7 +266,7 @@ fn a_leader_may_have_no_clients() {
         let mut leader = Follower::resting(settings, Some(Zxid::ZERO));
         assert!(leader.shared.at_rest.load(Ordering::Relaxed));
         leader.elect(ServerId(1));
-        let link = zab::LinkId(7);
+        let connection = zab::LearnerConnectionId(7);
         let info =
             zab::LearnerInfo { id: ServerId(2), protocol_version: 0x1_0000, view_version: 0 };
         for packet in [
@@ -274,7 +274,7 @@ fn a_leader_may_have_no_clients() {
             Packet::AckEpoch { current: Some(Epoch(0)), last: Some(Zxid::ZERO) },
             Packet::Ack { zxid: Zxid::new(EPOCH, 0) },
         ] {
-            leader.step(of_peers(zab::Input::Learner { link, packet }));
+            leader.step(of_peers(zab::Input::Learner { connection, packet }));
         }
         assert_eq!(leader.replica.mode(), Mode::Leading);
         assert_eq!(leader.shared.at_rest.load(Ordering::Relaxed), !serves);
@@ -283,7 +283,7 @@ fn a_leader_may_have_no_clients() {
         let (session, op, who) = (SessionId(99), op::CREATE_SESSION, Vec::new());
         let request = zab::Request { session, xid: 0, op, body, who };
         for packet in [Packet::Request(request), Packet::Ack { zxid: Zxid::new(EPOCH, 1) }] {
-            leader.step(of_peers(zab::Input::Learner { link, packet }));
+            leader.step(of_peers(zab::Input::Learner { connection, packet }));
         }
         assert!(leader.shared.state.tree.read().sessions().contains_key(&99));
     }

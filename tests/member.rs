@@ -17,7 +17,7 @@ use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::worker::{Event, FlushReport};
 use oxkeeper::store::{Command, Disk as _, Draft, Packing, SnapshotWriter, Trailers};
 use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{self, LinkId, Notification, Packet, Peer, PeerState, Vote};
+use oxkeeper::zab::{self, LearnerConnectionId, Notification, Packet, Peer, PeerState, Vote};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -367,7 +367,7 @@ fn a_tree_for_a_learner_that_has_gone_ends_its_freeze_at_once() {
     assert!(server.step(Input::TreeSent(job.frozen)).is_empty());
     assert!(!shared.state.tree.read().holds(job.frozen));
     // Not sent to anybody: a standalone server has no learners.
-    let learner = QuorumPeer::Learner(LinkId(4));
+    let learner = QuorumPeer::Learner(LearnerConnectionId(4));
     assert!(server.step(Input::Packets { from: learner, packets: vec![Packet::Sync] }).is_empty());
 }
 

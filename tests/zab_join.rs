@@ -5,16 +5,16 @@ mod votes;
 
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::zab::{Action, Input, LearnerInfo, LinkId, Packet, Peer, Settings};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, Packet, Peer, Settings};
 use votes::votes_for;
 
 const SETTINGS: Settings = Settings { tick_time_ms: 1000, ..Settings::DEFAULT };
 const EPOCH: Epoch = Epoch(1);
 
-/// A leader with a disk that has everything at once, and what it sent to each link.
+/// A leader with a disk that has everything at once, and what it sent to each connection.
 struct Leader {
     peer: Peer,
-    sent: Vec<(LinkId, Packet)>,
+    sent: Vec<(LearnerConnectionId, Packet)>,
 }
 
 impl Leader {
@@ -29,14 +29,14 @@ impl Leader {
                     Action::Promise { promise, epoch } => {
                         inputs.push(Input::Promised { promise, epoch });
                     }
-                    Action::SendSnapshot { link } => {
+                    Action::SendSnapshot { connection } => {
                         let zxid = self.peer.core.history.committed();
-                        inputs.push(Input::SnapshotBegun { link, zxid });
+                        inputs.push(Input::SnapshotBegun { connection, zxid });
                     }
-                    Action::ToLearner { link, bytes } => {
+                    Action::ToLearner { connection, bytes } => {
                         let mut bytes = BytesMut::from(&bytes[..]);
                         while let Some(packet) = Packet::decode(&mut bytes).unwrap() {
-                            self.sent.push((link, packet));
+                            self.sent.push((connection, packet));
                         }
                     }
                     _ => {}
@@ -45,22 +45,22 @@ impl Leader {
         }
     }
 
-    fn hear(&mut self, link: LinkId, packet: Packet) {
-        self.step(Input::Learner { link, packet });
+    fn hear(&mut self, connection: LearnerConnectionId, packet: Packet) {
+        self.step(Input::Learner { connection, packet });
     }
 
     /// `last`: of the learner's log; `None`: it needs the whole tree.
-    fn joined_by(&mut self, server: i64, last: Option<Zxid>) -> LinkId {
-        let link = LinkId(server.unsigned_abs());
+    fn joined_by(&mut self, server: i64, last: Option<Zxid>) -> LearnerConnectionId {
+        let connection = LearnerConnectionId(server.unsigned_abs());
         let info =
             LearnerInfo { id: ServerId(server), protocol_version: 0x1_0000, view_version: 0 };
-        self.hear(link, Packet::FollowerInfo { accepted: Epoch(0), info });
-        self.hear(link, Packet::AckEpoch { current: Some(Epoch(0)), last });
-        link
+        self.hear(connection, Packet::FollowerInfo { accepted: Epoch(0), info });
+        self.hear(connection, Packet::AckEpoch { current: Some(Epoch(0)), last });
+        connection
     }
 
-    fn names(&self, link: LinkId) -> Vec<&'static str> {
-        self.sent.iter().filter(|sent| sent.0 == link).map(|sent| sent.1.name()).collect()
+    fn names(&self, connection: LearnerConnectionId) -> Vec<&'static str> {
+        self.sent.iter().filter(|sent| sent.0 == connection).map(|sent| sent.1.name()).collect()
     }
 }
 
@@ -96,7 +96,7 @@ fn zk_4394_what_is_not_committed_goes_behind_newleader() {
         let wanted = [&["LEADERINFO"], first, &["NEWLEADER", "PROPOSAL", "PROPOSAL"]].concat();
         assert_eq!(leader.names(third), wanted, "{last:?}");
         leader.hear(third, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
-        leader.hear(LinkId(2), Packet::Ack { zxid: Zxid::new(EPOCH, 3) });
+        leader.hear(LearnerConnectionId(2), Packet::Ack { zxid: Zxid::new(EPOCH, 3) });
         let rest = leader.names(third).split_off(wanted.len());
         assert_eq!(rest[0], "UPTODATE", "{last:?}");
         assert!(rest[1..].iter().all(|name| *name == "COMMIT") && rest.len() > 1, "{rest:?}");

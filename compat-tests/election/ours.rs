@@ -132,13 +132,13 @@ impl Ours {
 
     fn on_event(&mut self, event: Event) -> io::Result<()> {
         match event {
-            Event::LinkUp { to } => {
+            Event::ElectionConnected { to } => {
                 self.down.retain(|id| *id != to.0);
-                self.step(Input::LinkUp { to });
+                self.step(Input::ElectionConnected { to });
             }
-            Event::LinkDown { to } => {
+            Event::ElectionDisconnected { to } => {
                 self.down.push(to.0);
-                self.step(Input::LinkDown { to });
+                self.step(Input::ElectionDisconnected { to });
             }
             Event::Deaf { place } => {
                 return Err(io::Error::other(format!("cannot listen on {place}")));

@@ -17,11 +17,11 @@ use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::tree::Options;
 use oxkeeper::tree::txn::config_in;
-use oxkeeper::zab::{Action, Input, LinkId, LogRead, Notification, Packet, Peer, Role, Settings};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId, LogRead, Notification, Packet, Peer, Role, Settings};
 use votes::votes_for;
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
-const LINK: LinkId = LinkId(1);
+const LINK: LearnerConnectionId = LearnerConnectionId(1);
 const ME: ServerId = ServerId(2);
 const LEADER: ServerId = ServerId(3);
 /// Where the captures of Java's members begin.
@@ -51,7 +51,7 @@ fn member(leader: ServerId, bytes: &[u8]) {
         let again = Packet::decode(&mut BytesMut::from(&packet.to_bytes()[..]));
         assert_eq!(again.as_ref(), Ok(&Some(packet.clone())), "written and read again");
         match leader == ME {
-            true => step(&mut peer, Input::Learner { link: LINK, packet }),
+            true => step(&mut peer, Input::Learner { connection: LINK, packet }),
             false => step(&mut peer, Input::Leader { packet }),
         }
     }
@@ -89,18 +89,18 @@ fn step(peer: &mut Peer, input: Input) {
             Action::Append { zxid, .. } => step(peer, Input::Flushed { through: zxid }),
             Action::Truncate { to } => step(peer, Input::Truncated { to }),
             Action::Install { zxid } => step(peer, Input::Installed { zxid }),
-            Action::ReadLog { link, .. } => {
-                step(peer, Input::LogRead { link, read: LogRead::default() });
+            Action::ReadLog { connection, .. } => {
+                step(peer, Input::LogRead { connection, read: LogRead::default() });
             }
-            Action::SendSnapshot { link } => {
+            Action::SendSnapshot { connection } => {
                 let zxid = peer.core.history.committed();
-                step(peer, Input::SnapshotBegun { link, zxid });
+                step(peer, Input::SnapshotBegun { connection, zxid });
             }
-            Action::FromLearner { packet: Packet::Request(asked), link } => {
-                step(peer, Input::Sync { link });
+            Action::FromLearner { packet: Packet::Request(asked), connection } => {
+                step(peer, Input::Sync { connection });
                 propose(peer, asked.body);
             }
-            Action::CloseLink { link, .. } => step(peer, Input::LearnerGone { link }),
+            Action::CloseLearner { connection, .. } => step(peer, Input::LearnerGone { connection }),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use super::SnapshotJob;
 use crate::model::{ServerId, View, Zxid};
 use crate::store::{self, Draft};
 use crate::tree::freeze::Frozen;
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
@@ -28,25 +28,25 @@ pub enum Action {
     LoadTree,
     /// Read the log from the last entry at or before `from` through `through`; report [`super::Input::LogRead`].
     ReadLog {
-        link: LinkId,
+        connection: LearnerConnectionId,
         from: Zxid,
         through: Zxid,
         limit_bytes: u64,
     },
     SendToLearner {
-        link: LinkId,
+        connection: LearnerConnectionId,
         bytes: Bytes,
     },
     /// SNAP and the frozen tree, in order with [`Action::SendToLearner`]; report [`super::Input::TreeSent`] once, however
     /// it ends. `learner`: its server id, if it said so.
     SendTree {
-        link: LinkId,
+        connection: LearnerConnectionId,
         frozen: Frozen,
         learner: Option<i64>,
     },
     /// Close at once, whatever is unsent; report [`super::Input::Disconnected`].
     CloseLearner {
-        link: LinkId,
+        connection: LearnerConnectionId,
     },
     /// Connect to whichever of the addresses answers first; report what comes in, or
     /// [`super::Input::Disconnected`], under this number.

@@ -1,13 +1,13 @@
 //! Accepted learner connections on which no hello has come yet.
 
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use std::collections::VecDeque;
 
 /// Learners send their hello at once: so many connections without one are kept.
 pub const AWAITING_HELLO_MAX: usize = 256;
 
 /// Accepted learner connections without a hello, the oldest first. `T`: what the caller closes one with.
-pub struct AwaitingHello<T>(VecDeque<(LinkId, T)>);
+pub struct AwaitingHello<T>(VecDeque<(LearnerConnectionId, T)>);
 
 impl<T> Default for AwaitingHello<T> {
     fn default() -> Self {
@@ -18,15 +18,19 @@ impl<T> Default for AwaitingHello<T> {
 impl<T> AwaitingHello<T> {
     /// A connection was accepted. Gives the oldest without a hello if there are too many: it is to be closed.
     #[must_use]
-    pub fn admit(&mut self, link: LinkId, closer: T) -> Option<(LinkId, T)> {
+    pub fn admit(
+        &mut self,
+        connection: LearnerConnectionId,
+        closer: T,
+    ) -> Option<(LearnerConnectionId, T)> {
         let oldest = if AWAITING_HELLO_MAX <= self.0.len() { self.0.pop_front() } else { None };
-        self.0.push_back((link, closer));
+        self.0.push_back((connection, closer));
         oldest
     }
 
     /// A hello has come, or the connection has ended.
-    pub fn remove(&mut self, link: LinkId) {
-        self.0.retain(|(waiting, _)| *waiting != link);
+    pub fn remove(&mut self, connection: LearnerConnectionId) {
+        self.0.retain(|(waiting, _)| *waiting != connection);
     }
 }
 
@@ -37,11 +41,18 @@ mod tests {
     #[test]
     fn oldest_connection_without_a_hello_makes_room() {
         let mut waiting = AwaitingHello::default();
-        for link in 0..AWAITING_HELLO_MAX as u64 {
-            assert_eq!(waiting.admit(LinkId(link), link), None);
+        for connection in 0..AWAITING_HELLO_MAX as u64 {
+            assert_eq!(waiting.admit(LearnerConnectionId(connection), connection), None);
         }
-        waiting.remove(LinkId(0));
-        assert_eq!(waiting.admit(LinkId(1000), 1000), None, "the first has sent its hello");
-        assert_eq!(waiting.admit(LinkId(1001), 1001), Some((LinkId(1), 1)));
+        waiting.remove(LearnerConnectionId(0));
+        assert_eq!(
+            waiting.admit(LearnerConnectionId(1000), 1000),
+            None,
+            "the first has sent its hello"
+        );
+        assert_eq!(
+            waiting.admit(LearnerConnectionId(1001), 1001),
+            Some((LearnerConnectionId(1), 1))
+        );
     }
 }

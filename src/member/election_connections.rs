@@ -149,7 +149,7 @@ pub enum Action {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
     /// There is a connection to `to`, new or in place of another.
-    LinkUp {
+    ElectionConnected {
         to: ServerId,
     },
     Heard {
@@ -157,7 +157,7 @@ pub enum Event {
         message: Bytes,
     },
     /// A connection that there was is gone, and none has taken its place.
-    LinkDown {
+    ElectionDisconnected {
         to: ServerId,
     },
     /// No server can connect at `place`; listening there goes on being tried.
@@ -432,7 +432,7 @@ impl ElectionConnections {
             peer.unsent.clone_from(&peer.last_sent);
             self.stats.resent += u64::from(peer.unsent.is_some());
         }
-        out.push(Action::Report(Event::LinkUp { to }));
+        out.push(Action::Report(Event::ElectionConnected { to }));
     }
 
     fn write(&mut self, connection: ConnectionId, out: &mut Vec<Action>) {
@@ -517,7 +517,7 @@ impl ElectionConnections {
         };
         let peer = self.peers.entry(to).or_default();
         if peer.connection.is_none() && std::mem::take(&mut peer.is_up) {
-            out.push(Action::Report(Event::LinkDown { to }));
+            out.push(Action::Report(Event::ElectionDisconnected { to }));
         }
         self.forget_unknown(to);
     }

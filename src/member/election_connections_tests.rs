@@ -31,11 +31,11 @@ fn frame(message: &str) -> Vec<u8> {
 }
 
 fn up(to: i64) -> Action {
-    Action::Report(Event::LinkUp { to: ServerId(to) })
+    Action::Report(Event::ElectionConnected { to: ServerId(to) })
 }
 
 fn down(to: i64) -> Action {
-    Action::Report(Event::LinkDown { to: ServerId(to) })
+    Action::Report(Event::ElectionDisconnected { to: ServerId(to) })
 }
 
 fn heard(from: i64, message: &'static str) -> Action {
@@ -195,7 +195,7 @@ fn earlier_connection_stays_until_the_one_that_was_dialed_back_is_there() {
     assert!(matches!(actions[..], [Action::Close { .. }, Action::Dial { .. }]), "{actions:?}");
     assert_eq!(server.receive(first, frame("vote")), [heard(1, "vote")]);
     server.connect(back);
-    assert_eq!(server.written(back), [close(first), up(1)], "no LinkDown between them");
+    assert_eq!(server.written(back), [close(first), up(1)], "no ElectionDisconnected between them");
     assert_eq!(server.end(first), [], "nothing is said about it any more");
     assert_eq!(server.receive(first, frame("late")), []);
     assert_eq!(server.end(back), [down(1)]);

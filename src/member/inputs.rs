@@ -6,7 +6,7 @@ use crate::request::ClientCommand;
 use crate::store::{Draft, worker};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
-use crate::zab::{LinkId, LogRead, Packet};
+use crate::zab::{LearnerConnectionId, LogRead, Packet};
 use bytes::Bytes;
 
 /// When an input happens.
@@ -39,7 +39,7 @@ pub enum Input {
     TreeLoaded(Box<Tree>),
     /// What [`super::Action::ReadLog`] found.
     LogRead {
-        link: LinkId,
+        connection: LearnerConnectionId,
         read: LogRead,
     },
     /// The oracle's answer has changed.
@@ -48,7 +48,7 @@ pub enum Input {
     },
     /// A learner has connected to the quorum port.
     LearnerConnected {
-        link: LinkId,
+        connection: LearnerConnectionId,
     },
     /// Packets came in, in order, at least one.
     Packets {

@@ -14,7 +14,7 @@ use crate::store::epoch::EpochFile;
 use crate::store::worker::{self, WorkerError};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
-use crate::zab::{self, LinkId, Notification, Packet, Promise, Role};
+use crate::zab::{self, LearnerConnectionId, Notification, Packet, Promise, Role};
 
 /// The machine of one server.
 pub struct Member {
@@ -84,20 +84,22 @@ impl Member {
             Input::TreeLoaded(tree) => {
                 self.step_replica(now, replica::Input::Rebuilt { tree }, out);
             }
-            Input::LogRead { link, read } => {
-                self.step_zab(now, zab::Input::LogRead { link, read }, out);
+            Input::LogRead { connection, read } => {
+                self.step_zab(now, zab::Input::LogRead { connection, read }, out);
             }
             Input::Oracle { agrees } => self.step_zab(now, zab::Input::Oracle { agrees }, out),
-            Input::LearnerConnected { link } => self.on_learner_connected(link),
+            Input::LearnerConnected { connection } => self.on_learner_connected(connection),
             Input::Packets { from, packets } => self.on_packets(now, from, packets, out),
             Input::LeaderTree { dial, zxid, tree } => {
                 self.on_leader_tree(now, dial, zxid, tree, out);
             }
             Input::Progress { from } => self.on_progress(now, from, out),
             Input::Disconnected { from, why } => self.on_disconnected(now, from, why, out),
-            Input::ElectionConnected { to } => self.step_zab(now, zab::Input::LinkUp { to }, out),
+            Input::ElectionConnected { to } => {
+                self.step_zab(now, zab::Input::ElectionConnected { to }, out)
+            }
             Input::ElectionDisconnected { to } => {
-                self.step_zab(now, zab::Input::LinkDown { to }, out);
+                self.step_zab(now, zab::Input::ElectionDisconnected { to }, out);
             }
             Input::Notification { from, message } => match Notification::decode(&message) {
                 Ok(notification) => {
@@ -147,8 +149,8 @@ impl Member {
                 replica::Action::Stop(reason) => {
                     out.push(Action::End(Ended::Failed { reason: reason.to_owned(), exit: 1 }));
                 }
-                replica::Action::SendTree { link, frozen } => {
-                    self.send_tree(now, link, frozen, out)
+                replica::Action::SendTree { connection, frozen } => {
+                    self.send_tree(now, connection, frozen, out)
                 }
                 replica::Action::Peer(action) => self.on_zab_action(now, action, out),
                 action => self.disk.ask(action, out),
@@ -161,9 +163,9 @@ impl Member {
         match action {
             zab::Action::Promise { promise, epoch } => self.disk.save_epoch(promise, epoch, out),
             zab::Action::Truncate { to } => self.disk.truncate(to, out),
-            zab::Action::ReadLog { link, from, through } => {
+            zab::Action::ReadLog { connection, from, through } => {
                 let limit_bytes = self.log_read_limit();
-                out.push(Action::ReadLog { link, from, through, limit_bytes });
+                out.push(Action::ReadLog { connection, from, through, limit_bytes });
             }
             zab::Action::Tell { to, notification } => {
                 out.push(Action::SendNotification { to, message: notification.encode() });
@@ -242,9 +244,9 @@ impl Member {
 
 /// Connections between a leader and its learners.
 impl Member {
-    fn on_learner_connected(&mut self, link: LinkId) {
+    fn on_learner_connected(&mut self, connection: LearnerConnectionId) {
         if let Some(ensemble) = &mut self.ensemble {
-            ensemble.quorum.accept(link);
+            ensemble.quorum.accept(connection);
         }
     }
 
@@ -273,9 +275,9 @@ impl Member {
                 return;
             }
             let input = match from {
-                QuorumPeer::Learner(link) => {
+                QuorumPeer::Learner(connection) => {
                     self.learner_requests += u64::from(matches!(packet, Packet::Request(_)));
-                    zab::Input::Learner { link, packet }
+                    zab::Input::Learner { connection, packet }
                 }
                 QuorumPeer::Leader { .. } => zab::Input::Leader { packet },
             };
@@ -303,11 +305,11 @@ impl Member {
 
     fn on_progress(&mut self, now: Now, from: QuorumPeer, out: &mut Vec<Action>) {
         if self.is_current(from) {
-            let link = match from {
-                QuorumPeer::Learner(link) => Some(link),
+            let connection = match from {
+                QuorumPeer::Learner(connection) => Some(connection),
                 QuorumPeer::Leader { .. } => None,
             };
-            self.step_zab(now, zab::Input::Progress { link }, out);
+            self.step_zab(now, zab::Input::Progress { connection }, out);
         }
     }
 
@@ -315,8 +317,8 @@ impl Member {
         let Some(ensemble) = &mut self.ensemble else { return };
         let is_news = ensemble.quorum.end(from, &why, now);
         match from {
-            QuorumPeer::Learner(link) => {
-                self.step_zab(now, zab::Input::LearnerGone { link }, out);
+            QuorumPeer::Learner(connection) => {
+                self.step_zab(now, zab::Input::LearnerGone { connection }, out);
             }
             QuorumPeer::Leader { .. } if is_news => {
                 self.step_zab(now, zab::Input::LeaderGone, out);
@@ -326,10 +328,16 @@ impl Member {
     }
 
     /// A tree for a learner that has gone is not sent: its freeze ends at once.
-    fn send_tree(&mut self, now: Now, link: LinkId, frozen: Frozen, out: &mut Vec<Action>) {
+    fn send_tree(
+        &mut self,
+        now: Now,
+        connection: LearnerConnectionId,
+        frozen: Frozen,
+        out: &mut Vec<Action>,
+    ) {
         let quorum = self.ensemble.as_mut().map(|ensemble| &mut ensemble.quorum);
-        match quorum.filter(|quorum| quorum.is_current(QuorumPeer::Learner(link))) {
-            Some(quorum) => quorum.send_tree(link, frozen, now, out),
+        match quorum.filter(|quorum| quorum.is_current(QuorumPeer::Learner(connection))) {
+            Some(quorum) => quorum.send_tree(connection, frozen, now, out),
             None => self.step(now, Input::TreeSent(frozen), out),
         }
     }
@@ -338,11 +346,13 @@ impl Member {
         let Some(ensemble) = &mut self.ensemble else { return };
         let (quorum, peer) = (&mut ensemble.quorum, self.replica.peer());
         match action {
-            zab::Action::ToLearner { link, bytes } => quorum.send_to_learner(link, bytes, now, out),
+            zab::Action::ToLearner { connection, bytes } => {
+                quorum.send_to_learner(connection, bytes, now, out)
+            }
             zab::Action::ToLeader { bytes } => quorum.send_to_leader(bytes, now, out),
-            zab::Action::CloseLink { link, why } => {
+            zab::Action::CloseLearner { connection, why } => {
                 let is_leading = matches!(peer.role(), Role::Leading(_));
-                quorum.close_learner(link, &why, is_leading, out);
+                quorum.close_learner(connection, &why, is_leading, out);
             }
             zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
             zab::Action::HangUp => quorum.hang_up(now, out),

@@ -3,7 +3,7 @@
 //! Source: `MessageTracker`, ZooKeeper 3.9.5.
 
 use super::Now;
-use crate::zab::{LinkId, Packet};
+use crate::zab::{LearnerConnectionId, Packet};
 use bytes::BytesMut;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub struct MessageTracker {
     /// So many are kept of each direction; 0: none, at no cost.
     kept: usize,
     /// Received and sent messages by learner's connection; `None`: the connection to the leader.
-    connections: BTreeMap<Option<LinkId>, (Ring, Ring)>,
+    connections: BTreeMap<Option<LearnerConnectionId>, (Ring, Ring)>,
 }
 
 impl MessageTracker {
@@ -26,17 +26,22 @@ impl MessageTracker {
         Self { kept: kept.unwrap_or(0) as usize, connections: BTreeMap::new() }
     }
 
-    pub fn received(&mut self, link: Option<LinkId>, packets: &[Packet], now: Now) {
+    pub fn received(
+        &mut self,
+        connection: Option<LearnerConnectionId>,
+        packets: &[Packet],
+        now: Now,
+    ) {
         if self.kept > 0 {
-            let ring = &mut self.connections.entry(link).or_default().0;
+            let ring = &mut self.connections.entry(connection).or_default().0;
             packets.iter().for_each(|packet| push(ring, self.kept, (now.us, packet.name())));
         }
     }
 
     /// * `bytes`: of one packet or of several.
-    pub fn sent(&mut self, link: Option<LinkId>, bytes: &[u8], now: Now) {
+    pub fn sent(&mut self, connection: Option<LearnerConnectionId>, bytes: &[u8], now: Now) {
         if self.kept > 0 {
-            let ring = &mut self.connections.entry(link).or_default().1;
+            let ring = &mut self.connections.entry(connection).or_default().1;
             let mut bytes = BytesMut::from(bytes);
             while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
                 push(ring, self.kept, (now.us, packet.name()));
@@ -45,8 +50,12 @@ impl MessageTracker {
     }
 
     /// The connection has ended: the messages received and those sent, oldest first. `None` where nothing is kept.
-    pub fn end(&mut self, link: Option<LinkId>, now: Now) -> Option<(String, String)> {
-        let (received, sent) = self.connections.remove(&link)?;
+    pub fn end(
+        &mut self,
+        connection: Option<LearnerConnectionId>,
+        now: Now,
+    ) -> Option<(String, String)> {
+        let (received, sent) = self.connections.remove(&connection)?;
         Some((listed(&received, now), listed(&sent, now)))
     }
 }
@@ -82,7 +91,7 @@ mod tests {
             let of = |part: &str| part.split(' ').next().unwrap().to_owned();
             text.split(", ").map(of).collect::<Vec<_>>()
         };
-        let (learner, other) = (Some(LinkId(7)), Some(LinkId(8)));
+        let (learner, other) = (Some(LearnerConnectionId(7)), Some(LearnerConnectionId(8)));
         for (kept, received, sent) in [
             (Some(2), Some(vec!["ACK", "SYNC"]), Some(vec!["DIFF", "COMMIT"])),
             (Some(3), Some(vec!["UPTODATE", "ACK", "SYNC"]), Some(vec!["DIFF", "COMMIT"])),

@@ -8,7 +8,7 @@ use crate::model::Zxid;
 use crate::request::foreign::Foreign;
 use crate::tree::load::{LoadError, Loader};
 use crate::tree::{Options, Tree};
-use crate::zab::{LinkId, Packet, PacketError, SIGNATURE};
+use crate::zab::{LearnerConnectionId, Packet, PacketError, SIGNATURE};
 use bytes::{Buf, BytesMut};
 
 /// A learner sends FOLLOWERINFO or OBSERVERINFO as soon as it has connected. A connection on which nothing has come for so
@@ -21,7 +21,7 @@ pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum QuorumPeer {
     /// A learner whose connection this server accepted.
-    Learner(LinkId),
+    Learner(LearnerConnectionId),
     /// The leader. `dial`: number of this server's call, by which packets from an earlier leader's connection are known.
     Leader { dial: u64 },
 }
@@ -90,8 +90,12 @@ pub struct QuorumConnection {
 
 impl QuorumConnection {
     /// A connection that a learner made.
-    pub fn accepted(link: LinkId, opening: Box<dyn Opening>, now_ms: u64) -> Self {
-        Self::new(QuorumPeer::Learner(link), opening, None, now_ms)
+    pub fn accepted(
+        connection: LearnerConnectionId,
+        opening: Box<dyn Opening>,
+        now_ms: u64,
+    ) -> Self {
+        Self::new(QuorumPeer::Learner(connection), opening, None, now_ms)
     }
 
     /// A connection that this server made to its leader.

@@ -39,7 +39,7 @@ fn proposal(counter: u32) -> Packet {
 }
 
 fn accepted() -> QuorumConnection {
-    QuorumConnection::accepted(LinkId(1), Box::new(NoOpening), 0)
+    QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0)
 }
 
 fn dialed() -> QuorumConnection {
@@ -225,7 +225,7 @@ impl Opening for Polite {
 #[test]
 fn opening_speaks_before_the_first_packet() {
     let opening = || Box::new(Polite { has_spoken: false });
-    let mut connection = QuorumConnection::accepted(LinkId(1), opening(), 0);
+    let mut connection = QuorumConnection::accepted(LearnerConnectionId(1), opening(), 0);
     assert_eq!(received(&mut connection, b"").unwrap(), "");
     assert_eq!((connection.take_output(), connection.is_opened()), (b"hello".to_vec(), false));
     assert_eq!(received(&mut connection, b"plea").unwrap(), "");

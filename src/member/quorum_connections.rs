@@ -5,14 +5,14 @@ use super::message_tracker::MessageTracker;
 use super::{Action, Now, QuorumPeer};
 use crate::model::ServerId;
 use crate::tree::freeze::Frozen;
-use crate::zab::{Core, LinkId, Packet};
+use crate::zab::{Core, LearnerConnectionId, Packet};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// The connections that there are.
 pub struct QuorumConnections {
     /// Learners' connections, each with the server id that the learner has given.
-    learners: BTreeMap<LinkId, Option<ServerId>>,
+    learners: BTreeMap<LearnerConnectionId, Option<ServerId>>,
     leader: Option<LeaderConnection>,
     /// Dials of a leader so far.
     dials: u64,
@@ -44,7 +44,7 @@ impl QuorumConnections {
     /// that was closed here, are nothing to agreement any more.
     pub fn is_current(&self, from: QuorumPeer) -> bool {
         match from {
-            QuorumPeer::Learner(link) => self.learners.contains_key(&link),
+            QuorumPeer::Learner(connection) => self.learners.contains_key(&connection),
             QuorumPeer::Leader { dial } => {
                 self.leader.as_ref().is_some_and(|leader| leader.dial == dial)
             }
@@ -54,12 +54,12 @@ impl QuorumConnections {
     /// Notes what a connection brought before it is processed.
     pub fn note_packets(&mut self, from: QuorumPeer, packets: &[Packet], now: Now) {
         match from {
-            QuorumPeer::Learner(link) => {
-                self.tracker.received(Some(link), packets, now);
+            QuorumPeer::Learner(connection) => {
+                self.tracker.received(Some(connection), packets, now);
                 if let Some(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) =
                     packets.first()
                 {
-                    self.learners.insert(link, Some(info.id));
+                    self.learners.insert(connection, Some(info.id));
                 }
             }
             QuorumPeer::Leader { .. } => {
@@ -71,8 +71,8 @@ impl QuorumConnections {
         }
     }
 
-    fn learner_id(&self, link: LinkId) -> Option<i64> {
-        self.learners.get(&link).copied().flatten().map(|id| id.0)
+    fn learner_id(&self, connection: LearnerConnectionId) -> Option<i64> {
+        self.learners.get(&connection).copied().flatten().map(|id| id.0)
     }
 
     /// Forgets the connection to the leader.
@@ -83,12 +83,12 @@ impl QuorumConnections {
     }
 
     /// The last messages of a connection that has ended, if they are kept.
-    fn log_last_messages(&mut self, link: Option<LinkId>, now: Now) {
-        let Some((received, sent)) = self.tracker.end(link, now) else { return };
-        match link {
-            Some(link) => tracing::warn!(
-                connection = link.0,
-                learner = self.learner_id(link),
+    fn log_last_messages(&mut self, connection: Option<LearnerConnectionId>, now: Now) {
+        let Some((received, sent)) = self.tracker.end(connection, now) else { return };
+        match connection {
+            Some(connection) => tracing::warn!(
+                connection = connection.0,
+                learner = self.learner_id(connection),
                 received,
                 sent,
                 "last messages of a learner's connection"
@@ -134,13 +134,13 @@ impl QuorumConnections {
     /// * `is_leading`: otherwise this is the end of all learners' connections, and each alone is no news.
     pub fn close_learner(
         &mut self,
-        link: LinkId,
+        connection: LearnerConnectionId,
         why: &str,
         is_leading: bool,
         out: &mut Vec<Action>,
     ) {
-        let learner = self.learner_id(link);
-        if self.learners.remove(&link).is_none() {
+        let learner = self.learner_id(connection);
+        if self.learners.remove(&connection).is_none() {
             return;
         }
         match learner {
@@ -149,18 +149,24 @@ impl QuorumConnections {
             }
             _ => tracing::debug!(learner, why, "connection to a learner closed"),
         }
-        out.push(Action::CloseLearner { link });
+        out.push(Action::CloseLearner { connection });
     }
 
     /// A learner has connected.
-    pub fn accept(&mut self, link: LinkId) {
-        self.learners.insert(link, None);
+    pub fn accept(&mut self, connection: LearnerConnectionId) {
+        self.learners.insert(connection, None);
     }
 
-    pub fn send_to_learner(&mut self, link: LinkId, bytes: Bytes, now: Now, out: &mut Vec<Action>) {
-        if self.learners.contains_key(&link) {
-            self.tracker.sent(Some(link), &bytes, now);
-            out.push(Action::SendToLearner { link, bytes });
+    pub fn send_to_learner(
+        &mut self,
+        connection: LearnerConnectionId,
+        bytes: Bytes,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        if self.learners.contains_key(&connection) {
+            self.tracker.sent(Some(connection), &bytes, now);
+            out.push(Action::SendToLearner { connection, bytes });
         }
     }
 
@@ -171,19 +177,25 @@ impl QuorumConnections {
         }
     }
 
-    pub fn send_tree(&mut self, link: LinkId, frozen: Frozen, now: Now, out: &mut Vec<Action>) {
-        let learner = self.learner_id(link);
-        self.tracker.sent(Some(link), &Packet::Snap { zxid: frozen.zxid }.to_bytes(), now);
-        out.push(Action::SendTree { link, frozen, learner });
+    pub fn send_tree(
+        &mut self,
+        connection: LearnerConnectionId,
+        frozen: Frozen,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let learner = self.learner_id(connection);
+        self.tracker.sent(Some(connection), &Packet::Snap { zxid: frozen.zxid }.to_bytes(), now);
+        out.push(Action::SendTree { connection, frozen, learner });
     }
 
     /// A connection has ended. `false`: it was given up or closed here before.
     pub fn end(&mut self, from: QuorumPeer, why: &str, now: Now) -> bool {
         match from {
-            QuorumPeer::Learner(link) => {
-                self.log_last_messages(Some(link), now);
-                let learner = self.learner_id(link);
-                let is_news = self.learners.remove(&link).is_some();
+            QuorumPeer::Learner(connection) => {
+                self.log_last_messages(Some(connection), now);
+                let learner = self.learner_id(connection);
+                let is_news = self.learners.remove(&connection).is_some();
                 if is_news && learner.is_some() {
                     tracing::info!(learner, why, "connection to a learner has ended");
                 }

@@ -3,7 +3,7 @@
 use super::inflight::Inflight;
 use crate::model::SessionId;
 use crate::request::Done;
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// One request of a client of this server, on its way to the leader.
@@ -17,7 +17,7 @@ struct Forwarded {
 #[derive(Clone, Copy)]
 pub enum SyncAsker {
     Client(SessionId),
-    Observer(LinkId),
+    Observer(LearnerConnectionId),
 }
 
 /// Requests of this server's clients until they are proposed or answered, and syncs of its observers.
@@ -58,8 +58,8 @@ impl ForwardedRequests {
         self.requests.entry(session).or_default().push_back(Forwarded { inflight, by_sync });
     }
 
-    pub fn push_observers_sync(&mut self, link: LinkId) {
-        self.syncs.push_back(SyncAsker::Observer(link));
+    pub fn push_observers_sync(&mut self, connection: LearnerConnectionId) {
+        self.syncs.push_back(SyncAsker::Observer(connection));
     }
 
     /// The request that the transaction of `session` and `xid` answers, if a client of this server asked for it.

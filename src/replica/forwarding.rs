@@ -13,7 +13,7 @@ use super::stats::WriteSample;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
 use crate::request::{Batch, BatchedRequest, Conn, Owner, Sessions, prep};
-use crate::zab::{self, LinkId, Packet, Request};
+use crate::zab::{self, LearnerConnectionId, Packet, Request};
 use bytes::{Buf, Bytes};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ pub struct Forwarding {
     /// Clients that came with a session, until the leader says whether it lives.
     returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
     /// Questions whether a session lives, in order: of this server's clients, or of an observer.
-    revalidations: VecDeque<(SessionId, Option<LinkId>)>,
+    revalidations: VecDeque<(SessionId, Option<LearnerConnectionId>)>,
     /// Empty unless this is a follower.
     pub observers: ObserverMaster,
     /// Monotonic milliseconds at which the leader was last told whose clients were heard of.
@@ -209,8 +209,8 @@ impl Forwarding {
         let (session, lives) = (SessionId(from.get_i64()), from.get_u8() != 0);
         let at = self.revalidations.iter().position(|(id, _)| *id == session);
         match at.and_then(|at| self.revalidations.remove(at)) {
-            Some((_, Some(link))) => {
-                out.push(to_learner(link, &Packet::Revalidate { data: data.clone() }));
+            Some((_, Some(connection))) => {
+                out.push(to_learner(connection, &Packet::Revalidate { data: data.clone() }));
             }
             Some((_, None)) | None => self.on_own_revalidated(core, session, lives),
         }
@@ -242,7 +242,9 @@ impl Forwarding {
     pub fn on_synced(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let session = match self.requests.next_sync() {
             Some(SyncAsker::Client(session)) => session,
-            Some(SyncAsker::Observer(link)) => return out.push(to_learner(link, &Packet::Sync)),
+            Some(SyncAsker::Observer(connection)) => {
+                return out.push(to_learner(connection, &Packet::Sync));
+            }
             None => return,
         };
         let Some(synced) = self.requests.take_synced(session) else { return };
@@ -253,28 +255,38 @@ impl Forwarding {
     }
 
     /// What an observer of this follower asks of the leader.
-    pub fn on_observer(&mut self, link: LinkId, packet: LearnerPacket, out: &mut Vec<Action>) {
+    pub fn on_observer(
+        &mut self,
+        connection: LearnerConnectionId,
+        packet: LearnerPacket,
+        out: &mut Vec<Action>,
+    ) {
         match packet {
             LearnerPacket::Touched(touched) => self.observers.touch(sessions_in(touched)),
             LearnerPacket::Revalidate { session, timeout_ms } => {
-                self.observers.came(session, link);
-                self.revalidations.push_back((session, Some(link)));
+                self.observers.came(session, connection);
+                self.revalidations.push_back((session, Some(connection)));
                 out.push(to_leader(&revalidate(session, timeout_ms)));
             }
-            LearnerPacket::Request(request) => self.on_observers_request(link, request, out),
+            LearnerPacket::Request(request) => self.on_observers_request(connection, request, out),
         }
     }
 
-    fn on_observers_request(&mut self, link: LinkId, request: Request, out: &mut Vec<Action>) {
+    fn on_observers_request(
+        &mut self,
+        connection: LearnerConnectionId,
+        request: Request,
+        out: &mut Vec<Action>,
+    ) {
         let session = request.session;
         let is_here =
             || self.returning.contains_key(&session) || self.sessions.owner(session).is_some();
         if request.op == op::SYNC {
-            self.requests.push_observers_sync(link);
+            self.requests.push_observers_sync(connection);
         } else if request.op == op::CREATE_SESSION {
-            self.observers.came(session, link);
-        } else if self.observers.has_left(link, session, is_here) {
-            out.push(to_learner(link, &revalidated(session, false)));
+            self.observers.came(session, connection);
+        } else if self.observers.has_left(connection, session, is_here) {
+            out.push(to_learner(connection, &revalidated(session, false)));
             return out.push(to_leader(&Packet::Request(refused(&request))));
         }
         out.push(to_leader(&Packet::Request(request)));

@@ -5,7 +5,7 @@ use crate::request::ClientCommand;
 use crate::request::prep::Rules;
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
-use crate::zab::{self, LinkId};
+use crate::zab::{self, LearnerConnectionId};
 use bytes::Bytes;
 use std::task::Waker;
 
@@ -60,7 +60,7 @@ pub enum Action {
     Install(Frozen),
     /// Send the frozen tree to a learner, in order with what else it is sent; report [`Input::SnapshotEnded`].
     SendTree {
-        link: LinkId,
+        connection: LearnerConnectionId,
         frozen: Frozen,
     },
     /// Load the tree anew from the disk, whose log was cut; report [`Input::Rebuilt`].

@@ -6,7 +6,7 @@
 
 use super::interface::Action;
 use crate::model::{SessionId, op};
-use crate::zab::{self, LinkId, Packet, Request};
+use crate::zab::{self, LearnerConnectionId, Packet, Request};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// One packet of a learner, read.
@@ -132,6 +132,6 @@ pub fn sessions_in(mut touched: Bytes) -> impl Iterator<Item = (SessionId, i32)>
 }
 
 /// Sends a packet to a learner.
-pub fn to_learner(link: LinkId, packet: &Packet) -> Action {
-    Action::Peer(zab::Action::ToLearner { link, bytes: packet.to_bytes() })
+pub fn to_learner(connection: LearnerConnectionId, packet: &Packet) -> Action {
+    Action::Peer(zab::Action::ToLearner { connection, bytes: packet.to_bytes() })
 }

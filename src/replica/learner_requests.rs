@@ -9,7 +9,7 @@ use super::request_processor::RequestProcessor;
 use crate::model::{SessionId, op};
 use crate::request::Owner;
 use crate::request::prep::{Asker, Prepared};
-use crate::zab::{self, LinkId, Request};
+use crate::zab::{self, LearnerConnectionId, Request};
 use bytes::Bytes;
 
 /// The role of a leader.
@@ -38,7 +38,7 @@ impl Leading {
     pub fn on_learner(
         &mut self,
         core: &mut Core,
-        link: LinkId,
+        connection: LearnerConnectionId,
         packet: LearnerPacket,
         out: &mut Vec<Action>,
     ) -> Result<(), OutOfZxids> {
@@ -50,16 +50,16 @@ impl Leading {
                 Ok(())
             }
             LearnerPacket::Revalidate { session, timeout_ms } => {
-                self.revalidate(core, link, (session, timeout_ms), out);
+                self.revalidate(core, connection, (session, timeout_ms), out);
                 Ok(())
             }
             LearnerPacket::Request(request) if request.op == op::SYNC => {
                 core.figures.stats.learners_syncs += 1;
                 self.processor.confirm(core)?;
-                core.zab.step(zab::Input::Sync { link }, &mut core.zab_out);
+                core.zab.step(zab::Input::Sync { connection }, &mut core.zab_out);
                 Ok(())
             }
-            LearnerPacket::Request(request) => self.on_request(core, link, &request),
+            LearnerPacket::Request(request) => self.on_request(core, connection, &request),
         }
     }
 
@@ -67,25 +67,25 @@ impl Leading {
     fn revalidate(
         &mut self,
         core: &mut Core,
-        link: LinkId,
+        connection: LearnerConnectionId,
         (session, timeout_ms): (SessionId, i32),
         out: &mut Vec<Action>,
     ) {
         core.figures.stats.revalidations += 1;
-        let owner = Owner::Elsewhere(link.0);
+        let owner = Owner::Elsewhere(connection.0);
         // A connection here that spoke for it stays until it writes or falls silent, as it would at another server (G-23).
         let taken = self.processor.sessions.take_over(session, timeout_ms, owner, core.now_ms);
-        out.push(to_learner(link, &revalidated(session, taken.is_ok())));
+        out.push(to_learner(connection, &revalidated(session, taken.is_ok())));
     }
 
     fn on_request(
         &mut self,
         core: &mut Core,
-        link: LinkId,
+        connection: LearnerConnectionId,
         request: &Request,
     ) -> Result<(), OutOfZxids> {
         let processor = &mut self.processor;
-        let owner = Owner::Elsewhere(link.0);
+        let owner = Owner::Elsewhere(connection.0);
         if request.op == op::CREATE_SESSION
             && let Some(timeout_ms) = request.body.first_chunk::<4>()
         {

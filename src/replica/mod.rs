@@ -49,7 +49,7 @@ use crate::model::sync::Arc;
 use crate::model::{ServerId, SessionId, Zxid};
 use crate::request::{Batch, ClientCommand, Conn, Namespaces, Sessions, Shared};
 use crate::tree::txn;
-use crate::zab::{self, LinkId, Packet};
+use crate::zab::{self, LearnerConnectionId, Packet};
 use bytes::Bytes;
 use core::{Core, OutOfZxids};
 use dispatch::{FromLearner, Gone, LeadersAnswer, Open, Ping, Reopen, Writes};
@@ -425,11 +425,11 @@ impl Replica {
                 out.push(Action::Peer(zab::Action::Truncate { to }));
             }
             zab::Action::Install { zxid } => core.install(zxid, out),
-            zab::Action::SendSnapshot { link } => {
+            zab::Action::SendSnapshot { connection } => {
                 let frozen = core.shared.state.tree.write().freeze();
                 if let Some(frozen) = frozen {
-                    out.push(Action::SendTree { link, frozen });
-                    let begun = zab::Input::SnapshotBegun { link, zxid: frozen.zxid };
+                    out.push(Action::SendTree { connection, frozen });
+                    let begun = zab::Input::SnapshotBegun { connection, zxid: frozen.zxid };
                     core.zab.step(begun, &mut core.zab_out);
                 }
             }
@@ -439,12 +439,14 @@ impl Replica {
                 core.settle_digests(out);
             }
             zab::Action::Rest => self.role.rest(core),
-            zab::Action::FromLearner { link, packet } => self.on_learner(link, packet, out),
+            zab::Action::FromLearner { connection, packet } => {
+                self.on_learner(connection, packet, out)
+            }
             zab::Action::FromLeader { packet } => self.on_leader(packet, out),
             action @ (zab::Action::Promise { .. }
             | zab::Action::ToLearner { .. }
             | zab::Action::ReadLog { .. }
-            | zab::Action::CloseLink { .. }
+            | zab::Action::CloseLearner { .. }
             | zab::Action::Connect { .. }
             | zab::Action::ToLeader { .. }
             | zab::Action::HangUp
@@ -456,17 +458,22 @@ impl Replica {
         }
     }
 
-    fn on_learner(&mut self, link: LinkId, packet: Packet, out: &mut Vec<Action>) {
+    fn on_learner(
+        &mut self,
+        connection: LearnerConnectionId,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) {
         let Some(packet) = LearnerPacket::read(packet) else { return };
         match dispatch::from_learner(self.mode()) {
             FromLearner::Process => {
                 let leading = self.role.leading_mut().expect("`dispatch` knows who leads");
-                if leading.on_learner(&mut self.core, link, packet, out).is_err() {
+                if leading.on_learner(&mut self.core, connection, packet, out).is_err() {
                     self.out_of_zxids(out);
                 }
             }
             FromLearner::Forward => {
-                self.forward(|forwarding, _| forwarding.on_observer(link, packet, out));
+                self.forward(|forwarding, _| forwarding.on_observer(connection, packet, out));
             }
             FromLearner::Never => self.is_misled("a learner's packet"),
         }

@@ -6,7 +6,7 @@
 //! Source: `ObserverMaster`, `LearnerHandler`, ZooKeeper 3.9.5.
 
 use crate::model::{SessionId, op};
-use crate::zab::{LinkId, Request};
+use crate::zab::{LearnerConnectionId, Request};
 use bytes::Bytes;
 use jute::Encode;
 use jute::proto::DeleteRequest;
@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub struct ObserverMaster {
     /// At which observer a session was last that came through this server, unless it has come to this server itself since.
-    at: BTreeMap<SessionId, LinkId>,
+    at: BTreeMap<SessionId, LearnerConnectionId>,
     /// Sessions that observers heard of since the leader was last told.
     touched: BTreeMap<SessionId, i32>,
 }
 
 impl ObserverMaster {
     /// A session is at an observer from here on.
-    pub fn came(&mut self, session: SessionId, link: LinkId) {
-        self.at.insert(session, link);
+    pub fn came(&mut self, session: SessionId, connection: LearnerConnectionId) {
+        self.at.insert(session, connection);
     }
 
     /// A session has ended, or has come to this server itself.
@@ -51,12 +51,12 @@ impl ObserverMaster {
     /// * `is_here`: whether a client of this server has the session.
     pub fn has_left(
         &self,
-        link: LinkId,
+        connection: LearnerConnectionId,
         session: SessionId,
         is_here: impl FnOnce() -> bool,
     ) -> bool {
         match self.at.get(&session) {
-            Some(at) => *at != link,
+            Some(at) => *at != connection,
             None => is_here(),
         }
     }

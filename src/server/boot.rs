@@ -197,9 +197,11 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         loader,
     };
     let port = Arc::new(AtomicU16::new(listener.address.port()));
-    let link = link(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
+    let connection =
+        connection(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
     let stopping = CancellationToken::new();
-    let accepting = tokio::spawn(listener.run(shared.clone(), link, moves, port, stopping.clone()));
+    let accepting =
+        tokio::spawn(listener.run(shared.clone(), connection, moves, port, stopping.clone()));
     let stop_signal = stop::on_signal(sender, stopping)?;
     let driving = tokio::spawn(driver.run(actions));
     ready(&state);
@@ -239,7 +241,7 @@ async fn finish(
 }
 
 /// What connections need: where commands go, and a desk that answers words.
-fn link(
+fn connection(
     config: Config,
     shared: &Arc<Shared>,
     metrics: Arc<Registry>,

@@ -17,7 +17,7 @@ use crate::store::disk::is_echo;
 use crate::store::worker::{self, WorkerHandle};
 use crate::store::{self, Disk, Draft, Folders, log_read};
 use crate::tree::{Tree, txn};
-use crate::zab::{self, LinkId};
+use crate::zab::{self, LearnerConnectionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -215,8 +215,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 Action::WriteSnapshot(job) => self.write_snapshot(job),
                 Action::DiscardSnapshot(draft) => self.discard(draft),
                 Action::LoadTree => self.load_tree(),
-                Action::ReadLog { link, from, through, limit_bytes } => {
-                    self.read_log(link, (from, through), limit_bytes);
+                Action::ReadLog { connection, from, through, limit_bytes } => {
+                    self.read_log(connection, (from, through), limit_bytes);
                 }
                 Action::MoveClientPort(place) => {
                     let _stopping = self.client_ports.send(place);
@@ -296,13 +296,13 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     }
 
     /// Beside the log thread: only what is committed is asked for.
-    fn read_log(&self, link: LinkId, range: (Zxid, Zxid), limit_bytes: u64) {
+    fn read_log(&self, connection: LearnerConnectionId, range: (Zxid, Zxid), limit_bytes: u64) {
         let (disk, folders, sender) =
             (self.disk.clone(), self.folders.clone(), self.sender.clone());
         tokio::task::spawn_blocking(move || {
             let tail = log_read::read(&disk, &folders, range, limit_bytes);
             let read = zab::LogRead { before: tail.before, entries: tail.entries };
-            tell(&sender, Input::LogRead { link, read });
+            tell(&sender, Input::LogRead { connection, read });
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::request::Shared;
 use crate::store::RealDisk;
 use crate::tree::Options;
 use crate::tree::freeze::Frozen;
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -26,9 +26,9 @@ const INPUTS_MAX: usize = 1024;
 /// The sockets and configuration files of a member of an ensemble.
 pub struct Peers {
     shared: Arc<Shared>,
-    learners: BTreeMap<LinkId, PeerHandle>,
+    learners: BTreeMap<LearnerConnectionId, PeerHandle>,
     /// Learners' connections that something was put for.
-    touched: BTreeSet<LinkId>,
+    touched: BTreeSet<LearnerConnectionId>,
     leader: Option<PeerHandle>,
     /// How long a leader is dialed.
     patience: Patience,
@@ -93,10 +93,10 @@ impl Peers {
 
     fn take(&mut self, event: PeerEvent) -> Option<Input> {
         Some(match event {
-            PeerEvent::Accepted { link, handle, peer } => {
-                tracing::debug!(connection = link.0, %peer, "a learner connects");
-                self.learners.insert(link, handle);
-                Input::LearnerConnected { link }
+            PeerEvent::Accepted { connection, handle, peer } => {
+                tracing::debug!(connection = connection.0, %peer, "a learner connects");
+                self.learners.insert(connection, handle);
+                Input::LearnerConnected { connection }
             }
             PeerEvent::Received { from, event: QuorumEvent::Packets(packets) } => {
                 Input::Packets { from, packets }
@@ -114,8 +114,8 @@ impl Peers {
                 Input::TreeSent(frozen)
             }
             PeerEvent::Gone { from, why } => {
-                if let QuorumPeer::Learner(link) = from {
-                    self.learners.remove(&link);
+                if let QuorumPeer::Learner(connection) = from {
+                    self.learners.remove(&connection);
                 }
                 Input::Disconnected { from, why }
             }
@@ -125,14 +125,16 @@ impl Peers {
     /// Performs an action that concerns other servers.
     pub fn perform(&mut self, action: Action) {
         match action {
-            Action::SendToLearner { link, bytes } => {
-                if let Some(handle) = self.learners.get_mut(&link) {
+            Action::SendToLearner { connection, bytes } => {
+                if let Some(handle) = self.learners.get_mut(&connection) {
                     handle.put(bytes);
-                    self.touched.insert(link);
+                    self.touched.insert(connection);
                 }
             }
-            Action::SendTree { link, frozen, learner } => self.send_tree(link, frozen, learner),
-            Action::CloseLearner { link } => drop(self.learners.remove(&link)),
+            Action::SendTree { connection, frozen, learner } => {
+                self.send_tree(connection, frozen, learner)
+            }
+            Action::CloseLearner { connection } => drop(self.learners.remove(&connection)),
             Action::DialLeader { dial, addresses } => {
                 let connecting = quorum::dial(addresses, self.patience);
                 let connection =
@@ -185,10 +187,10 @@ impl Peers {
 
     /// Sends what was put together since.
     pub fn flush(&mut self) {
-        for link in std::mem::take(&mut self.touched) {
-            if self.learners.get_mut(&link).is_some_and(|handle| !handle.flush()) {
+        for connection in std::mem::take(&mut self.touched) {
+            if self.learners.get_mut(&connection).is_some_and(|handle| !handle.flush()) {
                 tracing::warn!(
-                    connection = link.0,
+                    connection = connection.0,
                     "a learner takes nothing: its connection is closed"
                 );
             }
@@ -198,9 +200,9 @@ impl Peers {
         }
     }
 
-    fn send_tree(&mut self, link: LinkId, frozen: Frozen, learner: Option<i64>) {
+    fn send_tree(&mut self, connection: LearnerConnectionId, frozen: Frozen, learner: Option<i64>) {
         let (shared, learner) = (self.shared.clone(), learner.map(ServerId));
-        match self.learners.get_mut(&link) {
+        match self.learners.get_mut(&connection) {
             Some(handle) => handle.send_tree(TreeToSend { shared, frozen, learner }),
             None => tell(&self.driver, Input::TreeSent(frozen)),
         }
@@ -215,8 +217,8 @@ impl Drop for Peers {
 
 fn election_input(event: election::Event) -> Option<Input> {
     Some(match event {
-        election::Event::LinkUp { to } => Input::ElectionConnected { to },
-        election::Event::LinkDown { to } => Input::ElectionDisconnected { to },
+        election::Event::ElectionConnected { to } => Input::ElectionConnected { to },
+        election::Event::ElectionDisconnected { to } => Input::ElectionDisconnected { to },
         election::Event::Heard { from, message } => Input::Notification { from, message },
         election::Event::Deaf { place } => {
             tracing::error!(place, "nobody can call at the election port; trying on");

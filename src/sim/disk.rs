@@ -148,11 +148,11 @@ impl World {
 
     pub fn read_log(&mut self, of: Of, asked: LogRequest) {
         let Some(process) = self.process(of) else { return };
-        let LogRequest { link, from, through, limit_bytes } = asked;
+        let LogRequest { connection, from, through, limit_bytes } = asked;
         let tail = log_read::read(&process.disk, &folders(), (from, through), limit_bytes);
         let read = zab::LogRead { before: tail.before, entries: tail.entries };
         self.trace.count("logs read");
-        self.ask_within(10, 500, Event::Report(of, Input::LogRead { link, read }));
+        self.ask_within(10, 500, Event::Report(of, Input::LogRead { connection, read }));
     }
 
     /// A change of the disk did not happen: that is the end of the process, one way or the other.

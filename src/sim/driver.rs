@@ -9,7 +9,7 @@ use crate::member::{Action, ConfigChange, Input, QuorumPeer};
 use crate::model::Zxid;
 use crate::replica::{Mode, TICK_MS};
 use crate::store;
-use crate::zab::{LinkId, Note, Notification, Packet};
+use crate::zab::{LearnerConnectionId, Note, Notification, Packet};
 
 /// Inputs of one kind taken in one turn.
 const TAKEN_MAX: u64 = 32;
@@ -163,13 +163,13 @@ impl World {
                     }
                 }
                 Action::LoadTree => self.ask_within(500, 8000, Event::Rebuild(of)),
-                Action::ReadLog { link, from, through, limit_bytes } => {
-                    let asked = LogRequest { link, from, through, limit_bytes };
+                Action::ReadLog { connection, from, through, limit_bytes } => {
+                    let asked = LogRequest { connection, from, through, limit_bytes };
                     self.ask_within(200, 5000, Event::ReadLog(of, asked));
                 }
                 Action::ChangeConfigFiles(change) => self.change_config_files(of, &change),
                 Action::End(ended) => self.fail("panic", format!("a server ends: {ended:?}")),
-                action => self.perform_for_links(of, action),
+                action => self.perform_for_connections(of, action),
             }
         }
         if let Some(process) = self.process(of)
@@ -205,7 +205,7 @@ impl World {
 
 /// What of the log is to be read for a learner.
 pub struct LogRequest {
-    pub link: LinkId,
+    pub connection: LearnerConnectionId,
     pub from: Zxid,
     pub through: Zxid,
     pub limit_bytes: u64,

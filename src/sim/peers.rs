@@ -12,7 +12,7 @@ use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
 use crate::member::{Action, Input, QuorumPeer, election_connections};
 use crate::tree::freeze::Frozen;
-use crate::zab::{LinkId, Packet};
+use crate::zab::{LearnerConnectionId, Packet};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,21 +49,21 @@ pub struct Leader {
 }
 
 #[derive(Default)]
-pub struct Links {
-    learners: BTreeMap<LinkId, Connection>,
+pub struct QuorumConnections {
+    learners: BTreeMap<LearnerConnectionId, Connection>,
     awaiting_hello: AwaitingHello<()>,
-    next_link: u64,
+    next_connection: u64,
     pub leader: Option<Leader>,
 }
 
-impl Links {
+impl QuorumConnections {
     fn leader_mut(&mut self, dial: u64) -> Option<&mut Leader> {
         self.leader.as_mut().filter(|leader| leader.dial == dial)
     }
 
     fn get(&mut self, peer: QuorumPeer) -> Option<&mut Connection> {
         match peer {
-            QuorumPeer::Learner(link) => self.learners.get_mut(&link),
+            QuorumPeer::Learner(connection) => self.learners.get_mut(&connection),
             QuorumPeer::Leader { dial } => Some(&mut self.leader_mut(dial)?.connection),
         }
     }
@@ -73,7 +73,7 @@ impl Links {
         match end {
             End::Called => {
                 let found = self.learners.iter().find(|(_, connection)| is_at(connection));
-                found.map(|(&link, _)| QuorumPeer::Learner(link))
+                found.map(|(&connection, _)| QuorumPeer::Learner(connection))
             }
             End::Caller => {
                 let leader = self.leader.as_ref().filter(|leader| is_at(&leader.connection));
@@ -97,20 +97,22 @@ const fn end_of(peer: QuorumPeer) -> End {
 
 impl World {
     /// Performs an action that concerns other servers.
-    pub fn perform_for_links(&mut self, of: Of, action: Action) {
+    pub fn perform_for_connections(&mut self, of: Of, action: Action) {
         let server = of.server;
         match action {
-            Action::SendToLearner { link, bytes } => {
+            Action::SendToLearner { connection, bytes } => {
                 self.see_packets(server, &bytes, false);
-                self.put(of, QuorumPeer::Learner(link), bytes);
+                self.put(of, QuorumPeer::Learner(connection), bytes);
             }
-            Action::SendTree { link, frozen, .. } => self.send_tree(of, link, frozen),
-            Action::CloseLearner { link } => self.give_up(of, QuorumPeer::Learner(link)),
+            Action::SendTree { connection, frozen, .. } => self.send_tree(of, connection, frozen),
+            Action::CloseLearner { connection } => {
+                self.give_up(of, QuorumPeer::Learner(connection))
+            }
             Action::DialLeader { dial, addresses } => self.call(of, dial, &addresses),
             Action::SendToLeader { bytes } => {
                 self.see_packets(server, &bytes, true);
                 let Some(process) = self.process(of) else { return };
-                let Some(dial) = process.links.leader.as_ref().map(|leader| leader.dial) else {
+                let Some(dial) = process.quorum.leader.as_ref().map(|leader| leader.dial) else {
                     return;
                 };
                 self.put(of, QuorumPeer::Leader { dial }, bytes);
@@ -161,20 +163,20 @@ impl World {
 
     fn put(&mut self, of: Of, peer: QuorumPeer, bytes: Bytes) {
         let Some(process) = self.process(of) else { return };
-        let Some(connection) = process.links.get(peer) else { return };
+        let Some(connection) = process.quorum.get(peer) else { return };
         if !connection.outbox.put(vec![bytes]) {
             return self.give_up(of, peer);
         }
         self.send_queued(of, peer);
     }
 
-    pub fn send_tree(&mut self, of: Of, link: LinkId, frozen: Frozen) {
-        self.note(of.server, || format!("> tree {} to {link:?}", frozen.zxid));
-        let (peer, now_ms) = (QuorumPeer::Learner(link), self.now_us / MS);
+    pub fn send_tree(&mut self, of: Of, connection: LearnerConnectionId, frozen: Frozen) {
+        self.note(of.server, || format!("> tree {} to {connection:?}", frozen.zxid));
+        let (peer, now_ms) = (QuorumPeer::Learner(connection), self.now_us / MS);
         let Some(process) = self.process(of) else { return };
         let tree = TreeToSend { shared: process.shared.clone(), frozen, learner: None };
         let mut events = Vec::new();
-        match process.links.get(peer) {
+        match process.quorum.get(peer) {
             Some(connection) => connection.outbox.put_tree(tree, now_ms, &mut events),
             None => events.push(OutboxEvent::TreeEnded(frozen)),
         }
@@ -187,7 +189,7 @@ impl World {
         let now_ms = self.now_us / MS;
         loop {
             let Some(process) = self.process(of) else { return };
-            let Some(connection) = process.links.get(peer) else { return };
+            let Some(connection) = process.quorum.get(peer) else { return };
             let Some(pipe) = connection.pipe else { return };
             if connection.outbox.is_in_tree() {
                 return; // Its next piece has been asked for.
@@ -209,7 +211,7 @@ impl World {
     pub fn send_piece(&mut self, of: Of, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         let Some(process) = self.process(of) else { return };
-        let Some(connection) = process.links.get(peer) else { return };
+        let Some(connection) = process.quorum.get(peer) else { return };
         let Some(pipe) = connection.pipe else { return };
         let Next::Piece(tree) = connection.outbox.next(now_ms) else { return };
         let (mut bytes, mut events) = (Vec::new(), Vec::new());
@@ -243,7 +245,7 @@ impl World {
     /// Closes a connection, and says so.
     fn give_up(&mut self, of: Of, peer: QuorumPeer) {
         let Some(process) = self.process(of) else { return };
-        if let Some(pipe) = process.links.get(peer).and_then(|connection| connection.pipe) {
+        if let Some(pipe) = process.quorum.get(peer).and_then(|connection| connection.pipe) {
             self.close(pipe, end_of(peer));
         }
         self.lose_connection(of, peer);
@@ -254,12 +256,12 @@ impl World {
         let now_ms = self.now_us / MS;
         let mut events = Vec::new();
         let Some(process) = self.process(of) else { return };
-        if let Some(connection) = process.links.get(peer) {
+        if let Some(connection) = process.quorum.get(peer) {
             connection.outbox.close(now_ms, &mut events);
         }
-        if let QuorumPeer::Learner(link) = peer {
-            process.links.awaiting_hello.remove(link);
-            process.links.learners.remove(&link);
+        if let QuorumPeer::Learner(connection) = peer {
+            process.quorum.awaiting_hello.remove(connection);
+            process.quorum.learners.remove(&connection);
         }
         self.take_sent(of, peer, events);
         self.come_in(of, Input::Disconnected { from: peer, why: "ended".to_owned() });
@@ -267,7 +269,7 @@ impl World {
 
     fn hang_up(&mut self, of: Of) {
         let Some(process) = self.process(of) else { return };
-        if let Some(leader) = process.links.leader.take()
+        if let Some(leader) = process.quorum.leader.take()
             && let Some(pipe) = leader.connection.pipe
         {
             self.close(pipe, End::Caller);
@@ -286,7 +288,7 @@ impl World {
         let dialing = Dial::new(vec![format!("server {to}")], PATIENCE, now_ms);
         let receiving = QuorumConnection::dialed(dial, Box::new(NoOpening), options, now_ms);
         let connection = Connection::new(None, receiving);
-        process.links.leader = Some(Leader { dial, to, dialing, connection });
+        process.quorum.leader = Some(Leader { dial, to, dialing, connection });
         self.ask_within(50, 1000, Event::Dial { of, dial });
     }
 
@@ -295,7 +297,7 @@ impl World {
         let now_ms = self.now_us / MS;
         loop {
             let Some(process) = self.process(of) else { return };
-            let Some(leader) = process.links.leader_mut(dial) else { return };
+            let Some(leader) = process.quorum.leader_mut(dial) else { return };
             if leader.connection.pipe.is_some() {
                 return;
             }
@@ -322,7 +324,7 @@ impl World {
     pub fn dial_answer(&mut self, of: Of, dial: u64, (address, until_ms): (usize, u64)) {
         let (now_ms, now_us) = (self.now_us / MS, self.now_us);
         let Some(process) = self.process(of) else { return };
-        let Some(leader) = process.links.leader_mut(dial) else { return };
+        let Some(leader) = process.quorum.leader_mut(dial) else { return };
         let to = leader.to;
         let is_there = self.net.reaches(of.server, to);
         let error = match self.servers[to].process {
@@ -335,7 +337,7 @@ impl World {
             }
         };
         let Some(process) = self.process(of) else { return };
-        let Some(leader) = process.links.leader_mut(dial) else { return };
+        let Some(leader) = process.quorum.leader_mut(dial) else { return };
         leader.dialing.attempt_failed(address, error, now_ms);
         self.dial(of, dial);
     }
@@ -345,43 +347,43 @@ impl World {
         let pipe = self.net.connect(of.server, to, Port::Quorum { dial });
         let there = self.of(to);
         if let Some(process) = self.process(there) {
-            process.links.next_link += 1;
-            let link = LinkId(process.links.next_link);
-            let oldest = process.links.awaiting_hello.admit(link, ());
-            let receiving = QuorumConnection::accepted(link, Box::new(NoOpening), now_ms);
-            process.links.learners.insert(link, Connection::new(Some(pipe), receiving));
+            process.quorum.next_connection += 1;
+            let connection = LearnerConnectionId(process.quorum.next_connection);
+            let oldest = process.quorum.awaiting_hello.admit(connection, ());
+            let receiving = QuorumConnection::accepted(connection, Box::new(NoOpening), now_ms);
+            process.quorum.learners.insert(connection, Connection::new(Some(pipe), receiving));
             if let Some((oldest, ())) = oldest {
                 self.give_up(there, QuorumPeer::Learner(oldest));
             }
-            self.come_in(there, Input::LearnerConnected { link });
-            self.receive(there, QuorumPeer::Learner(link), &[]);
-            self.check_hello(there, link);
+            self.come_in(there, Input::LearnerConnected { connection });
+            self.receive(there, QuorumPeer::Learner(connection), &[]);
+            self.check_hello(there, connection);
         }
         let Some(process) = self.process(of) else { return };
         let peer = QuorumPeer::Leader { dial };
-        let Some(connection) = process.links.get(peer) else { return };
+        let Some(connection) = process.quorum.get(peer) else { return };
         connection.pipe = Some(pipe);
         self.receive(of, peer, &[]);
     }
 
     /// A learner must have sent its hello by now, or has until later.
-    pub fn check_hello(&mut self, of: Of, link: LinkId) {
-        let (peer, now_ms) = (QuorumPeer::Learner(link), self.now_us / MS);
+    pub fn check_hello(&mut self, of: Of, connection: LearnerConnectionId) {
+        let (peer, now_ms) = (QuorumPeer::Learner(connection), self.now_us / MS);
         let Some(process) = self.process(of) else { return };
-        let Some(connection) = process.links.get(peer) else { return };
-        if let Err(error) = connection.receiving.check_deadline(now_ms) {
-            self.note(of.server, || format!("* {link:?}: {error}"));
+        let Some(held) = process.quorum.get(peer) else { return };
+        if let Err(error) = held.receiving.check_deadline(now_ms) {
+            self.note(of.server, || format!("* {connection:?}: {error}"));
             return self.give_up(of, peer);
         }
-        if let Some(deadline_ms) = connection.receiving.deadline_ms() {
-            self.ask(deadline_ms * MS, Event::HelloDue(of, link));
+        if let Some(deadline_ms) = held.receiving.deadline_ms() {
+            self.ask(deadline_ms * MS, Event::HelloDue(of, connection));
         }
     }
 
     /// From a learner, or from the leader.
-    pub fn link_hears(&mut self, of: Of, pipe: PipeId, end: End, chunk: Chunk) {
+    pub fn on_quorum_chunk(&mut self, of: Of, pipe: PipeId, end: End, chunk: Chunk) {
         let Some(process) = self.process(of) else { return };
-        let Some(peer) = process.links.peer_at(pipe, end) else { return };
+        let Some(peer) = process.quorum.peer_at(pipe, end) else { return };
         match chunk {
             Chunk::Bytes(bytes) => self.receive(of, peer, &bytes),
             Chunk::End => self.lose_connection(of, peer),
@@ -391,17 +393,17 @@ impl World {
     fn receive(&mut self, of: Of, peer: QuorumPeer, bytes: &[u8]) {
         let now_ms = self.now_us / MS;
         let Some(process) = self.process(of) else { return };
-        let Some(connection) = process.links.get(peer) else { return };
+        let Some(connection) = process.quorum.get(peer) else { return };
         let mut events = Vec::new();
         let received = connection.receiving.receive(bytes, now_ms, &mut events);
         connection.outbox.put_opening(&connection.receiving.take_output());
         if connection.receiving.is_opened() {
             connection.outbox.open();
         }
-        if let QuorumPeer::Learner(link) = peer
+        if let QuorumPeer::Learner(id) = peer
             && connection.receiving.has_spoken()
         {
-            process.links.awaiting_hello.remove(link);
+            process.quorum.awaiting_hello.remove(id);
         }
         events.into_iter().for_each(|event| self.take_received(of, peer, event));
         match received {

@@ -279,11 +279,13 @@ fn said(input: Input) -> Input {
         Input::Propose { zxid, payload: entry } => {
             Input::Propose { zxid, payload: payload(zxid, &entry) }
         }
-        Input::LogRead { link, read: LogRead { before, entries } } => {
+        Input::LogRead { connection, read: LogRead { before, entries } } => {
             let entries = entries.into_iter().map(|(zxid, _)| (zxid, payload(zxid, b"")));
-            Input::LogRead { link, read: LogRead { before, entries: entries.collect() } }
+            Input::LogRead { connection, read: LogRead { before, entries: entries.collect() } }
         }
-        Input::Learner { link, packet } => Input::Learner { link, packet: said_packet(packet) },
+        Input::Learner { connection, packet } => {
+            Input::Learner { connection, packet: said_packet(packet) }
+        }
         Input::Leader { packet } => Input::Leader { packet: said_packet(packet) },
         Input::Heard { from, notification } => {
             let config = notification.config.as_ref();
@@ -353,8 +355,8 @@ fn line(input: &Input) -> String {
         Input::Oracle { agrees: true } => "oracle yes".to_owned(),
         Input::Oracle { agrees: false } => "oracle no".to_owned(),
         Input::Heard { from, notification } => format!("heard {} {}", from.0, vote(notification)),
-        Input::LinkUp { to } => format!("link up {}", to.0),
-        Input::LinkDown { to } => format!("link down {}", to.0),
+        Input::ElectionConnected { to } => format!("link up {}", to.0),
+        Input::ElectionDisconnected { to } => format!("link down {}", to.0),
         Input::Propose { zxid, payload } => format!("propose {zxid:?}{}", proposed(payload)),
         Input::Flushed { through } => format!("disk has {through:?}"),
         Input::Promised { promise: Promise::Accepted, epoch } => {
@@ -366,16 +368,20 @@ fn line(input: &Input) -> String {
         Input::Truncated { to } => format!("disk is cut to {to:?}"),
         Input::Uncuttable { last } => format!("disk can't cut, ends at {last:?}"),
         Input::Installed { zxid } => format!("disk has tree {zxid:?}"),
-        Input::Learner { link, packet } => format!("learner {} {}", link.0, words(packet)),
-        Input::LearnerGone { link } => format!("learner {} gone", link.0),
-        Input::Progress { link: Some(link) } => format!("learner {} progress", link.0),
-        Input::Progress { link: None } => "leader progress".to_owned(),
-        Input::Sync { link } => format!("sync {}", link.0),
-        Input::SnapshotBegun { link, zxid } => format!("tree {} {zxid:?}", link.0),
-        Input::LogRead { link, read } => {
+        Input::Learner { connection, packet } => {
+            format!("learner {} {}", connection.0, words(packet))
+        }
+        Input::LearnerGone { connection } => format!("learner {} gone", connection.0),
+        Input::Progress { connection: Some(connection) } => {
+            format!("learner {} progress", connection.0)
+        }
+        Input::Progress { connection: None } => "leader progress".to_owned(),
+        Input::Sync { connection } => format!("sync {}", connection.0),
+        Input::SnapshotBegun { connection, zxid } => format!("tree {} {zxid:?}", connection.0),
+        Input::LogRead { connection, read } => {
             let before = read.before.map_or("-".to_owned(), |before| format!("{before:?}"));
             let entries = read.entries.iter().map(|(zxid, _)| format!(" {zxid:?}"));
-            format!("log {} before {before}, entries{}", link.0, entries.collect::<String>())
+            format!("log {} before {before}, entries{}", connection.0, entries.collect::<String>())
         }
         Input::Leader { packet } => format!("leader {}", words(packet)),
         Input::LeaderGone => "leader gone".to_owned(),

@@ -3,7 +3,7 @@
 use super::faults::Armed;
 use super::membership;
 use super::network::PipeId;
-use super::peers::Links;
+use super::peers::QuorumConnections;
 use super::plan::{Climate, MS, Micros, Plant};
 use super::wires::Wires;
 use crate::member::restorer::Restorer;
@@ -75,7 +75,7 @@ pub struct Process {
     pub turn_is_due: bool,
     pub actions: Vec<Action>,
     pub began_us: Micros,
-    pub links: Links,
+    pub quorum: QuorumConnections,
     pub wires: Wires,
     pub sides: BTreeMap<PipeId, Side>,
     /// The epoch its leader told of.
@@ -266,7 +266,7 @@ pub fn boot(
         turn_is_due: false,
         actions,
         began_us: now_us,
-        links: Links::default(),
+        quorum: QuorumConnections::default(),
         sides: BTreeMap::new(),
         told: Epoch(0),
         served: None,

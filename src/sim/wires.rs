@@ -88,10 +88,10 @@ impl World {
                     self.close(pipe, end);
                 }
             }
-            Action::Report(Report::LinkUp { to }) => {
+            Action::Report(Report::ElectionConnected { to }) => {
                 self.come_in(of, member::Input::ElectionConnected { to });
             }
-            Action::Report(Report::LinkDown { to }) => {
+            Action::Report(Report::ElectionDisconnected { to }) => {
                 self.come_in(of, member::Input::ElectionDisconnected { to });
             }
             Action::Report(Report::Heard { from, message }) => {

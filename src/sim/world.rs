@@ -14,7 +14,7 @@ use super::trace::{Trace, Tracing};
 use crate::member::election_connections::{self, ConnectionId};
 use crate::member::{Input, QuorumPeer};
 use crate::tree::Tree;
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use std::collections::BTreeMap;
 
 /// A client looks up from what it does this often.
@@ -63,7 +63,7 @@ pub enum Event {
         until_ms: u64,
     },
     /// A learner must have sent its hello.
-    HelloDue(Of, LinkId),
+    HelloDue(Of, LearnerConnectionId),
     /// A dial of another server's election port gets through or not.
     DialWire {
         of: Of,
@@ -241,7 +241,7 @@ impl World {
             Event::DialAnswer { of, dial, address, until_ms } => {
                 self.dial_answer(of, dial, (address, until_ms));
             }
-            Event::HelloDue(of, link) => self.check_hello(of, link),
+            Event::HelloDue(of, connection) => self.check_hello(of, connection),
             Event::TreePiece(of, peer) => self.send_piece(of, peer),
             Event::Strike(of) => self.strike_now(of),
             Event::Start(server) => self.start(server),
@@ -273,7 +273,7 @@ impl World {
             let of = self.of(node);
             match port {
                 Port::Client => self.side_hears(of, pipe, chunk),
-                Port::Quorum { .. } => self.link_hears(of, pipe, end, chunk),
+                Port::Quorum { .. } => self.on_quorum_chunk(of, pipe, end, chunk),
                 Port::Election => self.wire_hears(of, pipe, chunk),
             }
         }

@@ -4,7 +4,7 @@
 
 use super::leader::Phase;
 use super::packet::Packet;
-use super::{Action, Core, Leader, LinkId};
+use super::{Action, Core, Leader, LearnerConnectionId};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -26,13 +26,15 @@ impl Leader {
         if core.see_payload(&payload, true, out) {
             self.reconfig = Some(zxid);
         }
-        let mut followers =
-            self.links.iter_mut().filter(|(_, link)| link.is_forwarded() && !link.is_observer);
-        if let Some((&first, link)) = followers.next() {
+        let mut followers = self
+            .handlers
+            .iter_mut()
+            .filter(|(_, connection)| connection.is_forwarded() && !connection.is_observer);
+        if let Some((&first, connection)) = followers.next() {
             let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
-            link.send(first, bytes.clone(), out);
-            for (&id, link) in followers {
-                link.send(id, bytes.clone(), out);
+            connection.send(first, bytes.clone(), out);
+            for (&id, connection) in followers {
+                connection.send(id, bytes.clone(), out);
             }
         }
         out.push(Action::Append { zxid, payload });
@@ -91,14 +93,19 @@ impl Leader {
 
     /// Answered between the commits it came between: a learner of Java's answers its clients in the order they asked, and
     /// one that hears of a later commit first never answers anybody again.
-    pub(super) fn on_sync(&mut self, core: &Core, link: LinkId, out: &mut Vec<Action>) {
+    pub(super) fn on_sync(
+        &mut self,
+        core: &Core,
+        connection: LearnerConnectionId,
+        out: &mut Vec<Action>,
+    ) {
         if !self.is_broadcasting() {
             return; // Its learner looks for who leads now, and asks again.
         }
         if core.history.committed() < core.history.last() {
-            self.syncs.push_back((core.history.last(), link));
-        } else if let Some(to) = self.links.get_mut(&link) {
-            to.say(link, &Packet::Sync, out);
+            self.syncs.push_back((core.history.last(), connection));
+        } else if let Some(to) = self.handlers.get_mut(&connection) {
+            to.say(connection, &Packet::Sync, out);
         }
     }
 
@@ -107,8 +114,8 @@ impl Leader {
             if core.history.committed() < zxid {
                 core.stats.commits += self.commit_through(core, zxid, out);
             }
-            if let Some(link) = self.links.get_mut(&id) {
-                link.say(id, &Packet::Sync, out);
+            if let Some(connection) = self.handlers.get_mut(&id) {
+                connection.say(id, &Packet::Sync, out);
             }
         }
         if core.history.committed() < agreed {
@@ -123,9 +130,14 @@ impl Leader {
         agreed: Zxid,
         out: &mut Vec<Action>,
     ) -> u64 {
-        let has_followers =
-            self.links.values().any(|link| link.is_forwarded() && !link.is_observer);
-        let has_observers = self.links.values().any(|link| link.is_forwarded() && link.is_observer);
+        let has_followers = self
+            .handlers
+            .values()
+            .any(|connection| connection.is_forwarded() && !connection.is_observer);
+        let has_observers = self
+            .handlers
+            .values()
+            .any(|connection| connection.is_forwarded() && connection.is_observer);
         let (mut commits, mut informs) = (Vec::new(), Vec::new());
         let mut count = 0;
         let decided = self.decided.take();
@@ -145,9 +157,11 @@ impl Leader {
             }
         });
         let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
-        for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.is_forwarded()) {
-            let bytes = if link.is_observer { &informs } else { &commits };
-            link.send(id, bytes.clone(), out);
+        for (&id, connection) in
+            self.handlers.iter_mut().filter(|(_, connection)| connection.is_forwarded())
+        {
+            let bytes = if connection.is_observer { &informs } else { &commits };
+            connection.send(id, bytes.clone(), out);
         }
         out.push(Action::Commit { through: agreed });
         count

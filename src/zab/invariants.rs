@@ -1,7 +1,7 @@
 //! What holds of a leader after each of its steps. Peers cannot break it: what they say is judged before it is taken in.
 
 use super::leader::Phase;
-use super::link::{Link, Stage};
+use super::learner_handler::{LearnerHandler, Stage};
 use super::{Core, Leader};
 use crate::model::{Epoch, ServerId};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ impl Leader {
             assert!(own <= flushed, "counts {own} as written here, and flushed is {flushed}");
         }
         if CHECKS_ALL {
-            self.links.values().for_each(|link| self.assert_link(core, link));
+            self.handlers.values().for_each(|connection| self.assert_handler(core, connection));
             self.assert_sets(core);
         }
     }
@@ -49,21 +49,24 @@ impl Leader {
         assert!(!is_open || proposed.epoch().0 == epoch, "proposed {proposed} in {epoch}");
     }
 
-    fn assert_link(&self, core: &Core, link: &Link) {
-        let (id, stage, phase) = (link.id.0, link.stage, self.phase);
-        assert!(link.id != core.me, "learner {id} has the number of this server");
+    fn assert_handler(&self, core: &Core, connection: &LearnerHandler) {
+        let (id, stage, phase) = (connection.id.0, connection.stage, self.phase);
+        assert!(connection.id != core.me, "learner {id} has the number of this server");
         let was_told = Stage::Told <= stage;
         assert!(!was_told || self.has_promised, "learner {id} is {stage:?} while {phase:?}");
         let has_history = Stage::Reading <= stage;
         let is_open = !matches!(phase, Phase::Discovering | Phase::Promising | Phase::Opening);
         assert!(!has_history || is_open, "learner {id} is {stage:?} while {phase:?}");
-        let (start, committed) = (link.start, core.history.committed());
+        let (start, committed) = (connection.start, core.history.committed());
         assert!(start <= committed, "learner {id} begins at {start}, committed is {committed}");
-        let held = link.held.len();
+        let held = connection.held.len();
         assert!(held == 0 || stage == Stage::Reading, "{held} held for {id}, which is {stage:?}");
         if Stage::Synchronised <= stage {
-            assert!(self.synchronised.contains(&link.id), "learner {id} was not counted");
-            assert!(self.acked.contains_key(&link.id), "learner {id} has no place in the log");
+            assert!(self.synchronised.contains(&connection.id), "learner {id} was not counted");
+            assert!(
+                self.acked.contains_key(&connection.id),
+                "learner {id} has no place in the log"
+            );
         }
     }
 
@@ -73,18 +76,22 @@ impl Leader {
         for (id, acked) in &self.acked {
             assert!(*acked <= last, "server {} acknowledged {acked}, the last is {last}", id.0);
         }
-        let of = |fits: &dyn Fn(&Link) -> bool| -> BTreeSet<ServerId> {
-            let fitting = self.links.values().filter(|link| fits(link));
-            fitting.map(|link| link.id).chain([core.me]).collect()
+        let of = |fits: &dyn Fn(&LearnerHandler) -> bool| -> BTreeSet<ServerId> {
+            let fitting = self.handlers.values().filter(|connection| fits(connection));
+            fitting.map(|connection| connection.id).chain([core.me]).collect()
         };
         let all = of(&|_| true);
-        assert!(all.len() == self.links.len() + 1, "{} connections of {all:?}", self.links.len());
+        assert!(
+            all.len() == self.handlers.len() + 1,
+            "{} connections of {all:?}",
+            self.handlers.len()
+        );
         if self.phase == Phase::Discovering {
             assert!(self.known == all, "{:?} are known, and {all:?} are here", self.known);
         }
         if self.phase == Phase::Synchronising {
             let (counted, there) =
-                (&self.synchronised, of(&|link| Stage::Synchronised <= link.stage));
+                (&self.synchronised, of(&|connection| Stage::Synchronised <= connection.stage));
             assert!(*counted == there, "{counted:?} count as synchronised, and {there:?} are");
         }
         let both: Vec<_> = self.aware.intersection(&self.unaware).collect();

@@ -2,9 +2,9 @@
 //!
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
-use super::link::{Link, Stage};
+use super::learner_handler::{LearnerHandler, Stage};
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, Input, Learners, LinkId, Note, Promise};
+use super::{Action, Core, Input, LearnerConnectionId, Learners, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -33,7 +33,7 @@ pub(super) enum Phase {
 pub struct Leader {
     pub(super) phase: Phase,
     pub(super) epoch: Epoch,
-    pub(super) links: BTreeMap<LinkId, Link>,
+    pub(super) handlers: BTreeMap<LearnerConnectionId, LearnerHandler>,
     /// Highest epoch anybody of them accepted.
     pub(super) accepted: Epoch,
     /// Who said which epoch it accepted, who promised itself to ours, who has our history.
@@ -43,12 +43,12 @@ pub struct Leader {
     pub(super) aware: BTreeSet<ServerId>,
     pub(super) unaware: BTreeSet<ServerId>,
     /// Who has more than this server, and votes only if the proposed configuration was decided; and that said in words.
-    pub(super) ahead: Vec<(LinkId, ServerId, String)>,
+    pub(super) ahead: Vec<(LearnerConnectionId, ServerId, String)>,
     pub(super) synchronised: BTreeSet<ServerId>,
     /// Our own promise is on disk.
     pub(super) has_promised: bool,
     /// Learners' syncs, each with the last proposal before it.
-    pub(super) syncs: VecDeque<(Zxid, LinkId)>,
+    pub(super) syncs: VecDeque<(Zxid, LearnerConnectionId)>,
     /// How far each voter's log is durable.
     pub(super) acked: BTreeMap<ServerId, Zxid>,
     pub(super) proposed: Zxid,
@@ -79,7 +79,7 @@ impl Leader {
         Self {
             phase: Phase::Discovering,
             epoch: Epoch(0),
-            links: BTreeMap::new(),
+            handlers: BTreeMap::new(),
             accepted: core.accepted,
             known: BTreeSet::from([core.me]),
             promised: BTreeSet::new(),
@@ -116,8 +116,8 @@ impl Leader {
         matches!(self.phase, Phase::Broadcasting | Phase::Relaying)
     }
 
-    pub(super) fn link_ids(&self) -> impl Iterator<Item = LinkId> {
-        self.links.keys().copied()
+    pub(super) fn connection_ids(&self) -> impl Iterator<Item = LearnerConnectionId> {
+        self.handlers.keys().copied()
     }
 
     pub const fn epoch(&self) -> Epoch {
@@ -135,14 +135,19 @@ impl Leader {
 
     /// Its learners, in numbers.
     pub fn learners(&self, core: &Core) -> Learners {
-        let count = |fits: &dyn Fn(&Link) -> bool| {
-            self.links.values().filter(|link| link.is_forwarded() && fits(link)).count() as u64
+        let count = |fits: &dyn Fn(&LearnerHandler) -> bool| {
+            self.handlers
+                .values()
+                .filter(|connection| connection.is_forwarded() && fits(connection))
+                .count() as u64
         };
         Learners {
-            connected: self.links.len() as u64,
-            followers: count(&|link| !link.is_observer),
-            non_voting: count(&|link| !link.is_observer && !core.view.is_voter(link.id)),
-            observers: count(&|link| link.is_observer),
+            connected: self.handlers.len() as u64,
+            followers: count(&|connection| !connection.is_observer),
+            non_voting: count(&|connection| {
+                !connection.is_observer && !core.view.is_voter(connection.id)
+            }),
+            observers: count(&|connection| connection.is_observer),
         }
     }
 
@@ -154,21 +159,23 @@ impl Leader {
             Input::Flushed { through } => self.on_ack(core, core.me, through, out),
             Input::Promised { promise: Promise::Accepted, .. } => self.on_own_promise(core, out),
             Input::Promised { promise: Promise::Current, .. } => self.open(core, out),
-            Input::Learner { link, packet } => self.on_packet(core, link, packet, out),
-            Input::LearnerGone { link } => {
-                self.on_gone(link);
+            Input::Learner { connection, packet } => self.on_packet(core, connection, packet, out),
+            Input::LearnerGone { connection } => {
+                self.on_gone(connection);
                 if let Phase::Leaving { to } = self.phase {
                     self.try_leave(core, to);
                 }
             }
-            Input::Progress { link } => self.heard(link),
-            Input::SnapshotBegun { link, zxid } => self.on_snapshot(core, link, zxid, out),
-            Input::Sync { link } => self.on_sync(core, link, out),
-            Input::LogRead { link, read } => self.on_log_read(core, link, read, out),
+            Input::Progress { connection } => self.heard(connection),
+            Input::SnapshotBegun { connection, zxid } => {
+                self.on_snapshot(core, connection, zxid, out)
+            }
+            Input::Sync { connection } => self.on_sync(core, connection, out),
+            Input::LogRead { connection, read } => self.on_log_read(core, connection, read, out),
             // A truncation or installation of an earlier role; an own election is the peer's.
             Input::Heard { .. }
-            | Input::LinkUp { .. }
-            | Input::LinkDown { .. }
+            | Input::ElectionConnected { .. }
+            | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Truncated { .. }
@@ -180,9 +187,15 @@ impl Leader {
         self.assert_invariants(core);
     }
 
-    fn on_packet(&mut self, core: &mut Core, id: LinkId, packet: Packet, out: &mut Vec<Action>) {
+    fn on_packet(
+        &mut self,
+        core: &mut Core,
+        id: LearnerConnectionId,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) {
         self.heard(Some(id));
-        let stage = self.links.get(&id).map(|link| link.stage);
+        let stage = self.handlers.get(&id).map(|connection| connection.stage);
         match (stage, packet) {
             (None, Packet::FollowerInfo { accepted, info }) => {
                 self.on_info(core, id, (accepted, info, false), out);
@@ -198,7 +211,7 @@ impl Leader {
             }
             (Some(Stage::Synchronised | Stage::Active), Packet::Ack { zxid }) => {
                 // A counter of 0 acknowledges UPTODATE.
-                let (server, is_observer) = (self.links[&id].id, self.links[&id].is_observer);
+                let (server, is_observer) = (self.handlers[&id].id, self.handlers[&id].is_observer);
                 if zxid.counter() == 0 || is_observer {
                     return;
                 }
@@ -214,7 +227,7 @@ impl Leader {
                 packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
             ) => {
                 if self.is_open() {
-                    out.push(Action::FromLearner { link: id, packet });
+                    out.push(Action::FromLearner { connection: id, packet });
                 }
             }
             (stage, packet) => {
@@ -227,19 +240,23 @@ impl Leader {
     fn on_info(
         &mut self,
         core: &mut Core,
-        id: LinkId,
+        id: LearnerConnectionId,
         (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
         out: &mut Vec<Action>,
     ) {
         if let Some(why) = self.refusal(core, (accepted, info, is_observer)) {
-            return out.push(Action::CloseLink { link: id, why });
+            return out.push(Action::CloseLearner { connection: id, why });
         }
-        let older: Vec<LinkId> =
-            self.links.iter().filter(|(_, link)| link.id == info.id).map(|(&id, _)| id).collect();
+        let older: Vec<LearnerConnectionId> = self
+            .handlers
+            .iter()
+            .filter(|(_, connection)| connection.id == info.id)
+            .map(|(&id, _)| id)
+            .collect();
         for older in older {
             self.close(older, format!("server {} has connected again", info.id.0), out);
         }
-        let link = Link {
+        let connection = LearnerHandler {
             id: info.id,
             is_observer,
             stage: Stage::Known,
@@ -249,7 +266,7 @@ impl Leader {
             sync: None,
             silent_ticks: 0,
         };
-        self.links.insert(id, link);
+        self.handlers.insert(id, connection);
         if self.phase != Phase::Discovering {
             let can_come = core.gave_way_ticks == 0;
             if self.epoch < accepted && core.is_voter(info.id) && can_come {
@@ -309,10 +326,12 @@ impl Leader {
     /// connection, and its machine or the network are not gone for long enough.
     fn is_elsewhere(&self, core: &Core, id: ServerId) -> bool {
         let tick_time = 2 * core.settings.ping_ticks();
-        let lives = |link: &Link| {
-            Stage::Synchronised <= link.stage && link.silent_ticks <= tick_time && link.id == id
+        let lives = |connection: &LearnerHandler| {
+            Stage::Synchronised <= connection.stage
+                && connection.silent_ticks <= tick_time
+                && connection.id == id
         };
-        self.links.values().any(lives)
+        self.handlers.values().any(lives)
     }
 
     /// With a quorum's word for it, no other leader can have a higher epoch than the next.
@@ -341,23 +360,25 @@ impl Leader {
             return;
         }
         let epoch = self.epoch;
-        for (&id, link) in self.links.iter_mut().filter(|(_, link)| link.stage == Stage::Known) {
-            link.stage = Stage::Told;
-            link.say(id, &Packet::LeaderInfo { epoch }, out);
+        for (&id, connection) in
+            self.handlers.iter_mut().filter(|(_, connection)| connection.stage == Stage::Known)
+        {
+            connection.stage = Stage::Told;
+            connection.say(id, &Packet::LeaderInfo { epoch }, out);
         }
     }
 
     fn on_ack_epoch(
         &mut self,
         core: &mut Core,
-        id: LinkId,
+        id: LearnerConnectionId,
         (current, last): (Option<Epoch>, Option<Zxid>),
         out: &mut Vec<Action>,
     ) {
-        let Some(link) = self.links.get_mut(&id) else { return };
-        link.stage = Stage::Promised;
-        link.last = last;
-        let server = link.id;
+        let Some(connection) = self.handlers.get_mut(&id) else { return };
+        connection.stage = Stage::Promised;
+        connection.last = last;
+        let server = connection.id;
         if self.phase == Phase::Promising {
             let ours = (core.current, Some(core.history.last()));
             if let Some(theirs) = current.map(|current| (current, last))
@@ -420,7 +441,8 @@ impl Leader {
         // Applied, so that a tree can be sent; nobody reads it before a quorum has it too.
         out.push(Action::Commit { through: last });
         self.synchronised.insert(core.me);
-        let waiting = self.links.iter().filter(|(_, link)| link.stage == Stage::Promised);
+        let waiting =
+            self.handlers.iter().filter(|(_, connection)| connection.stage == Stage::Promised);
         for id in waiting.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.synchronise(core, id, out);
         }
@@ -430,16 +452,16 @@ impl Leader {
     fn on_ack_new_leader(
         &mut self,
         core: &mut Core,
-        id: LinkId,
+        id: LearnerConnectionId,
         zxid: Zxid,
         out: &mut Vec<Action>,
     ) {
         if zxid != Zxid::new(self.epoch, 0) {
             return self.close(id, format!("NEWLEADER acknowledged with {zxid}"), out);
         }
-        let Some(link) = self.links.get_mut(&id) else { return };
-        link.stage = Stage::Synchronised;
-        let (server, start, sync) = (link.id, link.start, link.sync);
+        let Some(connection) = self.handlers.get_mut(&id) else { return };
+        connection.stage = Stage::Synchronised;
+        let (server, start, sync) = (connection.id, connection.start, connection.sync);
         if let Some(sync) = sync {
             let under_way = self.syncs_under_way(sync.how);
             core.notes.push(Note::SyncEnded { sync, under_way });
@@ -464,7 +486,8 @@ impl Leader {
         let with = self.synchronised.iter().copied().filter(|id| core.view.is_voter(*id)).collect();
         core.notes.push(Note::Leads { epoch: self.epoch, with });
         out.push(Action::Lead { epoch: self.epoch });
-        let ready = self.links.iter().filter(|(_, link)| link.stage == Stage::Synchronised);
+        let ready =
+            self.handlers.iter().filter(|(_, connection)| connection.stage == Stage::Synchronised);
         for id in ready.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.activate(id, out);
         }
@@ -474,51 +497,52 @@ impl Leader {
         }
     }
 
-    fn activate(&mut self, id: LinkId, out: &mut Vec<Action>) {
-        if let Some(link) = self.links.get_mut(&id) {
-            link.stage = Stage::Active;
-            link.say(id, &Packet::UpToDate, out);
+    fn activate(&mut self, id: LearnerConnectionId, out: &mut Vec<Action>) {
+        if let Some(connection) = self.handlers.get_mut(&id) {
+            connection.stage = Stage::Active;
+            connection.say(id, &Packet::UpToDate, out);
         }
     }
 
-    fn heard(&mut self, id: Option<LinkId>) {
-        if let Some(link) = id.and_then(|id| self.links.get_mut(&id)) {
-            link.silent_ticks = 0;
+    fn heard(&mut self, id: Option<LearnerConnectionId>) {
+        if let Some(connection) = id.and_then(|id| self.handlers.get_mut(&id)) {
+            connection.silent_ticks = 0;
         }
     }
 
-    fn on_gone(&mut self, id: LinkId) {
-        let Some(link) = self.links.remove(&id) else { return };
+    fn on_gone(&mut self, id: LearnerConnectionId) {
+        let Some(connection) = self.handlers.remove(&id) else { return };
         // What it acknowledged is on its disk; what it promised before the epoch was open is not yet a quorum's.
         if self.phase == Phase::Discovering {
-            self.known.remove(&link.id);
+            self.known.remove(&connection.id);
         }
         if self.phase == Phase::Synchronising {
-            self.synchronised.remove(&link.id);
+            self.synchronised.remove(&connection.id);
         }
     }
 
-    pub(super) fn close(&mut self, id: LinkId, why: String, out: &mut Vec<Action>) {
+    pub(super) fn close(&mut self, id: LearnerConnectionId, why: String, out: &mut Vec<Action>) {
         self.on_gone(id);
-        out.push(Action::CloseLink { link: id, why });
+        out.push(Action::CloseLearner { connection: id, why });
     }
 
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         self.ticks += 1;
-        let waiting = self.links.iter().filter(|(_, link)| link.stage == Stage::WantsSnapshot);
+        let waiting =
+            self.handlers.iter().filter(|(_, connection)| connection.stage == Stage::WantsSnapshot);
         // Asked again, for another snapshot may have been under way.
-        out.extend(waiting.map(|(&link, _)| Action::SendSnapshot { link }));
-        self.links.values_mut().for_each(|link| link.silent_ticks += 1);
+        out.extend(waiting.map(|(&connection, _)| Action::SendSnapshot { connection }));
+        self.handlers.values_mut().for_each(|connection| connection.silent_ticks += 1);
         let settings = core.settings;
-        let is_silent = |link: &Link| {
-            let limit = if link.stage < Stage::Synchronised {
+        let is_silent = |connection: &LearnerHandler| {
+            let limit = if connection.stage < Stage::Synchronised {
                 settings.init_ticks()
             } else {
                 settings.sync_ticks()
             };
-            limit < link.silent_ticks
+            limit < connection.silent_ticks
         };
-        let silent = self.links.iter().filter(|(_, link)| is_silent(link));
+        let silent = self.handlers.iter().filter(|(_, connection)| is_silent(connection));
         for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.close(id, "nothing was heard of it for too long".to_owned(), out);
         }
@@ -542,7 +566,7 @@ impl Leader {
     /// Learners end the connection once they have heard who leads next: closing it could take that from them.
     fn try_leave(&self, core: &mut Core, to: ServerId) {
         let is_over = core.settings.ping_ticks() * 2 < self.ticks;
-        if is_over || self.links.values().all(|link| link.is_observer) {
+        if is_over || self.handlers.values().all(|connection| connection.is_observer) {
             let why = format!("by the configuration now in force server {to} is to lead");
             core.go_on_under(Some(to), why);
         }
@@ -550,18 +574,20 @@ impl Leader {
 
     fn ping(&mut self, out: &mut Vec<Action>) {
         let bytes = Packet::Ping { zxid: self.proposed.to_wire(), touched: None }.to_bytes();
-        let greeted = |link: &Link| Stage::Synchronising <= link.stage;
-        for (&id, link) in self.links.iter_mut().filter(|(_, link)| greeted(link)) {
-            link.send(id, bytes.clone(), out);
+        let greeted = |connection: &LearnerHandler| Stage::Synchronising <= connection.stage;
+        for (&id, connection) in
+            self.handlers.iter_mut().filter(|(_, connection)| greeted(connection))
+        {
+            connection.send(id, bytes.clone(), out);
         }
     }
 
     fn look_after_quorum(&self, core: &mut Core) {
         let mut there: BTreeSet<ServerId> = self
-            .links
+            .handlers
             .values()
-            .filter(|link| Stage::Synchronised <= link.stage)
-            .map(|link| link.id)
+            .filter(|connection| Stage::Synchronised <= connection.stage)
+            .map(|connection| connection.id)
             .collect();
         there.insert(core.me);
         if !core.is_quorum(&there, self.without_other(core)) {

@@ -3,7 +3,7 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, Leader, LinkId, Note, Promise};
+use super::{Action, Core, How, Input, Leader, LearnerConnectionId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -119,14 +119,16 @@ impl Learner {
     }
 
     /// Whether a packet of a connection to this server is for its observers.
-    pub(super) fn takes(&self, link: LinkId, packet: Option<&Packet>) -> bool {
+    pub(super) fn takes(&self, connection: LearnerConnectionId, packet: Option<&Packet>) -> bool {
         let is_first = matches!(packet, Some(Packet::ObserverInfo { .. }));
-        self.relay.as_ref().is_some_and(|relay| is_first || relay.links.contains_key(&link))
+        self.relay
+            .as_ref()
+            .is_some_and(|relay| is_first || relay.handlers.contains_key(&connection))
     }
 
     /// Connections of its observers.
-    pub(super) fn link_ids(&self) -> Vec<LinkId> {
-        self.relay.iter().flat_map(|relay| relay.link_ids()).collect()
+    pub(super) fn connection_ids(&self) -> Vec<LearnerConnectionId> {
+        self.relay.iter().flat_map(|relay| relay.connection_ids()).collect()
     }
 
     fn relay(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
@@ -186,19 +188,19 @@ impl Learner {
                     core.look(why);
                 }
             }
-            Input::Progress { link: None } => self.silent_ticks = 0,
+            Input::Progress { connection: None } => self.silent_ticks = 0,
             Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
             // An own election is the peer's.
             Input::Propose { .. }
             | Input::Heard { .. }
-            | Input::LinkUp { .. }
-            | Input::LinkDown { .. }
+            | Input::ElectionConnected { .. }
+            | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Sync { .. } => {}
             Input::Learner { .. }
             | Input::LearnerGone { .. }
-            | Input::Progress { link: Some(_) }
+            | Input::Progress { connection: Some(_) }
             | Input::SnapshotBegun { .. }
             | Input::LogRead { .. } => self.relay(core, input, out),
         }

@@ -27,7 +27,7 @@ mod history;
 mod invariants;
 mod leader;
 mod learner;
-mod link;
+mod learner_handler;
 mod notes;
 mod oracle;
 mod packet;
@@ -50,7 +50,7 @@ use bytes::Bytes;
 
 /// A learner's connection to this server, as long as it leads.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct LinkId(pub u64);
+pub struct LearnerConnectionId(pub u64);
 
 /// Which promise an epoch file holds (D-05).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -72,10 +72,10 @@ pub enum Input {
         notification: Notification,
     },
     /// There is a new connection to another server's election port, or none any more.
-    LinkUp {
+    ElectionConnected {
         to: ServerId,
     },
-    LinkDown {
+    ElectionDisconnected {
         to: ServerId,
     },
     /// This server gives up whatever it is, so that an election follows: the zxids of its epoch are used up.
@@ -113,28 +113,28 @@ pub enum Input {
     },
     /// From a learner.
     Learner {
-        link: LinkId,
+        connection: LearnerConnectionId,
         packet: Packet,
     },
     LearnerGone {
-        link: LinkId,
+        connection: LearnerConnectionId,
     },
     /// A tree is on its way to a learner (`None`: from the leader) and gets on.
     Progress {
-        link: Option<LinkId>,
+        connection: Option<LearnerConnectionId>,
     },
     /// A learner's client wants to see all that was proposed until now.
     Sync {
-        link: LinkId,
+        connection: LearnerConnectionId,
     },
     /// The tree at `zxid` is on its way to a learner.
     SnapshotBegun {
-        link: LinkId,
+        connection: LearnerConnectionId,
         zxid: Zxid,
     },
     /// What [`Action::ReadLog`] found.
     LogRead {
-        link: LinkId,
+        connection: LearnerConnectionId,
         read: LogRead,
     },
     /// From the leader. With SNAP the tree has been read whole.
@@ -172,27 +172,27 @@ pub enum Action {
     },
     /// Bytes for a learner, in order.
     ToLearner {
-        link: LinkId,
+        connection: LearnerConnectionId,
         bytes: Bytes,
     },
     /// SNAP and the tree as it is now, in order with [`Action::ToLearner`]; answer with [`Input::SnapshotBegun`]. Nothing
     /// while another one is under way: it is asked for again.
     SendSnapshot {
-        link: LinkId,
+        connection: LearnerConnectionId,
     },
     /// Read the log from the last entry at or before `from` through `through`.
     ReadLog {
-        link: LinkId,
+        connection: LearnerConnectionId,
         from: Zxid,
         through: Zxid,
     },
-    CloseLink {
-        link: LinkId,
+    CloseLearner {
+        connection: LearnerConnectionId,
         why: String,
     },
     /// What a learner's clients want: REQUEST, REVALIDATE, PING.
     FromLearner {
-        link: LinkId,
+        connection: LearnerConnectionId,
         packet: Packet,
     },
     /// Reach the leader and say [`Input::LeaderGone`] when that fails.

@@ -9,7 +9,7 @@
 //! Source: `QuorumOracleMaj`, `Leader.lead`, ZooKeeper 3.9.5.
 
 use super::leader::Phase;
-use super::link::{Link, Stage};
+use super::learner_handler::{LearnerHandler, Stage};
 use super::{Action, Core, Leader, Note};
 use crate::model::{Rule, ServerId, View};
 
@@ -32,13 +32,13 @@ impl Leader {
     /// Once clients are served, one counts as soon as it has our history: what it lacks it gets meanwhile. Before, whoever
     /// has come is waited for.
     pub(super) fn without_other(&self, core: &Core) -> Option<ServerId> {
-        let is_there = |link: &Link| {
-            let counts = !self.is_broadcasting() || Stage::Synchronised <= link.stage;
-            counts && !link.is_observer && core.is_voter(link.id)
+        let is_there = |connection: &LearnerHandler| {
+            let counts = !self.is_broadcasting() || Stage::Synchronised <= connection.stage;
+            counts && !connection.is_observer && core.is_voter(connection.id)
         };
         // Who came before this server knew that it leads is heard first.
         let has_listened = self.phase != Phase::Discovering || 0 < self.ticks;
-        core.without_other().filter(|_| has_listened && !self.links.values().any(is_there))
+        core.without_other().filter(|_| has_listened && !self.handlers.values().any(is_there))
     }
 
     /// Does what waited for the other voter, if it is not needed.

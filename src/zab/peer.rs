@@ -1,7 +1,9 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
 use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
-use super::{Action, Core, History, Input, Leader, Learner, LinkId, Note, Packet, Settings};
+use super::{
+    Action, Core, History, Input, Leader, Learner, LearnerConnectionId, Note, Packet, Settings,
+};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +27,7 @@ pub struct Peer {
     /// Who leads next, by the word of a reconfiguration.
     named: Option<ServerId>,
     /// First words of learners that came before we knew that we lead, and for how many more ticks they are kept.
-    early: BTreeMap<LinkId, (Packet, u32)>,
+    early: BTreeMap<LearnerConnectionId, (Packet, u32)>,
     /// What others said before our election began.
     heard: BTreeMap<ServerId, Notification>,
     /// What the others are told once the election is over.
@@ -37,7 +39,7 @@ pub struct Peer {
     told_version: i64,
     /// How often in a row it was a learner of somebody who did not bring it to serve.
     fruitless: u32,
-    /// Whose election link broke and is not back: an election does not wait for them.
+    /// Whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
     /// Ticks that an election which is due has to wait for: this was an observer, and many may have lost one leader; or
     /// nobody lets it in.
@@ -58,13 +60,13 @@ const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
 
 /// Closes the connections of those who have waited long enough for this server to lead.
-fn close_late(early: &mut BTreeMap<LinkId, (Packet, u32)>, out: &mut Vec<Action>) {
-    early.retain(|&link, (_, ticks)| {
+fn close_late(early: &mut BTreeMap<LearnerConnectionId, (Packet, u32)>, out: &mut Vec<Action>) {
+    early.retain(|&connection, (_, ticks)| {
         if let Some(left) = ticks.checked_sub(1) {
             *ticks = left;
             return true;
         }
-        out.push(Action::CloseLink { link, why: "we do not lead".to_owned() });
+        out.push(Action::CloseLearner { connection, why: "we do not lead".to_owned() });
         false
     });
 }
@@ -137,7 +139,7 @@ impl Peer {
 
     fn take(&mut self, input: Input, out: &mut Vec<Action>) {
         self.core.note(&input, out);
-        self.note_link(&input);
+        self.note_election_connection(&input);
         if input == Input::Tick {
             self.pause_ticks = self.pause_ticks.saturating_sub(1);
             self.withdraw_in_time(out);
@@ -151,26 +153,33 @@ impl Peer {
             (_, Input::StandDown { why }) => self.stand_down(why, out),
             (
                 Role::Looking(Some(_)),
-                input @ (Input::LinkUp { .. }
-                | Input::LinkDown { .. }
+                input @ (Input::ElectionConnected { .. }
+                | Input::ElectionDisconnected { .. }
                 | Input::Oracle { .. }
                 | Input::Tick),
             ) => {
                 let input = match input {
                     Input::Oracle { agrees } => election::Input::Oracle { agrees },
-                    Input::LinkUp { to } => election::Input::LinkUp { to },
-                    Input::LinkDown { to } => election::Input::LinkDown { to },
+                    Input::ElectionConnected { to } => election::Input::ElectionConnected { to },
+                    Input::ElectionDisconnected { to } => {
+                        election::Input::ElectionDisconnected { to }
+                    }
                     _ => election::Input::Tick,
                 };
                 self.elect(input, out);
             }
             // Its process is gone, or about to elect another.
-            (Role::Learning(learner), Input::LinkDown { to })
+            (Role::Learning(learner), Input::ElectionDisconnected { to })
                 if learner.leader() == to && learner.is_asking() =>
             {
                 self.core.look(format!("leader {to} left before it was reached"));
             }
-            (_, Input::LinkUp { .. } | Input::LinkDown { .. } | Input::Oracle { .. }) => {}
+            (
+                _,
+                Input::ElectionConnected { .. }
+                | Input::ElectionDisconnected { .. }
+                | Input::Oracle { .. },
+            ) => {}
             (Role::Looking(_), _) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
             (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
@@ -181,20 +190,20 @@ impl Peer {
     /// First words of learners that came before this server leads: it was elected before it knows of it, or was named by a
     /// reconfiguration that it has yet to hear of. Gives back what is not of that kind.
     fn take_early(&mut self, input: Input) -> Option<Input> {
-        let is_relayed = |link: &LinkId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if learner.takes(*link, packet));
+        let is_relayed = |connection: &LearnerConnectionId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if learner.takes(*connection, packet));
         match (&self.role, input) {
-            (Role::Looking(_) | Role::Learning(_), Input::Learner { link, packet })
-                if !is_relayed(&link, Some(&packet)) =>
+            (Role::Looking(_) | Role::Learning(_), Input::Learner { connection, packet })
+                if !is_relayed(&connection, Some(&packet)) =>
             {
                 let is_looking = matches!(self.role, Role::Looking(_));
                 let ticks = if is_looking { EARLY_LOOKING_TICKS } else { EARLY_TICKS };
-                self.early.insert(link, (packet, ticks));
+                self.early.insert(connection, (packet, ticks));
                 None
             }
-            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { link })
-                if !is_relayed(&link, None) =>
+            (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { connection })
+                if !is_relayed(&connection, None) =>
             {
-                self.early.remove(&link);
+                self.early.remove(&connection);
                 None
             }
             (_, input) => Some(input),
@@ -260,13 +269,13 @@ impl Peer {
         }
     }
 
-    /// A leader's link breaks before its learners look for another.
-    fn note_link(&mut self, input: &Input) {
+    /// A leader's connection breaks before its learners look for another.
+    fn note_election_connection(&mut self, input: &Input) {
         match input {
-            Input::LinkDown { to } => {
+            Input::ElectionDisconnected { to } => {
                 self.down.insert(*to);
             }
-            Input::LinkUp { to } | Input::Heard { from: to, .. } => {
+            Input::ElectionConnected { to } | Input::Heard { from: to, .. } => {
                 self.down.remove(to);
             }
             _ => {}
@@ -407,8 +416,8 @@ impl Peer {
         match std::mem::replace(&mut self.role, Role::Looking(None)) {
             Role::Looking(_) => {}
             Role::Leading(leader) => {
-                for link in leader.link_ids() {
-                    out.push(Action::CloseLink { link, why: why.clone() });
+                for connection in leader.connection_ids() {
+                    out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
             }
             Role::Learning(learner) => {
@@ -416,8 +425,8 @@ impl Peer {
                     let delay_ms = self.core.settings.observer_election_delay_ms;
                     self.pause_ticks = self.pause_ticks.max(self.core.wait_ticks(delay_ms));
                 }
-                for link in learner.link_ids() {
-                    out.push(Action::CloseLink { link, why: why.clone() });
+                for connection in learner.connection_ids() {
+                    out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
                 out.push(Action::HangUp);
             }
@@ -437,8 +446,8 @@ impl Peer {
             return close_late(&mut self.early, out);
         }
         let mut leader = Leader::new(&mut self.core, out);
-        for (link, (packet, _)) in std::mem::take(&mut self.early) {
-            leader.step(&mut self.core, Input::Learner { link, packet }, out);
+        for (connection, (packet, _)) in std::mem::take(&mut self.early) {
+            leader.step(&mut self.core, Input::Learner { connection, packet }, out);
         }
         self.role = Role::Leading(Box::new(leader));
     }

@@ -10,7 +10,7 @@ use crate::votes::votes_for;
 use crate::words::{self, Said, Word};
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
-use oxkeeper::zab::{Action, Input, LearnerInfo, LinkId, LogRead, Packet, Peer};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Packet, Peer};
 use std::collections::VecDeque;
 
 /// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
@@ -31,8 +31,8 @@ pub const CAPTURES: [(&str, i64); 9] = [
 ];
 
 /// The captured learner's connection, and that of a follower with which the leader is a quorum.
-const CAPTURED: LinkId = LinkId(1);
-const OTHER: LinkId = LinkId(2);
+const CAPTURED: LearnerConnectionId = LearnerConnectionId(1);
+const OTHER: LearnerConnectionId = LearnerConnectionId(2);
 /// A tick is 5 ms; pings come each half of tickTime.
 const TICKS_PER_PING: u64 = SETTINGS.tick_time_ms / 2 / 5;
 
@@ -59,30 +59,32 @@ impl Leader {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::ToLearner { link: CAPTURED, bytes } => self.said.extend_from_slice(&bytes),
+            Action::ToLearner { connection: CAPTURED, bytes } => {
+                self.said.extend_from_slice(&bytes)
+            }
             Action::Promise { promise, epoch } => self.step(Input::Promised { promise, epoch }),
             Action::Append { zxid, .. } => self.unflushed.push_back(zxid),
-            Action::FromLearner { link, packet: Packet::Request(asked) }
+            Action::FromLearner { connection, packet: Packet::Request(asked) }
                 if asked.op == op::SYNC =>
             {
-                self.step(Input::Sync { link });
+                self.step(Input::Sync { connection });
             }
-            Action::ReadLog { link, .. } => {
+            Action::ReadLog { connection, .. } => {
                 let read = self.log.clone();
-                self.step(Input::LogRead { link, read });
+                self.step(Input::LogRead { connection, read });
             }
-            Action::SendSnapshot { link } => {
+            Action::SendSnapshot { connection } => {
                 let zxid = self.tree.unwrap_or_else(|| panic!("{}: no tree was sent", self.name));
                 self.said.extend_from_slice(&Packet::Snap { zxid }.to_bytes());
-                self.step(Input::SnapshotBegun { link, zxid });
+                self.step(Input::SnapshotBegun { connection, zxid });
             }
-            Action::CloseLink { link: CAPTURED, why } => panic!("{}: {why}", self.name),
+            Action::CloseLearner { connection: CAPTURED, why } => panic!("{}: {why}", self.name),
             _ => {}
         }
     }
 
-    fn hear(&mut self, link: LinkId, packet: Packet) {
-        self.step(Input::Learner { link, packet });
+    fn hear(&mut self, connection: LearnerConnectionId, packet: Packet) {
+        self.step(Input::Learner { connection, packet });
     }
 
     fn propose(&mut self, zxid: Zxid, payload: Bytes) {

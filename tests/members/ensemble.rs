@@ -10,7 +10,7 @@ use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::replica::{Action, Input, Mode, Replica, Settings, TICK_MS};
 use oxkeeper::request::{Conn, Connection, Conns, Limits, Need, Shared};
 use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{self, LinkId, Packet, Peer, Request};
+use oxkeeper::zab::{self, LearnerConnectionId, Packet, Peer, Request};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Ensemble {
     /// A learner passes on what it was asked earlier.
     pub fn pass_on(&mut self, at: usize, request: Request) {
         let packet = Packet::Request(request);
-        let input = zab::Input::Learner { link: LinkId(at as u64), packet };
+        let input = zab::Input::Learner { connection: LearnerConnectionId(at as u64), packet };
         self.wires.push_back((LEADER, input));
         self.run();
     }
@@ -253,18 +253,22 @@ impl Ensemble {
                         if let Packet::Request(request) = &packet {
                             server.asked.push(request.clone());
                         }
-                        let input = zab::Input::Learner { link: LinkId(at as u64), packet };
+                        let input = zab::Input::Learner {
+                            connection: LearnerConnectionId(at as u64),
+                            packet,
+                        };
                         let to = if at == OBSERVER { self.passes_on } else { LEADER };
                         self.wires.push_back((to, input));
                     }
                 }
-                Action::Peer(zab::Action::ToLearner { link, bytes }) => {
+                Action::Peer(zab::Action::ToLearner { connection, bytes }) => {
                     for packet in packets(&bytes) {
-                        self.wires.push_back((link.0 as usize, zab::Input::Leader { packet }));
+                        self.wires
+                            .push_back((connection.0 as usize, zab::Input::Leader { packet }));
                     }
                 }
-                Action::Peer(zab::Action::CloseLink { why, .. }) => {
-                    assert!(why.contains("used up"), "link closed: {why}");
+                Action::Peer(zab::Action::CloseLearner { why, .. }) => {
+                    assert!(why.contains("used up"), "connection closed: {why}");
                 }
                 Action::Stop(why) => panic!("server {at} stopped: {why}"),
                 Action::Install(_) | Action::SendTree { .. } | Action::Rebuild => {

@@ -49,7 +49,7 @@ const KNOWN: &[&[&str]] = &[
         "src/zab/core.rs",
         "src/zab/leader.rs",
         "src/zab/learner.rs",
-        "src/zab/link.rs",
+        "src/zab/learner_handler.rs",
         "src/zab/mod.rs",
     ],
 ];

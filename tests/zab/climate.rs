@@ -2,7 +2,7 @@
 
 use crate::world::{Node, World};
 use oxkeeper::model::{ServerId, View};
-use oxkeeper::zab::{Input, LinkId, Settings};
+use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -134,17 +134,17 @@ impl World {
         let to = self.below(self.nodes.len());
         match self.below(8) {
             0 => self
-                .links
+                .connections
                 .keys()
                 .copied()
                 .collect::<Vec<_>>()
                 .into_iter()
-                .for_each(|id| self.end_link(id)),
+                .for_each(|id| self.end_connection(id)),
             1..3 => {
-                let ids: Vec<LinkId> = self.links.keys().copied().collect();
+                let ids: Vec<LearnerConnectionId> = self.connections.keys().copied().collect();
                 if !ids.is_empty() {
                     let id = ids[self.below(ids.len())];
-                    self.end_link(id);
+                    self.end_connection(id);
                 }
             }
             3 => self.break_wire(at, to),
@@ -184,15 +184,18 @@ impl World {
     }
 
     fn deliver_one(&mut self) {
-        let ids: Vec<LinkId> = self.links.keys().copied().collect();
+        let ids: Vec<LearnerConnectionId> = self.connections.keys().copied().collect();
         if ids.is_empty() {
             return;
         }
         let id = ids[self.below(ids.len())];
         let goes_up = self.below(2) == 0;
-        let link = &self.links[&id];
-        let (from, to) =
-            if goes_up { (link.learner, link.leader) } else { (link.leader, link.learner) };
+        let connection = &self.connections[&id];
+        let (from, to) = if goes_up {
+            (connection.learner, connection.leader)
+        } else {
+            (connection.leader, connection.learner)
+        };
         if !self.climate.silent.contains(&(from, to)) {
             self.deliver(id, goes_up);
         }
@@ -231,7 +234,7 @@ impl World {
                 self.write_tree(at);
                 self.step(at, Input::Tick);
             }
-            for id in self.links.keys().copied().collect::<Vec<_>>() {
+            for id in self.connections.keys().copied().collect::<Vec<_>>() {
                 for _ in 0..8 {
                     self.deliver(id, true);
                     self.deliver(id, false);
@@ -272,6 +275,9 @@ impl World {
 
     fn is_calm(&self) -> bool {
         self.members().all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
-            && self.links.values().all(|link| link.up.is_empty() && link.down.is_empty())
+            && self
+                .connections
+                .values()
+                .all(|connection| connection.up.is_empty() && connection.down.is_empty())
     }
 }

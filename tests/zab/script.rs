@@ -30,8 +30,8 @@ use crate::votes::votes_for;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
-    Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Promise,
-    Request, Role, Settings, Vote,
+    Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Notification, Packet, Peer,
+    PeerState, Promise, Request, Role, Settings, Vote,
 };
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -101,28 +101,34 @@ impl Stage {
             }
             ["oracle", answer] => Input::Oracle { agrees: answer == "yes" },
             ["leader", "gone"] => Input::LeaderGone,
-            ["leader", "progress"] => Input::Progress { link: None },
-            ["learner", link, "progress"] => Input::Progress { link: Some(link_of(link)) },
+            ["leader", "progress"] => Input::Progress { connection: None },
+            ["learner", connection, "progress"] => {
+                Input::Progress { connection: Some(connection_of(connection)) }
+            }
             ["leader", ref packet @ ..] => Input::Leader { packet: packet_of(packet) },
-            ["learner", link, "gone"] => Input::LearnerGone { link: link_of(link) },
-            ["learner", link, ref packet @ ..] => {
-                Input::Learner { link: link_of(link), packet: packet_of(packet) }
+            ["learner", connection, "gone"] => {
+                Input::LearnerGone { connection: connection_of(connection) }
+            }
+            ["learner", connection, ref packet @ ..] => {
+                Input::Learner { connection: connection_of(connection), packet: packet_of(packet) }
             }
             ["propose", at, ref view @ ..] => {
                 Input::Propose { zxid: zxid(at), payload: payload_with(zxid(at), view) }
             }
-            ["sync", link] => Input::Sync { link: link_of(link) },
-            ["tree", link, at] => Input::SnapshotBegun { link: link_of(link), zxid: zxid(at) },
-            ["log", link, "before", before, "entries", ref entries @ ..] => {
+            ["sync", connection] => Input::Sync { connection: connection_of(connection) },
+            ["tree", connection, at] => {
+                Input::SnapshotBegun { connection: connection_of(connection), zxid: zxid(at) }
+            }
+            ["log", connection, "before", before, "entries", ref entries @ ..] => {
                 let entries = entries.iter().map(|at| (zxid(at), payload(zxid(at)))).collect();
                 let read = LogRead { before: maybe(before), entries };
-                Input::LogRead { link: link_of(link), read }
+                Input::LogRead { connection: connection_of(connection), read }
             }
             ["heard", from, ref said @ ..] => {
                 Input::Heard { from: server(from), notification: notification_of(said) }
             }
-            ["link", "up", to] => Input::LinkUp { to: server(to) },
-            ["link", "down", to] => Input::LinkDown { to: server(to) },
+            ["link", "up", to] => Input::ElectionConnected { to: server(to) },
+            ["link", "down", to] => Input::ElectionDisconnected { to: server(to) },
             ["tick", count] => {
                 return (0..number(count)).for_each(|_| self.step(Input::Tick));
             }
@@ -268,21 +274,23 @@ impl Stage {
             Action::Promise { promise, epoch } => format!("save {} {}", name_of(*promise), epoch.0),
             Action::Truncate { to } => format!("cut to {to:?}"),
             Action::Install { zxid } => format!("install tree {zxid:?}"),
-            Action::ToLearner { link, bytes } => {
+            Action::ToLearner { connection, bytes } => {
                 let said: Vec<String> = packets(bytes).map(|packet| text_of(&packet)).collect();
-                format!("to learner {}: {}", link.0, said.join(", "))
+                format!("to learner {}: {}", connection.0, said.join(", "))
             }
             Action::ToLeader { bytes } => {
                 let said: Vec<String> = packets(bytes).map(|packet| text_of(&packet)).collect();
                 format!("to leader: {}", said.join(", "))
             }
-            Action::SendSnapshot { link } => format!("send tree to learner {}", link.0),
-            Action::ReadLog { link, from, through } => {
-                format!("read log for learner {} from {from:?} through {through:?}", link.0)
+            Action::SendSnapshot { connection } => format!("send tree to learner {}", connection.0),
+            Action::ReadLog { connection, from, through } => {
+                format!("read log for learner {} from {from:?} through {through:?}", connection.0)
             }
-            Action::CloseLink { link, why } => format!("close learner {}: {why}", link.0),
-            Action::FromLearner { link, packet } => {
-                format!("take from {}: {}", link.0, text_of(packet))
+            Action::CloseLearner { connection, why } => {
+                format!("close learner {}: {why}", connection.0)
+            }
+            Action::FromLearner { connection, packet } => {
+                format!("take from {}: {}", connection.0, text_of(packet))
             }
             Action::Connect { leader } => format!("connect to {}", leader.0),
             Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
@@ -361,8 +369,8 @@ fn server(text: &str) -> ServerId {
     ServerId(i64::from(number(text)))
 }
 
-fn link_of(text: &str) -> LinkId {
-    LinkId(u64::from(number(text)))
+fn connection_of(text: &str) -> LearnerConnectionId {
+    LearnerConnectionId(u64::from(number(text)))
 }
 
 fn zxid(text: &str) -> Zxid {

@@ -6,8 +6,8 @@ use crate::votes::votes_for;
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
-    Action, Input, LearnerInfo, LinkId, LogRead, Notification, Packet, Peer, PeerState, Request,
-    Role, Settings, Vote,
+    Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Notification, Packet, Peer,
+    PeerState, Request, Role, Settings, Vote,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -70,8 +70,8 @@ impl Strangers {
                     self.step(Input::Heard { from, notification });
                 }
                 11..16 => {
-                    let (link, packet) = (LinkId(self.below(4)), self.packet());
-                    self.step(Input::Learner { link, packet });
+                    let (connection, packet) = (LearnerConnectionId(self.below(4)), self.packet());
+                    self.step(Input::Learner { connection, packet });
                 }
                 _ => self.odd_one(),
             }
@@ -81,12 +81,15 @@ impl Strangers {
     fn odd_one(&mut self) {
         let is_learning = matches!(self.peer.role(), Role::Learning(_));
         let input = match self.below(8) {
-            0 => Input::LearnerGone { link: LinkId(self.below(4)) },
+            0 => Input::LearnerGone { connection: LearnerConnectionId(self.below(4)) },
             1 if is_learning && self.below(4) == 0 => Input::LeaderGone,
-            2 => Input::LinkUp { to: ServerId(self.below(5) as i64) },
-            3 => Input::LinkDown { to: ServerId(self.below(5) as i64) },
+            2 => Input::ElectionConnected { to: ServerId(self.below(5) as i64) },
+            3 => Input::ElectionDisconnected { to: ServerId(self.below(5) as i64) },
             _ if is_learning => Input::Leader { packet: self.packet() },
-            _ => Input::Learner { link: LinkId(self.below(4)), packet: self.packet() },
+            _ => Input::Learner {
+                connection: LearnerConnectionId(self.below(4)),
+                packet: self.packet(),
+            },
         };
         self.step(input);
     }
@@ -102,7 +105,10 @@ impl Strangers {
     fn behave(&mut self) {
         let last = self.peer.core.history.last();
         let next = Epoch(self.peer.core.accepted.0.saturating_add(1).min(u32::MAX >> 1));
-        let from = |id: i64, packet| Input::Learner { link: LinkId(id as u64 + 4), packet };
+        let from = |id: i64, packet| Input::Learner {
+            connection: LearnerConnectionId(id as u64 + 4),
+            packet,
+        };
         let of = |id| LearnerInfo { id, protocol_version: 0x1_0000, view_version: 0 };
         let said = match self.peer.role() {
             Role::Looking(_) => return,
@@ -161,15 +167,15 @@ impl Strangers {
                 }
                 Action::Truncate { to } => self.disk.push_back(Input::Truncated { to }),
                 Action::Install { zxid } => self.disk.push_back(Input::Installed { zxid }),
-                Action::ReadLog { link, .. } => {
-                    self.step(Input::LogRead { link, read: LogRead::default() });
+                Action::ReadLog { connection, .. } => {
+                    self.step(Input::LogRead { connection, read: LogRead::default() });
                 }
-                Action::SendSnapshot { link } => {
+                Action::SendSnapshot { connection } => {
                     let zxid = self.peer.core.history.committed();
-                    self.step(Input::SnapshotBegun { link, zxid });
+                    self.step(Input::SnapshotBegun { connection, zxid });
                 }
-                Action::FromLearner { link, packet: Packet::Request(_) } => {
-                    self.step(Input::Sync { link });
+                Action::FromLearner { connection, packet: Packet::Request(_) } => {
+                    self.step(Input::Sync { connection });
                 }
                 Action::Lead { .. } => self.led += 1,
                 Action::Follow { .. } => self.followed += 1,

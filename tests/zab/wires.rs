@@ -1,19 +1,20 @@
 //! Connections: those of learners to leaders, and those on which votes travel.
 
 use crate::world::Item;
+use bytes::{Bytes, BytesMut};
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, Notification, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A learner's connection to its leader.
-pub struct Link {
+pub struct Connection {
     pub leader: usize,
     pub learner: usize,
     pub down: VecDeque<Item>,
     pub up: VecDeque<Packet>,
 }
 
-impl Link {
+impl Connection {
     pub fn new(leader: usize, learner: usize) -> Self {
         Self { leader, learner, down: VecDeque::new(), up: VecDeque::new() }
     }
@@ -49,7 +50,7 @@ impl Wires {
         }
         self.slots.remove(&(a, b));
         self.slots.remove(&(b, a));
-        let down = |to: usize| Input::LinkDown { to: ServerId(to as i64) };
+        let down = |to: usize| Input::ElectionDisconnected { to: ServerId(to as i64) };
         vec![(a, down(b)), (b, down(a))]
     }
 
@@ -68,4 +69,15 @@ impl Wires {
     pub fn take(&mut self, from: usize, to: usize) -> Option<Notification> {
         if self.is_up(from, to) { self.slots.remove(&(from, to)) } else { None }
     }
+}
+
+/// The packets in `bytes`, which must hold whole ones.
+pub fn packets(bytes: &Bytes) -> Vec<Packet> {
+    let mut bytes = BytesMut::from(&bytes[..]);
+    let mut packets = Vec::new();
+    while let Some(packet) = Packet::decode(&mut bytes).expect("peers speak well") {
+        packets.push(packet);
+    }
+    assert!(bytes.is_empty(), "half a packet");
+    packets
 }

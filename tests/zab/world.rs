@@ -7,10 +7,10 @@ use crate::climate::Climate;
 use crate::disk::{Disk, Entry, Queues, Write, last_of};
 use crate::views::{address, view_in};
 use crate::votes::votes_for;
-use crate::wires::{Link, Wires};
-use bytes::{Bytes, BytesMut};
+use crate::wires::{Connection, Wires, packets};
+use bytes::Bytes;
 use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, View, Zxid};
-use oxkeeper::zab::{Action, Input, LinkId, LogRead, Packet, Peer, Role};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role};
 use std::collections::{BTreeMap, VecDeque};
 
 /// On its way to a learner.
@@ -36,7 +36,7 @@ pub struct Node {
     pub proposed: Zxid,
     /// The epoch its leader told of.
     told: Epoch,
-    pub link: Option<LinkId>,
+    pub connection: Option<Id>,
     /// What a Java learner says later than ours.
     unsaid: Vec<Packet>,
 }
@@ -44,11 +44,11 @@ pub struct Node {
 pub struct World {
     pub climate: Climate,
     pub nodes: Vec<Node>,
-    pub links: BTreeMap<LinkId, Link>,
+    pub connections: BTreeMap<Id, Connection>,
     pub wires: Wires,
     /// What the others have to be told of, in order.
     pending: VecDeque<(usize, Input)>,
-    next_link: u64,
+    next_connection: u64,
     next_payload: u64,
     checks: Checks,
     random: u64,
@@ -64,10 +64,10 @@ impl World {
         let count = climate.voters + climate.observers;
         let mut world = Self {
             nodes: (0..count).map(|_| Node::default()).collect(),
-            links: BTreeMap::new(),
+            connections: BTreeMap::new(),
             wires: Wires::default(),
             pending: VecDeque::new(),
-            next_link: 0,
+            next_connection: 0,
             next_payload: 0,
             checks: Checks::default(),
             decided: 0,
@@ -155,19 +155,19 @@ impl World {
 
     /// Ends all its connections.
     fn cut(&mut self, at: usize) {
-        let there = |link: &Link| link.leader == at || link.learner == at;
+        let there = |it: &Connection| it.leader == at || it.learner == at;
         let ended: Vec<_> =
-            self.links.iter().filter(|(_, link)| there(link)).map(|(&id, _)| id).collect();
-        ended.into_iter().for_each(|id| self.end_link(id));
+            self.connections.iter().filter(|(_, it)| there(it)).map(|(&id, _)| id).collect();
+        ended.into_iter().for_each(|id| self.end_connection(id));
     }
 
-    pub fn end_link(&mut self, id: LinkId) {
-        let Some(link) = self.links.remove(&id) else { return };
-        if self.nodes[link.learner].link == Some(id) {
-            self.nodes[link.learner].link = None;
-            self.pending.push_back((link.learner, Input::LeaderGone));
+    pub fn end_connection(&mut self, id: Id) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if self.nodes[connection.learner].connection == Some(id) {
+            self.nodes[connection.learner].connection = None;
+            self.pending.push_back((connection.learner, Input::LeaderGone));
         }
-        self.pending.push_back((link.leader, Input::LearnerGone { link: id }));
+        self.pending.push_back((connection.leader, Input::LearnerGone { connection: id }));
         self.settle();
     }
 
@@ -252,51 +252,57 @@ impl World {
                 node.tail.retain(|(at, _)| zxid < *at);
                 node.writes.push(Write::Install(node.tree.clone()));
             }
-            Action::ToLearner { link, bytes } => self.say_down(at, link, &bytes),
+            Action::ToLearner { connection, bytes } => self.say_down(at, connection, &bytes),
             Action::ToLeader { bytes } => self.say_up(at, &bytes),
-            Action::SendSnapshot { link } => {
-                if let Some(to) = self.links.get_mut(&link) {
+            Action::SendSnapshot { connection } => {
+                if let Some(to) = self.connections.get_mut(&connection) {
                     to.down.push_back(Item::Tree(node.tree.clone()));
-                    let begun = Input::SnapshotBegun { link, zxid: last_of(&node.tree) };
+                    let begun = Input::SnapshotBegun { connection, zxid: last_of(&node.tree) };
                     Self::answer(node, begun, more);
                 }
             }
-            Action::ReadLog { link, from, through } => {
+            Action::ReadLog { connection, from, through } => {
                 let all = node.disk.whole();
                 let before = all.iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid <= from);
                 let before = before.last();
                 let wanted = |entry: &&Entry| from < entry.0 && entry.0 <= through;
                 let entries = all.iter().filter(wanted).cloned().collect();
                 let read = LogRead { before, entries };
-                Self::answer(node, Input::LogRead { link, read }, more);
+                Self::answer(node, Input::LogRead { connection, read }, more);
             }
-            Action::CloseLink { link, .. } => {
-                if let Some(ended) = self.links.remove(&link)
-                    && self.nodes[ended.learner].link.take_if(|at| *at == link).is_some()
+            Action::CloseLearner { connection, .. } => {
+                if let Some(ended) = self.connections.remove(&connection)
+                    && self.nodes[ended.learner]
+                        .connection
+                        .take_if(|at| *at == connection)
+                        .is_some()
                 {
                     self.pending.push_back((ended.learner, Input::LeaderGone));
                 }
             }
             Action::Connect { leader } => {
-                self.next_link += 1;
-                let id = LinkId(self.next_link);
-                node.link = Some(id);
+                self.next_connection += 1;
+                let id = Id(self.next_connection);
+                node.connection = Some(id);
                 node.unsaid.clear();
-                self.links.insert(id, Link::new(leader.0 as usize, at));
+                self.connections.insert(id, Connection::new(leader.0 as usize, at));
             }
             Action::HangUp => {
-                if let Some(id) = node.link.take()
-                    && let Some(link) = self.links.remove(&id)
+                if let Some(id) = node.connection.take()
+                    && let Some(connection) = self.connections.remove(&id)
                 {
-                    self.pending.push_back((link.leader, Input::LearnerGone { link: id }));
+                    self.pending
+                        .push_back((connection.leader, Input::LearnerGone { connection: id }));
                 }
             }
             Action::Lead { epoch } => self.lead(at, epoch),
             Action::Follow { .. } => {
                 node.serves = true;
                 let unsaid = std::mem::take(&mut node.unsaid);
-                if let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) {
-                    link.up.extend(unsaid);
+                if let Some(connection) =
+                    node.connection.and_then(|id| self.connections.get_mut(&id))
+                {
+                    connection.up.extend(unsaid);
                 }
                 let node = &self.nodes[at];
                 let seen = self.checks.see(Event::Follows { at, tree: &node.tree });
@@ -334,8 +340,8 @@ impl World {
             return;
         }
         if self.wires.plug(from, to) {
-            self.pending.push_back((from, Input::LinkUp { to: ServerId(to as i64) }));
-            self.pending.push_back((to, Input::LinkUp { to: ServerId(from as i64) }));
+            self.pending.push_back((from, Input::ElectionConnected { to: ServerId(to as i64) }));
+            self.pending.push_back((to, Input::ElectionConnected { to: ServerId(from as i64) }));
         }
     }
 
@@ -404,8 +410,8 @@ impl World {
         self.must(seen);
     }
 
-    fn say_down(&mut self, at: usize, link: LinkId, bytes: &Bytes) {
-        let Some(to) = self.links.get_mut(&link) else { return };
+    fn say_down(&mut self, at: usize, connection: Id, bytes: &Bytes) {
+        let Some(to) = self.connections.get_mut(&connection) else { return };
         let packets = packets(bytes);
         for packet in &packets {
             self.named += usize::from(
@@ -423,7 +429,9 @@ impl World {
     fn say_up(&mut self, at: usize, bytes: &Bytes) {
         let is_early = self.climate.java == Some(at) && !self.nodes[at].serves;
         let node = &self.nodes[at];
-        let Some(link) = node.link.and_then(|id| self.links.get_mut(&id)) else { return };
+        let Some(connection) = node.connection.and_then(|id| self.connections.get_mut(&id)) else {
+            return;
+        };
         let packets = packets(bytes);
         for packet in &packets {
             let known = &mut node.tree.iter().chain(&node.tail);
@@ -435,7 +443,7 @@ impl World {
         }
         let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);
         let (late, said): (Vec<_>, Vec<_>) = packets.into_iter().partition(waits);
-        link.up.extend(said);
+        connection.up.extend(said);
         self.nodes[at].unsaid.extend(late);
     }
 
@@ -505,19 +513,19 @@ impl World {
     }
 
     /// The oldest packet of one direction arrives; true if there was one.
-    pub fn deliver(&mut self, id: LinkId, goes_up: bool) -> bool {
-        let Some(link) = self.links.get_mut(&id) else { return false };
-        let (leader, learner) = (link.leader, link.learner);
+    pub fn deliver(&mut self, id: Id, goes_up: bool) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        let (leader, learner) = (connection.leader, connection.learner);
         if self.nodes[leader].peer.is_none() {
-            self.end_link(id);
+            self.end_connection(id);
             return true;
         }
         if goes_up {
-            let Some(packet) = link.up.pop_front() else { return false };
-            self.step(leader, Input::Learner { link: id, packet });
+            let Some(packet) = connection.up.pop_front() else { return false };
+            self.step(leader, Input::Learner { connection: id, packet });
             return true;
         }
-        let packet = match link.down.pop_front() {
+        let packet = match connection.down.pop_front() {
             None => return false,
             Some(Item::Packet(packet)) => packet,
             Some(Item::Tree(tree)) => {
@@ -586,15 +594,4 @@ impl World {
         }
         self.checks.committed().len()
     }
-}
-
-/// What stands in `bytes`.
-fn packets(bytes: &Bytes) -> Vec<Packet> {
-    let mut bytes = BytesMut::from(&bytes[..]);
-    let mut packets = Vec::new();
-    while let Some(packet) = Packet::decode(&mut bytes).expect("peers speak well") {
-        packets.push(packet);
-    }
-    assert!(bytes.is_empty(), "half a packet");
-    packets
 }

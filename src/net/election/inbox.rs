@@ -54,9 +54,9 @@ mod tests {
     async fn the_oldest_makes_room() {
         let inbox = Inbox::default();
         for id in 0..103 {
-            inbox.put(Event::LinkUp { to: ServerId(id) });
+            inbox.put(Event::ElectionConnected { to: ServerId(id) });
         }
-        assert_eq!(inbox.take().await, Event::LinkUp { to: ServerId(3) });
+        assert_eq!(inbox.take().await, Event::ElectionConnected { to: ServerId(3) });
         let mut left = 0;
         while inbox.try_take().is_some() {
             left += 1;

@@ -4,7 +4,7 @@ use super::handle::{AwaitingHellos, ConnectionState, Ending, PeerEvent, PeerHand
 use super::receive::receive;
 use super::send::send;
 use crate::member::quorum_connection::QuorumConnection;
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ pub fn start(
 pub(super) fn serve(
     connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
     connection: QuorumConnection,
-    (stop, waiting): (CancellationToken, Option<(LinkId, Arc<AwaitingHellos>)>),
+    (stop, waiting): (CancellationToken, Option<(LearnerConnectionId, Arc<AwaitingHellos>)>),
     events: UnboundedSender<PeerEvent>,
 ) -> PeerHandle {
     let state = Arc::new(ConnectionState {

@@ -3,7 +3,7 @@
 use crate::member::awaiting_hello::AwaitingHello;
 use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
 use crate::member::quorum_outbox::{OutboxEvent, QuorumOutbox, TreeToSend};
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What happens on learner connections.
 pub enum PeerEvent {
-    Accepted { link: LinkId, handle: PeerHandle, peer: SocketAddr },
+    Accepted { connection: LearnerConnectionId, handle: PeerHandle, peer: SocketAddr },
     Received { from: QuorumPeer, event: QuorumEvent },
     Sent { to: QuorumPeer, event: OutboxEvent },
     Gone { from: QuorumPeer, why: String },
@@ -105,7 +105,7 @@ impl Drop for PeerHandle {
 /// Reports the end of a connection, however it comes about.
 pub(super) struct Ending {
     pub state: Arc<ConnectionState>,
-    pub waiting: Option<(LinkId, Arc<AwaitingHellos>)>,
+    pub waiting: Option<(LearnerConnectionId, Arc<AwaitingHellos>)>,
     pub why: String,
 }
 
@@ -116,8 +116,8 @@ impl Ending {
 
     /// A hello has come, or never will.
     pub fn stop_waiting(&self) {
-        if let Some((link, waiting)) = &self.waiting {
-            lock(waiting).remove(*link);
+        if let Some((connection, waiting)) = &self.waiting {
+            lock(waiting).remove(*connection);
         }
     }
 }

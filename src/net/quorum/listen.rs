@@ -5,7 +5,7 @@ use super::handle::{AwaitingHellos, PeerEvent, lock};
 use crate::member::awaiting_hello::AWAITING_HELLO_MAX;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::QuorumConnection;
-use crate::zab::LinkId;
+use crate::zab::LearnerConnectionId;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct Bind {
 
 /// Listens for learners; never gives up.
 ///
-/// * `links`: numbers of the connections that all such listeners have accepted.
-pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<PeerEvent>) {
+/// * `accepted`: numbers of the connections that all such listeners have accepted.
+pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: UnboundedSender<PeerEvent>) {
     let mut told = false;
     let waiting = Arc::<AwaitingHellos>::default();
     loop {
@@ -48,8 +48,8 @@ pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<P
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let link = LinkId(links.fetch_add(1, Ordering::Relaxed));
-                    let accepted = accept(stream, peer, link, (&waiting, &events));
+                    let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
+                    let accepted = accept(stream, peer, connection, (&waiting, &events));
                     if events.send(accepted).is_err() {
                         return;
                     }
@@ -66,18 +66,18 @@ pub async fn listen(bind: Bind, links: Arc<AtomicU64>, events: UnboundedSender<P
 fn accept(
     stream: TcpStream,
     peer: SocketAddr,
-    link: LinkId,
+    connection: LearnerConnectionId,
     (waiting, events): (&Arc<AwaitingHellos>, &UnboundedSender<PeerEvent>),
 ) -> PeerEvent {
     let stop = CancellationToken::new();
-    if let Some((_, (oldest, stop))) = lock(waiting).admit(link, (peer, stop.clone())) {
+    if let Some((_, (oldest, stop))) = lock(waiting).admit(connection, (peer, stop.clone())) {
         tracing::warn!(peer = %oldest, "connection to the quorum port closed: {AWAITING_HELLO_MAX} later ones say nothing either");
         stop.cancel();
     }
-    let connection = QuorumConnection::accepted(link, Box::new(NoOpening), 0);
+    let machine = QuorumConnection::accepted(connection, Box::new(NoOpening), 0);
     let ready = std::future::ready(Ok(stream));
-    let handle = serve(ready, connection, (stop, Some((link, waiting.clone()))), events.clone());
-    PeerEvent::Accepted { link, handle, peer }
+    let handle = serve(ready, machine, (stop, Some((connection, waiting.clone()))), events.clone());
+    PeerEvent::Accepted { connection, handle, peer }
 }
 
 async fn open(bind: &Bind) -> io::Result<TcpListener> {
@@ -133,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn who_says_nothing_makes_room_for_who_does() {
         let (mut streams, mut events) = called(AWAITING_HELLO_MAX + 1).await;
-        assert_eq!(gone(&mut events).await.0, QuorumPeer::Learner(LinkId(0)));
+        assert_eq!(gone(&mut events).await.0, QuorumPeer::Learner(LearnerConnectionId(0)));
         assert_eq!(streams[0].read(&mut [0; 1]).await.unwrap(), 0);
     }
 

@@ -19,13 +19,13 @@ const ANSWERED_MAX: usize = 256;
 pub enum Input {
     /// [`TICK_MS`] have passed.
     Tick,
-    /// A notification came in over the link of `from`.
+    /// A notification came in over the connection of `from`.
     Heard { from: ServerId, notification: Notification },
-    /// There is a new link to `to`; what went into the last one may be lost.
-    LinkUp { to: ServerId },
-    /// A link that there was to `to` broke: it is held for dead until it is heard of again. One that never had a link is
+    /// There is a new connection to `to`; what went into the last one may be lost.
+    ElectionConnected { to: ServerId },
+    /// A connection that there was to `to` broke: it is held for dead until it is heard of again. One that never had a connection is
     /// not: it may be starting at this moment, as all do after a power cut, and have the better vote.
-    LinkDown { to: ServerId },
+    ElectionDisconnected { to: ServerId },
     /// See [`Setup::oracle`].
     Oracle { agrees: bool },
 }
@@ -33,9 +33,9 @@ pub enum Input {
 /// All that an election can ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Take the place of whatever is still unsent to `to`; without a link, dial.
+    /// Take the place of whatever is still unsent to `to`; without a connection, dial.
     Tell { to: ServerId, notification: Notification },
-    /// Dial every voter without a link.
+    /// Dial every voter without a connection.
     DialAll,
     /// The election is over; this machine does nothing more.
     Elected(Elected),
@@ -65,7 +65,7 @@ pub struct Setup {
     pub vote: Vote,
     /// Whether this server may go on without the other of two voters, where there is an oracle to say so.
     pub oracle: Option<bool>,
-    /// Whose link broke and did not come back: they are not waited for (see [`Input::LinkDown`]).
+    /// Whose connection broke and did not come back: they are not waited for (see [`Input::ElectionDisconnected`]).
     pub down: BTreeSet<ServerId>,
     /// Round of the last election, 0 before the first.
     pub last_round: i64,
@@ -139,8 +139,8 @@ impl Election {
         match input {
             Input::Tick => self.on_tick(out),
             Input::Heard { from, notification } => self.on_heard(from, &notification, out),
-            Input::LinkUp { to } => self.on_link_up(to, out),
-            Input::LinkDown { to } => {
+            Input::ElectionConnected { to } => self.on_connected(to, out),
+            Input::ElectionDisconnected { to } => {
                 self.down.insert(to);
                 self.leading.remove(&to);
             }
@@ -172,7 +172,7 @@ impl Election {
         }
     }
 
-    fn on_link_up(&mut self, to: ServerId, out: &mut Vec<Action>) {
+    fn on_connected(&mut self, to: ServerId, out: &mut Vec<Action>) {
         self.down.remove(&to);
         // Someone is back: what it has to say should not wait for a pause that has grown over minutes.
         self.resend_ticks = self.resend_min_ticks();

@@ -268,7 +268,7 @@ impl World {
             let to = ServerId(to);
             if is_up {
                 self.met.insert((from, to.0));
-                self.step(from, Input::LinkUp { to });
+                self.step(from, Input::ElectionConnected { to });
                 if let Some(last) = self.last.get(&(from, to.0)).cloned() {
                     self.slots.entry((from, to.0)).or_insert(last);
                 }
@@ -282,8 +282,8 @@ impl World {
         self.flying.remove(&(a, b));
         self.flying.remove(&(b, a));
         if std::mem::take(&mut self.link(a, b).is_up) {
-            self.step(a, Input::LinkDown { to: ServerId(b) });
-            self.step(b, Input::LinkDown { to: ServerId(a) });
+            self.step(a, Input::ElectionDisconnected { to: ServerId(b) });
+            self.step(b, Input::ElectionDisconnected { to: ServerId(a) });
         }
     }
 

@@ -196,7 +196,7 @@ fn a_quorum_waits_for_a_better_vote() {
 #[test]
 fn nobody_waits_for_the_dead() {
     let mut one = One::of_three();
-    check(one.step(Input::LinkDown { to: ServerId(3) }), []);
+    check(one.step(Input::ElectionDisconnected { to: ServerId(3) }), []);
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1", "elected 1@5/1 r1 by [1, 2]"]);
 
     let down = ids([3]);
@@ -207,11 +207,14 @@ fn nobody_waits_for_the_dead() {
 
     let mut told_later = One::of_three();
     check(told_later.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
-    check(told_later.step(Input::LinkDown { to: ServerId(3) }), ["elected 1@5/1 r1 by [1, 2]"]);
+    check(
+        told_later.step(Input::ElectionDisconnected { to: ServerId(3) }),
+        ["elected 1@5/1 r1 by [1, 2]"],
+    );
 
     let mut back = One::of_three();
-    back.step(Input::LinkDown { to: ServerId(3) });
-    check(back.step(Input::LinkUp { to: ServerId(3) }), ["3<1@5/1 r1"]);
+    back.step(Input::ElectionDisconnected { to: ServerId(3) });
+    check(back.step(Input::ElectionConnected { to: ServerId(3) }), ["3<1@5/1 r1"]);
     check(back.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
     check(back.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
 }
@@ -245,7 +248,7 @@ fn all_is_told_again_in_growing_pauses() {
     let at: Vec<u32> =
         told.iter().map(|said| said.split(':').next().unwrap().parse().unwrap()).collect();
     assert_eq!(at, [200, 600, 1400, 3000, 6200, 12_600, 25_400, 51_000, 102_200]);
-    check(one.step(Input::LinkUp { to: ServerId(2) }), ["2<1@5/1 r1"]);
+    check(one.step(Input::ElectionConnected { to: ServerId(2) }), ["2<1@5/1 r1"]);
     check(one.wait(400), ["200: 2<1@5/1 r1", "200: 3<1@5/1 r1"]);
 }
 
@@ -458,7 +461,7 @@ fn whoever_may_lead_already_is_asked_once_more() {
     check(begin().hear(2, Leading, vote(2, 5, 1), 2), ["elected 2@5/1 r2 by [1, 2]"]);
     check(begin().wait(200), ["200: elected 3@5/1 r2 by [2, 3]"]);
     let mut dead = One::begin(setup(3, Views::of(view(1..=5, &[])), vote(3, 5, 1), 1)).quiet();
-    dead.step(Input::LinkDown { to: ServerId(4) });
+    dead.step(Input::ElectionDisconnected { to: ServerId(4) });
     dead.hear(1, Following, vote(4, 5, 1), 2);
     dead.hear(5, Looking, vote(3, 5, 1), 2);
     dead.hear(2, Looking, vote(3, 5, 1), 2);

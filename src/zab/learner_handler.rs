@@ -2,7 +2,7 @@
 
 use super::history::Logged;
 use super::packet::Packet;
-use super::{Action, LinkId, Sync};
+use super::{Action, LearnerConnectionId, Sync};
 use crate::model::{ServerId, Zxid};
 use bytes::Bytes;
 
@@ -28,7 +28,7 @@ pub(super) enum Stage {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct LearnerHandler {
     pub id: ServerId,
     pub is_observer: bool,
     pub stage: Stage,
@@ -44,23 +44,23 @@ pub(super) struct Link {
     pub silent_ticks: u64,
 }
 
-impl Link {
+impl LearnerHandler {
     /// Whether it gets what is proposed and committed.
     pub fn is_forwarded(&self) -> bool {
         Stage::Reading <= self.stage && self.stage != Stage::WantsSnapshot
     }
 
     /// Sends a packet, or holds it back.
-    pub fn send(&mut self, link: LinkId, bytes: Bytes, out: &mut Vec<Action>) {
+    pub fn send(&mut self, connection: LearnerConnectionId, bytes: Bytes, out: &mut Vec<Action>) {
         if self.stage == Stage::Reading {
             self.held.push(bytes);
         } else {
-            out.push(Action::ToLearner { link, bytes });
+            out.push(Action::ToLearner { connection, bytes });
         }
     }
 
-    pub fn say(&mut self, link: LinkId, packet: &Packet, out: &mut Vec<Action>) {
-        self.send(link, packet.to_bytes(), out);
+    pub fn say(&mut self, connection: LearnerConnectionId, packet: &Packet, out: &mut Vec<Action>) {
+        self.send(connection, packet.to_bytes(), out);
     }
 }
 

@@ -127,6 +127,11 @@ impl Member {
         }
     }
 
+    /// Monotonic microseconds at which [`Input::Timer`] is due, if no other input comes before.
+    pub fn next_deadline_us(&self) -> u64 {
+        (self.ticks + 1) * TICK_MS * 1000
+    }
+
     fn on_command(&mut self, now: Now, command: ClientCommand, out: &mut Vec<Action>) {
         self.step_replica(now, replica::Input::Command { command, wall_ms: now.wall_ms }, out);
     }

@@ -1,18 +1,19 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
+use super::client_slot::{Slot, Turned};
+use super::sink::Sink;
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::request::{Answered, ClientCommand, Connection, EnsembleCounts, Need, Outgoing};
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Bytes read in one turn.
 const READ_BYTES: usize = 64 * 1024;
@@ -41,7 +42,7 @@ pub struct Asked {
 /// What connections need of the server.
 #[derive(Clone)]
 pub struct Link {
-    pub commands: UnboundedSender<ClientCommand>,
+    pub commands: Sink<ClientCommand>,
     pub words: Arc<Words>,
     pub metrics: Arc<Registry>,
     /// Zero of the monotonic clock.
@@ -57,9 +58,14 @@ thread_local! {
 /// Serves one connection to its end.
 ///
 /// * `place`: given back when the connection counts no more, which is before the client can see its end.
-pub async fn serve<P>(stream: TcpStream, machine: Connection, link: Link, place: P) {
+pub async fn serve<P: Send + 'static>(
+    stream: TcpStream,
+    machine: Connection,
+    link: Link,
+    place: P,
+) {
     let peer = machine.conn().peer;
-    let mut client = Client {
+    let client = Client {
         stream,
         machine,
         link,
@@ -69,13 +75,21 @@ pub async fn serve<P>(stream: TcpStream, machine: Connection, link: Link, place:
         turn_us: 0,
         place: Some(place),
     };
-    if let Err(error) = client.run().await {
+    let slot = Slot::owned(client);
+    let ended = slot.run().await;
+    let Some(mut client) = slot.take() else { return };
+    let ended = match ended {
+        Ok(()) => client.finish().await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = ended {
         tracing::debug!(%peer, %error, "client connection");
     }
     client.leave();
 }
 
-struct Client<P> {
+/// Moves the bytes of one connection.
+pub(super) struct Client<P> {
     stream: TcpStream,
     machine: Connection,
     link: Link,
@@ -91,31 +105,55 @@ struct Client<P> {
 }
 
 impl<P> Client<P> {
-    async fn run(&mut self) -> io::Result<()> {
-        loop {
-            let open = poll_fn(|cx| {
-                ready!(self.poll_ready(cx));
-                Poll::Ready(self.turn(cx))
-            });
-            if !open.await? {
-                return Ok(());
-            }
-            match &self.need {
-                Need::Turn => tokio::task::yield_now().await,
-                Need::Word(word) => {
-                    self.answer(*word).await?;
-                    return self.close().await;
-                }
-                Need::Close(reason) => {
-                    if !reason.is_empty() {
-                        tracing::warn!(peer = %self.machine.conn().peer, "connection closed: {reason}");
-                    }
-                    tokio::time::timeout(FAREWELL, self.send_rest()).await??;
-                    return self.close().await;
-                }
-                Need::Bytes(_) | Need::Answer | Need::Room | Need::Relief => {}
+    /// One turn, if there is anything to do. `waker`: woken when others have something for this connection.
+    pub(super) fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        waker: &Waker,
+    ) -> Poll<io::Result<Turned>> {
+        // After a reply on another thread the end may be known already.
+        if !matches!(self.need, Need::Word(_) | Need::Close(_)) {
+            ready!(self.poll_ready(cx, waker));
+            if !self.turn(cx)? {
+                return Poll::Ready(Ok(Turned::Left));
             }
         }
+        Poll::Ready(Ok(match self.need {
+            Need::Turn => Turned::Again,
+            Need::Word(_) | Need::Close(_) => Turned::Ends,
+            Need::Bytes(_) | Need::Answer | Need::Room | Need::Relief => Turned::Waits,
+        }))
+    }
+
+    /// Sends what others have put into the outbox, if this connection waits for nothing but that and further requests; else,
+    /// and if the socket does not take all of it, the connection's task has to: `false`.
+    pub(super) fn reply(&mut self, waker: &Waker) -> bool {
+        let is_idle = matches!(self.need, Need::Bytes(_));
+        if !is_idle || !self.held.is_empty() || !self.machine.unsent.is_empty() {
+            return false;
+        }
+        self.take_spare();
+        self.turn_us = self.now_us();
+        (_, self.need) = self.machine.advance(&[], self.turn_us);
+        self.hand_over();
+        let is_sent = self.write().is_ok() && self.machine.unsent.is_empty();
+        self.publish();
+        is_sent && matches!(self.need, Need::Bytes(_)) && self.machine.wait(waker)
+    }
+
+    /// What is left to do for a client that is not read from any more.
+    async fn finish(&mut self) -> io::Result<()> {
+        match &self.need {
+            Need::Word(word) => self.answer(*word).await?,
+            Need::Close(reason) => {
+                if !reason.is_empty() {
+                    tracing::warn!(peer = %self.machine.conn().peer, "connection closed: {reason}");
+                }
+                tokio::time::timeout(FAREWELL, self.send_rest()).await??;
+            }
+            _ => return Ok(()), // The client has left.
+        }
+        self.close().await
     }
 
     /// Source: `NIOServerCnxn.checkFourLetterWord`: a word is a packet of four bytes.
@@ -134,13 +172,13 @@ impl<P> Client<P> {
     }
 
     /// Ready when there is something to read that the machine wants, room to write, or news from others.
-    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_ready(&self, cx: &mut Context<'_>, waker: &Waker) -> Poll<()> {
         let wants_bytes = matches!(self.need, Need::Bytes(_));
         // One that waited for room goes on once everything is sent, which is its last turn's doing.
         let has_room = self.need == Need::Room && self.machine.unsent.is_empty();
         if self.need == Need::Turn
             || has_room
-            || !self.machine.wait(cx.waker())
+            || !self.machine.wait(waker)
             || (wants_bytes && self.stream.poll_read_ready(cx).is_ready())
             || (!self.machine.unsent.is_empty() && self.stream.poll_write_ready(cx).is_ready())
         {
@@ -151,14 +189,18 @@ impl<P> Client<P> {
 
     /// One turn: read once, let the machine go on, hand over what it asks, write what it says. `false`: the client left.
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        if self.machine.unsent.bytes.capacity() == 0 {
-            self.machine.unsent.bytes = SPARE.take();
-        }
+        self.take_spare();
         let open = READ.with_borrow_mut(|buffer| self.read_and_advance(buffer, cx))?;
         self.hand_over();
         self.write()?;
         self.publish();
         Ok(open)
+    }
+
+    fn take_spare(&mut self) {
+        if self.machine.unsent.bytes.capacity() == 0 {
+            self.machine.unsent.bytes = SPARE.take();
+        }
     }
 
     fn read_and_advance(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> io::Result<bool> {
@@ -204,8 +246,7 @@ impl<P> Client<P> {
 
     fn hand_over(&mut self) {
         for command in self.machine.commands.drain(..) {
-            // Fails only when the server has stopped; then nobody is left to ask.
-            let _stopped = self.link.commands.send(command);
+            self.link.commands.put(command);
         }
     }
 

@@ -6,12 +6,16 @@
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 
 mod client;
+mod client_slot;
 mod dial;
 pub mod election;
 mod listener;
 pub mod quorum;
 mod resolve;
+mod sink;
 
 pub use client::{Asked, Link, Words};
+pub use client_slot::reply_at_once;
 pub use listener::{ClientPlace, ListenError, Listener};
 pub use resolve::resolve;
+pub use sink::Sink;

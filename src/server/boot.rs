@@ -2,28 +2,30 @@
 
 use super::claim::{Claim, ClaimError};
 use super::clock::{self, Clock};
-use super::driver::{Driver, Event, Loader, tell};
+use super::driver::{Driver, Loader, Parts};
+use super::inbox::Inbox;
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::roles::Roles;
+use super::turns::{LogReports, Turns};
 use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::{Config, Throttle};
-use crate::member::{Action, Ended, Input, Member, Now};
+use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{ServerId, SessionId, chain};
-use crate::net::{Link, ListenError, Listener};
+use crate::net::{Link, ListenError, Listener, Sink};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
-use crate::request::{ClientCommand, Connects, Conns, Limits, Shared};
+use crate::request::{Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self, RecoverError};
 use crate::store::start::{self, StartError};
+use crate::store::worker::{self, LogQueue, LogThread};
 use crate::store::{
     FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
-    worker,
 };
 use crate::tree::{Options, State, Tree};
 use std::convert::Infallible;
@@ -33,6 +35,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -172,22 +175,18 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
 
     let loader = loader(&disk, &folders, &config, seed);
     let purging = start_purging(&config, &folders);
-    let (command_sender, commands) = mpsc::unbounded_channel();
-    let (sender, events) = mpsc::unbounded_channel();
-    let log = start_log(&disk, log, &folders, &config, sender.clone())?;
+    let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
     let options = tree_options(&config, seed);
-    let peers = member::connect(&config, &shared, options, sender.clone())?;
+    let peers = member::connect(&config, &shared, options, &inbox)?;
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
-    let driver = Driver {
+    let parts = Parts {
         member,
         shared: shared.clone(),
-        commands,
-        events,
-        sender: sender.clone(),
-        log,
-        disk,
-        folders,
+        inbox: inbox.clone(),
+        log: queue.clone(),
+        disk: disk.clone(),
+        folders: folders.clone(),
         snapshot_style: snapshots::Style::of(&config),
         metrics: metrics.clone(),
         clock,
@@ -196,16 +195,19 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         client_ports,
         loader,
     };
+    let turns = Turns::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
+    let turns = Arc::new(turns);
+    let log_thread = start_log(queue, (&disk, log), &folders, &config, turns.clone())?;
     let port = Arc::new(AtomicU16::new(listener.address.port()));
-    let connection =
-        connection(config, &shared, metrics, command_sender, sender.clone(), clock, port.clone());
+    let connection = connection(config, &shared, metrics, inbox.clone(), clock, port.clone());
     let stopping = CancellationToken::new();
     let accepting =
         tokio::spawn(listener.run(shared.clone(), connection, moves, port, stopping.clone()));
-    let stop_signal = stop::on_signal(sender, stopping)?;
-    let driving = tokio::spawn(driver.run(actions));
+    let stop_signal = stop::on_signal(inbox, stopping)?;
+    let driving = tokio::spawn(async move { turns.run().await });
     ready(&state);
     let ended = driving.await.map_err(io::Error::other);
+    drop(log_thread);
     stop_signal.abort();
     purging.inspect(tokio::task::JoinHandle::abort);
     finish(ended, accepting, &shared).await
@@ -245,12 +247,13 @@ fn connection(
     config: Config,
     shared: &Arc<Shared>,
     metrics: Arc<Registry>,
-    commands: mpsc::UnboundedSender<ClientCommand>,
-    events: mpsc::UnboundedSender<Event>,
+    inbox: Arc<Inbox>,
     clock: Clock,
     client_port: Arc<AtomicU16>,
 ) -> Link {
-    let desk = Desk::new(config, shared.clone(), metrics.clone(), events, clock, client_port);
+    let commands = inbox.clone();
+    let commands = Sink::new(move |command| commands.put_command(command));
+    let desk = Desk::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
     let desk = Arc::new(desk);
     let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
         let desk = desk.clone();
@@ -481,15 +484,15 @@ fn my_id(config: &Config) -> ServerId {
 }
 
 fn start_log(
-    disk: &Disk,
-    log: Log<Disk>,
+    queue: LogQueue,
+    (disk, log): (&Disk, Log<Disk>),
     folders: &Folders,
     config: &Config,
-    sender: mpsc::UnboundedSender<Event>,
-) -> Result<worker::WorkerHandle, ServerError> {
+    turns: Arc<Turns<Disk>>,
+) -> Result<LogThread, ServerError> {
     let slow_after = Duration::from_millis(config.fsync_warning_threshold_ms);
-    let report = move |event| tell(&sender, Input::Log(event));
-    worker::spawn(disk.clone(), log, &folders.snapshots, slow_after, report)
+    let reports = LogReports { turns, runtime: Handle::current() };
+    worker::spawn(queue, disk.clone(), log, &folders.snapshots, slow_after, reports)
         .map_err(|source| ServerError::System { what: "start the log thread", source })
 }
 

@@ -1,6 +1,7 @@
 //! Feeds inputs to the [`Member`] and performs its actions.
 
 use super::clock::Clock;
+use super::inbox::{Event, Inbox, Waiting};
 use super::peers::Peers;
 use super::pipeline::{self, Handed, Pipeline};
 use super::publish::Published;
@@ -9,48 +10,31 @@ use super::roles::Roles;
 use super::snapshots;
 use crate::member::{Action, Ended, Input, Member, Now, SnapshotJob};
 use crate::metrics::{Registry, SizeValues};
-use crate::model::{SessionId, Zxid, chain};
-use crate::net::ClientPlace;
-use crate::replica::{Mode, TICK_MS};
+use crate::model::{Zxid, chain};
+use crate::net::{ClientPlace, reply_at_once};
+use crate::replica::Mode;
 use crate::request::{ClientCommand, Shared};
 use crate::store::disk::is_echo;
-use crate::store::worker::{self, WorkerHandle};
+use crate::store::worker::{self, LogQueue};
 use crate::store::{self, Disk, Draft, Folders, log_read};
 use crate::tree::{Tree, txn};
 use crate::zab::{self, LearnerConnectionId};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::oneshot;
-use tokio::time::MissedTickBehavior;
+use std::time::Instant;
+use tokio::sync::mpsc::UnboundedSender;
 
-/// Inputs taken in one turn, so that one flush covers every append in them.
+/// Commands judged before the log thread is handed what they gave, so that one flush covers every append in them.
 const BATCH_MAX: usize = 1024;
-
-/// When each session expires; also those that only this server knows, if it keeps such.
-pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
-
-/// What reaches the driver besides the clients' commands.
-pub enum Event {
-    Input(Input),
-    /// Asks for the figures that only the driver knows.
-    Report(oneshot::Sender<Report>),
-    /// Asks when each session expires, in monotonic milliseconds.
-    Sessions(oneshot::Sender<Dues>),
-}
 
 /// Loads the tree from the files; in words, why it can't.
 pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
 
 /// What the driver moves values between.
-pub struct Driver<D> {
+pub struct Parts<D> {
     pub member: Member,
     pub shared: Arc<Shared>,
-    pub commands: UnboundedReceiver<ClientCommand>,
-    pub events: UnboundedReceiver<Event>,
-    /// For the threads it starts.
-    pub sender: UnboundedSender<Event>,
-    pub log: WorkerHandle,
+    pub inbox: Arc<Inbox>,
+    pub log: LogQueue,
     pub disk: D,
     pub folders: Folders,
     pub snapshot_style: snapshots::Style,
@@ -64,147 +48,187 @@ pub struct Driver<D> {
     pub loader: Arc<Loader>,
 }
 
+/// The driver: whoever has it runs one turn after the other.
+pub struct Driver<D> {
+    parts: Parts<D>,
+    pipeline: Pipeline,
+    published: Published,
+    waiting: Waiting,
+    actions: Vec<Action>,
+    /// Clients to whom the thread that runs the turn sends replies itself.
+    direct_replies_max: u32,
+    is_stopping: bool,
+    ended: Option<Ended>,
+}
+
 impl<D: Disk + Clone + 'static> Driver<D> {
-    /// Runs until the server ends. `first`: what the member asked for before.
-    pub async fn run(mut self, first: Vec<Action>) -> Ended {
-        let mut actions = first;
-        let mut published = Published::default();
-        let mut pipeline = Pipeline::new(self.metrics.clone());
-        let mut judged_us = self.clock.now_us();
-        let mut commands = Vec::with_capacity(BATCH_MAX);
-        let mut events = Vec::with_capacity(BATCH_MAX);
-        let mut is_stopping = false;
-        let mut timer = tokio::time::interval(Duration::from_millis(TICK_MS));
-        timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        loop {
-            if let Some(ended) = self.perform(&mut actions, &mut pipeline, judged_us) {
-                return ended;
-            }
-            let mut peer_inputs = Vec::new();
-            tokio::select! {
-                biased;
-                _ = self.events.recv_many(&mut events, BATCH_MAX) => {}
-                () = Peers::next(&mut self.peers, &mut peer_inputs) => {}
-                count = self.commands.recv_many(&mut commands, BATCH_MAX), if !is_stopping => {
-                    if count == 0 {
-                        events.push(Event::Input(Input::Stop));
-                    }
-                }
-                _ = timer.tick() => {}
-            }
-            for event in events.drain(..) {
-                if matches!(event, Event::Input(Input::Stop)) && !is_stopping {
-                    is_stopping = true;
-                    // Commands that have arrived by now are still performed.
-                    commands.extend(std::iter::from_fn(|| self.commands.try_recv().ok()));
-                    self.judge(&mut commands, &mut pipeline, &mut actions);
-                }
-                self.on_event(event, &mut pipeline, &mut actions);
-            }
-            self.on_peers(peer_inputs, &mut pipeline, &mut actions);
-            judged_us = self.clock.now_us();
-            if !commands.is_empty() {
-                self.judge(&mut commands, &mut pipeline, &mut actions);
-                judged_us = self.clock.now_us();
-            }
-            self.pass_time(&mut pipeline, &mut actions);
-            if let Some(roles) = &mut self.roles {
-                roles.publish(&mut self.member.replica, self.clock.now_us());
-            }
-            published.publish(&mut self.member.replica, &self.metrics, self.clock.wall_ms());
+    /// * `first`: what the member asked for before.
+    pub fn new(parts: Parts<D>, first: Vec<Action>) -> Self {
+        Self {
+            pipeline: Pipeline::new(parts.metrics.clone()),
+            parts,
+            published: Published::default(),
+            waiting: Waiting::default(),
+            actions: first,
+            direct_replies_max: 0,
+            is_stopping: false,
+            ended: None,
         }
     }
 
-    fn now(&self) -> Now {
-        Now { us: self.clock.now_us(), wall_ms: self.clock.wall_ms() }
+    /// Steps the member with all that waits in the inbox and with the time, and performs what it asks for. Nothing once the
+    /// server has ended.
+    ///
+    /// * `direct_replies_max`: clients to whom this thread sends replies itself; the tasks of the others do.
+    pub fn turn(&mut self, direct_replies_max: u32) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.direct_replies_max = direct_replies_max;
+        self.parts.inbox.take(&mut self.waiting);
+        let mut events = std::mem::take(&mut self.waiting.events);
+        let mut now = self.now();
+        for event in events.drain(..) {
+            if matches!(event, Event::Input(Input::Stop)) && !self.is_stopping {
+                // Commands that have arrived by now are still performed.
+                now = self.judge_all(now);
+                self.is_stopping = true;
+            }
+            self.on_event(now, event);
+        }
+        self.waiting.events = events; // Its memory.
+        now = self.judge_all(now);
+        self.pass_time(now);
+        self.end_turn(now);
     }
 
-    fn on_event(&mut self, event: Event, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
+    /// How the server has ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended.clone()
+    }
+
+    /// Monotonic microseconds at which there is something to do even if no input comes.
+    pub fn deadline_us(&self) -> u64 {
+        self.parts.member.next_deadline_us()
+    }
+
+    fn end_turn(&mut self, now: Now) {
+        let parts = &mut self.parts;
+        if let Some(roles) = &mut parts.roles {
+            roles.publish(&mut parts.member.replica, now.us);
+        }
+        self.published.publish(&mut parts.member.replica, &parts.metrics, now.wall_ms);
+        self.perform(now.us);
+    }
+
+    fn now(&self) -> Now {
+        let clock = self.parts.clock;
+        Now { us: clock.now_us(), wall_ms: clock.wall_ms() }
+    }
+
+    fn step(&mut self, now: Now, input: Input) {
+        self.parts.member.step(now, input, &mut self.actions);
+    }
+
+    fn on_event(&mut self, now: Now, event: Event) {
+        let parts = &mut self.parts;
         match event {
             Event::Input(input) => {
-                let now = self.now();
                 if let Input::Log(worker::Event::Flushed(report)) = &input {
-                    pipeline.flushed(report, now.us, now.wall_ms);
+                    self.pipeline.flushed(report, now.us, now.wall_ms);
                 }
-                self.member.step(now, input, actions);
+                self.step(now, input);
+            }
+            Event::Quorum(event) => {
+                if let Some(input) = parts.peers.as_mut().and_then(|peers| peers.take(event)) {
+                    self.on_quorum_input(now, input);
+                }
+            }
+            Event::Election(event) => {
+                if let Some(input) = Peers::election_input(event) {
+                    self.step(now, input);
+                }
             }
             Event::Report(to) => {
+                let report = Report::of(&parts.member.replica, parts.roles.as_ref(), parts.clock);
                 // The asker may have gone.
-                let _gone =
-                    to.send(Report::of(&self.member.replica, self.roles.as_ref(), self.clock));
+                let _gone = to.send(report);
             }
             Event::Sessions(to) => {
-                let replica = &self.member.replica;
+                let replica = &parts.member.replica;
                 let _gone = to.send((replica.session_dues(), replica.local_dues()));
             }
         }
     }
 
-    fn on_peers(&mut self, inputs: Vec<Input>, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
-        if inputs.is_empty() {
-            return;
-        }
-        let (now, requests) = (self.now(), self.member.learner_requests);
-        let judges = self.member.replica.judges();
-        for input in inputs {
-            self.member.step(now, input, actions);
-        }
-        if judges {
-            let requests = self.member.learner_requests - requests;
-            pipeline.judged_own(requests, self.clock.now_us() - now.us);
+    fn on_quorum_input(&mut self, now: Now, input: Input) {
+        let requests = self.parts.member.learner_requests;
+        self.step(now, input);
+        let requests = self.parts.member.learner_requests - requests;
+        if requests > 0 && self.parts.member.replica.judges() {
+            self.pipeline.judged_own(requests, self.parts.clock.now_us() - now.us);
         }
     }
 
-    fn judge(
-        &mut self,
-        commands: &mut Vec<ClientCommand>,
-        pipeline: &mut Pipeline,
-        actions: &mut Vec<Action>,
-    ) {
-        let now = self.now();
-        // A learner judges nothing.
-        let judges = self.member.replica.judges();
-        let requests = if judges { pipeline.taken(commands, now.us) } else { 0 };
-        for command in commands.drain(..) {
-            // Rare, so it has its clock read for itself.
-            let began_us = pipeline::closes(&command).then(|| self.clock.now_us());
-            self.member.step(now, Input::Client(command), actions);
-            if let Some(began_us) = began_us {
-                pipeline.closed(1, self.clock.now_us() - began_us);
+    /// Steps the member with the commands that wait, a batch at a time; returns when the last of them was judged.
+    fn judge_all(&mut self, mut now: Now) -> Now {
+        let mut commands = std::mem::take(&mut self.waiting.commands);
+        let mut batches = commands.drain(..).peekable();
+        while !self.is_stopping && batches.peek().is_some() {
+            self.judge(now, batches.by_ref().take(BATCH_MAX));
+            now = self.now();
+            if batches.peek().is_some() {
+                self.perform(now.us);
             }
         }
-        pipeline.judged(requests, self.clock.now_us() - now.us);
+        drop(batches);
+        self.waiting.commands = commands; // Its memory.
+        now
     }
 
-    fn pass_time(&mut self, pipeline: &mut Pipeline, actions: &mut Vec<Action>) {
-        let (before, now) = (self.member.replica.stats.sessions_expired, self.now());
-        let first = actions.len();
-        self.member.step(now, Input::Timer, actions);
+    fn judge(&mut self, now: Now, commands: impl Iterator<Item = ClientCommand>) {
+        // A learner judges nothing.
+        let judges = self.parts.member.replica.judges();
+        let mut taken = pipeline::Taken::default();
+        for command in commands {
+            if judges {
+                self.pipeline.take(&command, now.us, &mut taken);
+            }
+            // Rare, so it has its clock read for itself.
+            let began_us = pipeline::closes(&command).then(|| self.parts.clock.now_us());
+            self.step(now, Input::Client(command));
+            if let Some(began_us) = began_us {
+                self.pipeline.closed(1, self.parts.clock.now_us() - began_us);
+            }
+        }
+        self.pipeline.judged_taken(taken, || self.parts.clock.now_us() - now.us);
+    }
+
+    fn pass_time(&mut self, now: Now) {
+        let (before, first) =
+            (self.parts.member.replica.stats.sessions_expired, self.actions.len());
+        self.step(now, Input::Timer);
         let is_own =
             |action: &&Action| matches!(action, Action::Log(store::Command::Append { .. }));
         // Ends of sessions and of containers.
-        let own = actions[first..].iter().filter(is_own).count() as u64;
-        let expired = self.member.replica.stats.sessions_expired - before;
+        let own = self.actions[first..].iter().filter(is_own).count() as u64;
+        let expired = self.parts.member.replica.stats.sessions_expired - before;
         if own + expired > 0 {
-            let took_us = self.clock.now_us() - now.us;
-            pipeline.judged_own(own, took_us);
-            pipeline.closed(expired, took_us);
+            let took_us = self.parts.clock.now_us() - now.us;
+            self.pipeline.judged_own(own, took_us);
+            self.pipeline.closed(expired, took_us);
         }
     }
 
     /// Performs actions in order; log commands reach the log thread together, before anything is sent or woken.
-    fn perform(
-        &mut self,
-        actions: &mut Vec<Action>,
-        pipeline: &mut Pipeline,
-        judged_us: u64,
-    ) -> Option<Ended> {
-        if actions.is_empty() {
-            return None;
+    fn perform(&mut self, judged_us: u64) {
+        if self.actions.is_empty() {
+            return;
         }
         let mut log = Vec::new();
-        let mut handed = HandedOver::new(self.member.replica.mode());
-        let (mut wakers, mut ended) = (Vec::new(), None);
+        let mut handed = HandedOver::new(self.parts.member.replica.mode());
+        let mut wakers = Vec::new();
+        let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
                 Action::Log(command) => {
@@ -212,50 +236,62 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                     log.push(command);
                 }
                 Action::Wake(waker) => wakers.push(waker),
-                Action::WriteSnapshot(job) => self.write_snapshot(job),
-                Action::DiscardSnapshot(draft) => self.discard(draft),
-                Action::LoadTree => self.load_tree(),
-                Action::ReadLog { connection, from, through, limit_bytes } => {
-                    self.read_log(connection, (from, through), limit_bytes);
-                }
-                Action::MoveClientPort(place) => {
-                    let _stopping = self.client_ports.send(place);
-                }
                 Action::End(end) => {
-                    ended.get_or_insert(end);
+                    self.ended.get_or_insert(end);
                 }
-                action => {
-                    if let Some(peers) = &mut self.peers {
-                        peers.perform(action);
-                    }
-                }
+                action => self.parts.perform(action),
             }
         }
-        if !log.is_empty() {
-            self.log.send_all(&mut log);
-        }
-        if let Some(peers) = &mut self.peers {
+        self.actions = actions; // Its memory.
+        self.parts.log.send_all(&mut log);
+        if let Some(peers) = &mut self.parts.peers {
             peers.flush();
         }
         if handed.records > 0 {
-            let at_us = self.clock.now_us();
-            if let Some(sizes) = handed.sizes {
-                self.metrics.proposal_size.record(sizes, at_us);
-            }
-            let HandedOver { through, records, births, .. } = handed;
-            // A learner's writes are judged by its leader.
-            let judged_us = self.member.replica.judges().then_some(judged_us);
-            pipeline.handed(Handed { through, records, at_us, births }, judged_us);
+            self.note_handed_over(handed, judged_us);
         }
-        wakers.into_iter().for_each(std::task::Waker::wake);
-        ended
+        reply_at_once(self.direct_replies_max, || {
+            wakers.into_iter().for_each(std::task::Waker::wake);
+        });
+    }
+
+    fn note_handed_over(&mut self, handed: HandedOver, judged_us: u64) {
+        let at_us = self.parts.clock.now_us();
+        if let Some(sizes) = handed.sizes {
+            self.parts.metrics.proposal_size.record(sizes, at_us);
+        }
+        let HandedOver { through, records, births, .. } = handed;
+        // A learner's writes are judged by its leader.
+        let judged_us = self.parts.member.replica.judges().then_some(judged_us);
+        self.pipeline.handed(Handed { through, records, at_us, births }, judged_us);
+    }
+}
+
+impl<D: Disk + Clone + 'static> Parts<D> {
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::WriteSnapshot(job) => self.write_snapshot(job),
+            Action::DiscardSnapshot(draft) => self.discard(draft),
+            Action::LoadTree => self.load_tree(),
+            Action::ReadLog { connection, from, through, limit_bytes } => {
+                self.read_log(connection, (from, through), limit_bytes);
+            }
+            Action::MoveClientPort(place) => {
+                let _stopping = self.client_ports.send(place);
+            }
+            action => {
+                if let Some(peers) = &mut self.peers {
+                    peers.perform(action);
+                }
+            }
+        }
     }
 
     fn write_snapshot(&self, job: SnapshotJob) {
         let (disk, dir, shared) =
             (self.disk.clone(), self.folders.snapshots.clone(), self.shared.clone());
-        let (sender, style, metrics) =
-            (self.sender.clone(), self.snapshot_style, self.metrics.clone());
+        let (inbox, style, metrics) =
+            (self.inbox.clone(), self.snapshot_style, self.metrics.clone());
         let begun = std::thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
             let began = Instant::now();
             let draft =
@@ -266,18 +302,18 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                         let reason = format!("write snapshot: {}", chain(&error));
                         // The log thread may have met the disk's error first, and has reported it then.
                         if !is_echo(&error) {
-                            tell(&sender, Input::Failed { reason, exit: 10 });
+                            inbox.put_input(Input::Failed { reason, exit: 10 });
                         }
                         None
                     }
                 };
             snapshots::note(&metrics, job.zxid(), draft.as_ref(), began.elapsed());
-            tell(&sender, Input::SnapshotWritten { job, draft });
+            inbox.put_input(Input::SnapshotWritten { job, draft });
         });
         if let Err(error) = begun {
             tracing::error!(%error, "start snapshot thread");
             self.metrics.snapshot_error_count.increment();
-            tell(&self.sender, Input::snapshot_not_begun(job));
+            self.inbox.put_input(Input::snapshot_not_begun(job));
         }
     }
 
@@ -288,28 +324,22 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 
     /// On a thread of its own. The log was truncated, so the log thread does not write to it meanwhile.
     fn load_tree(&self) {
-        let (loader, sender) = (self.loader.clone(), self.sender.clone());
+        let (loader, inbox) = (self.loader.clone(), self.inbox.clone());
         tokio::task::spawn_blocking(move || {
             let loaded = loader().map(Box::new).map(Input::TreeLoaded);
-            tell(&sender, loaded.unwrap_or_else(|reason| Input::Failed { reason, exit: 1 }));
+            inbox.put_input(loaded.unwrap_or_else(|reason| Input::Failed { reason, exit: 1 }));
         });
     }
 
     /// Beside the log thread: only what is committed is asked for.
     fn read_log(&self, connection: LearnerConnectionId, range: (Zxid, Zxid), limit_bytes: u64) {
-        let (disk, folders, sender) =
-            (self.disk.clone(), self.folders.clone(), self.sender.clone());
+        let (disk, folders, inbox) = (self.disk.clone(), self.folders.clone(), self.inbox.clone());
         tokio::task::spawn_blocking(move || {
             let tail = log_read::read(&disk, &folders, range, limit_bytes);
             let read = zab::LogRead { before: tail.before, entries: tail.entries };
-            tell(&sender, Input::LogRead { connection, read });
+            inbox.put_input(Input::LogRead { connection, read });
         });
     }
-}
-
-/// The driver is gone when all is over.
-pub fn tell(driver: &UnboundedSender<Event>, input: Input) {
-    let _stopped = driver.send(Event::Input(input));
 }
 
 /// Records that one turn hands to the log thread, as the metrics want them.

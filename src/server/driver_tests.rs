@@ -2,8 +2,10 @@
 
 use super::boot;
 use super::clock::Clock;
-use super::driver::{Driver, Event};
+use super::driver::{Driver, Parts};
+use super::inbox::Inbox;
 use super::restore::Restorer;
+use super::turns::{LogReports, Turns};
 use super::{member, snapshots};
 use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
@@ -11,9 +13,10 @@ use crate::member::{Ended, Input, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
 use crate::replica::Replica;
-use crate::request::{ClientCommand, Conn, Connection, Shared};
+use crate::request::{Conn, Connection, Shared};
 use crate::store::sim_disk::SimDisk;
-use crate::store::{Disk, Folders, Log, LogOptions, RecoverOptions, recover, worker};
+use crate::store::worker::{self, LogQueue};
+use crate::store::{Disk, Folders, Log, LogOptions, RecoverOptions, recover};
 use crate::tree::txn::Txn;
 use crate::tree::{Options, State, Tree};
 use jute::Vector;
@@ -22,7 +25,8 @@ use jute::txn::TxnHeader;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 
 const SESSIONS: i64 = 400;
@@ -43,8 +47,7 @@ fn sessions() -> Tree {
 struct Driven {
     shared: Arc<Shared>,
     disk: SimDisk,
-    commands: UnboundedSender<ClientCommand>,
-    events: UnboundedSender<Event>,
+    inbox: Arc<Inbox>,
     driving: JoinHandle<Ended>,
 }
 
@@ -71,22 +74,15 @@ fn drive(tree: Tree) -> Driven {
     });
     let settings = boot::settings(&config, 0);
     let replica = Replica::standalone(shared.clone(), settings, clock.now_ms());
-    let (sender, events) = unbounded_channel();
-    let (commands, asked) = unbounded_channel();
+    let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
-    let flushed = sender.clone();
-    let report = move |event| {
-        let _stopped = flushed.send(Event::Input(Input::Log(event)));
-    };
-    let log = worker::spawn(disk.clone(), log, &folders.logs, Duration::MAX, report).unwrap();
+    let dir = folders.logs.clone();
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let driver = Driver {
+    let parts = Parts {
         member: Member::new(replica, member::member_settings(&config), now),
         shared: shared.clone(),
-        commands: asked,
-        events,
-        sender: sender.clone(),
-        log,
+        inbox: inbox.clone(),
+        log: queue.clone(),
         disk: disk.clone(),
         folders,
         snapshot_style: snapshots::Style::of(&config),
@@ -97,18 +93,25 @@ fn drive(tree: Tree) -> Driven {
         client_ports: unbounded_channel().0,
         loader: Arc::new(|| Err(String::new())),
     };
-    let driving = tokio::spawn(driver.run(Vec::new()));
-    Driven { shared, disk, commands, events: sender, driving }
+    let driver = Driver::new(parts, Vec::new());
+    let turns = Arc::new(Turns::new(driver, inbox.clone(), clock.epoch));
+    let reports = LogReports { turns: turns.clone(), runtime: Handle::current() };
+    let log = worker::spawn(queue, disk.clone(), log, &dir, Duration::MAX, reports).unwrap();
+    let driving = tokio::spawn(async move {
+        let _log = log;
+        turns.run().await
+    });
+    Driven { shared, disk, inbox, driving }
 }
 
 /// In each flush three sessions fall due: whoever waited for them all would wait eight seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_that_stops_waits_for_no_new_work() {
-    let Driven { shared, events, driving, commands: _commands, .. } = drive(sessions());
+    let Driven { shared, inbox, driving, .. } = drive(sessions());
     while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(events.send(Event::Input(Input::Stop)).is_ok());
+    inbox.put_input(Input::Stop);
     assert_eq!(driving.await.unwrap(), Ended::Stopped);
     assert!(!shared.state.tree.read().sessions().is_empty(), "they live on, for the next start");
 }
@@ -142,11 +145,11 @@ impl Client {
         });
     }
 
-    fn turn(&mut self, commands: &UnboundedSender<ClientCommand>) {
+    fn turn(&mut self, inbox: &Inbox) {
         let (taken, _) = self.machine.advance(&self.input, 1);
         self.input.drain(..taken);
         for command in self.machine.commands.drain(..) {
-            let _stopped = commands.send(command);
+            inbox.put_command(command);
         }
         self.heard.append(&mut self.machine.unsent.bytes);
         self.machine.unsent.clear();
@@ -171,31 +174,30 @@ impl Client {
 // rows: P-87
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
-    let Driven { shared, disk, commands, events, mut driving } =
-        drive(Tree::new(Options::default()));
+    let Driven { shared, disk, inbox, mut driving } = drive(Tree::new(Options::default()));
     let mut client = Client::new(&shared);
     while client.acknowledged().is_none_or(|count| count < 20) {
         if client.acknowledged().is_some() {
             client.create();
         }
-        client.turn(&commands);
+        client.turn(&inbox);
         tokio::time::sleep(Duration::from_millis(4)).await;
     }
     let (sent, acknowledged) = (client.sent, client.acknowledged().unwrap());
     assert!(acknowledged < sent, "a flush is under way");
-    assert!(events.send(Event::Input(Input::Stop)).is_ok());
+    inbox.put_input(Input::Stop);
     let ended = loop {
         tokio::select! {
             ended = &mut driving => break ended.unwrap(),
             () = tokio::time::sleep(Duration::from_millis(4)) => {
                 // No longer heard, once the server has taken what there was.
                 client.create();
-                client.turn(&commands);
+                client.turn(&inbox);
             }
         }
     };
     assert_eq!(ended, Ended::Stopped);
-    client.turn(&commands);
+    client.turn(&inbox);
     let answered = client.acknowledged().unwrap();
     assert!(sent <= answered && answered < client.sent, "{sent} {answered} {}", client.sent);
     for seed in 0..20 {

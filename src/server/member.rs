@@ -1,7 +1,7 @@
 //! What a member of an ensemble has beside what every server has: promises, and sockets for the other members.
 
 use super::boot::ServerError;
-use super::driver::Event;
+use super::inbox::{Event, Inbox};
 use super::oracle;
 use super::peers::Peers;
 use crate::config::{Config, Ensemble};
@@ -19,7 +19,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Java calls a leader that refuses so many times.
 const CONNECT_TRIES: u32 = 5;
@@ -88,7 +87,7 @@ pub fn connect(
     config: &Config,
     shared: &Arc<Shared>,
     options: Options,
-    driver: UnboundedSender<Event>,
+    inbox: &Arc<Inbox>,
 ) -> Result<Option<Peers>, ServerError> {
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
     let file = &ensemble.config_file;
@@ -96,12 +95,18 @@ pub fn connect(
         .map_err(|source| ServerError::System { what: "name the configuration file", source })?;
     let files = ConfigFiles::new(RealDisk, file.clone(), absolute);
     let others = election_addresses(&ensemble.view, ensemble.my_id);
-    let elections = ElectionNet::start(election_settings(ensemble), others);
+    let (elections, heard) = ElectionNet::start(election_settings(ensemble), others);
+    let to = inbox.clone();
+    tokio::spawn(async move {
+        loop {
+            to.put(Event::Election(heard.take().await));
+        }
+    });
     if let Some(path) = ensemble.oracle_path.clone() {
-        tokio::spawn(oracle::ask(path, driver.clone()));
+        tokio::spawn(oracle::ask(path, inbox.clone()));
     }
     let patience = patience(config, ensemble);
-    Ok(Some(Peers::new(shared.clone(), options, patience, elections, files, driver)))
+    Ok(Some(Peers::new(shared.clone(), options, patience, elections, files, inbox.clone())))
 }
 
 fn election_settings(ensemble: &Ensemble) -> election::Settings {

@@ -8,6 +8,7 @@ mod driver;
 #[cfg(test)]
 mod driver_tests;
 mod environment;
+mod inbox;
 mod limits;
 pub mod logging;
 mod member;
@@ -21,6 +22,7 @@ mod restore;
 mod roles;
 mod snapshots;
 mod stop;
+mod turns;
 
 pub use boot::{ServerError, run};
 pub use ready::Ready;

@@ -1,12 +1,12 @@
 //! Asks the oracle of two voters: reads its file again and again, and tells the driver what it says.
 
-use super::driver::Event;
+use super::inbox::Inbox;
 use crate::member::Input;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Between two looks at the file. Java looks whenever it counts votes or acknowledgements.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -14,16 +14,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 const READ_MAX: Duration = Duration::from_secs(1);
 
 /// Until the driver is gone. It has been told no before.
-pub async fn ask(path: PathBuf, driver: UnboundedSender<Event>) {
+pub async fn ask(path: PathBuf, inbox: Arc<Inbox>) {
     let (mut agreed, mut failure) = (false, None);
-    while !driver.is_closed() {
+    while !inbox.is_closed() {
         let asked = path.clone();
         let mut reading = tokio::task::spawn_blocking(move || answer(&asked));
         // One that hangs is waited for, and not asked a second time meanwhile.
         let answered = match tokio::time::timeout(READ_MAX, &mut reading).await {
             Ok(answered) => answered,
             Err(_) => {
-                tell(&mut agreed, false, &path, &driver);
+                tell(&mut agreed, false, &path, &inbox);
                 tracing::warn!(path = %path.display(), "the oracle does not answer: that is a no");
                 reading.await
             }
@@ -36,19 +36,19 @@ pub async fn ask(path: PathBuf, driver: UnboundedSender<Event>) {
             }
             failure = failed;
         }
-        tell(&mut agreed, answer.unwrap_or(false), &path, &driver);
+        tell(&mut agreed, answer.unwrap_or(false), &path, &inbox);
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-fn tell(agreed: &mut bool, agrees: bool, path: &Path, driver: &UnboundedSender<Event>) {
+fn tell(agreed: &mut bool, agrees: bool, path: &Path, inbox: &Inbox) {
     if std::mem::replace(agreed, agrees) == agrees {
         return;
     }
     let answer =
         if agrees { "this server may go on alone" } else { "this server is not to go on alone" };
     tracing::info!(path = %path.display(), answer, "the oracle has changed its answer");
-    let _stopped = driver.send(Event::Input(Input::Oracle { agrees }));
+    inbox.put_input(Input::Oracle { agrees });
 }
 
 /// Yes is a first character of `1`; an empty file says no.
@@ -62,32 +62,36 @@ fn answer(path: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::mpsc;
+    use crate::server::inbox::{Event, Waiting};
+
+    async fn next_answer(inbox: &Inbox) -> Option<bool> {
+        inbox.filled().await;
+        let mut waiting = Waiting::default();
+        inbox.take(&mut waiting);
+        match waiting.events.pop()? {
+            Event::Input(Input::Oracle { agrees }) => Some(agrees),
+            _ => None,
+        }
+    }
 
     // rows: C-62 Q-96
     #[tokio::test]
-    async fn what_the_file_says_is_told_as_it_changes() {
+    async fn a_changed_answer_is_reported_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("oracle");
-        let (sender, mut told) = mpsc::unbounded_channel();
-        let asking = tokio::spawn(ask(path.clone(), sender));
+        let inbox = Arc::<Inbox>::default();
+        let asking = tokio::spawn(ask(path.clone(), inbox.clone()));
         for (text, agrees) in [("1\n", true), ("0", false), ("1", true), ("", false), ("10", true)]
         {
             // As a whole: it is read at any moment.
             let new = folder.path().join("new");
             std::fs::write(&new, text).unwrap();
             std::fs::rename(new, &path).unwrap();
-            let Some(Event::Input(Input::Oracle { agrees: answer })) = told.recv().await else {
-                panic!("{text:?}")
-            };
-            assert_eq!(answer, agrees, "{text:?}");
+            assert_eq!(next_answer(&inbox).await, Some(agrees), "{text:?}");
         }
         std::fs::remove_file(&path).unwrap();
-        let Some(Event::Input(Input::Oracle { agrees })) = told.recv().await else {
-            panic!("it is gone")
-        };
-        assert!(!agrees);
-        drop(told);
+        assert_eq!(next_answer(&inbox).await, Some(false), "it is gone");
+        inbox.close();
         asking.await.unwrap();
     }
 

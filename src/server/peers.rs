@@ -1,13 +1,14 @@
 //! Connections to the other servers: performs what the [`crate::member::Member`] asks for, and reports what comes in.
 
-use super::driver::{Event, tell};
+use super::inbox::{Event, Inbox};
 use crate::member::config_files::ConfigFiles;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::member::quorum_outbox::{OutboxEvent, TreeToSend};
 use crate::member::{Action, Input, ListenAddress, QuorumPeer};
 use crate::model::ServerId;
-use crate::net::election::{self, ElectionNet, Inbox};
+use crate::net::Sink;
+use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::{self, Bind, Patience, PeerEvent, PeerHandle};
 use crate::request::Shared;
 use crate::store::RealDisk;
@@ -17,11 +18,7 @@ use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
-
-/// Inputs taken in one go.
-const INPUTS_MAX: usize = 1024;
 
 /// The sockets and configuration files of a member of an ensemble.
 pub struct Peers {
@@ -34,15 +31,13 @@ pub struct Peers {
     patience: Patience,
     /// Options of a tree that the leader sends.
     options: Options,
-    events: UnboundedReceiver<PeerEvent>,
-    sender: UnboundedSender<PeerEvent>,
+    events: Sink<PeerEvent>,
     elections: ElectionNet,
-    heard: Inbox,
     files: ConfigFiles<RealDisk>,
     /// Ends the listening for learners at the present addresses.
     listening: CancellationToken,
     accepted: Arc<AtomicU64>,
-    driver: UnboundedSender<Event>,
+    inbox: Arc<Inbox>,
 }
 
 impl Peers {
@@ -51,11 +46,12 @@ impl Peers {
         shared: Arc<Shared>,
         options: Options,
         patience: Patience,
-        (elections, heard): (ElectionNet, Inbox),
+        elections: ElectionNet,
         files: ConfigFiles<RealDisk>,
-        driver: UnboundedSender<Event>,
+        inbox: Arc<Inbox>,
     ) -> Self {
-        let (sender, events) = unbounded_channel();
+        let to = inbox.clone();
+        let events = Sink::new(move |event| to.put(Event::Quorum(event)));
         Self {
             shared,
             learners: BTreeMap::new(),
@@ -64,34 +60,16 @@ impl Peers {
             patience,
             options,
             events,
-            sender,
             elections,
-            heard,
             files,
             listening: CancellationToken::new(),
             accepted: Arc::default(),
-            driver,
+            inbox,
         }
     }
 
-    /// Takes what comes in next, and what else has come in already, up to a limit; never returns where there are no other
-    /// servers.
-    pub async fn next(peers: &mut Option<Self>, inputs: &mut Vec<Input>) {
-        let Some(peers) = peers else { return std::future::pending().await };
-        tokio::select! {
-            biased;
-            // The channel does not end: a sender of it is kept here.
-            Some(event) = peers.events.recv() => inputs.extend(peers.take(event)),
-            event = peers.heard.take() => inputs.extend(election_input(event)),
-        }
-        while inputs.len() < INPUTS_MAX
-            && let Ok(event) = peers.events.try_recv()
-        {
-            inputs.extend(peers.take(event));
-        }
-    }
-
-    fn take(&mut self, event: PeerEvent) -> Option<Input> {
+    /// What an event of a learner connection is to the member.
+    pub fn take(&mut self, event: PeerEvent) -> Option<Input> {
         Some(match event {
             PeerEvent::Accepted { connection, handle, peer } => {
                 tracing::debug!(connection = connection.0, %peer, "a learner connects");
@@ -122,6 +100,19 @@ impl Peers {
         })
     }
 
+    /// What an event of an election connection is to the member.
+    pub fn election_input(event: election::Event) -> Option<Input> {
+        Some(match event {
+            election::Event::ElectionConnected { to } => Input::ElectionConnected { to },
+            election::Event::ElectionDisconnected { to } => Input::ElectionDisconnected { to },
+            election::Event::Heard { from, message } => Input::Notification { from, message },
+            election::Event::Deaf { place } => {
+                tracing::error!(place, "nobody can call at the election port; trying on");
+                return None;
+            }
+        })
+    }
+
     /// Performs an action that concerns other servers.
     pub fn perform(&mut self, action: Action) {
         match action {
@@ -139,7 +130,7 @@ impl Peers {
                 let connecting = quorum::dial(addresses, self.patience);
                 let connection =
                     QuorumConnection::dialed(dial, Box::new(NoOpening), self.options, 0);
-                self.leader = Some(quorum::start(connecting, connection, self.sender.clone()));
+                self.leader = Some(quorum::start(connecting, connection, self.events.clone()));
             }
             Action::SendToLeader { bytes } => {
                 if let Some(handle) = &mut self.leader {
@@ -179,7 +170,7 @@ impl Peers {
         self.listening = CancellationToken::new();
         for (host, port) in addresses {
             let bind = Bind { host, port };
-            let listening = quorum::listen(bind, self.accepted.clone(), self.sender.clone());
+            let listening = quorum::listen(bind, self.accepted.clone(), self.events.clone());
             let token = self.listening.clone();
             tokio::spawn(async move { token.run_until_cancelled(listening).await });
         }
@@ -204,7 +195,7 @@ impl Peers {
         let (shared, learner) = (self.shared.clone(), learner.map(ServerId));
         match self.learners.get_mut(&connection) {
             Some(handle) => handle.send_tree(TreeToSend { shared, frozen, learner }),
-            None => tell(&self.driver, Input::TreeSent(frozen)),
+            None => self.inbox.put_input(Input::TreeSent(frozen)),
         }
     }
 }
@@ -213,16 +204,4 @@ impl Drop for Peers {
     fn drop(&mut self) {
         self.listening.cancel();
     }
-}
-
-fn election_input(event: election::Event) -> Option<Input> {
-    Some(match event {
-        election::Event::ElectionConnected { to } => Input::ElectionConnected { to },
-        election::Event::ElectionDisconnected { to } => Input::ElectionDisconnected { to },
-        election::Event::Heard { from, message } => Input::Notification { from, message },
-        election::Event::Deaf { place } => {
-            tracing::error!(place, "nobody can call at the election port; trying on");
-            return None;
-        }
-    })
 }

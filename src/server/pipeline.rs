@@ -42,6 +42,12 @@ impl Shares {
     }
 }
 
+/// Requests that were judged together.
+#[derive(Default)]
+pub struct Taken {
+    requests: u64,
+}
+
 /// Records that the log was handed together.
 pub struct Handed {
     /// Of the last of them.
@@ -59,23 +65,24 @@ impl Pipeline {
         Self { metrics, handed: VecDeque::new(), waiting: 0, judging, logging }
     }
 
-    /// The judge comes to what has arrived. Returns how many requests that are.
-    pub fn taken(&self, commands: &[ClientCommand], now_us: u64) -> u64 {
-        let mut requests = 0;
-        for command in commands {
-            let (count, received_us) = match command {
-                ClientCommand::Open { received_us, .. } => (1, *received_us),
-                ClientCommand::Writes(batch) => (batch.requests.len() as u64, batch.received_us),
-                ClientCommand::Reopen { .. } | ClientCommand::Gone { .. } => continue,
-            };
-            requests += count;
-            let waited_ms = now_us.saturating_sub(received_us) as i64 / 1000;
-            self.metrics.prep_processor_queue_time_ms.record_many(waited_ms, count);
+    /// The judge comes to a command.
+    pub fn take(&self, command: &ClientCommand, now_us: u64, taken: &mut Taken) {
+        let (count, received_us) = match command {
+            ClientCommand::Open { received_us, .. } => (1, *received_us),
+            ClientCommand::Writes(batch) => (batch.requests.len() as u64, batch.received_us),
+            ClientCommand::Reopen { .. } | ClientCommand::Gone { .. } => return,
+        };
+        taken.requests += count;
+        let waited_ms = now_us.saturating_sub(received_us) as i64 / 1000;
+        self.metrics.prep_processor_queue_time_ms.record_many(waited_ms, count);
+    }
+
+    /// All commands of a turn were judged.
+    pub fn judged_taken(&mut self, taken: Taken, took_us: impl FnOnce() -> u64) {
+        if taken.requests > 0 {
+            self.metrics.prep_processor_queue_size.record(taken.requests as i64);
+            self.judged(taken.requests, took_us());
         }
-        if requests > 0 {
-            self.metrics.prep_processor_queue_size.record(requests as i64);
-        }
-        requests
     }
 
     /// So many requests were judged in all this time.

@@ -1,8 +1,8 @@
 //! How things stand: what the four-letter words are answered from.
 
 use super::clock::Clock;
-use super::driver::Event;
 use super::environment;
+use super::inbox::{Event, Inbox};
 use super::roles::Roles;
 use crate::admin::{
     self, ConnectionInfo, Effect, EnvironmentInfo, LeaderInfo, MemberInfo, Mode, SessionInfo,
@@ -23,7 +23,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 /// Java's trace mask before anybody set it: requests, server packets, sessions and warnings.
@@ -95,7 +94,7 @@ pub struct Desk {
     config: Config,
     shared: Arc<Shared>,
     metrics: Arc<Registry>,
-    events: UnboundedSender<Event>,
+    inbox: Arc<Inbox>,
     clock: Clock,
     client_port: Arc<AtomicU16>,
     environment: EnvironmentInfo,
@@ -108,12 +107,12 @@ impl Desk {
         config: Config,
         shared: Arc<Shared>,
         metrics: Arc<Registry>,
-        events: UnboundedSender<Event>,
+        inbox: Arc<Inbox>,
         clock: Clock,
         client_port: Arc<AtomicU16>,
     ) -> Self {
         let (environment, trace_mask) = (environment::look(), AtomicI64::new(TRACE_MASK));
-        Self { config, shared, metrics, events, clock, client_port, environment, trace_mask }
+        Self { config, shared, metrics, inbox, clock, client_port, environment, trace_mask }
     }
 
     pub async fn answer(&self, asked: Asked) -> Vec<u8> {
@@ -139,7 +138,7 @@ impl Desk {
 
     async fn status(&self, word: Word) -> Status {
         let (to, from) = oneshot::channel();
-        let _stopped = self.events.send(Event::Report(to));
+        self.inbox.put(Event::Report(to));
         let Ok(report) = from.await else { return Status::default() };
         let watches = &self.shared.state.watches;
         let mut status = Status {
@@ -245,7 +244,7 @@ impl Desk {
 
     async fn look_at_expiries(&self, status: &mut Status) {
         let (to, from) = oneshot::channel();
-        let _stopped = self.events.send(Event::Sessions(to));
+        self.inbox.put(Event::Sessions(to));
         let (sessions, locals) = from.await.unwrap_or_default();
         let zone = TimeZone::system();
         let date = |at_ms| java_date(self.clock.wall_ms_at(at_ms), &zone);

@@ -1,12 +1,12 @@
 //! The end of a server that was asked to stop.
 
 use super::boot::ServerError;
-use super::driver::Event;
+use super::inbox::Inbox;
 use crate::member::Input;
 use crate::request::Shared;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,7 +16,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// At TERM or INT: nobody new is let in, and the driver ends once it has finished what it was asked.
 pub fn on_signal(
-    sender: UnboundedSender<Event>,
+    inbox: Arc<Inbox>,
     stop: CancellationToken,
 ) -> Result<JoinHandle<()>, ServerError> {
     let fail = |source| ServerError::System { what: "listen for signals", source };
@@ -41,7 +41,7 @@ pub fn on_signal(
             "stopping: what is under way is finished, sessions stay for the next start"
         );
         stop.cancel();
-        let _stopped = sender.send(Event::Input(Input::Stop));
+        inbox.put_input(Input::Stop);
     }))
 }
 

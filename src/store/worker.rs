@@ -133,12 +133,20 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     /// Appends are flushed together: at the end of the batch, before a command of another kind, and whenever
     /// [`super::decide::FLUSH_MAX`] bytes have gathered.
     pub fn run(&mut self, batch: &mut Vec<Command>, report: &mut impl FnMut(Event)) {
+        self.run_before_last_flush(batch, report);
+        self.last_flush(report);
+    }
+
+    fn run_before_last_flush(&mut self, batch: &mut Vec<Command>, report: &mut impl FnMut(Event)) {
         for command in batch.drain(..) {
             if !self.failed {
                 let done = self.command(command, report);
                 self.settle(done, report);
             }
         }
+    }
+
+    fn last_flush(&mut self, report: &mut impl FnMut(Event)) {
         if !self.failed {
             let done = self.flush(false, report);
             self.settle(done, report);
@@ -255,11 +263,9 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     }
 }
 
-/// Where commands for the log thread go in. Dropping it ends the thread once all that was sent is done.
-pub struct WorkerHandle {
-    queue: Arc<Queue>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Where commands for the log thread go in.
+#[derive(Clone, Default)]
+pub struct LogQueue(Arc<Queue>);
 
 #[derive(Default)]
 struct Queue {
@@ -270,23 +276,18 @@ struct Queue {
 #[derive(Default)]
 struct QueueState {
     commands: Vec<Command>,
+    /// The log thread sleeps until it is woken.
+    is_asleep: bool,
     closed: bool,
 }
 
-impl Queue {
+impl LogQueue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().expect("no panic while the queue was held")
+        self.0.state.lock().expect("no panic while the queue was held")
     }
-}
 
-impl WorkerHandle {
     pub fn send(&self, command: Command) {
-        let mut state = self.queue.lock();
-        state.commands.push(command);
-        // Only an empty queue can have the thread asleep.
-        if state.commands.len() == 1 {
-            self.queue.ready.notify_one();
-        }
+        self.send_all(&mut vec![command]);
     }
 
     /// Sends many at once; leaves `commands` empty.
@@ -294,15 +295,51 @@ impl WorkerHandle {
         if commands.is_empty() {
             return;
         }
-        self.queue.lock().commands.append(commands);
-        self.queue.ready.notify_one();
+        let mut state = self.lock();
+        state.commands.append(commands);
+        let is_asleep = std::mem::take(&mut state.is_asleep);
+        drop(state);
+        // Waking a thread is a system call: it is made only when the log thread sleeps.
+        if is_asleep {
+            self.0.ready.notify_one();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().commands.is_empty()
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.0.ready.notify_one();
     }
 }
 
-impl Drop for WorkerHandle {
+/// Takes the reports of the log thread, on that thread; must not block.
+pub trait Reports {
+    fn report(&mut self, event: Event);
+
+    /// The last report of a batch, after which no command waits: the log thread has nothing to do but what this call does.
+    fn report_at_rest(&mut self, event: Event) {
+        self.report(event);
+    }
+}
+
+impl<F: FnMut(Event)> Reports for F {
+    fn report(&mut self, event: Event) {
+        self(event);
+    }
+}
+
+/// The log thread. Dropping it ends the thread once all that was sent is done.
+pub struct LogThread {
+    queue: LogQueue,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for LogThread {
     fn drop(&mut self) {
-        self.queue.lock().closed = true;
-        self.queue.ready.notify_one();
+        self.queue.close();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -313,47 +350,63 @@ impl Drop for WorkerHandle {
 
 /// Starts the log thread.
 ///
-/// * `report`: called on that thread for each event; must not block.
-///
 /// # Errors
 /// When the system has no thread to give.
 pub fn spawn<D>(
+    queue: LogQueue,
     disk: D,
     log: Log<D>,
     data_dir: &Path,
     slow_after: Duration,
-    mut report: impl FnMut(Event) + Send + 'static,
-) -> std::io::Result<WorkerHandle>
+    mut reports: impl Reports + Send + 'static,
+) -> std::io::Result<LogThread>
 where
     D: Disk + Clone + 'static,
 {
-    let queue = Arc::new(Queue::default());
     let begun = Instant::now();
     let mut worker = Worker::new(disk, log, data_dir, slow_after, move || begun.elapsed());
     let inbox = queue.clone();
     let thread = thread::Builder::new().name("log".to_owned()).spawn(move || {
         let mut batch = Vec::new();
-        loop {
-            let mut state = inbox.lock();
-            if state.commands.is_empty() {
-                if state.closed {
-                    return;
-                }
-                if worker.wants_ahead() {
-                    drop(state);
-                    worker.prepare_ahead(&mut report);
-                    continue;
-                }
-                drop(inbox.ready.wait(state).expect("no panic while the queue was held"));
-                continue;
+        while wait(&inbox, &mut worker, &mut batch, &mut reports) {
+            worker.run_before_last_flush(&mut batch, &mut |event| reports.report(event));
+            let mut last = None;
+            worker.last_flush(&mut |event| last = Some(event));
+            match last {
+                Some(event) if inbox.is_empty() => reports.report_at_rest(event),
+                Some(event) => reports.report(event),
+                None => {}
             }
-            // The whole queue for an empty one: what comes while it is flushed is the next batch.
-            mem::swap(&mut state.commands, &mut batch);
-            drop(state);
-            worker.run(&mut batch, &mut report);
         }
     })?;
-    Ok(WorkerHandle { queue, thread: Some(thread) })
+    Ok(LogThread { queue, thread: Some(thread) })
+}
+
+/// Waits for commands, and prepares the log for later ones meanwhile; `false`: there will be no more.
+fn wait<D: Disk + Clone, C: FnMut() -> Duration>(
+    inbox: &LogQueue,
+    worker: &mut Worker<D, C>,
+    batch: &mut Vec<Command>,
+    reports: &mut impl Reports,
+) -> bool {
+    loop {
+        let mut state = inbox.lock();
+        if !state.commands.is_empty() {
+            // The whole queue for an empty one: commands that come while it is flushed are the next batch.
+            mem::swap(&mut state.commands, batch);
+            return true;
+        }
+        if state.closed {
+            return false;
+        }
+        if worker.wants_ahead() {
+            drop(state);
+            worker.prepare_ahead(&mut |event| reports.report(event));
+            continue;
+        }
+        state.is_asleep = true;
+        drop(inbox.0.ready.wait(state).expect("no panic while the queue was held"));
+    }
 }
 
 #[cfg(test)]
@@ -507,14 +560,14 @@ mod tests {
         let log = Log::new(disk.clone(), dir.path(), LogOptions::default(), None);
         let (sender, events) = mpsc::channel();
         let slow_after = Duration::from_secs(1);
-        let handle =
-            spawn(disk, log, dir.path(), slow_after, move |event| sender.send(event).unwrap())
-                .unwrap();
+        let queue = LogQueue::default();
+        let report = move |event| sender.send(event).unwrap();
+        let thread = spawn(queue.clone(), disk, log, dir.path(), slow_after, report).unwrap();
         for raw in 1..=100 {
-            handle.send(append(raw, 100));
+            queue.send(append(raw, 100));
         }
-        handle.send_all(&mut vec![append(101, 100), Command::Roll]);
-        drop(handle);
+        queue.send_all(&mut vec![append(101, 100), Command::Roll]);
+        drop(thread);
         let mut records = 0;
         let mut through = Zxid::ZERO;
         for event in events {

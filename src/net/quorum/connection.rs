@@ -4,13 +4,13 @@ use super::handle::{AwaitingHellos, ConnectionState, Ending, PeerEvent, PeerHand
 use super::receive::receive;
 use super::send::send;
 use crate::member::quorum_connection::QuorumConnection;
+use crate::net::Sink;
 use crate::zab::LearnerConnectionId;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub fn start(
     connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
     connection: QuorumConnection,
-    events: UnboundedSender<PeerEvent>,
+    events: Sink<PeerEvent>,
 ) -> PeerHandle {
     serve(connecting, connection, (CancellationToken::new(), None), events)
 }
@@ -30,7 +30,7 @@ pub(super) fn serve(
     connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
     connection: QuorumConnection,
     (stop, waiting): (CancellationToken, Option<(LearnerConnectionId, Arc<AwaitingHellos>)>),
-    events: UnboundedSender<PeerEvent>,
+    events: Sink<PeerEvent>,
 ) -> PeerHandle {
     let state = Arc::new(ConnectionState {
         peer: connection.peer(),

@@ -3,12 +3,12 @@
 use crate::member::awaiting_hello::AwaitingHello;
 use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
 use crate::member::quorum_outbox::{OutboxEvent, QuorumOutbox, TreeToSend};
+use crate::net::Sink;
 use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ pub(super) struct ConnectionState {
     /// Something was put into the outbox.
     pub wake: Notify,
     pub began: Instant,
-    pub events: UnboundedSender<PeerEvent>,
+    pub events: Sink<PeerEvent>,
 }
 
 impl ConnectionState {
@@ -48,14 +48,13 @@ impl ConnectionState {
         self.began + std::time::Duration::from_millis(ms)
     }
 
-    /// `false`: the server stops.
-    pub fn report(&self, event: PeerEvent) -> bool {
-        self.events.send(event).is_ok()
+    pub fn report(&self, event: PeerEvent) {
+        self.events.put(event);
     }
 
     pub fn report_sent(&self, events: Vec<OutboxEvent>) {
         for event in events {
-            let _stopping = self.report(PeerEvent::Sent { to: self.peer, event });
+            self.report(PeerEvent::Sent { to: self.peer, event });
         }
     }
 }
@@ -129,6 +128,6 @@ impl Drop for Ending {
         lock(&self.state.outbox).close(self.state.now_ms(), &mut events);
         self.state.report_sent(events);
         let why = std::mem::take(&mut self.why);
-        let _stopping = self.state.report(PeerEvent::Gone { from: self.state.peer, why });
+        self.state.report(PeerEvent::Gone { from: self.state.peer, why });
     }
 }

@@ -5,6 +5,7 @@ use super::handle::{AwaitingHellos, PeerEvent, lock};
 use crate::member::awaiting_hello::AWAITING_HELLO_MAX;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::QuorumConnection;
+use crate::net::Sink;
 use crate::zab::LearnerConnectionId;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 const BACKLOG: u32 = 128;
@@ -30,7 +30,7 @@ pub struct Bind {
 /// Listens for learners; never gives up.
 ///
 /// * `accepted`: numbers of the connections that all such listeners have accepted.
-pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: UnboundedSender<PeerEvent>) {
+pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent>) {
     let mut told = false;
     let waiting = Arc::<AwaitingHellos>::default();
     loop {
@@ -50,9 +50,7 @@ pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: UnboundedSende
                 Ok((stream, peer)) => {
                     let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
                     let accepted = accept(stream, peer, connection, (&waiting, &events));
-                    if events.send(accepted).is_err() {
-                        return;
-                    }
+                    events.put(accepted);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept learner");
@@ -67,7 +65,7 @@ fn accept(
     stream: TcpStream,
     peer: SocketAddr,
     connection: LearnerConnectionId,
-    (waiting, events): (&Arc<AwaitingHellos>, &UnboundedSender<PeerEvent>),
+    (waiting, events): (&Arc<AwaitingHellos>, &Sink<PeerEvent>),
 ) -> PeerEvent {
     let stop = CancellationToken::new();
     if let Some((_, (oldest, stop))) = lock(waiting).admit(connection, (peer, stop.clone())) {
@@ -109,7 +107,7 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
         let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
-        tokio::spawn(listen(bind, Arc::default(), sender));
+        tokio::spawn(listen(bind, Arc::default(), sender.into()));
         let there = vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
         let patience = Patience { silence: long, refusals: long, others: None };

@@ -47,9 +47,7 @@ async fn receive_all(
             ending.stop_waiting();
         }
         for event in events.drain(..) {
-            if !state.report(PeerEvent::Received { from: state.peer, event }) {
-                return Ok(());
-            }
+            state.report(PeerEvent::Received { from: state.peer, event });
         }
         received.map_err(|error| error.to_string())?;
         if connection.is_in_tree() {

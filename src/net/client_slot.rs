@@ -1,0 +1,124 @@
+//! Where a client's connection is kept between its turns, so that a thread with a reply can send it at once.
+
+use super::client::Client;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Wake, Waker};
+
+thread_local! {
+    static REPLIES_LEFT: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Calls `wake`. Of the connections that it wakes, up to `max` are sent their replies on this thread, which costs less than a
+/// change of threads; for the others, and those whose socket is full, the connection's task is woken.
+pub fn reply_at_once(max: u32, wake: impl FnOnce()) {
+    REPLIES_LEFT.set(max);
+    wake();
+    REPLIES_LEFT.set(0);
+}
+
+/// How a turn has ended.
+pub(super) enum Turned {
+    /// There is nothing to do until something comes.
+    Waits,
+    Again,
+    /// The client is read from no more.
+    Ends,
+    /// The client has closed the connection.
+    Left,
+}
+
+/// A connection and its task.
+pub(super) struct Slot<P> {
+    /// `None` once the connection ends.
+    client: Mutex<Option<Client<P>>>,
+    task: Mutex<Option<Waker>>,
+}
+
+/// Takes the connection out of its slot when the task ends, however it ends: the connection holds a waker that holds the slot.
+pub(super) struct Owner<P>(Arc<Slot<P>>);
+
+impl<P> Drop for Owner<P> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+impl<P> Owner<P> {
+    pub fn take(&self) -> Option<Client<P>> {
+        self.0.client().take()
+    }
+}
+
+impl<P> Slot<P> {
+    fn client(&self) -> MutexGuard<'_, Option<Client<P>>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P: Send + 'static> Slot<P> {
+    pub fn owned(client: Client<P>) -> Owner<P> {
+        let (client, task) = (Mutex::new(Some(client)), Mutex::default());
+        Owner(Arc::new(Self { client, task }))
+    }
+
+    /// Remembers the task to wake.
+    fn set_task(&self, waker: &Waker) {
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if !task.as_ref().is_some_and(|task| task.will_wake(waker)) {
+            *task = Some(waker.clone());
+        }
+    }
+
+    fn wake_task(&self) {
+        if let Some(task) = &*self.task.lock().unwrap_or_else(PoisonError::into_inner) {
+            task.wake_by_ref();
+        }
+    }
+
+    fn reply(&self, waker: &Waker) -> bool {
+        let Ok(mut client) = self.client.try_lock() else { return false };
+        client.as_mut().is_some_and(|client| client.reply(waker))
+    }
+}
+
+impl<P: Send + 'static> Owner<P> {
+    /// Turns of the connection until it is read from no more.
+    pub async fn run(&self) -> io::Result<()> {
+        let slot = &self.0;
+        let waker = Waker::from(slot.clone());
+        loop {
+            let turned = poll_fn(|cx| {
+                slot.set_task(cx.waker());
+                match slot.client().as_mut() {
+                    Some(client) => client.poll_turn(cx, &waker),
+                    None => Poll::Ready(Ok(Turned::Left)),
+                }
+            });
+            match turned.await? {
+                Turned::Waits => {}
+                Turned::Again => tokio::task::yield_now().await,
+                Turned::Ends | Turned::Left => return Ok(()),
+            }
+        }
+    }
+}
+
+impl<P: Send + 'static> Wake for Slot<P> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let left = REPLIES_LEFT.get();
+        if left > 0 {
+            REPLIES_LEFT.set(left - 1);
+            if self.reply(&Waker::from(self.clone())) {
+                return;
+            }
+        }
+        self.wake_task();
+    }
+}

@@ -1,0 +1,123 @@
+//! Inputs that wait for the driver.
+
+use super::report::Report;
+use crate::member::Input;
+use crate::model::SessionId;
+use crate::net::election;
+use crate::net::quorum::PeerEvent;
+use crate::request::ClientCommand;
+use std::sync::{Mutex, MutexGuard};
+use tokio::sync::{Notify, oneshot};
+
+/// When each session expires; also those that only this server knows, if it keeps such.
+pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
+
+/// What reaches the driver besides the clients' commands.
+pub enum Event {
+    Input(Input),
+    /// Of a learner connection.
+    Quorum(PeerEvent),
+    Election(election::Event),
+    /// Asks for the figures that only the driver knows.
+    Report(oneshot::Sender<Report>),
+    /// Asks when each session expires, in monotonic milliseconds.
+    Sessions(oneshot::Sender<Dues>),
+}
+
+/// Inputs in the order in which they came.
+#[derive(Default)]
+pub struct Waiting {
+    pub events: Vec<Event>,
+    pub commands: Vec<ClientCommand>,
+}
+
+impl Waiting {
+    pub const fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.commands.is_empty()
+    }
+}
+
+/// A queue that many fill; whoever runs the driver's turn takes all of it.
+#[derive(Default)]
+pub struct Inbox {
+    state: Mutex<State>,
+    filled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Waiting,
+    /// The driver has ended, and takes nothing any more.
+    is_closed: bool,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("a panic aborts")
+    }
+
+    pub fn put_input(&self, input: Input) {
+        self.put(Event::Input(input));
+    }
+
+    /// Dropped once the driver has ended.
+    pub fn put(&self, event: Event) {
+        self.fill(|waiting| waiting.events.push(event));
+    }
+
+    /// Dropped once the driver has ended.
+    pub fn put_command(&self, command: ClientCommand) {
+        self.fill(|waiting| waiting.commands.push(command));
+    }
+
+    /// For a thread that takes a turn itself just after.
+    pub fn put_quietly(&self, event: Event) {
+        let mut state = self.lock();
+        if !state.is_closed {
+            state.waiting.events.push(event);
+        }
+    }
+
+    fn fill(&self, put: impl FnOnce(&mut Waiting)) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        let was_empty = state.waiting.is_empty();
+        put(&mut state.waiting);
+        drop(state);
+        // Only an empty inbox can have the driver's task asleep.
+        if was_empty {
+            self.wake();
+        }
+    }
+
+    /// Moves all that waits to `to`, which must be empty.
+    pub fn take(&self, to: &mut Waiting) {
+        std::mem::swap(&mut self.lock().waiting, to);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().waiting.is_empty()
+    }
+
+    /// Wakes the driver's task.
+    pub fn wake(&self) {
+        self.filled.notify_one();
+    }
+
+    /// Returns after [`Self::wake`], also after one that came before.
+    pub async fn filled(&self) {
+        self.filled.notified().await;
+    }
+
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.waiting = Waiting::default();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+}

@@ -1,8 +1,13 @@
 //! Election connections over real sockets: who makes them, what is sent over them, and what a bad peer can't do.
 
+#[path = "../compat-tests/common/election_net.rs"]
+#[allow(dead_code, reason = "shared with the test against Java's elections")]
+mod election_net;
+
 use bytes::Bytes;
+use election_net::{ElectionNet, Inbox};
+use oxkeeper::member::election_connections::{Event, Peers, Settings};
 use oxkeeper::model::ServerId;
-use oxkeeper::net::election::{ElectionNet, Event, Inbox, Peers, Settings};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,10 +23,9 @@ fn settings(me: i64, port: u16) -> Settings {
         addresses: vec![("127.0.0.1".into(), port)],
         on_all_addresses: false,
         multi_address: false,
-        timeout: LONG,
-        reach_timeout: None,
-        greet_timeout: Duration::from_millis(500),
-        keep_alive: false,
+        connect_timeout_ms: LONG.as_millis() as u64,
+        reach_timeout_ms: None,
+        hello_timeout_ms: 500,
         bind_tries_max: 3,
     }
 }
@@ -193,7 +197,7 @@ async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
         let several = Settings {
             addresses: vec![("127.0.0.2".to_owned(), port)],
             multi_address: true,
-            reach_timeout: Some(Duration::from_millis(100)),
+            reach_timeout_ms: Some(100),
             ..settings(me, port)
         };
         ElectionNet::start(several, all.clone())

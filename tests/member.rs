@@ -5,6 +5,8 @@
 use bytes::{Bytes, BytesMut};
 use jute::Encode;
 use jute::txn::TxnHeader;
+use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
+use oxkeeper::member::election_hello::Hello;
 use oxkeeper::member::{
     Action, ConfigChange, Ended, EnsembleSettings, Input, LogReadLimit, Member, Now, QuorumPeer,
     Settings, SnapshotJob,
@@ -18,6 +20,7 @@ use oxkeeper::store::worker::{Event, FlushReport};
 use oxkeeper::store::{Command, Disk as _, Draft, Packing, SnapshotWriter, Trailers};
 use oxkeeper::tree::{Options, State, Tree};
 use oxkeeper::zab::{self, LearnerConnectionId, Notification, Packet, Peer, PeerState, Vote};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +29,8 @@ const VIEW: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
 struct Server {
     member: Member,
     now: Now,
+    /// Accepted from the other servers.
+    election_connections: BTreeMap<i64, ConnectionId>,
 }
 
 fn shared() -> Arc<Shared> {
@@ -55,6 +60,16 @@ impl Server {
         let ensemble = EnsembleSettings {
             my_id: ServerId(1),
             view,
+            election: election_connections::Settings {
+                me: ServerId(1),
+                addresses: vec![("a".to_owned(), 2)],
+                on_all_addresses: false,
+                multi_address: false,
+                connect_timeout_ms: 5000,
+                hello_timeout_ms: 500,
+                reach_timeout_ms: None,
+                bind_tries_max: 3,
+            },
             listen_on_all_addresses: false,
             observer_master_port,
             backs_up_config: true,
@@ -66,7 +81,8 @@ impl Server {
     fn new(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
         let now = Now { us: 0, wall_ms: 1_700_000_000_000 };
         let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
-        Self { member: Member::new(replica, settings, now), now }
+        let member = Member::new(replica, settings, now);
+        Self { member, now, election_connections: BTreeMap::new() }
     }
 
     /// A member whose two other voters say that server 3 leads: it dials server 3.
@@ -121,18 +137,62 @@ impl Server {
 
     fn elect(&mut self) {
         let actions = self.pass(5);
-        let votes = |action: &Action| matches!(action, Action::SendNotification { .. });
-        assert_eq!(actions.iter().filter(|action| votes(action)).count(), 2, "{actions:?}");
+        let dials = actions.iter().filter_map(|action| match action {
+            Action::Election(election_connections::Action::Dial { connection, .. }) => {
+                Some(*connection)
+            }
+            _ => None,
+        });
+        let dials: Vec<ConnectionId> = dials.collect();
+        assert_eq!(dials.len(), 2, "{actions:?}");
+        // The others dial this server instead.
+        for connection in dials {
+            let error = "refused".to_owned();
+            self.step(Input::Election(Election::DialFailed { connection, error }));
+        }
         let mut dialed = Vec::new();
         for (from, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
             let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(3) };
             let config = Some(Bytes::from(VIEW));
             let notification =
                 Notification { state, vote, round: 1, version: 2, config, is_ours: true };
-            let message = notification.encode();
-            dialed = self.settle(Input::Notification { from: ServerId(from), message });
+            dialed = self.hear_vote(from, &notification);
         }
         assert_eq!(dial(&dialed), Some((1, "c:1".to_owned())), "{dialed:?}");
+    }
+
+    /// Over a connection from the other server, whose id is larger.
+    fn hear_vote(&mut self, from: i64, notification: &Notification) -> Vec<Action> {
+        let mut bytes = Vec::new();
+        let connection = match self.election_connections.get(&from) {
+            Some(&connection) => connection,
+            None => {
+                let connection = self.member.next_election_connection().unwrap();
+                self.election_connections.insert(from, connection);
+                let peer = from.to_string();
+                self.step(Input::Election(Election::Accepted { connection, peer }));
+                let addresses = vec![("b".to_owned(), 2)];
+                bytes = Hello { id: ServerId(from), addresses }.encode(false);
+                connection
+            }
+        };
+        let message = notification.encode();
+        bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&message);
+        self.settle(Input::Election(Election::Received { connection, bytes: bytes.into() }))
+    }
+
+    /// Where server `to` is dialed once the connection from it has ended.
+    fn redialed(&mut self, to: i64) -> Option<Vec<(String, u16)>> {
+        let connection = self.election_connections.remove(&to)?;
+        let mut actions = self.step(Input::Election(Election::Ended { connection, error: None }));
+        actions.extend(self.step(Input::Election(Election::Dial { to: ServerId(to) })));
+        actions.into_iter().find_map(|action| match action {
+            Action::Election(election_connections::Action::Dial { addresses, .. }) => {
+                Some(addresses)
+            }
+            _ => None,
+        })
     }
 
     fn hear(&mut self, dial: u64, packets: Vec<Packet>) -> Vec<Action> {
@@ -251,21 +311,21 @@ fn configuration_files_change_before_what_follows_is_sent() {
         _ => None,
     });
     assert_eq!(change, Some((0x1_0000_0001, true)), "{committed:?}");
-    let moved = committed.iter().find_map(|action| match action {
-        Action::SetElectionAddresses(all) => Some(all[&ServerId(3)].clone()),
-        _ => None,
-    });
-    assert_eq!(moved, Some(vec![("c".to_owned(), 8)]));
     let port = |action: &Action| matches!(action, Action::ListenForLearners(_));
     assert!(!committed.iter().any(port), "this server's own port has not changed");
+    assert_eq!(server.redialed(3), Some(vec![("c".to_owned(), 8)]));
 }
 
 #[test]
 fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
     let mut out = Vec::new();
-    Server::member(Some(9)).member.start(&mut out);
-    let [Action::ChangeConfigFiles(ConfigChange::BackUp), Action::ListenForLearners(addresses)] =
-        &out[..]
+    let mut server = Server::member(Some(9));
+    server.member.start(server.now, &mut out);
+    let [
+        Action::ChangeConfigFiles(ConfigChange::BackUp),
+        Action::ListenForLearners(addresses),
+        Action::Election(election_connections::Action::Listen { .. }),
+    ] = &out[..]
     else {
         panic!("{out:?}")
     };
@@ -275,7 +335,8 @@ fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
         .collect();
     assert_eq!(shown, ["a:1", "a:9"]);
     out.clear();
-    Server::standalone().member.start(&mut out);
+    let mut server = Server::standalone();
+    server.member.start(server.now, &mut out);
     assert!(out.is_empty(), "{out:?}");
 }
 
@@ -351,8 +412,7 @@ impl Server {
             let config = Some(Bytes::from(VIEW));
             let notification =
                 Notification { state, vote, round: 7, version: 2, config, is_ours: true };
-            let message = notification.encode();
-            self.settle(Input::Notification { from: ServerId(from), message });
+            self.hear_vote(from, &notification);
         }
         self.hear(2, vec![Packet::LeaderInfo { epoch: Epoch(2) }]);
     }

@@ -17,6 +17,9 @@
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the differential test, which uses other parts")]
 mod common;
+#[path = "../common/election_net.rs"]
+#[allow(dead_code, reason = "shared with a test that uses other parts")]
+mod election_net;
 mod java;
 mod ours;
 

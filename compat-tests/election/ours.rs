@@ -1,10 +1,11 @@
 //! Our part: an election machine on real connections, and what it says once the election is over.
 
+use super::election_net::{ElectionNet, Inbox};
 use super::java::{Ensemble, PATIENCE};
 use super::{Golden, hex};
 use bytes::Bytes;
+use oxkeeper::member::election_connections::{Event, Settings};
 use oxkeeper::model::ServerId;
-use oxkeeper::net::election::{ElectionNet, Event, Inbox, Settings};
 use oxkeeper::zab::election::{
     Action, Elected, Election, Input, Notification, PeerState, Setup, Standing, TICK_MS, Views,
     Vote,
@@ -36,10 +37,9 @@ impl Ours {
             addresses: vec![address(id)],
             on_all_addresses: false,
             multi_address: false,
-            timeout: Duration::from_secs(5),
-            reach_timeout: None,
-            greet_timeout: Duration::from_secs(5),
-            keep_alive: false,
+            connect_timeout_ms: 5000,
+            reach_timeout_ms: None,
+            hello_timeout_ms: 5000,
             bind_tries_max: 3,
         };
         let peers = ensemble.ids().map(|id| (ServerId(id), vec![address(id)])).collect();

@@ -1,12 +1,12 @@
 //! All that a [`super::Member`] can ask for.
 
-use super::SnapshotJob;
-use crate::model::{ServerId, View, Zxid};
+use super::{SnapshotJob, election_connections};
+use crate::model::{View, Zxid};
 use crate::store::{self, Draft};
 use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::task::Waker;
 
 /// Host and port.
@@ -59,21 +59,8 @@ pub enum Action {
     },
     /// Close the connection to the leader, or give up the attempt at one.
     CloseLeader,
-    /// In the place of whatever is unsent to this server's election port.
-    SendNotification {
-        to: ServerId,
-        message: Bytes,
-    },
-    /// Dial the election port of every server without an election connection.
-    DialElectionPorts,
-    DialElectionPort {
-        to: ServerId,
-    },
-    /// Where the other servers' election ports are from now on. Connections to servers that are left out stay until they
-    /// end.
-    SetElectionAddresses(BTreeMap<ServerId, Vec<Address>>),
-    /// This server's own election addresses from now on.
-    MoveElectionPort(Vec<Address>),
+    /// For election connections.
+    Election(election_connections::Action),
     /// Listen for learners at these addresses and at no other.
     ListenForLearners(BTreeSet<ListenAddress>),
     /// Listen for clients here from now on.

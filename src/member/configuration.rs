@@ -1,6 +1,7 @@
 //! What a member does when its ensemble changes: configuration files, ports, and where the other members are.
 
 use super::actions::Address;
+use super::election_connections::Input;
 use super::{Action, ConfigChange, EnsembleSettings, ListenAddress};
 use crate::model::{Member, PeerAddress, Role, ServerId, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,21 +39,26 @@ impl Configuration {
     }
 
     /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
-    pub fn on_proposed(&self, view: View, out: &mut Vec<Action>) {
+    ///
+    /// Returns what the election connections are to do.
+    pub fn on_proposed(&self, view: View, out: &mut Vec<Action>) -> Vec<Input> {
         let mut all = election_addresses(&self.view, self.settings.my_id);
         let mut new = election_addresses(&view, self.settings.my_id);
         new.retain(|id, _| !all.contains_key(id));
         let ids: Vec<ServerId> = new.keys().copied().collect();
         all.extend(new);
         out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(view)));
-        out.push(Action::SetElectionAddresses(all));
-        out.extend(ids.into_iter().map(|to| Action::DialElectionPort { to }));
+        let mut inputs = vec![Input::SetPeers(all)];
+        inputs.extend(ids.into_iter().map(|to| Input::Dial { to }));
+        inputs
     }
 
     /// A configuration is in force.
     ///
     /// * `is_last`: none that was proposed is newer.
-    pub fn on_committed(&mut self, view: View, is_last: bool, out: &mut Vec<Action>) {
+    ///
+    /// Returns what the election connections are to do.
+    pub fn on_committed(&mut self, view: View, is_last: bool, out: &mut Vec<Action>) -> Vec<Input> {
         let me = self.settings.my_id;
         let own = view.members.get(&me).cloned();
         let has_client = own.as_ref().is_some_and(|member| member.client.is_some());
@@ -61,11 +67,11 @@ impl Configuration {
             has_client,
             removes_proposed: is_last,
         }));
-        out.push(Action::SetElectionAddresses(election_addresses(&view, me)));
+        let mut inputs = vec![Input::SetPeers(election_addresses(&view, me))];
         self.view = view;
         // A server that is left out of the configuration keeps its ports.
-        let Some(own) = own else { return };
-        out.push(Action::MoveElectionPort(election_address(&own)));
+        let Some(own) = own else { return inputs };
+        inputs.push(Input::MoveTo(election_address(&own)));
         let before = self.own.replace(own.clone());
         if before.as_ref().map(quorum_address) != Some(quorum_address(&own)) {
             self.listen(out);
@@ -75,6 +81,7 @@ impl Configuration {
         {
             out.push(Action::MoveClientPort(client));
         }
+        inputs
     }
 }
 

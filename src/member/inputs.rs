@@ -1,13 +1,12 @@
 //! All that can happen to a [`super::Member`].
 
-use super::{QuorumPeer, SnapshotJob};
-use crate::model::{ServerId, Zxid};
+use super::{QuorumPeer, SnapshotJob, election_connections};
+use crate::model::Zxid;
 use crate::request::ClientCommand;
 use crate::store::{Draft, worker};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
 use crate::zab::{LearnerConnectionId, LogRead, Packet};
-use bytes::Bytes;
 
 /// When an input happens.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,19 +69,8 @@ pub enum Input {
         from: QuorumPeer,
         why: String,
     },
-    /// There is an election connection to this server, new or in place of another.
-    ElectionConnected {
-        to: ServerId,
-    },
-    /// The election connection to this server has ended, and no other has taken its place.
-    ElectionDisconnected {
-        to: ServerId,
-    },
-    /// * `message`: as it came over the election connection.
-    Notification {
-        from: ServerId,
-        message: Bytes,
-    },
+    /// Of an election connection.
+    Election(election_connections::Input),
     /// Finish what clients asked, then end.
     Stop,
     /// Something that the server cannot do without has failed.

@@ -1,10 +1,11 @@
 //! The machine itself: [`Member::step`] is the table of contents.
 
-use super::configuration::Configuration;
+use super::configuration::{Configuration, election_addresses};
 use super::disk_work::DiskWork;
+use super::elections::Elections;
 use super::quorum_connections::QuorumConnections;
 use super::stop::Stop;
-use super::{Action, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob};
+use super::{Action, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob, election_connections};
 use crate::model::{Zxid, chain};
 use crate::replica::{self, Replica, TICK_MS};
 use crate::request::ClientCommand;
@@ -14,7 +15,7 @@ use crate::store::epoch::EpochFile;
 use crate::store::worker::{self, WorkerError};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
-use crate::zab::{self, LearnerConnectionId, Notification, Packet, Promise, Role};
+use crate::zab::{self, LearnerConnectionId, Packet, Promise, Role};
 
 /// The machine of one server.
 pub struct Member {
@@ -34,6 +35,7 @@ pub struct Member {
 /// What only a member of an ensemble has.
 struct Ensemble {
     quorum: QuorumConnections,
+    elections: Elections,
     configuration: Configuration,
 }
 
@@ -44,6 +46,10 @@ impl Member {
             quorum: QuorumConnections::new(
                 ensemble.observer_master_port,
                 ensemble.tracked_messages,
+            ),
+            elections: Elections::new(
+                ensemble.election.clone(),
+                election_addresses(&ensemble.view, ensemble.my_id),
             ),
             configuration: Configuration::new(ensemble),
         });
@@ -59,9 +65,10 @@ impl Member {
     }
 
     /// Asks for what comes before the first input: ports, and a copy of the static configuration file.
-    pub fn start(&mut self, out: &mut Vec<Action>) {
-        if let Some(ensemble) = &self.ensemble {
+    pub fn start(&mut self, now: Now, out: &mut Vec<Action>) {
+        if let Some(ensemble) = &mut self.ensemble {
             ensemble.configuration.start(out);
+            ensemble.elections.step(now, election_connections::Input::Start, out);
         }
     }
 
@@ -95,31 +102,52 @@ impl Member {
             }
             Input::Progress { from } => self.on_progress(now, from, out),
             Input::Disconnected { from, why } => self.on_disconnected(now, from, why, out),
-            Input::ElectionConnected { to } => {
-                self.step_zab(now, zab::Input::ElectionConnected { to }, out)
-            }
-            Input::ElectionDisconnected { to } => {
-                self.step_zab(now, zab::Input::ElectionDisconnected { to }, out);
-            }
-            Input::Notification { from, message } => match Notification::decode(&message) {
-                Ok(notification) => {
-                    self.step_zab(now, zab::Input::Heard { from, notification }, out);
-                }
-                Err(error) => {
-                    tracing::warn!(peer = from.0, %error, "election notification is discarded");
-                }
-            },
+            Input::Election(input) => self.step_elections(now, input, out),
             Input::Stop => self.stop.begin(now),
             Input::Failed { reason, exit } => {
                 out.push(Action::End(Ended::Failed { reason, exit }));
             }
         }
+        self.process_election_reports(now, out);
         self.end_if_stopped(now, out);
+    }
+
+    fn step_elections(
+        &mut self,
+        now: Now,
+        input: election_connections::Input,
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.elections.step(now, input, out);
+        }
+    }
+
+    /// What the election connections have reported while this input was processed.
+    fn process_election_reports(&mut self, now: Now, out: &mut Vec<Action>) {
+        while let Some(report) =
+            self.ensemble.as_mut().and_then(|ensemble| ensemble.elections.next_report())
+        {
+            self.step_zab(now, report, out);
+        }
+    }
+
+    /// An id for an election connection that was accepted; `None`: this server is alone.
+    pub fn next_election_connection(&mut self) -> Option<election_connections::ConnectionId> {
+        Some(self.ensemble.as_mut()?.elections.next_connection())
+    }
+
+    /// Election messages that were sent again over a new connection.
+    pub fn election_messages_resent(&self) -> u64 {
+        self.ensemble.as_ref().map_or(0, |ensemble| ensemble.elections.resent())
     }
 
     /// Tells `replica` of the ticks that have passed. Once the server stops, time stands still for it: sessions that expire
     /// meanwhile would each be a write to wait for, and with a slow disk there might always be another one.
     fn pass_time(&mut self, now: Now, out: &mut Vec<Action>) {
+        if let Some(ensemble) = &mut self.ensemble {
+            ensemble.elections.pass_time(now, out);
+        }
         let due = now.us / 1000 / TICK_MS;
         while self.ticks < due && !self.stop.is_begun() {
             self.ticks += 1;
@@ -129,7 +157,10 @@ impl Member {
 
     /// Monotonic microseconds at which [`Input::Timer`] is due, if no other input comes before.
     pub fn next_deadline_us(&self) -> u64 {
-        (self.ticks + 1) * TICK_MS * 1000
+        let tick_us = (self.ticks + 1) * TICK_MS * 1000;
+        let elections =
+            self.ensemble.as_ref().and_then(|ensemble| ensemble.elections.deadline_us());
+        elections.map_or(tick_us, |deadline_us| deadline_us.min(tick_us))
     }
 
     fn on_command(&mut self, now: Now, command: ClientCommand, out: &mut Vec<Action>) {
@@ -173,18 +204,21 @@ impl Member {
                 out.push(Action::ReadLog { connection, from, through, limit_bytes });
             }
             zab::Action::Tell { to, notification } => {
-                out.push(Action::SendNotification { to, message: notification.encode() });
+                let message = notification.encode();
+                self.step_elections(now, election_connections::Input::Send { to, message }, out);
             }
-            zab::Action::DialAll => out.push(Action::DialElectionPorts),
+            zab::Action::DialAll => {
+                self.step_elections(now, election_connections::Input::DialAll, out);
+            }
             zab::Action::ViewProposed { view } => {
-                if let Some(ensemble) = &self.ensemble {
-                    ensemble.configuration.on_proposed(view, out);
-                }
+                let Some(ensemble) = &self.ensemble else { return };
+                let inputs = ensemble.configuration.on_proposed(view, out);
+                inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
             zab::Action::ViewDecided { view, is_last } => {
-                if let Some(ensemble) = &mut self.ensemble {
-                    ensemble.configuration.on_committed(view, is_last, out);
-                }
+                let Some(ensemble) = &mut self.ensemble else { return };
+                let inputs = ensemble.configuration.on_committed(view, is_last, out);
+                inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
             action => self.on_connection_action(now, action, out),
         }

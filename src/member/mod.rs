@@ -29,6 +29,7 @@ pub mod election_connections;
 mod election_connections_tests;
 pub mod election_hello;
 pub mod election_listeners;
+mod elections;
 mod inputs;
 mod machine;
 mod message_tracker;

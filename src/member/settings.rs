@@ -1,5 +1,6 @@
 //! What a [`super::Member`] is told at start.
 
+use super::election_connections;
 use crate::model::{ServerId, View};
 
 /// Of every server.
@@ -22,6 +23,8 @@ pub struct EnsembleSettings {
     pub my_id: ServerId,
     /// The configuration of the start.
     pub view: View,
+    /// Of the election connections.
+    pub election: election_connections::Settings,
     /// Listen on every address of the machine (`quorumListenOnAllIPs`).
     pub listen_on_all_addresses: bool,
     /// Where this server takes observers when it follows, and where it dials a follower when it observes

@@ -1,6 +1,6 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
-use super::client_slot::{Slot, Turned};
+use super::client_slot::{Slot, Turned, Turns};
 use super::sink::Sink;
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::request::{Answered, ClientCommand, Connection, EnsembleCounts, Need, Outgoing};
@@ -89,7 +89,7 @@ pub async fn serve<P: Send + 'static>(
 }
 
 /// Moves the bytes of one connection.
-pub(super) struct Client<P> {
+struct Client<P> {
     stream: TcpStream,
     machine: Connection,
     link: Link,
@@ -104,13 +104,8 @@ pub(super) struct Client<P> {
     place: Option<P>,
 }
 
-impl<P> Client<P> {
-    /// One turn, if there is anything to do. `waker`: woken when others have something for this connection.
-    pub(super) fn poll_turn(
-        &mut self,
-        cx: &mut Context<'_>,
-        waker: &Waker,
-    ) -> Poll<io::Result<Turned>> {
+impl<P: Send + 'static> Turns for Client<P> {
+    fn poll_turn(&mut self, cx: &mut Context<'_>, waker: &Waker) -> Poll<io::Result<Turned>> {
         // After a reply on another thread the end may be known already.
         if !matches!(self.need, Need::Word(_) | Need::Close(_)) {
             ready!(self.poll_ready(cx, waker));
@@ -125,9 +120,7 @@ impl<P> Client<P> {
         }))
     }
 
-    /// Sends what others have put into the outbox, if this connection waits for nothing but that and further requests; else,
-    /// and if the socket does not take all of it, the connection's task has to: `false`.
-    pub(super) fn reply(&mut self, waker: &Waker) -> bool {
+    fn reply(&mut self, waker: &Waker) -> bool {
         let is_idle = matches!(self.need, Need::Bytes(_));
         if !is_idle || !self.held.is_empty() || !self.machine.unsent.is_empty() {
             return false;
@@ -140,7 +133,9 @@ impl<P> Client<P> {
         self.publish();
         is_sent && matches!(self.need, Need::Bytes(_)) && self.machine.wait(waker)
     }
+}
 
+impl<P> Client<P> {
     /// What is left to do for a client that is not read from any more.
     async fn finish(&mut self) -> io::Result<()> {
         match &self.need {

@@ -1,11 +1,10 @@
 //! Where a client's connection is kept between its turns, so that a thread with a reply can send it at once.
 
-use super::client::Client;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 thread_local! {
     static REPLIES_LEFT: Cell<u32> = const { Cell::new(0) };
@@ -30,36 +29,48 @@ pub(super) enum Turned {
     Left,
 }
 
+/// What is kept in a slot.
+pub(super) trait Turns: Send + 'static {
+    /// One turn, if there is anything to do.
+    ///
+    /// * `waker`: woken when others have something for this connection.
+    fn poll_turn(&mut self, cx: &mut Context<'_>, waker: &Waker) -> Poll<io::Result<Turned>>;
+
+    /// Sends what others have put into the outbox, if this connection waits for nothing but that and further requests;
+    /// `false`: that, or the socket, does not allow it, and the connection's task has to go on.
+    fn reply(&mut self, waker: &Waker) -> bool;
+}
+
 /// A connection and its task.
-pub(super) struct Slot<P> {
+pub(super) struct Slot<C> {
     /// `None` once the connection ends.
-    client: Mutex<Option<Client<P>>>,
+    client: Mutex<Option<C>>,
     task: Mutex<Option<Waker>>,
 }
 
 /// Takes the connection out of its slot when the task ends, however it ends: the connection holds a waker that holds the slot.
-pub(super) struct Owner<P>(Arc<Slot<P>>);
+pub(super) struct Owner<C>(Arc<Slot<C>>);
 
-impl<P> Drop for Owner<P> {
+impl<C> Drop for Owner<C> {
     fn drop(&mut self) {
         drop(self.take());
     }
 }
 
-impl<P> Owner<P> {
-    pub fn take(&self) -> Option<Client<P>> {
+impl<C> Owner<C> {
+    pub fn take(&self) -> Option<C> {
         self.0.client().take()
     }
 }
 
-impl<P> Slot<P> {
-    fn client(&self) -> MutexGuard<'_, Option<Client<P>>> {
+impl<C> Slot<C> {
+    fn client(&self) -> MutexGuard<'_, Option<C>> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<P: Send + 'static> Slot<P> {
-    pub fn owned(client: Client<P>) -> Owner<P> {
+impl<C: Turns> Slot<C> {
+    pub fn owned(client: C) -> Owner<C> {
         let (client, task) = (Mutex::new(Some(client)), Mutex::default());
         Owner(Arc::new(Self { client, task }))
     }
@@ -84,7 +95,7 @@ impl<P: Send + 'static> Slot<P> {
     }
 }
 
-impl<P: Send + 'static> Owner<P> {
+impl<C: Turns> Owner<C> {
     /// Turns of the connection until it is read from no more.
     pub async fn run(&self) -> io::Result<()> {
         let slot = &self.0;
@@ -106,7 +117,7 @@ impl<P: Send + 'static> Owner<P> {
     }
 }
 
-impl<P: Send + 'static> Wake for Slot<P> {
+impl<C: Turns> Wake for Slot<C> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -1,8 +1,9 @@
 //! From a configuration to a serving server, and to its end.
 
-use super::claim::{Claim, ClaimError};
+use super::claim::Claim;
 use super::clock::{self, Clock};
 use super::driver::{Driver, Loader, Parts};
+use super::error::ServerError;
 use super::inbox::Inbox;
 use super::ready::Ready;
 use super::report::Desk;
@@ -16,21 +17,19 @@ use crate::config::{Config, Throttle};
 use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{ServerId, SessionId, chain};
-use crate::net::{Link, ListenError, Listener, Sink};
+use crate::net::{Link, Listener, Sink};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
 use crate::request::{Connects, Conns, Limits, Shared};
 use crate::store::decide::Start;
-use crate::store::recover::{self, RecoverError};
+use crate::store::recover::{self};
 use crate::store::start::{self, StartError};
 use crate::store::worker::{self, LogQueue, LogThread};
 use crate::store::{
-    FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
+    FailStop, Folders, Log, LogOptions, RealDisk, RecoverOptions, Recovered, purge,
 };
 use crate::tree::{Options, State, Tree};
-use std::convert::Infallible;
 use std::io;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
@@ -44,98 +43,6 @@ type Disk = FailStop<RealDisk>;
 
 /// A standalone server's number, where one is needed.
 const STANDALONE: ServerId = ServerId(1);
-
-/// Why a server did not start, or stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    #[error("prepare data directories")]
-    Folders(#[source] Box<RecoverError<Infallible>>),
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    #[error("restore the data")]
-    Recover(#[source] Box<RecoverError<RestoreError>>),
-    #[error(
-        "the data was put aside as damaged, and no leader has sent its tree since: bring data back, then remove {}",
-        mark.display()
-    )]
-    Unsure { mark: PathBuf },
-    #[error("write the first snapshot")]
-    Snapshot(#[from] SnapshotError),
-    #[error("{what}")]
-    System { what: &'static str, source: io::Error },
-    #[error("{reason}")]
-    Failed { reason: String, exit: u8 },
-}
-
-impl ServerError {
-    /// The process's exit code, from Java's list (P-87).
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            // Java looks whether it is there and can be written, and fails later.
-            Self::Folders(error) if matches!(**error, RecoverError::NotAFolder { .. }) => 1,
-            // What Java finds while it reads the configuration.
-            Self::Listen(ListenError::Resolve { .. }) => 2,
-            Self::Folders(_) | Self::Claim(_) => 3,
-            Self::Snapshot(_) => 10,
-            Self::Failed { exit, .. } => *exit,
-            // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
-            Self::Listen(ListenError::Bind { .. })
-            | Self::Recover(_)
-            | Self::Unsure { .. }
-            | Self::System { .. } => 1,
-        }
-    }
-
-    /// The setting that is most likely to blame.
-    pub fn key(&self) -> Option<&'static str> {
-        match self {
-            Self::Listen(ListenError::Bind { source, .. })
-                if source.kind() != io::ErrorKind::AddrNotAvailable =>
-            {
-                Some("clientPort")
-            }
-            Self::Listen(_) => Some("clientPortAddress"),
-            Self::Folders(_)
-            | Self::Claim(_)
-            | Self::Recover(_)
-            | Self::Unsure { .. }
-            | Self::Snapshot(_) => Some("dataDir"),
-            Self::System { .. } | Self::Failed { .. } => None,
-        }
-    }
-
-    /// What to do about it, where that is not plain.
-    pub fn advice(&self) -> Option<&'static str> {
-        match self {
-            Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
-                io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
-                io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
-                io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
-                _ => None,
-            },
-            Self::Listen(_) => Some("name a host or address of this machine"),
-            Self::Claim(ClaimError::Taken(_)) => {
-                Some("stop the other server or name another directory")
-            }
-            Self::Folders(error) => match **error {
-                // They say so themselves.
-                RecoverError::Misplaced { .. } | RecoverError::NotAFolder { .. } => None,
-                _ => Some(
-                    "name a directory that this user may write to; \
-                     datadir.autocreate=false makes none",
-                ),
-            },
-            _ => None,
-        }
-    }
-
-    /// The whole story on one line.
-    pub fn line(&self) -> String {
-        chain(self)
-    }
-}
 
 /// Serves until TERM or INT, or until the disk fails.
 ///
@@ -169,7 +76,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let mut member = Member::new(replica, member::member_settings(&config), now);
     let mut actions = Vec::new();
-    member.start(&mut actions);
+    member.start(now, &mut actions);
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
 
@@ -566,25 +473,5 @@ mod tests {
         assert_eq!(limit_ms("", ""), 10_000);
         assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
         assert_eq!(limit_ms("", "-Dzookeeper.nio.sessionlessCnxnTimeout=800"), 800);
-    }
-
-    // rows: P-87
-    #[test]
-    fn exit_codes_are_javas() {
-        let io = || io::Error::other("x");
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-        let folder = RecoverError::Folder { path: "/d".into(), source: io() };
-        let file = RecoverError::NotAFolder { path: "/d".into() };
-        let host = "h".to_owned();
-        for (error, code) in [
-            (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
-            (ServerError::Listen(ListenError::Resolve { host, source: io() }), 2),
-            (ServerError::Folders(Box::new(folder)), 3),
-            (ServerError::Folders(Box::new(file)), 1),
-            (ServerError::System { what: "x", source: io() }, 1),
-            (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
-        ] {
-            assert_eq!(error.exit_code(), code);
-        }
     }
 }

@@ -5,13 +5,13 @@ use super::inbox::{Event, Inbox, Waiting};
 use super::peers::Peers;
 use super::pipeline::{self, Handed, Pipeline};
 use super::publish::Published;
-use super::report::Report;
+use super::replica_report::Report;
 use super::roles::Roles;
 use super::snapshots;
 use crate::member::{Action, Ended, Input, Member, Now, SnapshotJob};
 use crate::metrics::{Registry, SizeValues};
 use crate::model::{Zxid, chain};
-use crate::net::{ClientPlace, reply_at_once};
+use crate::net::{ClientPlace, election, reply_at_once};
 use crate::replica::Mode;
 use crate::request::{ClientCommand, Shared};
 use crate::store::disk::is_echo;
@@ -145,7 +145,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 }
             }
             Event::Election(event) => {
-                if let Some(input) = Peers::election_input(event) {
+                if let Some(input) = parts.on_election(event) {
                     self.step(now, input);
                 }
             }
@@ -268,6 +268,12 @@ impl<D: Disk + Clone + 'static> Driver<D> {
 }
 
 impl<D: Disk + Clone + 'static> Parts<D> {
+    fn on_election(&mut self, report: election::Report) -> Option<Input> {
+        let (peers, member) = (self.peers.as_mut()?, &mut self.member);
+        let next = || member.next_election_connection().expect("a member has election connections");
+        peers.take_election(report, next)
+    }
+
     fn perform(&mut self, action: Action) {
         match action {
             Action::WriteSnapshot(job) => self.write_snapshot(job),

@@ -1,6 +1,6 @@
 //! Inputs that wait for the driver.
 
-use super::report::Report;
+use super::replica_report::Report;
 use crate::member::Input;
 use crate::model::SessionId;
 use crate::net::election;
@@ -17,7 +17,8 @@ pub enum Event {
     Input(Input),
     /// Of a learner connection.
     Quorum(PeerEvent),
-    Election(election::Event),
+    /// Of an election socket.
+    Election(election::Report),
     /// Asks for the figures that only the driver knows.
     Report(oneshot::Sender<Report>),
     /// Asks when each session expires, in monotonic milliseconds.

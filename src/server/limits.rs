@@ -1,6 +1,6 @@
 //! What the system allows this process.
 
-use super::boot::ServerError;
+use super::error::ServerError;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -1,15 +1,14 @@
 //! What a member of an ensemble has beside what every server has: promises, and sockets for the other members.
 
-use super::boot::ServerError;
-use super::inbox::{Event, Inbox};
+use super::error::ServerError;
+use super::inbox::Inbox;
 use super::oracle;
 use super::peers::Peers;
 use crate::config::{Config, Ensemble};
 use crate::member::config_files::ConfigFiles;
 use crate::member::start::{self, Views};
-use crate::member::{self, EnsembleSettings, LogReadLimit, election_address, election_addresses};
+use crate::member::{self, EnsembleSettings, LogReadLimit, election_address, election_connections};
 use crate::model::Zxid;
-use crate::net::election::{self, ElectionNet};
 use crate::net::quorum::Patience;
 use crate::request::Shared;
 use crate::store::{Disk, RealDisk};
@@ -70,6 +69,7 @@ pub fn member_settings(config: &Config) -> member::Settings {
     let ensemble = config.ensemble.as_ref().map(|ensemble| EnsembleSettings {
         my_id: ensemble.my_id,
         view: ensemble.view.clone(),
+        election: election_settings(ensemble),
         listen_on_all_addresses: ensemble.listen_on_all_addresses,
         observer_master_port: ensemble.observer_master_port,
         backs_up_config: config.reconfig_enabled && ensemble.dynamic_file.is_none(),
@@ -94,32 +94,31 @@ pub fn connect(
     let absolute = std::path::absolute(file)
         .map_err(|source| ServerError::System { what: "name the configuration file", source })?;
     let files = ConfigFiles::new(RealDisk, file.clone(), absolute);
-    let others = election_addresses(&ensemble.view, ensemble.my_id);
-    let (elections, heard) = ElectionNet::start(election_settings(ensemble), others);
-    let to = inbox.clone();
-    tokio::spawn(async move {
-        loop {
-            to.put(Event::Election(heard.take().await));
-        }
-    });
     if let Some(path) = ensemble.oracle_path.clone() {
         tokio::spawn(oracle::ask(path, inbox.clone()));
     }
     let patience = patience(config, ensemble);
-    Ok(Some(Peers::new(shared.clone(), options, patience, elections, files, inbox.clone())))
+    Ok(Some(Peers::new(
+        shared.clone(),
+        options,
+        patience,
+        ensemble.election_keep_alive,
+        files,
+        inbox.clone(),
+    )))
 }
 
-fn election_settings(ensemble: &Ensemble) -> election::Settings {
+fn election_settings(ensemble: &Ensemble) -> election_connections::Settings {
     let own = ensemble.view.members.get(&ensemble.my_id);
-    election::Settings {
+    let reach_timeout = reach_timeout(ensemble).filter(|_| ensemble.many_addresses);
+    election_connections::Settings {
         me: ensemble.my_id,
         addresses: own.map(election_address).unwrap_or_default(),
         on_all_addresses: ensemble.listen_on_all_addresses,
         multi_address: ensemble.many_addresses,
-        timeout: Duration::from_millis(u64::from(ensemble.election_connect_timeout_ms)),
-        reach_timeout: reach_timeout(ensemble).filter(|_| ensemble.many_addresses),
-        greet_timeout: Duration::from_millis(u64::from(ensemble.election_read_timeout_ms)),
-        keep_alive: ensemble.election_keep_alive,
+        connect_timeout_ms: u64::from(ensemble.election_connect_timeout_ms),
+        hello_timeout_ms: u64::from(ensemble.election_read_timeout_ms),
+        reach_timeout_ms: reach_timeout.map(|timeout| timeout.as_millis() as u64),
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
     }
 }
@@ -195,12 +194,12 @@ mod tests {
         let (election, others) = of("multiAddress.enabled=true", &["x=y"]).unwrap();
         assert_eq!(election.addresses, [("a".to_owned(), 2), ("b".to_owned(), 4)]);
         assert!(election.multi_address);
-        assert_eq!((election.reach_timeout, others), (ms(1000), ms(1000)));
+        assert_eq!((election.reach_timeout_ms, others), (Some(1000), ms(1000)));
         let set = "multiAddress.enabled=true\nmultiAddress.reachabilityCheckTimeoutMs=70";
         let (election, others) = of(set, &["x=y"]).unwrap();
-        assert_eq!((election.reach_timeout, others), (ms(70), ms(70)));
+        assert_eq!((election.reach_timeout_ms, others), (Some(70), ms(70)));
         let off = "multiAddress.enabled=true\nmultiAddress.reachabilityCheckEnabled=false";
-        assert_eq!(of(off, &["x=y"]).unwrap().0.reach_timeout, None);
+        assert_eq!(of(off, &["x=y"]).unwrap().0.reach_timeout_ms, None);
         let flags = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckTimeoutMs=80"];
         let (election, others) = of("", &flags).unwrap();
         assert!(election.multi_address && others == ms(80));
@@ -240,20 +239,21 @@ mod tests {
         let of = |lines: &str| {
             let config = configured(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
             let ensemble = config.ensemble.clone().unwrap();
-            (election_settings(&ensemble), patience(&config, &ensemble))
+            let keep_alive = ensemble.election_keep_alive;
+            (election_settings(&ensemble), patience(&config, &ensemble), keep_alive)
         };
         let ms = Duration::from_millis;
-        let (election, patience) = of("");
-        assert_eq!((election.timeout, election.greet_timeout), (ms(5000), ms(500)));
-        assert_eq!((election.bind_tries_max, election.keep_alive), (3, false));
+        let (election, patience, keep_alive) = of("");
+        assert_eq!((election.connect_timeout_ms, election.hello_timeout_ms), (5000, 500));
+        assert_eq!((election.bind_tries_max, keep_alive), (3, false));
         assert!(!election.on_all_addresses);
         assert_eq!((patience.silence, patience.refusals), (ms(1000), ms(500)));
-        let (election, patience) =
+        let (election, patience, keep_alive) =
             of("connectToLearnerMasterLimit=20\nquorumListenOnAllIPs=true\n\
             cnxTimeout=70\nquorumCnxnTimeoutMs=80\nelectionPortBindRetry=0\ntcpKeepAlive=true\n\
             leaderConnectDelayDuringRetryMs=30");
-        assert_eq!((election.timeout, election.greet_timeout), (ms(70), ms(80)));
-        assert_eq!((election.bind_tries_max, election.keep_alive), (0, true));
+        assert_eq!((election.connect_timeout_ms, election.hello_timeout_ms), (70, 80));
+        assert_eq!((election.bind_tries_max, keep_alive), (0, true));
         assert!(election.on_all_addresses);
         assert_eq!((patience.silence, patience.refusals), (ms(2000), ms(150)));
     }

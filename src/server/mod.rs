@@ -8,6 +8,7 @@ mod driver;
 #[cfg(test)]
 mod driver_tests;
 mod environment;
+mod error;
 mod inbox;
 mod limits;
 pub mod logging;
@@ -17,6 +18,7 @@ mod peers;
 mod pipeline;
 mod publish;
 mod ready;
+mod replica_report;
 mod report;
 mod restore;
 mod roles;
@@ -24,6 +26,7 @@ mod snapshots;
 mod stop;
 mod turns;
 
-pub use boot::{ServerError, run};
+pub use boot::run;
+pub use error::ServerError;
 pub use ready::Ready;
 pub use restore::{RestoreError, Restored, Restorer};

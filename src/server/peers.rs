@@ -2,13 +2,14 @@
 
 use super::inbox::{Event, Inbox};
 use crate::member::config_files::ConfigFiles;
+use crate::member::election_connections::ConnectionId;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::member::quorum_outbox::{OutboxEvent, TreeToSend};
 use crate::member::{Action, Input, ListenAddress, QuorumPeer};
 use crate::model::ServerId;
 use crate::net::Sink;
-use crate::net::election::{self, ElectionNet};
+use crate::net::election::{self, ElectionSockets};
 use crate::net::quorum::{self, Bind, Patience, PeerEvent, PeerHandle};
 use crate::request::Shared;
 use crate::store::RealDisk;
@@ -32,7 +33,7 @@ pub struct Peers {
     /// Options of a tree that the leader sends.
     options: Options,
     events: Sink<PeerEvent>,
-    elections: ElectionNet,
+    elections: ElectionSockets,
     files: ConfigFiles<RealDisk>,
     /// Ends the listening for learners at the present addresses.
     listening: CancellationToken,
@@ -46,10 +47,13 @@ impl Peers {
         shared: Arc<Shared>,
         options: Options,
         patience: Patience,
-        elections: ElectionNet,
+        keep_alive: bool,
         files: ConfigFiles<RealDisk>,
         inbox: Arc<Inbox>,
     ) -> Self {
+        let to = inbox.clone();
+        let elections = Sink::new(move |report| to.put(Event::Election(report)));
+        let elections = ElectionSockets::new(keep_alive, elections);
         let to = inbox.clone();
         let events = Sink::new(move |event| to.put(Event::Quorum(event)));
         Self {
@@ -100,17 +104,15 @@ impl Peers {
         })
     }
 
-    /// What an event of an election connection is to the member.
-    pub fn election_input(event: election::Event) -> Option<Input> {
-        Some(match event {
-            election::Event::ElectionConnected { to } => Input::ElectionConnected { to },
-            election::Event::ElectionDisconnected { to } => Input::ElectionDisconnected { to },
-            election::Event::Heard { from, message } => Input::Notification { from, message },
-            election::Event::Deaf { place } => {
-                tracing::error!(place, "nobody can call at the election port; trying on");
-                return None;
-            }
-        })
+    /// What a report of an election socket is to the member.
+    ///
+    /// * `next_connection`: gives an id for an accepted connection.
+    pub fn take_election(
+        &mut self,
+        report: election::Report,
+        next_connection: impl FnOnce() -> ConnectionId,
+    ) -> Option<Input> {
+        self.elections.take(report, next_connection).map(Input::Election)
     }
 
     /// Performs an action that concerns other servers.
@@ -138,11 +140,7 @@ impl Peers {
                 }
             }
             Action::CloseLeader => self.leader = None,
-            Action::SendNotification { to, message } => self.elections.send(to, message),
-            Action::DialElectionPorts => self.elections.dial_all(),
-            Action::DialElectionPort { to } => self.elections.dial(to),
-            Action::SetElectionAddresses(addresses) => self.elections.set_peers(addresses),
-            Action::MoveElectionPort(addresses) => self.elections.move_to(addresses),
+            Action::Election(action) => self.elections.perform(action),
             Action::ListenForLearners(addresses) => self.listen(addresses),
             Action::ChangeConfigFiles(change) => {
                 // A folder of settings that can't be written to is no reason to stop a server whose data is safe.

@@ -3,19 +3,15 @@
 use super::clock::Clock;
 use super::environment;
 use super::inbox::{Event, Inbox};
-use super::roles::Roles;
 use crate::admin::{
-    self, ConnectionInfo, Effect, EnvironmentInfo, LeaderInfo, MemberInfo, Mode, SessionInfo,
-    Status, WatchTotals, Word,
+    self, ConnectionInfo, Effect, EnvironmentInfo, SessionInfo, Status, WatchTotals, Word,
 };
 use crate::config::Config;
 use crate::metrics::Registry;
 use crate::model::{SessionId, Zxid};
 use crate::net::Asked;
-use crate::replica::{self, Replica};
 use crate::request::{Conn, Shared};
 use crate::tree::QuotaTotals;
-use crate::zab::Role;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -27,67 +23,6 @@ use tokio::sync::oneshot;
 
 /// Java's trace mask before anybody set it: requests, server packets, sessions and warnings.
 const TRACE_MASK: i64 = 306;
-
-/// What only the driver knows.
-pub struct Report {
-    outstanding: u64,
-    local_sessions: u64,
-    /// `None`: clients are not served.
-    mode: Option<Mode>,
-    /// `None` is standalone, and so on.
-    member: Option<MemberInfo>,
-    leader: Option<LeaderInfo>,
-    /// Where the epoch of a leader begins; nothing may have been written in it.
-    begin: Zxid,
-    /// Monotonic milliseconds from which the uptime counts.
-    since_ms: u64,
-}
-
-impl Report {
-    /// * `roles`: of a member of an ensemble.
-    pub fn of(replica: &Replica, roles: Option<&Roles>, clock: Clock) -> Self {
-        let mode = match replica.mode() {
-            replica::Mode::Resting => None,
-            replica::Mode::ReadOnly => Some(Mode::ReadOnly),
-            replica::Mode::Standalone => Some(Mode::Standalone),
-            replica::Mode::Leading => Some(Mode::Leader),
-            replica::Mode::Following => Some(Mode::Follower),
-            replica::Mode::Observing => Some(Mode::Observer),
-        };
-        let peer = replica.peer();
-        let core = &peer.core;
-        let mut report = Self {
-            outstanding: replica.outstanding() as u64,
-            local_sessions: replica.local_count() as u64,
-            mode,
-            member: None,
-            leader: None,
-            begin: Zxid::ZERO,
-            since_ms: 0,
-        };
-        let Some(roles) = roles else { return report };
-        report.since_ms = roles.elected_us() / 1000;
-        let mut member = MemberInfo { id: core.me, view: core.view.clone(), leader: None };
-        match peer.role() {
-            Role::Looking(_) => {}
-            Role::Learning(learner) => member.leader = Some(learner.leader()),
-            Role::Leading(leader) => {
-                let learners = leader.learners(core);
-                report.begin = Zxid::new(leader.epoch(), 0);
-                report.leader = Some(LeaderInfo {
-                    learners: learners.connected,
-                    followers: learners.followers,
-                    non_voting_followers: learners.non_voting,
-                    observers: learners.observers,
-                    pending_syncs: replica.pending_syncs() as u64,
-                    uptime_ms: clock.now_ms().saturating_sub(roles.serving_us() / 1000),
-                });
-            }
-        }
-        report.member = Some(member);
-        report
-    }
-}
 
 /// Answers words; shared by all connections.
 pub struct Desk {

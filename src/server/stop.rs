@@ -1,6 +1,6 @@
 //! The end of a server that was asked to stop.
 
-use super::boot::ServerError;
+use super::error::ServerError;
 use super::inbox::Inbox;
 use crate::member::Input;
 use crate::request::Shared;

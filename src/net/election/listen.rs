@@ -1,36 +1,33 @@
 //! Listens at a place and accepts connections there.
 
-use super::socket::Report;
+use super::socket::{Report, Reports};
 use crate::member::election_connections::Input;
 use crate::member::election_listeners::{ListenerId, Place};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::Sender;
 
 const BACKLOG: u32 = 50;
 
 /// One attempt to listen: until it cannot, or cannot accept any more. The name is looked up each time.
-pub async fn listen(listener: ListenerId, place: Place, reports: Sender<Report>) {
+pub async fn listen(listener: ListenerId, place: Place, reports: Reports) {
     let failed = match bind(&place).await {
         Ok(socket) => {
-            let _ = reports.send(Report::Input(Input::Listening { listener })).await;
+            reports.put_input(Input::Listening { listener });
             accept(&socket, &reports).await
         }
         Err(error) => error,
     };
-    let failed = Input::ListenFailed { listener, error: failed.to_string() };
-    // The performer is gone when all is being closed.
-    let _ = reports.send(Report::Input(failed)).await;
+    reports.put_input(Input::ListenFailed { listener, error: failed.to_string() });
 }
 
 /// Returns when nothing can be accepted any more.
-async fn accept(socket: &TcpListener, reports: &Sender<Report>) -> io::Error {
+async fn accept(socket: &TcpListener, reports: &Reports) -> io::Error {
     loop {
         match socket.accept().await {
             Ok((stream, peer)) => {
-                let peer = peer.to_string();
-                let _ = reports.send(Report::Accepted { stream, peer }).await;
+                let (peer, permit) = (peer.to_string(), reports.permit().await);
+                reports.put(Report::Accepted { stream, peer, permit });
             }
             Err(error) => return error,
         }

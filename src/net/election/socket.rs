@@ -3,24 +3,64 @@
 use crate::member::election_connections::{ConnectionId, Input};
 use crate::member::election_hello::Address;
 use crate::model::ServerId;
+use crate::net::Sink;
 use crate::net::dial::dial_once;
 use bytes::{Bytes, BytesMut};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const READ_BYTES: usize = 4096;
 /// The machine closes a dial at its own deadline.
 const NO_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// What a task tells the performer.
+/// Reports of bytes and of accepted connections that wait to be processed; while there are so many, nothing more is read.
+const REPORTS_MAX: usize = 64;
+
+/// What a task reports to [`super::ElectionSockets::take`].
 pub enum Report {
-    Input(Input),
-    Dialed { connection: ConnectionId, result: io::Result<TcpStream> },
-    Accepted { stream: TcpStream, peer: String },
+    /// * The permit counts against [`REPORTS_MAX`] until it is dropped.
+    Input(Input, Option<OwnedSemaphorePermit>),
+    Dialed {
+        connection: ConnectionId,
+        result: io::Result<TcpStream>,
+    },
+    Accepted {
+        stream: TcpStream,
+        peer: String,
+        permit: Option<OwnedSemaphorePermit>,
+    },
+}
+
+/// Where tasks put their reports.
+#[derive(Clone)]
+pub struct Reports {
+    sink: Sink<Report>,
+    permits: Arc<Semaphore>,
+}
+
+impl Reports {
+    pub fn new(sink: Sink<Report>) -> Self {
+        Self { sink, permits: Arc::new(Semaphore::new(REPORTS_MAX)) }
+    }
+
+    pub fn put(&self, report: Report) {
+        self.sink.put(report);
+    }
+
+    pub fn put_input(&self, input: Input) {
+        self.put(Report::Input(input, None));
+    }
+
+    /// Waits while too many reports wait to be processed.
+    pub async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.permits.clone().acquire_owned().await.ok() // It is never closed.
+    }
 }
 
 /// What the performer tells the task of a connection.
@@ -57,7 +97,7 @@ pub async fn carry(
     stream: TcpStream,
     connection: ConnectionId,
     orders: UnboundedReceiver<Order>,
-    reports: Sender<Report>,
+    reports: Reports,
 ) {
     let (reader, writer) = stream.into_split();
     let ended = tokio::select! {
@@ -65,15 +105,14 @@ pub async fn carry(
         error = write(writer, connection, orders, &reports) => Err(error),
     };
     let error = ended.err().map(|error| error.to_string());
-    // The performer is gone when all is being closed.
-    let _ = reports.send(Report::Input(Input::Ended { connection, error })).await;
+    reports.put_input(Input::Ended { connection, error });
 }
 
 /// Until the end of what the peer sends.
 async fn read(
     mut reader: OwnedReadHalf,
     connection: ConnectionId,
-    reports: &Sender<Report>,
+    reports: &Reports,
 ) -> io::Result<()> {
     let mut read = BytesMut::new();
     loop {
@@ -82,7 +121,8 @@ async fn read(
             return Ok(());
         }
         let bytes = read.split().freeze();
-        let _ = reports.send(Report::Input(Input::Received { connection, bytes })).await;
+        let permit = reports.permit().await;
+        reports.put(Report::Input(Input::Received { connection, bytes }, permit));
     }
 }
 
@@ -90,7 +130,7 @@ async fn write(
     mut writer: OwnedWriteHalf,
     connection: ConnectionId,
     mut orders: UnboundedReceiver<Order>,
-    reports: &Sender<Report>,
+    reports: &Reports,
 ) -> io::Error {
     while let Some(order) = orders.recv().await {
         match order {
@@ -98,7 +138,7 @@ async fn write(
                 if let Err(error) = writer.write_all(&bytes).await {
                     return error;
                 }
-                let _ = reports.send(Report::Input(Input::Written { connection })).await;
+                reports.put_input(Input::Written { connection });
             }
             Order::LimitSilence { to, timeout_ms } => {
                 if let Err(error) = limit_silence(writer.as_ref(), timeout_ms) {

@@ -1,0 +1,76 @@
+//! The election connections as agreement uses them.
+
+use super::election_connections::{
+    self, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
+};
+use super::{Action, Now};
+use crate::zab::{self, Notification};
+use std::collections::VecDeque;
+
+/// Election connections, and what they have reported and agreement has not processed yet.
+pub struct Elections {
+    connections: ElectionConnections,
+    reports: VecDeque<Event>,
+}
+
+impl Elections {
+    pub fn new(settings: Settings, addresses: Peers) -> Self {
+        let connections = ElectionConnections::new(settings, addresses);
+        Self { connections, reports: VecDeque::new() }
+    }
+
+    pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
+        let mut actions = Vec::new();
+        self.connections.step(input, now.us / 1000, &mut actions);
+        for action in actions {
+            match action {
+                election_connections::Action::Report(event) => self.reports.push_back(event),
+                action => out.push(Action::Election(action)),
+            }
+        }
+    }
+
+    pub fn pass_time(&mut self, now: Now, out: &mut Vec<Action>) {
+        if self.deadline_us().is_some_and(|deadline_us| deadline_us <= now.us) {
+            self.step(now, Input::Tick, out);
+        }
+    }
+
+    /// Monotonic microseconds at which [`Self::pass_time`] has something to do.
+    pub fn deadline_us(&self) -> Option<u64> {
+        self.connections.next_deadline_ms().map(|ms| ms * 1000)
+    }
+
+    /// The oldest report that agreement has not processed.
+    pub fn next_report(&mut self) -> Option<zab::Input> {
+        loop {
+            return Some(match self.reports.pop_front()? {
+                Event::ElectionConnected { to } => zab::Input::ElectionConnected { to },
+                Event::ElectionDisconnected { to } => zab::Input::ElectionDisconnected { to },
+                Event::Heard { from, message } => match Notification::decode(&message) {
+                    Ok(notification) => zab::Input::Heard { from, notification },
+                    Err(error) => {
+                        tracing::warn!(peer = from.0, %error, "election notification is discarded");
+                        continue;
+                    }
+                },
+                Event::Deaf { place } => {
+                    tracing::error!(
+                        place,
+                        "no server can connect to the election port; listening is tried again"
+                    );
+                    continue;
+                }
+            });
+        }
+    }
+
+    /// Messages that were sent again over a new connection.
+    pub const fn resent(&self) -> u64 {
+        self.connections.stats.resent
+    }
+
+    pub const fn next_connection(&mut self) -> ConnectionId {
+        self.connections.next_connection()
+    }
+}

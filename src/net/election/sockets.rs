@@ -1,0 +1,163 @@
+//! The sockets of the election connections, each with a task that moves its bytes.
+
+use super::listen;
+use super::socket::{self, Order, Report, Reports};
+use crate::member::election_connections::{Action, ConnectionId, Input};
+use crate::member::election_listeners::ListenerId;
+use crate::net::Sink;
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A connection, or an attempt at one.
+struct Socket {
+    /// Ends its task.
+    stop: CancellationToken,
+    /// `None` while it is dialed.
+    orders: Option<UnboundedSender<Order>>,
+}
+
+/// Performs the actions of `ElectionConnections`; closes everything when dropped. Needs a runtime around it.
+pub struct ElectionSockets {
+    keep_alive: bool,
+    sockets: BTreeMap<ConnectionId, Socket>,
+    listeners: BTreeMap<ListenerId, CancellationToken>,
+    reports: Reports,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl ElectionSockets {
+    /// * `keep_alive`: `tcpKeepAlive`. `reports`: each is to be given to [`Self::take`].
+    pub fn new(keep_alive: bool, reports: Sink<Report>) -> Self {
+        Self {
+            keep_alive,
+            sockets: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            reports: Reports::new(reports),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// What a report is to the machine; `None`: nothing.
+    ///
+    /// * `next_connection`: gives an id for an accepted connection.
+    pub fn take(
+        &mut self,
+        report: Report,
+        next_connection: impl FnOnce() -> ConnectionId,
+    ) -> Option<Input> {
+        match report {
+            Report::Input(input, _permit) => {
+                match &input {
+                    Input::Ended { connection, .. } => drop(self.sockets.remove(connection)),
+                    Input::ListenFailed { listener, .. } => drop(self.listeners.remove(listener)),
+                    _ => {}
+                }
+                Some(input)
+            }
+            Report::Accepted { stream, peer, permit: _permit } => {
+                let connection = next_connection();
+                match self.start(connection, stream) {
+                    Ok(()) => Some(Input::Accepted { connection, peer }),
+                    Err(error) => {
+                        tracing::warn!(%peer, %error, "election connection closed");
+                        None
+                    }
+                }
+            }
+            Report::Dialed { connection, result } => {
+                // It may have been given up meanwhile.
+                self.sockets.remove(&connection)?;
+                Some(match result.and_then(|stream| self.start_dialed(connection, stream)) {
+                    Ok(peer) => Input::Connected { connection, peer },
+                    Err(error) => Input::DialFailed { connection, error: error.to_string() },
+                })
+            }
+        }
+    }
+
+    pub fn perform(&mut self, action: Action) {
+        match action {
+            Action::Dial { connection, addresses, grace_ms, to: _ } => {
+                let (stop, reports) = (self.stop.child_token(), self.reports.clone());
+                self.sockets.insert(connection, Socket { stop: stop.clone(), orders: None });
+                self.spawn(stop, async move {
+                    let grace = grace_ms.map(Duration::from_millis);
+                    let result = socket::dial(addresses, grace).await;
+                    reports.put(Report::Dialed { connection, result });
+                });
+            }
+            Action::Write { connection, bytes } => self.order(connection, Order::Write(bytes)),
+            Action::LimitSilence { connection, to, timeout_ms } => {
+                self.order(connection, Order::LimitSilence { to, timeout_ms });
+            }
+            Action::Close { connection } => {
+                if let Some(socket) = self.sockets.remove(&connection) {
+                    socket.stop.cancel();
+                }
+            }
+            Action::Listen { listener, place } => {
+                let stop = self.stop.child_token();
+                self.listeners.insert(listener, stop.clone());
+                self.spawn(stop, listen::listen(listener, place, self.reports.clone()));
+            }
+            Action::StopListening { listener } => {
+                if let Some(stop) = self.listeners.remove(&listener) {
+                    stop.cancel();
+                }
+            }
+            Action::Report(_) => unreachable!("reports are for agreement"),
+        }
+    }
+
+    /// Ends all connections and gives the ports back.
+    pub async fn close(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn order(&self, connection: ConnectionId, order: Order) {
+        if let Some(orders) =
+            self.sockets.get(&connection).and_then(|socket| socket.orders.as_ref())
+        {
+            // The task is gone when the connection has ended, which it has reported.
+            let _ = orders.send(order);
+        }
+    }
+
+    fn start_dialed(&mut self, connection: ConnectionId, stream: TcpStream) -> io::Result<String> {
+        let peer = stream
+            .peer_addr()
+            .map_or_else(|error| error.to_string(), |address| address.to_string());
+        self.start(connection, stream).map(|()| peer)
+    }
+
+    /// Begins to move a connection's bytes.
+    fn start(&mut self, connection: ConnectionId, stream: TcpStream) -> io::Result<()> {
+        socket::prepare(&stream, self.keep_alive)?;
+        let stop = self.stop.child_token();
+        let (orders, receiver) = unbounded_channel();
+        self.sockets.insert(connection, Socket { stop: stop.clone(), orders: Some(orders) });
+        self.spawn(stop, socket::carry(stream, connection, receiver, self.reports.clone()));
+        Ok(())
+    }
+
+    fn spawn(&self, stop: CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(task).await;
+        });
+    }
+}
+
+impl Drop for ElectionSockets {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,128 @@
+//! Why a server did not start, or stopped.
+
+use super::claim::ClaimError;
+use super::restore::RestoreError;
+use crate::model::chain;
+use crate::net::ListenError;
+use crate::store::SnapshotError;
+use crate::store::recover::RecoverError;
+use std::convert::Infallible;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a server did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("prepare data directories")]
+    Folders(#[source] Box<RecoverError<Infallible>>),
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error("restore the data")]
+    Recover(#[source] Box<RecoverError<RestoreError>>),
+    #[error(
+        "the data was put aside as damaged, and no leader has sent its tree since: bring data back, then remove {}",
+        mark.display()
+    )]
+    Unsure { mark: PathBuf },
+    #[error("write the first snapshot")]
+    Snapshot(#[from] SnapshotError),
+    #[error("{what}")]
+    System { what: &'static str, source: io::Error },
+    #[error("{reason}")]
+    Failed { reason: String, exit: u8 },
+}
+
+impl ServerError {
+    /// The process's exit code, from Java's list (P-87).
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            // Java looks whether it is there and can be written, and fails later.
+            Self::Folders(error) if matches!(**error, RecoverError::NotAFolder { .. }) => 1,
+            // What Java finds while it reads the configuration.
+            Self::Listen(ListenError::Resolve { .. }) => 2,
+            Self::Folders(_) | Self::Claim(_) => 3,
+            Self::Snapshot(_) => 10,
+            Self::Failed { exit, .. } => *exit,
+            // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
+            Self::Listen(ListenError::Bind { .. })
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::System { .. } => 1,
+        }
+    }
+
+    /// The setting that is most likely to blame.
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. })
+                if source.kind() != io::ErrorKind::AddrNotAvailable =>
+            {
+                Some("clientPort")
+            }
+            Self::Listen(_) => Some("clientPortAddress"),
+            Self::Folders(_)
+            | Self::Claim(_)
+            | Self::Recover(_)
+            | Self::Unsure { .. }
+            | Self::Snapshot(_) => Some("dataDir"),
+            Self::System { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen(ListenError::Bind { source, .. }) => match source.kind() {
+                io::ErrorKind::AddrInUse => Some("stop what listens there or choose another port"),
+                io::ErrorKind::PermissionDenied => Some("choose a port above 1023"),
+                io::ErrorKind::AddrNotAvailable => Some("name an address of this machine"),
+                _ => None,
+            },
+            Self::Listen(_) => Some("name a host or address of this machine"),
+            Self::Claim(ClaimError::Taken(_)) => {
+                Some("stop the other server or name another directory")
+            }
+            Self::Folders(error) => match **error {
+                // They say so themselves.
+                RecoverError::Misplaced { .. } | RecoverError::NotAFolder { .. } => None,
+                _ => Some(
+                    "name a directory that this user may write to; \
+                     datadir.autocreate=false makes none",
+                ),
+            },
+            _ => None,
+        }
+    }
+
+    /// The whole story on one line.
+    pub fn line(&self) -> String {
+        chain(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: P-87
+    #[test]
+    fn exit_codes_are_javas() {
+        let io = || io::Error::other("x");
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let folder = RecoverError::Folder { path: "/d".into(), source: io() };
+        let file = RecoverError::NotAFolder { path: "/d".into() };
+        let host = "h".to_owned();
+        for (error, code) in [
+            (ServerError::Listen(ListenError::Bind { address, source: io() }), 1),
+            (ServerError::Listen(ListenError::Resolve { host, source: io() }), 2),
+            (ServerError::Folders(Box::new(folder)), 3),
+            (ServerError::Folders(Box::new(file)), 1),
+            (ServerError::System { what: "x", source: io() }, 1),
+            (ServerError::Failed { reason: String::new(), exit: 7 }, 7),
+        ] {
+            assert_eq!(error.exit_code(), code);
+        }
+    }
+}

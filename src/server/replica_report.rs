@@ -1,0 +1,69 @@
+//! What only the driver knows, for those that answer four-letter words.
+
+use super::clock::Clock;
+use super::roles::Roles;
+use crate::admin::{LeaderInfo, MemberInfo, Mode};
+use crate::model::Zxid;
+use crate::replica::{self, Replica};
+use crate::zab::Role;
+
+/// What only the driver knows.
+pub struct Report {
+    pub outstanding: u64,
+    pub local_sessions: u64,
+    /// `None`: clients are not served.
+    pub mode: Option<Mode>,
+    /// `None` is standalone, and so on.
+    pub member: Option<MemberInfo>,
+    pub leader: Option<LeaderInfo>,
+    /// Where the epoch of a leader begins; nothing may have been written in it.
+    pub begin: Zxid,
+    /// Monotonic milliseconds from which the uptime counts.
+    pub since_ms: u64,
+}
+
+impl Report {
+    /// * `roles`: of a member of an ensemble.
+    pub fn of(replica: &Replica, roles: Option<&Roles>, clock: Clock) -> Self {
+        let mode = match replica.mode() {
+            replica::Mode::Resting => None,
+            replica::Mode::ReadOnly => Some(Mode::ReadOnly),
+            replica::Mode::Standalone => Some(Mode::Standalone),
+            replica::Mode::Leading => Some(Mode::Leader),
+            replica::Mode::Following => Some(Mode::Follower),
+            replica::Mode::Observing => Some(Mode::Observer),
+        };
+        let peer = replica.peer();
+        let core = &peer.core;
+        let mut report = Self {
+            outstanding: replica.outstanding() as u64,
+            local_sessions: replica.local_count() as u64,
+            mode,
+            member: None,
+            leader: None,
+            begin: Zxid::ZERO,
+            since_ms: 0,
+        };
+        let Some(roles) = roles else { return report };
+        report.since_ms = roles.elected_us() / 1000;
+        let mut member = MemberInfo { id: core.me, view: core.view.clone(), leader: None };
+        match peer.role() {
+            Role::Looking(_) => {}
+            Role::Learning(learner) => member.leader = Some(learner.leader()),
+            Role::Leading(leader) => {
+                let learners = leader.learners(core);
+                report.begin = Zxid::new(leader.epoch(), 0);
+                report.leader = Some(LeaderInfo {
+                    learners: learners.connected,
+                    followers: learners.followers,
+                    non_voting_followers: learners.non_voting,
+                    observers: learners.observers,
+                    pending_syncs: replica.pending_syncs() as u64,
+                    uptime_ms: clock.now_ms().saturating_sub(roles.serving_us() / 1000),
+                });
+            }
+        }
+        report.member = Some(member);
+        report
+    }
+}

@@ -105,9 +105,9 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over, for this reason; this one is to lead, without an election.
     pub(super) over: Option<(String, Option<ServerId>)>,
-    /// Until then no other voter's promise ends this server's lead again: who makes up promises can delay an ensemble,
-    /// and not keep it from working.
-    pub(super) gave_way_ticks: u64,
+    /// Until then no other voter's promise ends this server's role again: invented promises can delay an ensemble, and not
+    /// keep it from working.
+    gave_way_ticks: u64,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,
@@ -226,7 +226,20 @@ impl Core {
         self.over.get_or_insert((why, None));
     }
 
-    /// Ends the role likewise; the next one is under `leader`, whom a reconfiguration named.
+    /// Ends the role if a learner, a voter, is promised to a later epoch than this server's: it can follow no leader before
+    /// a later epoch is opened. It has promised itself to a rival that did not come to lead.
+    pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
+        let can_come = self.gave_way_ticks == 0;
+        let gives_way = ours < theirs && self.is_voter(learner) && can_come;
+        if gives_way {
+            self.gave_way_ticks = self.settings.init_ticks();
+            let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
+            self.look(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
+        }
+        gives_way
+    }
+
+    /// Ends the role as well; the next one is under `leader`, which a reconfiguration named.
     pub(super) fn go_on_under(&mut self, leader: Option<ServerId>, why: String) {
         self.over.get_or_insert((why, leader));
     }

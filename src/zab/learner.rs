@@ -2,8 +2,10 @@
 //!
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
+use super::learner_handlers::LearnerHandlers;
+use super::observer_master::ObserverMaster;
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, Leader, LearnerConnectionId, Note, Promise};
+use super::{Action, Core, How, Input, LearnerConnectionId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -58,8 +60,8 @@ pub struct Learner {
     silent_ticks: u64,
     /// How it comes to the leader's history.
     how: How,
-    /// The observers that come to this follower, once it serves.
-    relay: Option<Box<Leader>>,
+    /// The observers of this follower, once it serves.
+    observer_master: Option<Box<ObserverMaster>>,
     /// Transactions got on the way.
     caught_up: u64,
 }
@@ -76,7 +78,7 @@ impl Learner {
             acked: core.history.last(),
             silent_ticks: 0,
             how: How::Diff,
-            relay: None,
+            observer_master: None,
             caught_up: 0,
         };
         if learner.pause_ticks == 0 {
@@ -118,22 +120,19 @@ impl Learner {
         }
     }
 
-    /// Whether a packet of a connection to this server is for its observers.
+    /// Whether a packet of a connection to this server is for the observer master.
     pub(super) fn takes(&self, connection: LearnerConnectionId, packet: Option<&Packet>) -> bool {
-        let is_first = matches!(packet, Some(Packet::ObserverInfo { .. }));
-        self.relay
-            .as_ref()
-            .is_some_and(|relay| is_first || relay.handlers.contains_key(&connection))
+        self.observer_master.as_ref().is_some_and(|master| master.takes(connection, packet))
     }
 
     /// Connections of its observers.
-    pub(super) fn connection_ids(&self) -> Vec<LearnerConnectionId> {
-        self.relay.iter().flat_map(|relay| relay.connection_ids()).collect()
+    pub(super) fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
+        self.observer_master.iter().flat_map(|master| master.handlers.connections())
     }
 
-    fn relay(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
-        if let Some(relay) = &mut self.relay {
-            relay.step(core, input, out);
+    fn serve_observers(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
+        if let Some(master) = &mut self.observer_master {
+            master.step(core, input, out);
         }
     }
 
@@ -156,7 +155,7 @@ impl Learner {
         match input {
             Input::Tick => {
                 self.on_tick(core, out);
-                self.relay(core, Input::Tick, out);
+                self.serve_observers(core, Input::Tick, out);
             }
             Input::Flushed { .. } => {
                 self.try_adopt(core, out);
@@ -202,7 +201,7 @@ impl Learner {
             | Input::LearnerGone { .. }
             | Input::Progress { connection: Some(_) }
             | Input::SnapshotBegun { .. }
-            | Input::LogRead { .. } => self.relay(core, input, out),
+            | Input::LogRead { .. } => self.serve_observers(core, input, out),
         }
         self.assert_invariants(core);
     }
@@ -216,13 +215,14 @@ impl Learner {
         let is_promised = self.is_observer || core.accepted == epoch;
         assert!(is_promised, "{phase:?}, and promised to epoch {accepted}");
         if !matches!(phase, Phase::Adopted { .. } | Phase::Serving { .. }) {
-            return assert!(self.relay.is_none(), "takes observers while {phase:?}");
+            return assert!(self.observer_master.is_none(), "takes observers while {phase:?}");
         }
         assert!(core.current == epoch, "{phase:?}, and the epoch saved is {current}");
         let (acked, end) = (self.acked, last.max(Zxid::new(epoch, 0)));
         assert!(acked <= end, "acknowledged {acked}, and the last is {end}");
-        if let Some(relay) = &self.relay {
-            let (own, theirs) = (epoch.0, relay.epoch().0);
+        if let Some(master) = &self.observer_master {
+            master.assert_invariants(core);
+            let (own, theirs) = (epoch.0, master.epoch().0);
             assert!(own == theirs, "follows in epoch {own}, and tells observers of {theirs}");
             assert!(self.is_serving() && !self.is_observer, "takes observers while {phase:?}");
         }
@@ -402,13 +402,12 @@ impl Learner {
             core.heard_decided(view, leader);
             return self.on_commit(core, zxid, out);
         }
-        if let Some(relay) = &mut self.relay {
-            relay.decided = Some((zxid, leader));
-        }
         let goes_on = core.adopt(view, Some(leader), self.leader, out);
-        let committed = self.on_commit(core, zxid, out);
+        self.commit_to = zxid.max(self.commit_to);
+        let count = self.commit(core, Some((zxid, leader)), out);
+        core.stats.commits_heard += count;
         debug_assert!(goes_on || core.is_over());
-        committed
+        Ok(())
     }
 
     fn append(
@@ -455,25 +454,28 @@ impl Learner {
         }
         self.commit_to = zxid.max(self.commit_to);
         if self.is_serving() {
-            let count = self.commit(core, out);
+            let count = self.commit(core, None, out);
             core.stats.commits_heard += count;
         }
         Ok(())
     }
 
-    /// How many that were.
-    fn commit(&mut self, core: &mut Core, out: &mut Vec<Action>) -> u64 {
-        let mut count = 0;
-        if let Some(relay) = &mut self.relay
-            && core.history.committed() < self.commit_to
-        {
-            return relay.commit_through(core, self.commit_to, out);
+    /// Commits what the leader said is committed, here and at this follower's observers. Returns how many transactions
+    /// that were.
+    fn commit(
+        &mut self,
+        core: &mut Core,
+        reconfig: Option<(Zxid, ServerId)>,
+        out: &mut Vec<Action>,
+    ) -> u64 {
+        let through = self.commit_to;
+        if through <= core.history.committed() {
+            return 0;
         }
-        if core.history.committed() < self.commit_to {
-            core.history.commit(self.commit_to, |_| count += 1);
-            out.push(Action::Commit { through: self.commit_to });
+        match &mut self.observer_master {
+            Some(master) => master.handlers.commit(core, through, reconfig, out),
+            None => LearnerHandlers::default().commit(core, through, reconfig, out),
         }
-        count
     }
 
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
@@ -514,10 +516,10 @@ impl Learner {
             how: self.how,
             txns: self.caught_up,
         });
-        self.commit(core, out);
+        self.commit(core, None, out);
         out.push(Action::Follow { leader: self.leader, epoch });
         if core.settings.relays && !self.is_observer {
-            self.relay = Some(Box::new(Leader::relaying(core)));
+            self.observer_master = Some(Box::new(ObserverMaster::new(epoch)));
         }
     }
 

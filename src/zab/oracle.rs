@@ -32,13 +32,13 @@ impl Leader {
     /// Once clients are served, one counts as soon as it has our history: what it lacks it gets meanwhile. Before, whoever
     /// has come is waited for.
     pub(super) fn without_other(&self, core: &Core) -> Option<ServerId> {
-        let is_there = |connection: &LearnerHandler| {
-            let counts = !self.is_broadcasting() || Stage::Synchronised <= connection.stage;
-            counts && !connection.is_observer && core.is_voter(connection.id)
+        let is_there = |handler: &LearnerHandler| {
+            let counts = !self.is_broadcasting() || Stage::Synchronised <= handler.stage;
+            counts && !handler.is_observer && core.is_voter(handler.id)
         };
         // Who came before this server knew that it leads is heard first.
         let has_listened = self.phase != Phase::Discovering || 0 < self.ticks;
-        core.without_other().filter(|_| has_listened && !self.handlers.values().any(is_there))
+        core.without_other().filter(|_| has_listened && !self.handlers.iter().any(is_there))
     }
 
     /// Does what waited for the other voter, if it is not needed.

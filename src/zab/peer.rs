@@ -416,7 +416,7 @@ impl Peer {
         match std::mem::replace(&mut self.role, Role::Looking(None)) {
             Role::Looking(_) => {}
             Role::Leading(leader) => {
-                for connection in leader.connection_ids() {
+                for connection in leader.connections() {
                     out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
             }
@@ -425,7 +425,7 @@ impl Peer {
                     let delay_ms = self.core.settings.observer_election_delay_ms;
                     self.pause_ticks = self.pause_ticks.max(self.core.wait_ticks(delay_ms));
                 }
-                for connection in learner.connection_ids() {
+                for connection in learner.connections() {
                     out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
                 out.push(Action::HangUp);

@@ -6,7 +6,7 @@
 //! Source: `QuorumPeer.processReconfig`, `Leader.tryToCommit`, `Learner.syncWithLeader`, ZooKeeper 3.9.5.
 
 use super::election::Views;
-use super::learner_handler::Stage;
+use super::learner_handler::{LearnerHandler, Stage};
 use super::{Action, Core, Leader, Note};
 use crate::model::{Epoch, Role, ServerId, View, Zxid};
 use bytes::Bytes;
@@ -225,8 +225,8 @@ impl Leader {
             if is_needed {
                 core.look(format!("server {}: {why}", server.0));
             }
-            if self.handlers.contains_key(&id) {
-                self.close(id, why, out);
+            if self.handlers.get(id).is_some() {
+                self.handlers.close(id, why, out);
             }
         }
     }
@@ -249,12 +249,12 @@ impl Leader {
     /// configuration in force made observers, and who are about to come again as such: what is proposed now they would not
     /// hear of before it is decided.
     pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
-        let has_history = |connection: &&super::learner_handler::LearnerHandler| {
-            Stage::Synchronised <= connection.stage
-                && !connection.is_observer
-                && !core.view.is_observer(connection.id)
+        let has_history = |handler: &&LearnerHandler| {
+            Stage::Synchronised <= handler.stage
+                && !handler.is_observer
+                && !core.view.is_observer(handler.id)
         };
-        let learners = self.handlers.values().filter(has_history).map(|connection| connection.id);
+        let learners = self.handlers.iter().filter(has_history).map(|handler| handler.id);
         learners.chain([core.me]).collect()
     }
 
@@ -264,7 +264,7 @@ impl Leader {
         if keeps_place(core.me, &core.view, next) {
             return core.me;
         }
-        let there = |id: &ServerId| self.handlers.values().any(|connection| connection.id == *id);
+        let there = |id: &ServerId| self.handlers.iter().any(|handler| handler.id == *id);
         let others = next.voters().filter(|id| *id != core.me && there(id));
         let by_acked = |id: &ServerId| (self.acked.get(id).copied(), Reverse(*id));
         others.max_by_key(by_acked).or_else(|| next.voters().next()).unwrap_or(core.me)

@@ -7,7 +7,7 @@
 //! Java keeps two tables, of data and of child watches. Here a record has a bit for each way a watcher can stand in
 //! them: a persistent watch stands in both, a recursive one in the data table only (P-76).
 
-use super::hash_of;
+use super::key::hash_of;
 use super::watch_kind::{Told, Trigger, WatchKind, WatcherId};
 use super::watch_shard::Shard;
 use crate::model::sync::{AtomicU64, Mutex, Ordering};

@@ -38,20 +38,6 @@ const KNOWN: &[&[&str]] = &[
         "src/sim/wires.rs",
         "src/sim/world.rs",
     ],
-    &[
-        "src/tree/acls.rs",
-        "src/tree/freeze.rs",
-        "src/tree/mod.rs",
-        "src/tree/quota.rs",
-        "src/tree/read.rs",
-    ],
-    &[
-        "src/zab/core.rs",
-        "src/zab/leader.rs",
-        "src/zab/learner.rs",
-        "src/zab/learner_handler.rs",
-        "src/zab/mod.rs",
-    ],
 ];
 
 type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;

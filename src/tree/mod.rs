@@ -55,4 +55,4 @@ pub use quota::{Exceeded, QuotaTotals, Unreadable};
 pub use read::{Data, Znode};
 pub use state::State;
 pub use watch::Watches;
-pub use watch_kind::{Told, Trigger, WatchKind, WatcherId};
+pub use watch_kind::{FiredCounts, Trigger, WatchKind, WatcherId};

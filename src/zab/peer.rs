@@ -1,6 +1,8 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
-use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
+use super::election::{
+    self, Backing, CurrentVote, Elected, Election, Notification, PeerState, Vote,
+};
 use super::{
     Action, Core, History, Input, Leader, Learner, LearnerConnectionId, Note, Packet, Settings,
 };
@@ -31,7 +33,7 @@ pub struct Peer {
     /// What others said before our election began.
     heard: BTreeMap<ServerId, Notification>,
     /// What the others are told once the election is over.
-    standing: Option<Standing>,
+    current_vote: Option<CurrentVote>,
     /// Whose votes made us leader, until they follow.
     backing: Option<Backing>,
     round: i64,
@@ -113,7 +115,7 @@ impl Peer {
             named: None,
             early: BTreeMap::new(),
             heard: BTreeMap::new(),
-            standing: None,
+            current_vote: None,
             backing: None,
             round: 0,
             told_version: 0,
@@ -213,10 +215,10 @@ impl Peer {
     /// What follows from what the role has done: another role, an election once the disk has everything.
     fn settle(&mut self, out: &mut Vec<Action>) {
         if let Some(epoch) = self.core.settled_on.take()
-            && let Some(standing) = &mut self.standing
+            && let Some(current_vote) = &mut self.current_vote
         {
-            standing.vote.epoch = i64::from(epoch.0);
-            standing.config = Bytes::from(self.core.view.to_string());
+            current_vote.vote.epoch = i64::from(epoch.0);
+            current_vote.config = Bytes::from(self.core.view.to_string());
         }
         self.tell_of_view();
         if let Some((why, named)) = self.core.over.take() {
@@ -239,10 +241,10 @@ impl Peer {
 
     /// What others are told of the configuration is the one in force.
     fn tell_of_view(&mut self) {
-        let Some(standing) = &mut self.standing else { return };
+        let Some(current_vote) = &mut self.current_vote else { return };
         if self.told_version != self.core.view.version {
             self.told_version = self.core.view.version;
-            standing.config = Bytes::from(self.core.view.to_string());
+            current_vote.config = Bytes::from(self.core.view.to_string());
         }
     }
 
@@ -253,7 +255,8 @@ impl Peer {
         let zxid = self.core.history.last().to_wire();
         // As Java: no round and no epoch, until the new leader has one.
         let vote = Vote { epoch: -1, zxid, leader };
-        self.standing = Some(Standing { state, vote, vote_round: -1, round: self.round, config });
+        self.current_vote =
+            Some(CurrentVote { state, vote, vote_round: -1, round: self.round, config });
         self.core.notes.push(Note::Looking { why });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
@@ -360,7 +363,7 @@ impl Peer {
         let state = self.state_under(leader);
         self.round = round;
         let config = Bytes::from(self.core.view.to_string());
-        self.standing = Some(Standing { state, vote, vote_round: round, round, config });
+        self.current_vote = Some(CurrentVote { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
         // What the oracle allowed nobody else can take back.
@@ -383,8 +386,8 @@ impl Peer {
             }
             Role::Leading(_) | Role::Learning(_) => {
                 let views = self.core.views();
-                if let Some(standing) = &self.standing
-                    && let Some(notification) = standing.answer(&views, from, &notification)
+                if let Some(current_vote) = &self.current_vote
+                    && let Some(notification) = current_vote.answer(&views, from, &notification)
                 {
                     out.push(Action::Tell { to: from, notification });
                 }
@@ -403,7 +406,7 @@ impl Peer {
 
     /// Gives up whatever this server is, so that an election follows.
     fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
-        (self.standing, self.backing, self.named) = (None, None, None);
+        (self.current_vote, self.backing, self.named) = (None, None, None);
         self.fruitless = match &self.role {
             Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),
             Role::Looking(_) => self.fruitless,

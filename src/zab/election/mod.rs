@@ -15,16 +15,16 @@
 //! * A voter without a link is dialed every second. Java dials as seldom as it resends: after a minute, in the end.
 
 mod ballots;
+mod current_vote;
 mod machine;
 #[cfg(test)]
 mod network_tests;
 mod notification;
-mod standing;
 #[cfg(test)]
 mod tests;
 mod views;
 
+pub use current_vote::{Backing, CurrentVote};
 pub use machine::{Action, Elected, Election, Input, Setup, TICK_MS};
 pub use notification::{Notification, NotificationError, PeerState, Vote};
-pub use standing::{Backing, Standing};
 pub use views::Views;

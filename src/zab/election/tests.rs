@@ -1,7 +1,7 @@
 //! One server's part in an election, word by word.
 
 use super::{Action, Elected, Election, Input, Setup, TICK_MS};
-use super::{Backing, Notification, PeerState, Standing, Views, Vote};
+use super::{Backing, CurrentVote, Notification, PeerState, Views, Vote};
 use crate::model::{Member, Role, Rule, ServerId, View};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -404,9 +404,9 @@ fn hostile_rounds_and_ids_do_no_harm() {
     check(next.hear(2, Leading, vote(2, i64::MIN, i64::MIN), i64::MIN), []);
 }
 
-fn standing(state: PeerState) -> Standing {
+fn current_vote(state: PeerState) -> CurrentVote {
     let config = Bytes::from_static(TEXT.as_bytes());
-    Standing { state, vote: vote(3, 7, 4), vote_round: 6, round: 8, config }
+    CurrentVote { state, vote: vote(3, 7, 4), vote_round: 6, round: 8, config }
 }
 
 // rows: Q-10
@@ -415,7 +415,7 @@ fn whoever_looks_is_told_who_leads() {
     let views = Views::of(view(1..=3, &[9]));
     for state in [Following, Leading, Observing] {
         let answer =
-            |from, heard: &Notification| standing(state).answer(&views, ServerId(from), heard);
+            |from, heard: &Notification| current_vote(state).answer(&views, ServerId(from), heard);
         let told = answer(1, &heard(Looking, vote(1, 9, 9), 99)).unwrap();
         assert_eq!((told.state, told.vote, told.round), (state, vote(3, 7, 4), 6));
         assert_eq!((told.version, told.config.as_deref()), (2, Some(TEXT.as_bytes())));

@@ -152,7 +152,7 @@ impl Ours {
                 if let Some(answer) = self.current_vote.as_ref().and_then(answer) {
                     self.net.send(from, answer.encode());
                 }
-                self.step(Input::Heard { from, notification });
+                self.step(Input::Notification { from, notification });
             }
         }
         Ok(())
@@ -169,7 +169,9 @@ impl Ours {
     fn perform(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Tell { to, notification } => self.net.send(to, notification.encode()),
+                Action::SendNotification { to, notification } => {
+                    self.net.send(to, notification.encode())
+                }
                 Action::DialAll => self.net.dial_all(),
                 Action::NewerView { .. } => panic!("nobody has another configuration"),
                 Action::Elected(elected) => {

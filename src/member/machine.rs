@@ -103,7 +103,7 @@ impl Member {
             }
             Input::Notification { from, message } => match Notification::decode(&message) {
                 Ok(notification) => {
-                    self.step_zab(now, zab::Input::Heard { from, notification }, out);
+                    self.step_zab(now, zab::Input::Notification { from, notification }, out);
                 }
                 Err(error) => {
                     tracing::warn!(peer = from.0, %error, "election notification is discarded");
@@ -172,7 +172,7 @@ impl Member {
                 let limit_bytes = self.log_read_limit();
                 out.push(Action::ReadLog { connection, from, through, limit_bytes });
             }
-            zab::Action::Tell { to, notification } => {
+            zab::Action::SendNotification { to, notification } => {
                 out.push(Action::SendNotification { to, message: notification.encode() });
             }
             zab::Action::DialAll => out.push(Action::DialElectionPorts),

@@ -450,7 +450,7 @@ impl Replica {
             | zab::Action::Connect { .. }
             | zab::Action::ToLeader { .. }
             | zab::Action::HangUp
-            | zab::Action::Tell { .. }
+            | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
             | zab::Action::ViewProposed { .. }
             | zab::Action::ViewDecided { .. }

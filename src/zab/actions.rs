@@ -79,7 +79,7 @@ pub enum Action {
     /// Nobody is served any more.
     Rest,
     /// For another server's election port, in the place of whatever is unsent to it.
-    Tell {
+    SendNotification {
         to: ServerId,
         notification: Notification,
     },

@@ -23,7 +23,7 @@ pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick,
     /// Another server says whom it wants, or whom it has, for a leader.
-    Heard {
+    Notification {
         from: ServerId,
         notification: Notification,
     },

@@ -154,7 +154,7 @@ impl Leader {
                 self.handlers.on_log_read(core, (connection, read), &new_leader, out);
             }
             // A truncation or installation of an earlier role; an own election is the peer's.
-            Input::Heard { .. }
+            Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }

@@ -191,7 +191,7 @@ impl Learner {
             Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
             // An own election is the peer's.
             Input::Propose { .. }
-            | Input::Heard { .. }
+            | Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }

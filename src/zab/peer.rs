@@ -151,7 +151,9 @@ impl Peer {
         }
         let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
-            (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
+            (_, Input::Notification { from, notification }) => {
+                self.on_heard(from, notification, out)
+            }
             (_, Input::StandDown { why }) => self.stand_down(why, out),
             (
                 Role::Looking(Some(_)),
@@ -278,7 +280,7 @@ impl Peer {
             Input::ElectionDisconnected { to } => {
                 self.down.insert(*to);
             }
-            Input::ElectionConnected { to } | Input::Heard { from: to, .. } => {
+            Input::ElectionConnected { to } | Input::Notification { from: to, .. } => {
                 self.down.remove(to);
             }
             _ => {}
@@ -344,8 +346,8 @@ impl Peer {
     fn on_election(&mut self, actions: Vec<election::Action>, out: &mut Vec<Action>) {
         for action in actions {
             match action {
-                election::Action::Tell { to, notification } => {
-                    out.push(Action::Tell { to, notification });
+                election::Action::SendNotification { to, notification } => {
+                    out.push(Action::SendNotification { to, notification });
                 }
                 election::Action::DialAll => out.push(Action::DialAll),
                 election::Action::NewerView { view, .. } => {
@@ -382,14 +384,14 @@ impl Peer {
                 self.heard.insert(from, notification);
             }
             Role::Looking(Some(_)) => {
-                self.elect(election::Input::Heard { from, notification }, out);
+                self.elect(election::Input::Notification { from, notification }, out);
             }
             Role::Leading(_) | Role::Learning(_) => {
                 let views = self.core.views();
                 if let Some(current_vote) = &self.current_vote
                     && let Some(notification) = current_vote.answer(&views, from, &notification)
                 {
-                    out.push(Action::Tell { to: from, notification });
+                    out.push(Action::SendNotification { to: from, notification });
                 }
                 let is_waiting =
                     matches!(&self.role, Role::Leading(leader) if !leader.has_followers());

@@ -125,7 +125,7 @@ impl Stage {
                 Input::LogRead { connection: connection_of(connection), read }
             }
             ["heard", from, ref said @ ..] => {
-                Input::Heard { from: server(from), notification: notification_of(said) }
+                Input::Notification { from: server(from), notification: notification_of(said) }
             }
             ["link", "up", to] => Input::ElectionConnected { to: server(to) },
             ["link", "down", to] => Input::ElectionDisconnected { to: server(to) },
@@ -260,7 +260,7 @@ impl Stage {
                 }
                 &Action::Truncate { to } => self.disk.push_back(Input::Truncated { to }),
                 &Action::Install { zxid } => self.disk.push_back(Input::Installed { zxid }),
-                Action::Tell { .. } | Action::DialAll if !self.shows_votes => continue,
+                Action::SendNotification { .. } | Action::DialAll if !self.shows_votes => continue,
                 _ => {}
             }
             self.print(&action);
@@ -298,7 +298,7 @@ impl Stage {
             Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
             Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
             Action::Rest => "serve nobody".to_owned(),
-            Action::Tell { to, notification: said } => {
+            Action::SendNotification { to, notification: said } => {
                 let Vote { epoch, zxid, leader } = said.vote;
                 let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));
                 let state = format!("{:?}", said.state).to_lowercase();

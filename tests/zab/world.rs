@@ -223,7 +223,7 @@ impl World {
             let mut actions = VecDeque::from(actions);
             while let Some(action) = actions.pop_front() {
                 if let Some(trace) = &mut self.trace
-                    && !matches!(action, Action::Tell { .. })
+                    && !matches!(action, Action::SendNotification { .. })
                 {
                     trace.push(format!("{at}   > {action:?}"));
                 }
@@ -310,7 +310,7 @@ impl World {
             }
             Action::Rest => (node.serves, node.leads) = (false, None),
             Action::Look { .. } => node.is_looking = true,
-            Action::Tell { to, notification } => {
+            Action::SendNotification { to, notification } => {
                 self.wires.put(at, to.0 as usize, notification);
                 self.dial(at, to.0 as usize);
             }

@@ -130,7 +130,7 @@ impl World {
     fn perform(&mut self, id: i64, out: Vec<Action>) {
         for action in out {
             match action {
-                Action::Tell { to, notification } => self.tell(id, to.0, notification),
+                Action::SendNotification { to, notification } => self.tell(id, to.0, notification),
                 Action::DialAll => {
                     let unsent = self.slots.keys().filter(|(from, _)| *from == id);
                     let unsent: Vec<i64> = unsent.map(|(_, to)| *to).collect();
@@ -190,7 +190,7 @@ impl World {
 
     fn hear(&mut self, from: i64, to: i64, notification: Notification) {
         let Phase::Settled { current_vote, backing, .. } = self.phases.get_mut(&to).unwrap() else {
-            self.step(to, Input::Heard { from: ServerId(from), notification });
+            self.step(to, Input::Notification { from: ServerId(from), notification });
             return;
         };
         let answer = current_vote.answer(&self.views, ServerId(from), &notification);
@@ -459,7 +459,7 @@ mod orders {
         fn perform(&mut self, id: i64, out: Vec<Action>) {
             for action in out {
                 match action {
-                    Action::Tell { to, notification } => {
+                    Action::SendNotification { to, notification } => {
                         self.slots.insert((id, to.0), notification);
                     }
                     Action::Elected(Elected { vote, round, electors }) => {
@@ -485,11 +485,16 @@ mod orders {
             let mut out = Vec::new();
             match &mut self.servers[to as usize - 1] {
                 Server::Looking(election) => {
-                    election.step(Input::Heard { from, notification }, &mut out);
+                    election.step(Input::Notification { from, notification }, &mut out);
                 }
                 Server::Settled(current_vote) => {
                     let answer = current_vote.answer(views, from, &notification);
-                    out.extend(answer.map(|notification| Action::Tell { to: from, notification }));
+                    out.extend(
+                        answer.map(|notification| Action::SendNotification {
+                            to: from,
+                            notification,
+                        }),
+                    );
                 }
             }
             self.perform(to, out);

@@ -74,7 +74,10 @@ impl One {
     }
 
     fn hear(&mut self, from: i64, state: PeerState, vote: Vote, round: i64) -> Vec<String> {
-        self.step(Input::Heard { from: ServerId(from), notification: heard(state, vote, round) })
+        self.step(Input::Notification {
+            from: ServerId(from),
+            notification: heard(state, vote, round),
+        })
     }
 
     fn step(&mut self, input: Input) -> Vec<String> {
@@ -101,7 +104,7 @@ impl One {
 fn short(action: &Action) -> String {
     let of = |vote: &Vote| format!("{}@{}/{}", vote.leader.0, vote.zxid, vote.epoch);
     match action {
-        Action::Tell { to, notification } => {
+        Action::SendNotification { to, notification } => {
             let text = notification.config.as_deref().unwrap();
             assert!(notification.is_ours && text.ends_with(b"version=0"));
             let Notification { state, vote, round, .. } = notification;
@@ -356,7 +359,7 @@ fn a_newer_configuration_is_handed_out() {
         let mut one = One::begin(setup).quiet();
         let config = Some(Bytes::from_static(text.as_bytes()));
         let notification = Notification { config, ..heard(Looking, vote(2, 4, 1), 1) };
-        one.step(Input::Heard { from: ServerId(from), notification })
+        one.step(Input::Notification { from: ServerId(from), notification })
     };
     let text = "server.4=zoo4:2888:3888:participant\nversion=2a";
     check(newer(2, true, text), ["view 2a of 2 with [4]"]);

@@ -181,7 +181,7 @@ impl Member {
                     ensemble.configuration.on_proposed(view, out);
                 }
             }
-            zab::Action::ViewDecided { view, is_last } => {
+            zab::Action::ViewCommitted { view, is_last } => {
                 if let Some(ensemble) = &mut self.ensemble {
                     ensemble.configuration.on_committed(view, is_last, out);
                 }

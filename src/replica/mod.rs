@@ -453,7 +453,7 @@ impl Replica {
             | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
             | zab::Action::ViewProposed { .. }
-            | zab::Action::ViewDecided { .. }
+            | zab::Action::ViewCommitted { .. }
             | zab::Action::Look { .. }) => out.push(Action::Peer(action)),
         }
     }

@@ -91,7 +91,7 @@ pub enum Action {
     },
     /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
     /// `is_last`: none that was proposed is newer.
-    ViewDecided {
+    ViewCommitted {
         view: View,
         is_last: bool,
     },

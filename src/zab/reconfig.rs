@@ -111,7 +111,7 @@ impl Core {
         }
         let before = std::mem::replace(&mut self.view, view.clone());
         self.notes.push(Note::Reconfigured { version: view.version });
-        out.push(Action::ViewDecided { view, is_last: is_done });
+        out.push(Action::ViewCommitted { view, is_last: is_done });
         Some(before)
     }
 

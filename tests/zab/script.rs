@@ -310,7 +310,7 @@ impl Stage {
             }
             Action::DialAll => "dial all".to_owned(),
             Action::ViewProposed { view } => format!("keep for the next start: {}", members(view)),
-            Action::ViewDecided { view, is_last } => {
+            Action::ViewCommitted { view, is_last } => {
                 let more = if *is_last { "" } else { ", and a newer one is proposed" };
                 format!("in force: {}{more}", members(view))
             }

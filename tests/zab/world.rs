@@ -314,7 +314,7 @@ impl World {
                 self.wires.put(at, to.0 as usize, notification);
                 self.dial(at, to.0 as usize);
             }
-            Action::ViewDecided { view, .. } => {
+            Action::ViewCommitted { view, .. } => {
                 node.disk.view = Some(view);
                 self.decided += 1;
             }

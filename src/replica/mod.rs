@@ -438,7 +438,7 @@ impl Replica {
                 self.role.follow(core);
                 core.settle_digests(out);
             }
-            zab::Action::Rest => self.role.rest(core),
+            zab::Action::StopServing => self.role.rest(core),
             zab::Action::FromLearner { connection, packet } => {
                 self.on_learner(connection, packet, out)
             }

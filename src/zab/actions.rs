@@ -76,8 +76,8 @@ pub enum Action {
         leader: ServerId,
         epoch: Epoch,
     },
-    /// Nobody is served any more.
-    Rest,
+    /// No client is served any more.
+    StopServing,
     /// For another server's election port, in the place of whatever is unsent to it.
     SendNotification {
         to: ServerId,

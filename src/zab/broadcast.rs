@@ -75,7 +75,7 @@ impl Leader {
         if leader != core.me {
             self.phase = Phase::Leaving { to: leader };
             self.ticks = 0;
-            out.push(Action::Rest);
+            out.push(Action::StopServing);
         }
     }
 

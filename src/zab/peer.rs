@@ -436,7 +436,7 @@ impl Peer {
                 out.push(Action::HangUp);
             }
         }
-        out.push(Action::Rest);
+        out.push(Action::StopServing);
         self.due = Some(why);
     }
 

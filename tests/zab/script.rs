@@ -297,7 +297,7 @@ impl Stage {
             Action::HangUp => "hang up".to_owned(),
             Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
             Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
-            Action::Rest => "serve nobody".to_owned(),
+            Action::StopServing => "serve nobody".to_owned(),
             Action::SendNotification { to, notification: said } => {
                 let Vote { epoch, zxid, leader } = said.vote;
                 let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));

@@ -308,7 +308,7 @@ impl World {
                 let seen = self.checks.see(Event::Follows { at, tree: &node.tree });
                 self.must(seen);
             }
-            Action::Rest => (node.serves, node.leads) = (false, None),
+            Action::StopServing => (node.serves, node.leads) = (false, None),
             Action::Look { .. } => node.is_looking = true,
             Action::SendNotification { to, notification } => {
                 self.wires.put(at, to.0 as usize, notification);

@@ -226,7 +226,7 @@ impl Member {
                 return self.step_replica(now, flushed, out);
             }
             worker::Event::Truncated { to } => zab::Input::Truncated { to },
-            worker::Event::Uncuttable { last } => zab::Input::Uncuttable { last },
+            worker::Event::CannotTruncate { last } => zab::Input::CannotTruncate { last },
             worker::Event::Placed { zxid, replaces: true, .. } => zab::Input::Installed { zxid },
             worker::Event::Placed { replaces: false, .. } => return,
             worker::Event::EpochSaved { file, epoch } => {

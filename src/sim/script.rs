@@ -368,7 +368,7 @@ fn line(input: &Input) -> String {
             format!("disk has current {}", epoch.0)
         }
         Input::Truncated { to } => format!("disk is cut to {to:?}"),
-        Input::Uncuttable { last } => format!("disk can't cut, ends at {last:?}"),
+        Input::CannotTruncate { last } => format!("disk can't cut, ends at {last:?}"),
         Input::Installed { zxid } => format!("disk has tree {zxid:?}"),
         Input::Learner { connection, packet } => {
             format!("learner {} {}", connection.0, words(packet))

@@ -20,12 +20,12 @@ pub enum Action {
         epoch: Epoch,
     },
     /// Cut everything greater off the log, and off what is not committed; answer with [`super::Input::Truncated`] once the log
-    /// is cut and the tree holds nothing of it, or with [`super::Input::Uncuttable`]. Nothing is to be appended before that.
+    /// is cut and the tree holds nothing of it, or with [`super::Input::CannotTruncate`]. Nothing is to be appended before that.
     Truncate {
         to: Zxid,
     },
     /// The tree that came with SNAP takes the place of the old one, in memory and durably on disk; answer with
-    /// [`super::Input::Installed`]. A [`Action::Truncate`] before it is done first, and never [`super::Input::Uncuttable`]: what cannot be
+    /// [`super::Input::Installed`]. A [`Action::Truncate`] before it is done first, and never [`super::Input::CannotTruncate`]: what cannot be
     /// cut is replaced. Nothing is to be appended before that.
     Install {
         zxid: Zxid,

@@ -198,7 +198,7 @@ impl Core {
                 self.flushed = self.flushed.min(*to);
                 self.append_held(out);
             }
-            Input::Uncuttable { last } => self.on_uncuttable(*last),
+            Input::CannotTruncate { last } => self.on_cannot_truncate(*last),
             Input::Oracle { agrees } => self.oracle = self.oracle.map(|_| *agrees),
             Input::Promised { promise, epoch } => {
                 self.promising = self.promising.saturating_sub(1);
@@ -269,7 +269,7 @@ impl Core {
         }
     }
 
-    fn on_uncuttable(&mut self, last: Zxid) {
+    fn on_cannot_truncate(&mut self, last: Zxid) {
         self.truncating = self.truncating.saturating_sub(1);
         self.held.clear();
         self.history = History::with_window(last, self.settings.window_txns);

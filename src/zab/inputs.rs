@@ -60,7 +60,7 @@ pub enum Input {
         to: Zxid,
     },
     /// The cut that was asked for would go through a tree that came whole. Nothing was changed: log and tree end at `last`.
-    Uncuttable {
+    CannotTruncate {
         last: Zxid,
     },
     /// The tree that came with SNAP is on disk, and so is all of [`super::Action::Install`].

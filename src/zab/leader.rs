@@ -160,7 +160,7 @@ impl Leader {
             | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Truncated { .. }
-            | Input::Uncuttable { .. }
+            | Input::CannotTruncate { .. }
             | Input::Installed { .. }
             | Input::Progress { connection: None }
             | Input::Leader { .. }

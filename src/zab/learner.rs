@@ -173,7 +173,7 @@ impl Learner {
                 }
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
-            Input::Uncuttable { last } => {
+            Input::CannotTruncate { last } => {
                 tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
                 if let Some(epoch) = self.epoch() {
                     core.want_tree(epoch);

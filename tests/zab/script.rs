@@ -87,7 +87,7 @@ impl Stage {
                 let is_cut = |asked: &Input| matches!(asked, Input::Truncated { .. });
                 let at = self.disk.iter().position(is_cut).expect("no cut was asked for");
                 self.disk.remove(at);
-                Input::Uncuttable { last: zxid(last) }
+                Input::CannotTruncate { last: zxid(last) }
             }
             ["disk", "has", "accepted", epoch] => self.has(promised(Promise::Accepted, epoch)),
             ["disk", "has", "current", epoch] => self.has(promised(Promise::Current, epoch)),

@@ -491,7 +491,7 @@ impl World {
             if node.writes.trees.is_empty() {
                 node.tree = node.disk.whole().to_vec();
                 let last = last_of(&node.tree);
-                self.step(at, Input::Uncuttable { last });
+                self.step(at, Input::CannotTruncate { last });
             } else {
                 self.step(at, Input::Truncated { to }); // The tree that comes takes the place of all.
             }

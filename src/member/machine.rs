@@ -360,7 +360,7 @@ impl Member {
                 quorum.close_learner(connection, &why, is_leading, out);
             }
             zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
-            zab::Action::HangUp => quorum.hang_up(now, out),
+            zab::Action::Disconnect => quorum.hang_up(now, out),
             // `replica` or `on_zab_action` has dealt with the rest.
             _ => {}
         }

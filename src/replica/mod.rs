@@ -449,7 +449,7 @@ impl Replica {
             | zab::Action::CloseLearner { .. }
             | zab::Action::Connect { .. }
             | zab::Action::ToLeader { .. }
-            | zab::Action::HangUp
+            | zab::Action::Disconnect
             | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
             | zab::Action::ViewProposed { .. }

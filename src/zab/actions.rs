@@ -66,7 +66,7 @@ pub enum Action {
     FromLeader {
         packet: Packet,
     },
-    HangUp,
+    Disconnect,
     /// Clients are served from here on: as leader of `epoch`, all history applied.
     Lead {
         epoch: Epoch,

@@ -178,7 +178,7 @@ impl Learner {
                 if let Some(epoch) = self.epoch() {
                     core.want_tree(epoch);
                 }
-                out.push(Action::HangUp);
+                out.push(Action::Disconnect);
                 *self = Self::new(core, self.leader, out);
             }
             Input::Leader { packet } => {

@@ -433,7 +433,7 @@ impl Peer {
                 for connection in learner.connections() {
                     out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
-                out.push(Action::HangUp);
+                out.push(Action::Disconnect);
             }
         }
         out.push(Action::StopServing);

@@ -294,7 +294,7 @@ impl Stage {
             }
             Action::Connect { leader } => format!("connect to {}", leader.0),
             Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
-            Action::HangUp => "hang up".to_owned(),
+            Action::Disconnect => "hang up".to_owned(),
             Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
             Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
             Action::StopServing => "serve nobody".to_owned(),

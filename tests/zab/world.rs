@@ -287,7 +287,7 @@ impl World {
                 node.unsaid.clear();
                 self.connections.insert(id, Connection::new(leader.0 as usize, at));
             }
-            Action::HangUp => {
+            Action::Disconnect => {
                 if let Some(id) = node.connection.take()
                     && let Some(connection) = self.connections.remove(&id)
                 {

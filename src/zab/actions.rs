@@ -19,14 +19,14 @@ pub enum Action {
         promise: Promise,
         epoch: Epoch,
     },
-    /// Cut everything greater off the log, and off what is not committed; answer with [`super::Input::Truncated`] once the log
-    /// is cut and the tree holds nothing of it, or with [`super::Input::CannotTruncate`]. Nothing is to be appended before that.
+    /// Truncate the log, and the transactions that are not committed, after `to`. Answer with [`super::Input::Truncated`] once
+    /// the log is truncated and the tree holds nothing of it, or with [`super::Input::CannotTruncate`]. Append nothing before.
     Truncate {
         to: Zxid,
     },
     /// The tree that came with SNAP takes the place of the old one, in memory and durably on disk; answer with
-    /// [`super::Input::Installed`]. A [`Action::Truncate`] before it is done first, and never [`super::Input::CannotTruncate`]: what cannot be
-    /// cut is replaced. Nothing is to be appended before that.
+    /// [`super::Input::Installed`]. A [`Action::Truncate`] before it is done first, and never answered with
+    /// [`super::Input::CannotTruncate`], because the tree replaces everything. Append nothing before that.
     Install {
         zxid: Zxid,
     },
@@ -35,8 +35,8 @@ pub enum Action {
         connection: LearnerConnectionId,
         bytes: Bytes,
     },
-    /// SNAP and the tree as it is now, in order with [`Action::ToLearner`]; answer with [`super::Input::SnapshotBegun`]. Nothing
-    /// while another one is under way: it is asked for again.
+    /// SNAP and the tree as it is now, in order with [`Action::ToLearner`]; answer with
+    /// [`super::Input::SnapshotBegun`]. Do nothing while another snapshot is under way: this one is asked for again.
     SendSnapshot {
         connection: LearnerConnectionId,
     },
@@ -50,19 +50,19 @@ pub enum Action {
         connection: LearnerConnectionId,
         why: String,
     },
-    /// What a learner's clients want: REQUEST, REVALIDATE, PING.
+    /// A packet about clients of a learner: REQUEST, REVALIDATE, PING.
     FromLearner {
         connection: LearnerConnectionId,
         packet: Packet,
     },
-    /// Reach the leader and say [`super::Input::LeaderGone`] when that fails.
+    /// Connect to the leader; answer with [`super::Input::LeaderGone`] when that fails.
     Connect {
         leader: ServerId,
     },
     ToLeader {
         bytes: Bytes,
     },
-    /// What the leader says to this server's clients: SYNC, REVALIDATE, PING.
+    /// A packet of the leader about clients of this server: SYNC, REVALIDATE, PING.
     FromLeader {
         packet: Packet,
     },
@@ -71,26 +71,26 @@ pub enum Action {
     Lead {
         epoch: Epoch,
     },
-    /// Clients are served from here on, by the leader's word.
+    /// Clients are served from here on: the leader has sent UPTODATE.
     Follow {
         leader: ServerId,
         epoch: Epoch,
     },
     /// No client is served any more.
     StopServing,
-    /// For another server's election port, in the place of whatever is unsent to it.
+    /// Send to another server's election port, in the place of an unsent notification.
     SendNotification {
         to: ServerId,
         notification: Notification,
     },
-    /// Dial the election port of everyone without a connection.
+    /// Dial the election port of every voter without an election connection.
     DialAll,
     /// A configuration was proposed: keep it for the next start, and reach its members.
     ViewProposed {
         view: View,
     },
     /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
-    /// `is_last`: none that was proposed is newer.
+    /// `is_last`: no newer configuration is proposed.
     ViewCommitted {
         view: View,
         is_last: bool,

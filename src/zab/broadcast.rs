@@ -45,7 +45,7 @@ impl Leader {
         self.try_commit(core, out);
     }
 
-    /// Commits what is agreed on. What follows a reconfiguration needs a quorum of the new configuration only.
+    /// Commits the proposals that have a quorum. Proposals after a reconfiguration need a quorum of the new one only.
     pub(super) fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         while self.is_broadcasting()
             && let Some(agreed) = core.highest_agreed(&self.acked, self.without_other(core))
@@ -69,7 +69,7 @@ impl Leader {
             self.commit(core, before, None, out);
         }
         let leader = self.named(core, &view);
-        // Kept for the next start before anybody hears of it.
+        // The configuration is kept for the next start before a COMMITANDACTIVATE is sent.
         core.activate(view, out);
         self.commit(core, at, Some((at, leader)), out);
         if leader != core.me {
@@ -88,7 +88,7 @@ impl Leader {
         out: &mut Vec<Action>,
     ) {
         if !self.is_broadcasting() {
-            return; // Its learner looks for who leads now, and asks again.
+            return; // The learner is about to look for a leader, and asks again.
         }
         if core.history.committed() < core.history.last() {
             self.syncs.push_back((core.history.last(), connection));

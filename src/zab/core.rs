@@ -32,8 +32,8 @@ pub struct Settings {
     pub resend_max_ms: u32,
     /// `observer.election.DelayMs`: an observer that lost its leader waits for less than this before it looks for another.
     pub observer_election_delay_ms: u64,
-    /// `observer.reconnectDelayMs`: likewise before it calls its leader; where followers take observers, before it calls
-    /// all of them once more.
+    /// `observer.reconnectDelayMs`: an observer waits for less than this before it connects to its leader; where followers
+    /// take observers, before it tries all of them once more.
     pub observer_reconnect_delay_ms: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct Core {
     pub settings: Settings,
     /// The configuration in force.
     pub view: View,
-    /// A newer one that was proposed: until it is decided on, both decide.
+    /// A newer configuration that was proposed: until it is committed, every decision needs a quorum of both.
     pub next: Option<View>,
     /// Version of a configuration that was proposed, and of the one it followed, where the history says so.
     pub(super) followed: Option<(i64, i64)>,
@@ -88,7 +88,7 @@ pub struct Core {
     pub history: History,
     /// How far the log is durable.
     pub flushed: Zxid,
-    /// An empty directory that nobody said to be new: what is in it does not count (D-02).
+    /// A data directory without the `initialize` marker: its content does not count (D-02).
     pub is_unsure: bool,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. Before it was asked it says no.
@@ -111,9 +111,9 @@ pub struct Core {
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,
-    /// What has happened since somebody took them away.
+    /// Notes since they were last taken.
     pub notes: Vec<Note>,
-    /// All that was put in since somebody took it away; `None`: nobody does.
+    /// Inputs since they were last taken; `None`: they are not recorded.
     #[cfg(feature = "sim")]
     pub tape: Option<Vec<Input>>,
     /// How often this server waited so as not to come with others, and called somebody to learn from.

@@ -4,7 +4,7 @@ use super::{LogRead, Notification, Packet};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
-/// A learner's connection to this server, as long as it leads.
+/// A connection from a learner to this server, while it leads or is an observer master.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LearnerConnectionId(pub u64);
 
@@ -17,12 +17,12 @@ pub enum Promise {
     Current,
 }
 
-/// All that can happen to a peer. Closed on purpose: the simulator and the fuzzer enumerate it.
+/// All that can happen to a peer. Closed on purpose: the simulator and the fuzzer enumerate the inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick,
-    /// Another server says whom it wants, or whom it has, for a leader.
+    /// Another server's vote, or its leader.
     Notification {
         from: ServerId,
         notification: Notification,
@@ -34,7 +34,7 @@ pub enum Input {
     ElectionDisconnected {
         to: ServerId,
     },
-    /// This server gives up whatever it is, so that an election follows: the zxids of its epoch are used up.
+    /// The zxids of this epoch are used up: this server gives up its role, so that an election follows.
     StandDown {
         why: String,
     },
@@ -59,7 +59,7 @@ pub enum Input {
     Truncated {
         to: Zxid,
     },
-    /// The cut that was asked for would go through a tree that came whole. Nothing was changed: log and tree end at `last`.
+    /// The log can't be truncated there, because the tree begins later. Nothing was changed: log and tree end at `last`.
     CannotTruncate {
         last: Zxid,
     },
@@ -67,7 +67,7 @@ pub enum Input {
     Installed {
         zxid: Zxid,
     },
-    /// From a learner.
+    /// A packet from a learner.
     Learner {
         connection: LearnerConnectionId,
         packet: Packet,
@@ -75,11 +75,11 @@ pub enum Input {
     LearnerGone {
         connection: LearnerConnectionId,
     },
-    /// A tree is on its way to a learner (`None`: from the leader) and gets on.
+    /// Some more bytes of a tree were sent to a learner, or received from the leader (`None`).
     Progress {
         connection: Option<LearnerConnectionId>,
     },
-    /// A learner's client wants to see all that was proposed until now.
+    /// A client of a learner wants to see all that was proposed until now.
     Sync {
         connection: LearnerConnectionId,
     },
@@ -88,12 +88,12 @@ pub enum Input {
         connection: LearnerConnectionId,
         zxid: Zxid,
     },
-    /// What [`super::Action::ReadLog`] found.
+    /// The result of [`super::Action::ReadLog`].
     LogRead {
         connection: LearnerConnectionId,
         read: LogRead,
     },
-    /// From the leader. With SNAP the tree has been read whole.
+    /// A packet from the leader. With SNAP, the whole tree has been read.
     Leader {
         packet: Packet,
     },

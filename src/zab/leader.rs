@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) enum Phase {
     /// Waiting for a quorum's accepted epochs.
     Discovering,
-    /// The new epoch is being promised to, here and by a quorum.
+    /// This server and a quorum are promising to join the new epoch.
     Promising,
-    /// A quorum promised; our own current epoch is being saved.
+    /// A quorum promised; this server's current epoch is being saved.
     Opening,
-    /// Waiting for a quorum to have our history.
+    /// Waiting for a quorum to have this server's history.
     Synchronising,
     Broadcasting,
     /// A reconfiguration named another leader: nothing is committed here any more, and the learners leave.
@@ -55,12 +55,12 @@ pub struct Leader {
     pub(super) reconfig: Option<Zxid>,
     /// Peer ticks in this phase.
     pub(super) ticks: u64,
-    /// It goes on without the other of two voters.
+    /// This server decides without the other of two voters.
     pub(super) is_alone: bool,
 }
 
 impl Leader {
-    /// A leader that knows of nobody yet.
+    /// A leader without learners.
     pub fn new(core: &mut Core, out: &mut Vec<Action>) -> Self {
         let mut leader = Self::fresh(core);
         leader.try_propose_epoch(core, out);
@@ -100,7 +100,7 @@ impl Leader {
         self.epoch
     }
 
-    /// Whether enough have come to open the epoch.
+    /// Whether a quorum has connected, so that the epoch can be opened.
     pub fn has_followers(&self) -> bool {
         self.phase != Phase::Discovering
     }

@@ -1,4 +1,4 @@
-//! One that is led: as a follower it votes with its disk, as an observer it only listens.
+//! A learner: as a follower its disk counts in the quorum, as an observer it does not.
 //!
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
@@ -14,18 +14,18 @@ use bytes::Bytes;
 enum Phase {
     /// The leader is asked for the epoch.
     Asking,
-    /// The new epoch is being promised to.
+    /// This server is promising to join the new epoch.
     Promising {
         epoch: Epoch,
     },
-    /// The leader knows how far our log goes; it will say what we miss.
+    /// The leader knows where this server's log ends; DIFF, TRUNC or SNAP comes next.
     Waiting {
         epoch: Epoch,
     },
     Synchronising {
         epoch: Epoch,
     },
-    /// NEWLEADER was read; the history is on its way to the disk.
+    /// NEWLEADER was received; the history is on its way to the disk.
     Settling {
         epoch: Epoch,
     },
@@ -37,7 +37,7 @@ enum Phase {
     Adopted {
         epoch: Epoch,
     },
-    /// UPTODATE was read.
+    /// UPTODATE was received.
     Serving {
         epoch: Epoch,
     },
@@ -211,7 +211,7 @@ impl Learner {
         assert!(commit_to <= last, "to commit {commit_to}, and the last is {last}");
         let Some(epoch) = self.epoch() else { return };
         let (accepted, current, phase) = (core.accepted.0, core.current.0, self.phase);
-        // Nobody counts on an observer's promise.
+        // An observer's promise counts in no quorum.
         let is_promised = self.is_observer || core.accepted == epoch;
         assert!(is_promised, "{phase:?}, and promised to epoch {accepted}");
         if !matches!(phase, Phase::Adopted { .. } | Phase::Serving { .. }) {
@@ -283,7 +283,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         if epoch < core.accepted && self.is_observer {
-            // Nobody counts on an observer's promise.
+            // An observer's promise counts in no quorum.
             self.say_ack_epoch(core, epoch, None, out);
             return Ok(());
         }
@@ -310,13 +310,13 @@ impl Learner {
     ) {
         self.phase = Phase::Waiting { epoch };
         core.notes.push(Note::Synchronising { leader: self.leader, epoch });
-        // A leader of Java's counts whoever names an epoch, also one that has nothing.
+        // A leader of Java's counts every learner that names an epoch, also one without a history that counts.
         let current = current.filter(|_| !core.is_unsure);
         let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
 
-    /// What the leader makes of our log.
+    /// DIFF, TRUNC or SNAP: what the leader makes of this server's log.
     fn on_first(
         &mut self,
         core: &mut Core,
@@ -419,7 +419,7 @@ impl Learner {
     ) -> Result<(), String> {
         let last = core.history.last();
         if zxid <= last {
-            // A leader may say again what we have: in a synchronisation, or after a connection was lost.
+            // A leader may propose again what this server has: in a synchronisation, or after a connection was lost.
             tracing::debug!(%zxid, %last, "proposal known already");
             return Ok(());
         }

@@ -1,20 +1,21 @@
 //! Agreement: who leads, and in which order transactions are committed.
 //!
 //! [`Peer`] is the machine of one server. It looks for a leader (`election`), leads ([`Leader`]) or learns
-//! ([`Learner`]); what all three share is its [`Core`]: the view, the epochs it promised, and the [`History`]. Payloads are opaque
-//! bytes. A server that is alone is a leader too: its own disk is the quorum, and a proposal takes the same way as among
-//! several: append, flush, count, commit.
+//! ([`Learner`], a follower with its observers in `observer_master.rs`); all three share its [`Core`]: the view, the epochs
+//! it promised, and the [`History`]. Leader and observer master share `learner_handlers.rs`. Payloads are opaque bytes. A
+//! server that is alone is a leader too: its own disk is the quorum, and a proposal takes the same way as among several:
+//! append, flush, count, commit.
 //!
 //! # Invariants
 //! 1. `committed <= acked by a quorum <= proposed`.
-//! 2. An epoch is on disk before anybody is told of it, and a history before the epoch that stands for it.
+//! 2. An epoch is on disk before a packet names it, and a history before the epoch that stands for it.
 //! 3. What a synchronisation brought counts as committed at UPTODATE only, a leader's own history at its quorum of
 //!    NEWLEADER acknowledgements.
 //! 4. Election begins once all that was appended is durable.
 //!
-//! After each step every machine asserts what holds of it (`assert_invariants`), in release builds too: each of these takes the same
-//! time in an ensemble of any size. Those that look at every learner are for tests and the simulator. No packet or notification
-//! breaks one: what another server says is judged before it is taken in.
+//! After each step every machine asserts its invariants (`assert_invariants`), in release builds too: each assertion takes
+//! the same time in an ensemble of any size. Those that look at every learner are for tests and the simulator. No packet or
+//! notification breaks one: packets of other servers are judged before they are taken in.
 //!
 //! # Not here
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).

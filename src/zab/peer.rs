@@ -26,27 +26,28 @@ pub struct Peer {
     role: Role,
     /// Why an election is due, until the disk has everything.
     due: Option<String>,
-    /// Who leads next, by the word of a reconfiguration.
+    /// The next leader, as a reconfiguration named it.
     named: Option<ServerId>,
-    /// First words of learners that came before we knew that we lead, and for how many more ticks they are kept.
+    /// First packets of learners that connected before this server knew that it leads, and for how many more ticks they
+    /// are kept.
     early: BTreeMap<LearnerConnectionId, (Packet, u32)>,
     /// What others said before our election began.
     heard: BTreeMap<ServerId, Notification>,
     /// What the others are told once the election is over.
     current_vote: Option<CurrentVote>,
-    /// Whose votes made us leader, until they follow.
+    /// The votes that made this server leader, until their servers follow.
     backing: Option<Backing>,
     round: i64,
     /// Version of the configuration that others are told.
     told_version: i64,
-    /// How often in a row it was a learner of somebody who did not bring it to serve.
+    /// How often in a row this server was a learner and did not come to serve.
     fruitless: u32,
-    /// Whose election connection broke and is not back: an election does not wait for them.
+    /// Servers whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
     /// Ticks that an election which is due has to wait for: this was an observer, and many may have lost one leader; or
     /// nobody lets it in.
     pause_ticks: u64,
-    /// Ticks for which it lets itself be elected although it does not vote by the configuration in force.
+    /// Ticks for which this server lets itself be elected although it does not vote by the configuration in force.
     stands_ticks: u64,
 }
 
@@ -61,7 +62,7 @@ const EARLY_LOOKING_TICKS: u32 = 100;
 const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
 
-/// Closes the connections of those who have waited long enough for this server to lead.
+/// Closes the connections of learners that have waited long enough for this server to lead.
 fn close_late(early: &mut BTreeMap<LearnerConnectionId, (Packet, u32)>, out: &mut Vec<Action>) {
     early.retain(|&connection, (_, ticks)| {
         if let Some(left) = ticks.checked_sub(1) {
@@ -368,7 +369,7 @@ impl Peer {
         self.current_vote = Some(CurrentVote { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
-        // What the oracle allowed nobody else can take back.
+        // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));
         if leads && self.core.views().have_quorums(&electors) {
             self.backing = Some(Backing::new(vote, round, electors));

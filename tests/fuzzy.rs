@@ -238,7 +238,7 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
     let last = entries[ALL - 1].0;
     follower.hear(Packet::Trunc { zxid: entries[ENDED].0 });
     assert!(std::mem::take(&mut follower.truncating));
-    follower.step(of_peers(zab::Input::Uncuttable { last }));
+    follower.step(of_peers(zab::Input::CannotTruncate { last }));
     assert_eq!((follower.rebuilds, follower.last()), (1, entries[ENDED - 1].0));
     let mut whole = Tree::new(OPTIONS);
     apply(&mut whole, &entries);

@@ -186,7 +186,7 @@ impl Server {
             }
             Event::Failed(_) => *failed = true,
             Event::Truncated { to } => *cut = Some(Ok(to)),
-            Event::Uncuttable { last } => *cut = Some(Err(last)),
+            Event::CannotTruncate { last } => *cut = Some(Err(last)),
             Event::Placed { .. } | Event::EpochSaved { .. } => {}
         });
     }

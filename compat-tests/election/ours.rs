@@ -7,7 +7,7 @@ use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, Settings};
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{
-    Action, Elected, Election, Input, Notification, PeerState, Setup, Standing, TICK_MS, Views,
+    Action, CurrentVote, Elected, Election, Input, Notification, PeerState, Setup, TICK_MS, Views,
     Vote,
 };
 use std::io;
@@ -21,7 +21,7 @@ pub struct Ours {
     inbox: Inbox,
     ticks: Interval,
     election: Option<Election>,
-    standing: Option<Standing>,
+    current_vote: Option<CurrentVote>,
     elected: Option<Elected>,
     round: i64,
     heard: Vec<Bytes>,
@@ -51,7 +51,7 @@ impl Ours {
             inbox,
             ticks: interval(Duration::from_millis(TICK_MS.into())),
             election: None,
-            standing: None,
+            current_vote: None,
             elected: None,
             round: 0,
             heard: Vec::new(),
@@ -75,7 +75,7 @@ impl Ours {
         };
         let mut out = Vec::new();
         let election = Election::begin(setup, &mut out);
-        (self.standing, self.elected) = (None, None);
+        (self.current_vote, self.elected) = (None, None);
         self.election = Some(election);
         self.perform(out);
     }
@@ -146,12 +146,13 @@ impl Ours {
             Event::Heard { from, message } => {
                 let notification = Notification::decode(&message).map_err(io::Error::other)?;
                 self.heard.push(message);
-                let answer =
-                    |standing: &Standing| standing.answer(&self.views, from, &notification);
-                if let Some(answer) = self.standing.as_ref().and_then(answer) {
+                let answer = |current_vote: &CurrentVote| {
+                    current_vote.answer(&self.views, from, &notification)
+                };
+                if let Some(answer) = self.current_vote.as_ref().and_then(answer) {
                     self.net.send(from, answer.encode());
                 }
-                self.step(Input::Heard { from, notification });
+                self.step(Input::Notification { from, notification });
             }
         }
         Ok(())
@@ -168,7 +169,9 @@ impl Ours {
     fn perform(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Tell { to, notification } => self.net.send(to, notification.encode()),
+                Action::SendNotification { to, notification } => {
+                    self.net.send(to, notification.encode())
+                }
                 Action::DialAll => self.net.dial_all(),
                 Action::NewerView { .. } => panic!("nobody has another configuration"),
                 Action::Elected(elected) => {
@@ -177,8 +180,8 @@ impl Ours {
                     let state = if leads { PeerState::Leading } else { PeerState::Following };
                     let config = self.views.current.to_string().into();
                     self.round = round;
-                    self.standing =
-                        Some(Standing { state, vote, vote_round: round, round, config });
+                    self.current_vote =
+                        Some(CurrentVote { state, vote, vote_round: round, round, config });
                     (self.election, self.elected) = (None, Some(elected));
                 }
             }

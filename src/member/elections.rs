@@ -48,7 +48,7 @@ impl Elections {
                 Event::ElectionConnected { to } => zab::Input::ElectionConnected { to },
                 Event::ElectionDisconnected { to } => zab::Input::ElectionDisconnected { to },
                 Event::Heard { from, message } => match Notification::decode(&message) {
-                    Ok(notification) => zab::Input::Heard { from, notification },
+                    Ok(notification) => zab::Input::Notification { from, notification },
                     Err(error) => {
                         tracing::warn!(peer = from.0, %error, "election notification is discarded");
                         continue;

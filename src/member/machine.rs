@@ -203,7 +203,7 @@ impl Member {
                 let limit_bytes = self.log_read_limit();
                 out.push(Action::ReadLog { connection, from, through, limit_bytes });
             }
-            zab::Action::Tell { to, notification } => {
+            zab::Action::SendNotification { to, notification } => {
                 let message = notification.encode();
                 self.step_elections(now, election_connections::Input::Send { to, message }, out);
             }
@@ -215,7 +215,7 @@ impl Member {
                 let inputs = ensemble.configuration.on_proposed(view, out);
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
-            zab::Action::ViewDecided { view, is_last } => {
+            zab::Action::ViewCommitted { view, is_last } => {
                 let Some(ensemble) = &mut self.ensemble else { return };
                 let inputs = ensemble.configuration.on_committed(view, is_last, out);
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
@@ -260,7 +260,7 @@ impl Member {
                 return self.step_replica(now, flushed, out);
             }
             worker::Event::Truncated { to } => zab::Input::Truncated { to },
-            worker::Event::Uncuttable { last } => zab::Input::Uncuttable { last },
+            worker::Event::CannotTruncate { last } => zab::Input::CannotTruncate { last },
             worker::Event::Placed { zxid, replaces: true, .. } => zab::Input::Installed { zxid },
             worker::Event::Placed { replaces: false, .. } => return,
             worker::Event::EpochSaved { file, epoch } => {
@@ -394,7 +394,7 @@ impl Member {
                 quorum.close_learner(connection, &why, is_leading, out);
             }
             zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
-            zab::Action::HangUp => quorum.hang_up(now, out),
+            zab::Action::Disconnect => quorum.hang_up(now, out),
             // `replica` or `on_zab_action` has dealt with the rest.
             _ => {}
         }

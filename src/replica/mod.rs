@@ -438,7 +438,7 @@ impl Replica {
                 self.role.follow(core);
                 core.settle_digests(out);
             }
-            zab::Action::Rest => self.role.rest(core),
+            zab::Action::StopServing => self.role.rest(core),
             zab::Action::FromLearner { connection, packet } => {
                 self.on_learner(connection, packet, out)
             }
@@ -449,11 +449,11 @@ impl Replica {
             | zab::Action::CloseLearner { .. }
             | zab::Action::Connect { .. }
             | zab::Action::ToLeader { .. }
-            | zab::Action::HangUp
-            | zab::Action::Tell { .. }
+            | zab::Action::Disconnect
+            | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
             | zab::Action::ViewProposed { .. }
-            | zab::Action::ViewDecided { .. }
+            | zab::Action::ViewCommitted { .. }
             | zab::Action::Look { .. }) => out.push(Action::Peer(action)),
         }
     }

@@ -11,7 +11,7 @@
 //!                             |--> Leading   --.    Action::Lead
 //!                             |--> Following --|    Action::Follow
 //!                             '--> Observing --|    Action::Follow, as an observer
-//!                             ^----------------'    Action::Rest
+//!                             ^----------------'    Action::StopServing
 //! ```
 
 use super::core::{Core, Service};

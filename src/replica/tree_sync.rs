@@ -20,7 +20,7 @@ impl Core {
             zab::Input::Truncated { to } => to < last(),
             // The log holds transactions that are not in the tree; those that waited for their commit were given up with
             // the cut.
-            zab::Input::Uncuttable { last: logged } => last() < logged,
+            zab::Input::CannotTruncate { last: logged } => last() < logged,
             _ => false,
         };
         if !differs {

@@ -46,7 +46,7 @@ impl World {
             match &event {
                 worker::Event::Flushed(report) => durable.last = report.through,
                 worker::Event::Truncated { to } => durable.last = durable.last.min(*to),
-                worker::Event::Uncuttable { .. } => self.trace.count("cuts refused"),
+                worker::Event::CannotTruncate { .. } => self.trace.count("cuts refused"),
                 worker::Event::Placed { zxid, replaces, .. } => {
                     if *replaces {
                         durable.last = durable.last.max(*zxid);

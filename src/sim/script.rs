@@ -249,7 +249,7 @@ fn put_ticks(ticks: &mut u32, to: &mut String) {
 fn visible(peer: &mut Peer, input: Input) -> Vec<Action> {
     let mut actions = Vec::new();
     peer.step(input, &mut actions);
-    actions.retain(|action| !matches!(action, Action::Tell { .. } | Action::DialAll));
+    actions.retain(|action| !matches!(action, Action::SendNotification { .. } | Action::DialAll));
     actions
 }
 
@@ -287,13 +287,13 @@ fn said(input: Input) -> Input {
             Input::Learner { connection, packet: said_packet(packet) }
         }
         Input::Leader { packet } => Input::Leader { packet: said_packet(packet) },
-        Input::Heard { from, notification } => {
+        Input::Notification { from, notification } => {
             let config = notification.config.as_ref();
             let view = config.and_then(|text| View::from_bytes(text).ok());
             let view = view.filter(|view| view.version != 0);
             let config = view.map_or(Bytes::new(), |view| plain(&view).to_string().into());
             let config = Some(config);
-            Input::Heard {
+            Input::Notification {
                 from,
                 notification: Notification { config, is_ours: false, ..notification },
             }
@@ -354,7 +354,9 @@ fn line(input: &Input) -> String {
         Input::StandDown { .. } => "zxids used up".to_owned(),
         Input::Oracle { agrees: true } => "oracle yes".to_owned(),
         Input::Oracle { agrees: false } => "oracle no".to_owned(),
-        Input::Heard { from, notification } => format!("heard {} {}", from.0, vote(notification)),
+        Input::Notification { from, notification } => {
+            format!("heard {} {}", from.0, vote(notification))
+        }
         Input::ElectionConnected { to } => format!("link up {}", to.0),
         Input::ElectionDisconnected { to } => format!("link down {}", to.0),
         Input::Propose { zxid, payload } => format!("propose {zxid:?}{}", proposed(payload)),
@@ -366,7 +368,7 @@ fn line(input: &Input) -> String {
             format!("disk has current {}", epoch.0)
         }
         Input::Truncated { to } => format!("disk is cut to {to:?}"),
-        Input::Uncuttable { last } => format!("disk can't cut, ends at {last:?}"),
+        Input::CannotTruncate { last } => format!("disk can't cut, ends at {last:?}"),
         Input::Installed { zxid } => format!("disk has tree {zxid:?}"),
         Input::Learner { connection, packet } => {
             format!("learner {} {}", connection.0, words(packet))

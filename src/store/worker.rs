@@ -58,7 +58,7 @@ pub enum Event {
         to: Zxid,
     },
     /// A start would not have ended where the cut was wanted. Nothing was changed: the log ends at `last`.
-    Uncuttable {
+    CannotTruncate {
         last: Zxid,
     },
     Placed {
@@ -216,7 +216,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
     /// durable, for it may have acknowledged it.
     fn truncate(&mut self, to: Zxid, replaced: bool) -> Result<Event, WorkerError> {
         if !replaced && !cut::reaches(&self.disk, &self.data_dir, self.log.dir(), to) {
-            return Ok(Event::Uncuttable { last: self.log.last().unwrap_or(Zxid::ZERO) });
+            return Ok(Event::CannotTruncate { last: self.log.last().unwrap_or(Zxid::ZERO) });
         }
         self.log.truncate(to)?;
         if !replaced {
@@ -449,7 +449,7 @@ mod tests {
                     format!("flushed {} of {}", report.through, report.records)
                 }
                 Event::Truncated { to } => format!("truncated to {to}"),
-                Event::Uncuttable { last } => format!("can't cut, ends at {last}"),
+                Event::CannotTruncate { last } => format!("can't cut, ends at {last}"),
                 Event::Placed { zxid, .. } => format!("placed {zxid}"),
                 Event::EpochSaved { file, epoch } => format!("saved {} {}", file.name(), epoch.0),
                 Event::Failed(error) => format!("failed: {error}"),

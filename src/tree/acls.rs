@@ -1,5 +1,6 @@
 //! Access lists, each kept once however many znodes share it.
 
+use super::key::hash_of;
 use crate::model::{Acl, Identity, OPEN_ACL};
 use hashbrown::HashTable;
 use jute::{DecodeError, Encode, Items, Reader, Vector};
@@ -83,7 +84,7 @@ impl Acls {
         if bytes == OPEN_ACL && !self.entries.is_empty() {
             return Ok(AclId::OPEN);
         }
-        let hash = super::hash_of(&self.hash, bytes);
+        let hash = hash_of(&self.hash, bytes);
         if let Some(&at) = self.by_bytes.find(hash, |&at| &*self.entry(at).bytes == bytes) {
             self.entry_mut(at).users += 1;
             return Ok(AclId(at));
@@ -102,10 +103,7 @@ impl Acls {
         };
         let (entries, state) = (&self.entries, &self.hash);
         self.by_bytes.insert_unique(hash, at, |&at| {
-            super::hash_of(
-                state,
-                entries[at as usize].as_ref().map_or(&[][..], |entry| &entry.bytes),
-            )
+            hash_of(state, entries[at as usize].as_ref().map_or(&[][..], |entry| &entry.bytes))
         });
         Ok(AclId(at))
     }
@@ -135,7 +133,7 @@ impl Acls {
             if self.entries[at as usize].as_ref().is_none_or(|entry| entry.users > 0) {
                 continue; // Used again, or listed twice.
             }
-            let hash = super::hash_of(&self.hash, &self.entry(at).bytes);
+            let hash = hash_of(&self.hash, &self.entry(at).bytes);
             if let Ok(found) = self.by_bytes.find_entry(hash, |&other| other == at) {
                 found.remove();
             }

@@ -4,8 +4,9 @@
 //! wait has to end before the next can begin. Of many look-ups all first waits can be under way together, then all
 //! second ones: the processor does that by itself when it finds loads side by side that do not depend on each other.
 
+use super::key::{hash_of, key, key_bytes};
 use super::node::NO_NODE;
-use super::{NodeId, Tree, blob_len, hash_of, key_bytes};
+use super::{NodeId, Tree};
 use std::hint::black_box;
 
 /// As many look-ups as are worth having under way at once.
@@ -28,7 +29,7 @@ impl Tree {
             if id != NO_NODE {
                 let node = self.nodes.get(id);
                 black_box(node.czxid); // A znode lies in more than one line of the cache: this is its other end.
-                *blob = Some((node.blob, blob_len(node)));
+                *blob = Some((node.blob, node.blob_len()));
             }
         }
         for (blob, len) in blobs.into_iter().flatten() {
@@ -40,7 +41,7 @@ impl Tree {
 
     /// [`Tree::find`] for a path that [`Tree::look_ahead`] has seen, or not: then `likely` is [`NO_NODE`].
     pub fn find_likely(&self, path: &str, likely: NodeId) -> Option<NodeId> {
-        if likely != NO_NODE && self.path_bytes(self.nodes.get(likely)) == super::key(path) {
+        if likely != NO_NODE && self.path_bytes(self.nodes.get(likely)) == key(path) {
             return Some(likely);
         }
         self.find(path)

@@ -91,7 +91,7 @@ impl Tree {
                     self.config_before = Some(self.config().unwrap_or_default().to_vec());
                 }
                 let result = self.find(path).ok_or(Code::NO_NODE).map(|id| {
-                    let bytes_before = self.data_len(self.nodes.get(id)) as i64;
+                    let bytes_before = self.nodes.get(id).data_bytes() as i64;
                     self.set_data(id, *data, |node| {
                         node.mtime = header.time;
                         node.mzxid = header.zxid;
@@ -227,7 +227,7 @@ impl Tree {
         self.change(parent, |node| node.pzxid = node.pzxid.max(zxid));
         let id = self.find(&path).filter(|&id| id != parent).ok_or(Code::NO_NODE)?;
         let (acl, parent_acl) = (self.znode(id).acl(), self.znode(parent).acl());
-        let bytes = self.data_len(self.nodes.get(id));
+        let bytes = self.nodes.get(id).data_bytes();
         self.remove_subtree(id);
         self.quota_of_deleted(&path, bytes);
         effects.push(Change::Deleted { path, acl, parent_acl });

@@ -8,6 +8,8 @@
 //! znodes with parents before children, and the path `/`.
 
 use super::node::{NULL_DATA, Node};
+use super::read::Znode;
+use super::scan::{Done, Freeze, Progress};
 use super::{AclId, NO_NODE, NodeId, Tree};
 use crate::model::Zxid;
 use crate::model::sync::Mutex;
@@ -16,24 +18,6 @@ use jute::{Encode, put_buffer, put_i32, put_i64};
 
 /// Places scanned in one go, so that the lock is held for well below a millisecond.
 const SCAN_MAX: u32 = 4096;
-
-/// A scan under way. Lives in the tree; the tree's changes report to it.
-pub(super) struct Freeze {
-    progress: Mutex<Progress>,
-    /// Places in use when it began: those above are younger.
-    places: u32,
-    number: u64,
-}
-
-#[derive(Default)]
-struct Progress {
-    /// One bit per place: written, saved, or not to be written.
-    done: Vec<u64>,
-    next: NodeId,
-    /// Written before the scan goes on.
-    saved: Vec<u8>,
-    ended: bool,
-}
 
 /// What a freeze is of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,9 +48,9 @@ impl Tree {
         }
         self.freezes += 1;
         let (places, number) = (self.nodes.places(), self.freezes);
-        let done = vec![0; (places as usize).div_ceil(64)];
+        let done = Done::new(places);
         self.freeze = Some(Freeze {
-            progress: Mutex::new(Progress { done, saved, ..Progress::default() }),
+            progress: Mutex::new(Progress { done, next: 0, saved, ended: false }),
             places,
             number,
         });
@@ -97,7 +81,7 @@ impl Tree {
             let id = progress.next;
             progress.next += 1;
             if self.nodes.get(id).is_live() {
-                freeze.write(&mut progress.done, self, id, to);
+                self.write_branch(freeze.places, &mut progress.done, id, to);
             }
         }
         if progress.next == freeze.places {
@@ -111,46 +95,36 @@ impl Tree {
     pub fn thaw(&mut self) {
         self.freeze = None;
     }
-}
 
-impl Freeze {
     /// Keeps a znode as it is now, before it changes.
-    pub fn save(&self, tree: &Tree, id: NodeId) {
-        let progress = &mut *self.progress.lock();
+    pub(super) fn save_for_freeze(&self, id: NodeId) {
+        let Some(freeze) = &self.freeze else { return };
+        let progress = &mut *freeze.progress.lock();
         if !progress.ended {
-            self.write(&mut progress.done, tree, id, &mut progress.saved);
-        }
-    }
-
-    /// Leaves out a znode that was created after the freeze began.
-    pub fn skip(&self, id: NodeId) {
-        if id < self.places {
-            self.progress.lock().done[id as usize / 64] |= 1 << (id % 64);
+            self.write_branch(freeze.places, &mut progress.done, id, &mut progress.saved);
         }
     }
 
     /// Writes a znode and, before it, those of its ancestors that are not written yet.
-    fn write(&self, done: &mut [u64], tree: &Tree, id: NodeId, to: &mut Vec<u8>) {
-        let is_done = |done: &[u64], id: NodeId| {
-            id >= self.places || done[id as usize / 64] & 1 << (id % 64) != 0
-        };
+    fn write_branch(&self, places: u32, done: &mut Done, id: NodeId, to: &mut Vec<u8>) {
+        let is_done = |done: &Done, id: NodeId| places <= id || done.has(id);
         while !is_done(done, id) {
             let mut top = id;
             loop {
-                let parent = tree.nodes.get(top).parent;
+                let parent = self.nodes.get(top).parent;
                 if parent == NO_NODE || is_done(done, parent) {
                     break;
                 }
                 top = parent;
             }
-            done[top as usize / 64] |= 1 << (top % 64);
-            write_node(tree, tree.nodes.get(top), to);
+            done.set(top);
+            write_node(self, self.nodes.get(top), to);
         }
     }
 }
 
 fn write_node(tree: &Tree, node: &Node, to: &mut Vec<u8>) {
-    let znode = super::Znode::new(tree, node);
+    let znode = Znode::new(tree, node);
     put_buffer(to, tree.path_bytes(node));
     match znode.data().bytes() {
         Some(data) => put_buffer(to, data),

@@ -4,6 +4,7 @@
 //! be computed without the tree; a [`Builder`] puts batches into a tree. [`Loader`] is both, one after the other.
 
 use super::digest::{self, StatPart};
+use super::key::hash_of;
 use super::{AclId, NO_NODE, NodeId, Options, Tree, acls};
 use crate::model::{self, Identity, Zxid};
 use foldhash::fast::FixedState;
@@ -224,9 +225,9 @@ impl Parser {
         Ok(Item {
             path: 0..0,
             parent_len,
-            parent_hash: (!is_sibling).then(|| super::hash_of(&self.hash, parent)),
+            parent_hash: (!is_sibling).then(|| hash_of(&self.hash, parent)),
             data: data.map(|data| behind - data.len()..behind),
-            hash: super::hash_of(&self.hash, path),
+            hash: hash_of(&self.hash, path),
             crc,
             digest: if self.digest { digest::of(path, crc, &stat) } else { 0 },
             acl,
@@ -291,7 +292,7 @@ impl Builder {
             }
             // The root may have no sibling: what it shares its missing parent with are its children.
             (Some(len), None) if self.parent == NO_NODE => {
-                let hash = super::hash_of(&self.tree.hash, &path[..len]);
+                let hash = hash_of(&self.tree.hash, &path[..len]);
                 let parent = self.tree.find_bytes(&path[..len], hash);
                 self.parent = parent.ok_or_else(|| LoadError::Orphan { path: text() })?;
             }
@@ -334,7 +335,7 @@ impl Builder {
         }
         self.tree.acls.sweep();
         let root = self.tree.nodes.get(self.tree.root);
-        self.tree.root_alias_size = 1 + self.tree.data_len(root) as u64;
+        self.tree.root_alias_size = 1 + root.data_bytes() as u64;
         self.tree.set_up_quotas();
         self.tree.last_zxid = zxid;
         Ok(self.tree)

@@ -8,9 +8,11 @@ pub type NodeId = u32;
 pub const NO_NODE: NodeId = u32::MAX;
 /// `data_len` of a znode whose data is null, which is not the same as empty (G-11).
 pub(super) const NULL_DATA: u32 = u32::MAX;
+/// Data from this many bytes on is kept apart and shared with replies instead of copied into them.
+pub const SHARED_DATA_MIN: usize = 4096;
 const CHUNK_NODES: usize = 4096;
 
-/// A znode. 96 bytes; path and data lie behind `blob`. Children are a list through `next` and `prev`.
+/// A znode. 96 bytes; path and data lie at `blob`. Children are a list through `next` and `prev`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub czxid: i64,
@@ -23,11 +25,11 @@ pub(super) struct Node {
     /// Number of creations below it, as stored; clients are shown `2 * cversion - children` (P-72).
     pub cversion: i32,
     pub aversion: i32,
-    /// Index in the table of owners; 0 is nobody.
+    /// Index in the table of owners; 0 is none.
     pub owner: u32,
     /// Index in the table of access lists.
     pub acl: u32,
-    /// CRC-32 of path and data: what the digest goes on from (see [`super::digest`]).
+    /// CRC-32 of path and data: the digest of the znode continues it (see [`super::digest`]).
     pub crc: u32,
     pub parent: NodeId,
     pub first_child: NodeId,
@@ -40,6 +42,22 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// Whether the data is kept apart from the path.
+    pub const fn is_shared(&self) -> bool {
+        self.data_len != NULL_DATA && self.data_len as usize >= SHARED_DATA_MIN
+    }
+
+    /// Bytes of data, 0 for null.
+    pub const fn data_bytes(&self) -> usize {
+        if self.data_len == NULL_DATA { 0 } else { self.data_len as usize }
+    }
+
+    /// Length of the blob: path, then data or the index of shared data.
+    pub const fn blob_len(&self) -> usize {
+        let data = if self.is_shared() { size_of::<u32>() } else { self.data_bytes() };
+        self.path_len as usize + data
+    }
+
     pub(super) const EMPTY: Self = Self {
         czxid: 0,
         mzxid: 0,

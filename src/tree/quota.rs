@@ -10,7 +10,7 @@
 //! Source: `DataTree`, `Quotas`, `StatsTrack`, `PathTrie`, ZooKeeper 3.9.5.
 
 use super::{NO_NODE, NodeId, Tree};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 const QUOTA: &str = "/zookeeper/quota";
@@ -21,49 +21,6 @@ const COUNT: &str = "count";
 const COUNT_HARD: &str = "countHardLimit";
 const BYTES: &str = "bytes";
 const BYTES_HARD: &str = "byteHardLimit";
-
-/// The paths that have a quota, without names of white space only, which count as none.
-#[derive(Debug, Default)]
-pub(super) struct Quotas(BTreeSet<String>);
-
-impl Quotas {
-    /// The deepest path with a quota that is `path` or above it.
-    fn above(&self, path: &str) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let (mut at, mut deepest) = (String::new(), 0);
-        for name in names(path) {
-            at.push('/');
-            at.push_str(name);
-            if self.0.contains(&at) {
-                deepest = at.len();
-            }
-        }
-        at.truncate(deepest);
-        Some(at).filter(|at| !at.is_empty())
-    }
-
-    /// Nothing for a path without names: the root's use is not limited.
-    fn add(&mut self, path: &str) {
-        let path = normal(path);
-        if !path.is_empty() {
-            self.0.insert(path);
-        }
-    }
-
-    fn remove(&mut self, path: &str) {
-        self.0.remove(&normal(path));
-    }
-}
-
-fn names(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|name| !name.trim_matches(|c| c <= ' ').is_empty())
-}
-
-fn normal(path: &str) -> String {
-    names(path).flat_map(|name| ["/", name]).collect()
-}
 
 /// Numbers by name, as limits and counts are written: `count=4,bytes=5=;byteHardLimit=10`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -131,7 +88,7 @@ pub struct Exceeded {
 pub struct QuotaTotals {
     /// Znodes; the hard limit if there is one, -1 for none.
     pub count_limit: Option<i64>,
-    /// Bytes, likewise.
+    /// Bytes; the hard limit if there is one, -1 for none.
     pub bytes_limit: Option<i64>,
     pub count_usage: Option<i64>,
     pub bytes_usage: Option<i64>,
@@ -225,7 +182,7 @@ impl Tree {
         if let Some(top) = self.find(path) {
             self.walk(top, |tree, id| {
                 count += 1;
-                bytes += tree.data_len(tree.nodes.get(id)) as i64;
+                bytes += tree.nodes.get(id).data_bytes() as i64;
             });
         }
         let mut track = Track::default();
@@ -360,21 +317,8 @@ mod tests {
         assert_eq!(tree.quota_totals(), BTreeMap::from([("app".to_owned(), totals)]));
         let mut size = 0;
         tree.walk(tree.root, |tree, id| {
-            size += tree.path(id).len() + tree.data_len(tree.nodes.get(id));
+            size += tree.path(id).len() + tree.nodes.get(id).data_bytes();
         });
         assert_eq!(tree.data_size(), size as u64);
-    }
-
-    #[test]
-    fn the_deepest_quota_counts() {
-        let mut quotas = Quotas::default();
-        for path in ["/a", "/a/b", "", "/", "/ ", "/x/ /y"] {
-            quotas.add(path);
-        }
-        let above = |path| quotas.above(path);
-        assert_eq!(above("/a/c").as_deref(), Some("/a"));
-        assert_eq!(above("/a/b/c").as_deref(), Some("/a/b"));
-        assert_eq!(above("/x/y/z").as_deref(), Some("/x/y"), "a blank name counts as none");
-        assert_eq!((above("/ab"), above("/"), above("/x")), (None, None, None));
     }
 }

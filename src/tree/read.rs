@@ -2,7 +2,7 @@
 
 use super::digest::StatPart;
 use super::node::{NULL_DATA, Node};
-use super::{AclId, NO_NODE, NodeId, Tree, blob_len, digest, is_shared};
+use super::{AclId, NO_NODE, NodeId, Tree, digest};
 use crate::model::{Acl, Owner};
 use bytes::Bytes;
 use jute::data::Stat;
@@ -109,10 +109,10 @@ impl<'t> Znode<'t> {
         if self.node.data_len == NULL_DATA {
             return Data::Null;
         }
-        if is_shared(self.node) {
+        if self.node.is_shared() {
             return Data::Large(&self.tree.shared[self.tree.shared_index(self.node) as usize]);
         }
-        let blob = self.tree.blobs.get(self.node.blob, blob_len(self.node));
+        let blob = self.tree.blobs.get(self.node.blob, self.node.blob_len());
         Data::Small(&blob[self.node.path_len as usize..])
     }
 
@@ -148,7 +148,7 @@ impl<'t> Znode<'t> {
             cversion: self.node.cversion.wrapping_mul(2).wrapping_sub(children),
             aversion: self.node.aversion,
             ephemeral_owner: if is_session { owner } else { 0 },
-            data_length: self.tree.data_len(self.node) as i32,
+            data_length: self.node.data_bytes() as i32,
             num_children: children,
             pzxid: self.node.pzxid,
         }

@@ -7,8 +7,8 @@
 //! Java keeps two tables, of data and of child watches. Here a record has a bit for each way a watcher can stand in
 //! them: a persistent watch stands in both, a recursive one in the data table only (P-76).
 
-use super::hash_of;
-use super::watch_kind::{Told, Trigger, WatchKind, WatcherId};
+use super::key::hash_of;
+use super::watch_kind::{FiredCounts, Trigger, WatchKind, WatcherId};
 use super::watch_shard::Shard;
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
 use foldhash::fast::FixedState;
@@ -60,11 +60,11 @@ impl Watches {
     /// Appends the watchers that `trigger` at `path` concerns, each once; one-shot watches are used up.
     ///
     /// Source: `WatchManager.triggerWatch`.
-    pub fn fire(&self, path: &str, trigger: Trigger, fired: &mut Vec<WatcherId>) -> Told {
+    pub fn fire(&self, path: &str, trigger: Trigger, fired: &mut Vec<WatcherId>) -> FiredCounts {
         let fires = trigger.fires();
         let hash = self.hash(path);
         let used_up = fires & WatchKind::ONE_SHOT;
-        let mut told = Told::default();
+        let mut told = FiredCounts::default();
         let looks_up = trigger != Trigger::Children && self.recursive.load(Ordering::Relaxed) > 0;
         let mut in_data_table = Vec::new();
         self.shard(hash).lock().fire(hash, path, fires, used_up, |watcher, kinds| {

@@ -49,7 +49,7 @@ impl Trigger {
 
 /// How many watchers an event concerned, by table: Java counts them there.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Told {
+pub struct FiredCounts {
     pub data: u64,
     pub child: u64,
 }

@@ -1,6 +1,6 @@
 //! One shard of the watch tables: records in two lists, that of their path and that of their watcher.
 
-use super::hash_of;
+use super::key::hash_of;
 use super::watch_kind::WatcherId;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};

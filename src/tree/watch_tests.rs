@@ -1,6 +1,6 @@
 //! The watch tables against Java's two tables, written down as plainly as they can be.
 
-use super::{Told, Trigger, WatchKind, WatcherId, Watches};
+use super::{FiredCounts, Trigger, WatchKind, WatcherId, Watches};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn fire(watches: &Watches, path: &str, trigger: Trigger) -> Vec<u32> {
     fire_and_tell(watches, path, trigger).0
 }
 
-fn fire_and_tell(watches: &Watches, path: &str, trigger: Trigger) -> (Vec<u32>, Told) {
+fn fire_and_tell(watches: &Watches, path: &str, trigger: Trigger) -> (Vec<u32>, FiredCounts) {
     let mut fired = Vec::new();
     let told = watches.fire(path, trigger, &mut fired);
     let mut fired: Vec<u32> = fired.into_iter().map(|watcher| watcher.0).collect();
@@ -144,7 +144,7 @@ impl Model {
         fired
     }
 
-    fn fire(&mut self, path: &str, trigger: Trigger) -> (BTreeSet<u32>, Told) {
+    fn fire(&mut self, path: &str, trigger: Trigger) -> (BTreeSet<u32>, FiredCounts) {
         let (mut data, mut child) = (BTreeSet::new(), BTreeSet::new());
         if trigger != Trigger::Children {
             data = self.trigger(0, path);
@@ -152,7 +152,7 @@ impl Model {
         if trigger != Trigger::Data {
             child = self.trigger(1, path);
         }
-        (&data | &child, Told { data: data.len() as u64, child: child.len() as u64 })
+        (&data | &child, FiredCounts { data: data.len() as u64, child: child.len() as u64 })
     }
 }
 

@@ -1,33 +1,35 @@
-//! What a leader does to bring one learner up to date: DIFF, TRUNC or SNAP, what follows it, and NEWLEADER.
+//! Bringing one learner up to date: DIFF, TRUNC or SNAP, the transactions after it, and NEWLEADER.
 //!
 //! Source: `LearnerHandler.syncFollower` and `startForwarding`, ZooKeeper 3.9.5.
 
 use super::history::Logged;
 use super::learner_handler::{LearnerHandler, Stage, put_committed};
+use super::learner_handlers::LearnerHandlers;
 use super::packet::Packet;
 use super::sync::{self, LogRead, Plan};
-use super::{Action, Core, How, Leader, LearnerConnectionId, Note, Sync};
+use super::{Action, Core, How, LearnerConnectionId, Note, Sync};
 use crate::model::Zxid;
-use bytes::Bytes;
 
-impl Leader {
-    pub(super) fn synchronise(
+impl LearnerHandlers {
+    /// Chooses how a learner gets the history, and begins it.
+    ///
+    /// * `new_leader`: the NEWLEADER packet that ends it.
+    pub fn synchronise(
         &mut self,
         core: &mut Core,
         id: LearnerConnectionId,
+        new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        // It may have to give up what it had acknowledged.
-        self.acked.remove(&connection.id);
-        let plan = match connection.last {
+        let Some(handler) = self.get_mut(id) else { return };
+        let plan = match handler.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
             last => sync::plan(&core.history, last),
         };
         if plan == Plan::ReadLog {
-            connection.stage = Stage::Reading;
-            connection.start = core.history.committed();
-            let from = connection.last.unwrap_or(Zxid::ZERO);
+            handler.stage = Stage::Reading;
+            handler.start = core.history.committed();
+            let from = handler.last.unwrap_or(Zxid::ZERO);
             self.forward_tail(core, id, out);
             return out.push(Action::ReadLog {
                 connection: id,
@@ -35,63 +37,64 @@ impl Leader {
                 through: core.history.committed(),
             });
         }
-        self.carry_out(core, id, &plan, None, out);
+        self.carry_out(core, id, (&plan, None), new_leader, out);
     }
 
-    pub(super) fn on_log_read(
+    /// The log on disk was read for a learner whose log ends before the window.
+    pub fn on_log_read(
         &mut self,
         core: &mut Core,
-        id: LearnerConnectionId,
-        read: LogRead,
+        (id, read): (LearnerConnectionId, LogRead),
+        new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        if connection.stage != Stage::Reading {
+        let Some(handler) = self.get_mut(id) else { return };
+        if handler.stage != Stage::Reading {
             return;
         }
-        let through = connection.start;
-        let last = connection.last.unwrap_or(Zxid::ZERO);
+        let through = handler.start;
+        let last = handler.last.unwrap_or(Zxid::ZERO);
         let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
         let plan = sync::around(read.before.filter(|_| is_whole), last);
-        self.carry_out(core, id, &plan, Some(read), out);
+        self.carry_out(core, id, (&plan, Some(read)), new_leader, out);
     }
 
-    /// Sends what a learner gets first, what follows, and NEWLEADER.
+    /// Sends DIFF, TRUNC or SNAP, the transactions after it, and NEWLEADER.
     ///
-    /// * `read`: the transactions that follow; `None`: those of the window.
-    pub(super) fn carry_out(
+    /// * `read`: these transactions; `None`: those of the window.
+    fn carry_out(
         &mut self,
         core: &mut Core,
         id: LearnerConnectionId,
-        plan: &Plan,
-        read: Option<LogRead>,
+        (plan, read): (&Plan, Option<LogRead>),
+        new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
         let is_tree = matches!(plan, Plan::Snap | Plan::ReadLog);
         let under_way = self.syncs_waited_for(is_tree);
         let max = if is_tree { core.settings.trees_max } else { core.settings.differences_max };
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        if connection.is_observer && u64::from(max) <= under_way {
+        let Some(handler) = self.get_mut(id) else { return };
+        if handler.is_observer && u64::from(max) <= under_way {
             let why =
                 format!("{under_way} others are being synchronised, and {max} at a time may be");
             return self.close(id, why, out);
         }
         let committed = core.history.committed();
-        let held = std::mem::take(&mut connection.held);
+        let held = std::mem::take(&mut handler.held);
         let was_read = read.is_some();
-        let through = if was_read { connection.start } else { committed };
+        let through = if was_read { handler.start } else { committed };
         let (how, first, after) = match *plan {
             Plan::Nothing => (How::Diff, Packet::Diff { zxid: committed }, committed),
             Plan::Diff { after } => (How::Diff, Packet::Diff { zxid: through }, after),
             Plan::Trunc { to } => (How::Trunc { to }, Packet::Trunc { zxid: to }, to),
             Plan::Snap | Plan::ReadLog => {
-                connection.stage = Stage::WantsSnapshot;
+                handler.stage = Stage::WantsSnapshot;
                 return out.push(Action::SendSnapshot { connection: id });
             }
         };
-        connection.stage = Stage::Synchronising;
-        // So much of it stands before NEWLEADER, and is acknowledged with it.
-        connection.start = through;
+        handler.stage = Stage::Synchronising;
+        // Sent before NEWLEADER, and acknowledged with it.
+        handler.start = through;
         let mut bytes = Vec::new();
         first.encode(&mut bytes);
         let mut txns = 0;
@@ -106,9 +109,9 @@ impl Leader {
             None => core.history.window().iter().for_each(&mut put),
         }
         out.push(Action::ToLearner { connection: id, bytes: bytes.into() });
-        self.say_new_leader(core, id, out);
+        handler.say(id, new_leader, out);
         if was_read {
-            // What was proposed and committed since, in order.
+            // Proposed and committed since the log was read, in order.
             out.extend(held.into_iter().map(|bytes| Action::ToLearner { connection: id, bytes }));
         } else {
             self.forward_tail(core, id, out);
@@ -116,97 +119,67 @@ impl Leader {
         self.note_sync(core, id, how, txns);
     }
 
-    pub(super) fn note_sync(
-        &mut self,
-        core: &mut Core,
-        id: LearnerConnectionId,
-        how: How,
-        txns: u64,
-    ) {
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        let sync = Sync { learner: connection.id, is_observer: connection.is_observer, how, txns };
-        connection.sync = Some(sync);
+    fn note_sync(&mut self, core: &mut Core, id: LearnerConnectionId, how: How, txns: u64) {
+        let Some(handler) = self.get_mut(id) else { return };
+        let sync = Sync { learner: handler.id, is_observer: handler.is_observer, how, txns };
+        handler.sync = Some(sync);
         let under_way = self.syncs_under_way(how);
         core.notes.push(Note::SyncBegun { sync, under_way });
     }
 
-    /// Followers' and observers', begun or about to.
+    /// How many learners are being synchronised by a tree, or without, or wait for it.
     fn syncs_waited_for(&self, is_tree: bool) -> u64 {
-        let is_alike = |connection: &&LearnerHandler| match connection.stage {
+        let is_alike = |handler: &&LearnerHandler| match handler.stage {
             Stage::WantsSnapshot => is_tree,
-            Stage::Synchronising => {
-                connection.sync.is_some_and(|sync| sync.how.is_tree() == is_tree)
-            }
+            Stage::Synchronising => handler.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
             _ => false,
         };
-        self.handlers.values().filter(is_alike).count() as u64
+        self.iter().filter(is_alike).count() as u64
     }
 
-    pub(super) fn syncs_under_way(&self, how: How) -> u64 {
-        let is_alike = |connection: &&LearnerHandler| {
-            let way = connection.sync.map(|sync| sync.how.is_tree());
-            connection.stage == Stage::Synchronising && way == Some(how.is_tree())
+    pub fn syncs_under_way(&self, how: How) -> u64 {
+        let is_alike = |handler: &&LearnerHandler| {
+            let way = handler.sync.map(|sync| sync.how.is_tree());
+            handler.stage == Stage::Synchronising && way == Some(how.is_tree())
         };
-        self.handlers.values().filter(is_alike).count() as u64
+        self.iter().filter(is_alike).count() as u64
     }
 
-    /// The tree at `zxid` is on its way to a learner: what follows it goes behind it.
-    pub(super) fn on_snapshot(
+    /// The tree at `zxid` is on its way to a learner: later transactions and NEWLEADER are sent after it.
+    pub fn on_snapshot(
         &mut self,
         core: &mut Core,
-        id: LearnerConnectionId,
-        zxid: Zxid,
+        (id, zxid): (LearnerConnectionId, Zxid),
+        new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        if connection.stage != Stage::WantsSnapshot {
+        let Some(handler) = self.get_mut(id) else { return };
+        if handler.stage != Stage::WantsSnapshot {
             return;
         }
-        connection.stage = Stage::Synchronising;
-        connection.start = core.history.committed();
+        handler.stage = Stage::Synchronising;
+        handler.start = core.history.committed();
         let mut bytes = Vec::new();
         let missing = core.history.window().iter().filter(|logged| zxid < logged.0);
         let txns = missing.map(|logged| put_committed(logged, &mut bytes)).count() as u64;
         if !bytes.is_empty() {
             out.push(Action::ToLearner { connection: id, bytes: bytes.into() });
         }
-        self.say_new_leader(core, id, out);
+        handler.say(id, new_leader, out);
         self.forward_tail(core, id, out);
         self.note_sync(core, id, How::Snap { zxid }, txns);
     }
 
-    /// What is proposed and not committed: observers hear of it once it is.
-    pub(super) fn forward_tail(
-        &mut self,
-        core: &Core,
-        id: LearnerConnectionId,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(connection) =
-            self.handlers.get_mut(&id).filter(|connection| !connection.is_observer)
-        else {
+    /// Sends a follower what is proposed and not committed; observers hear of a transaction when it is committed.
+    ///
+    /// It goes after NEWLEADER: a learner of Java's before 3.9 forgets what was proposed to it before NEWLEADER, and dies of
+    /// its COMMIT (ZOOKEEPER-4394).
+    fn forward_tail(&mut self, core: &Core, id: LearnerConnectionId, out: &mut Vec<Action>) {
+        let Some(handler) = self.get_mut(id).filter(|handler| !handler.is_observer) else {
             return;
         };
         for (zxid, entry) in core.history.tail() {
-            connection.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
+            handler.say(id, &Packet::Proposal { zxid: *zxid, entry: entry.clone() }, out);
         }
-    }
-
-    /// Behind it goes what is not committed yet: a learner of Java's before 3.9 forgets what it was proposed before
-    /// NEWLEADER, and dies of its COMMIT (ZOOKEEPER-4394).
-    pub(super) fn say_new_leader(
-        &mut self,
-        core: &Core,
-        id: LearnerConnectionId,
-        out: &mut Vec<Action>,
-    ) {
-        // One that is proposed and not decided follows as a proposal; Java's leaders tell it as if it were decided.
-        let view = match self.is_open() {
-            true => core.view.to_string(),
-            false => core.next_view(self.epoch).to_string(),
-        };
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        let view = Bytes::from(view);
-        connection.say(id, &Packet::NewLeader { epoch: self.epoch, view }, out);
     }
 }

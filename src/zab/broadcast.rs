@@ -3,8 +3,7 @@
 //! Source: `Leader.propose`, `Leader.processAck`, `Leader.tryToCommit`, ZooKeeper 3.9.5.
 
 use super::leader::Phase;
-use super::packet::Packet;
-use super::{Action, Core, Leader, LearnerConnectionId};
+use super::{Action, Core, Leader, LearnerConnectionId, Packet};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -26,17 +25,7 @@ impl Leader {
         if core.see_payload(&payload, true, out) {
             self.reconfig = Some(zxid);
         }
-        let mut followers = self
-            .handlers
-            .iter_mut()
-            .filter(|(_, connection)| connection.is_forwarded() && !connection.is_observer);
-        if let Some((&first, connection)) = followers.next() {
-            let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
-            connection.send(first, bytes.clone(), out);
-            for (&id, connection) in followers {
-                connection.send(id, bytes.clone(), out);
-            }
-        }
+        self.handlers.propose(zxid, &payload, out);
         out.push(Action::Append { zxid, payload });
     }
 
@@ -56,7 +45,7 @@ impl Leader {
         self.try_commit(core, out);
     }
 
-    /// Commits what is agreed on. What follows a reconfiguration needs a quorum of the new configuration only.
+    /// Commits the proposals that have a quorum. Proposals after a reconfiguration need a quorum of the new one only.
     pub(super) fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         while self.is_broadcasting()
             && let Some(agreed) = core.highest_agreed(&self.acked, self.without_other(core))
@@ -64,7 +53,7 @@ impl Leader {
         {
             match self.reconfig.filter(|at| *at <= agreed) {
                 Some(at) => self.commit_reconfig(core, at, out),
-                None => self.commit(core, agreed, out),
+                None => self.commit(core, agreed, None, out),
             }
         }
     }
@@ -77,17 +66,16 @@ impl Leader {
         let before =
             core.history.tail().iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid < at);
         if let Some(before) = before.last() {
-            self.commit(core, before, out);
+            self.commit(core, before, None, out);
         }
         let leader = self.named(core, &view);
-        // Kept for the next start before anybody hears of it.
+        // The configuration is kept for the next start before a COMMITANDACTIVATE is sent.
         core.activate(view, out);
-        self.decided = Some((at, leader));
-        self.commit(core, at, out);
+        self.commit(core, at, Some((at, leader)), out);
         if leader != core.me {
             self.phase = Phase::Leaving { to: leader };
             self.ticks = 0;
-            out.push(Action::Rest);
+            out.push(Action::StopServing);
         }
     }
 
@@ -100,70 +88,33 @@ impl Leader {
         out: &mut Vec<Action>,
     ) {
         if !self.is_broadcasting() {
-            return; // Its learner looks for who leads now, and asks again.
+            return; // The learner is about to look for a leader, and asks again.
         }
         if core.history.committed() < core.history.last() {
             self.syncs.push_back((core.history.last(), connection));
-        } else if let Some(to) = self.handlers.get_mut(&connection) {
+        } else if let Some(to) = self.handlers.get_mut(connection) {
             to.say(connection, &Packet::Sync, out);
         }
     }
 
-    fn commit(&mut self, core: &mut Core, agreed: Zxid, out: &mut Vec<Action>) {
-        while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
-            if core.history.committed() < zxid {
-                core.stats.commits += self.commit_through(core, zxid, out);
-            }
-            if let Some(connection) = self.handlers.get_mut(&id) {
-                connection.say(id, &Packet::Sync, out);
-            }
-        }
-        if core.history.committed() < agreed {
-            core.stats.commits += self.commit_through(core, agreed, out);
-        }
-    }
-
-    /// How many that were.
-    pub(super) fn commit_through(
+    /// * `reconfig`: see [`LearnerHandlers::commit`](super::learner_handlers::LearnerHandlers::commit).
+    fn commit(
         &mut self,
         core: &mut Core,
         agreed: Zxid,
+        reconfig: Option<(Zxid, ServerId)>,
         out: &mut Vec<Action>,
-    ) -> u64 {
-        let has_followers = self
-            .handlers
-            .values()
-            .any(|connection| connection.is_forwarded() && !connection.is_observer);
-        let has_observers = self
-            .handlers
-            .values()
-            .any(|connection| connection.is_forwarded() && connection.is_observer);
-        let (mut commits, mut informs) = (Vec::new(), Vec::new());
-        let mut count = 0;
-        let decided = self.decided.take();
-        core.history.commit(agreed, |(zxid, entry)| {
-            count += 1;
-            if let Some((_, leader)) = decided.filter(|(at, _)| at == zxid) {
-                Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
-                Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
-                    .encode(&mut informs);
-                return;
+    ) {
+        while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
+            if core.history.committed() < zxid {
+                core.stats.commits += self.handlers.commit(core, zxid, reconfig, out);
             }
-            if has_followers {
-                Packet::Commit { zxid: *zxid }.encode(&mut commits);
+            if let Some(handler) = self.handlers.get_mut(id) {
+                handler.say(id, &Packet::Sync, out);
             }
-            if has_observers {
-                Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
-            }
-        });
-        let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
-        for (&id, connection) in
-            self.handlers.iter_mut().filter(|(_, connection)| connection.is_forwarded())
-        {
-            let bytes = if connection.is_observer { &informs } else { &commits };
-            connection.send(id, bytes.clone(), out);
         }
-        out.push(Action::Commit { through: agreed });
-        count
+        if core.history.committed() < agreed {
+            core.stats.commits += self.handlers.commit(core, agreed, reconfig, out);
+        }
     }
 }

@@ -32,8 +32,8 @@ pub struct Settings {
     pub resend_max_ms: u32,
     /// `observer.election.DelayMs`: an observer that lost its leader waits for less than this before it looks for another.
     pub observer_election_delay_ms: u64,
-    /// `observer.reconnectDelayMs`: likewise before it calls its leader; where followers take observers, before it calls
-    /// all of them once more.
+    /// `observer.reconnectDelayMs`: an observer waits for less than this before it connects to its leader; where followers
+    /// take observers, before it tries all of them once more.
     pub observer_reconnect_delay_ms: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct Core {
     pub settings: Settings,
     /// The configuration in force.
     pub view: View,
-    /// A newer one that was proposed: until it is decided on, both decide.
+    /// A newer configuration that was proposed: until it is committed, every decision needs a quorum of both.
     pub next: Option<View>,
     /// Version of a configuration that was proposed, and of the one it followed, where the history says so.
     pub(super) followed: Option<(i64, i64)>,
@@ -88,7 +88,7 @@ pub struct Core {
     pub history: History,
     /// How far the log is durable.
     pub flushed: Zxid,
-    /// An empty directory that nobody said to be new: what is in it does not count (D-02).
+    /// A data directory without the `initialize` marker: its content does not count (D-02).
     pub is_unsure: bool,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. Before it was asked it says no.
@@ -105,15 +105,15 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over, for this reason; this one is to lead, without an election.
     pub(super) over: Option<(String, Option<ServerId>)>,
-    /// Until then no other voter's promise ends this server's lead again: who makes up promises can delay an ensemble,
-    /// and not keep it from working.
-    pub(super) gave_way_ticks: u64,
+    /// Until then no other voter's promise ends this server's role again: invented promises can delay an ensemble, and not
+    /// keep it from working.
+    gave_way_ticks: u64,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,
-    /// What has happened since somebody took them away.
+    /// Notes since they were last taken.
     pub notes: Vec<Note>,
-    /// All that was put in since somebody took it away; `None`: nobody does.
+    /// Inputs since they were last taken; `None`: they are not recorded.
     #[cfg(feature = "sim")]
     pub tape: Option<Vec<Input>>,
     /// How often this server waited so as not to come with others, and called somebody to learn from.
@@ -198,7 +198,7 @@ impl Core {
                 self.flushed = self.flushed.min(*to);
                 self.append_held(out);
             }
-            Input::Uncuttable { last } => self.on_uncuttable(*last),
+            Input::CannotTruncate { last } => self.on_cannot_truncate(*last),
             Input::Oracle { agrees } => self.oracle = self.oracle.map(|_| *agrees),
             Input::Promised { promise, epoch } => {
                 self.promising = self.promising.saturating_sub(1);
@@ -226,7 +226,20 @@ impl Core {
         self.over.get_or_insert((why, None));
     }
 
-    /// Ends the role likewise; the next one is under `leader`, whom a reconfiguration named.
+    /// Ends the role if a learner, a voter, is promised to a later epoch than this server's: it can follow no leader before
+    /// a later epoch is opened. It has promised itself to a rival that did not come to lead.
+    pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
+        let can_come = self.gave_way_ticks == 0;
+        let gives_way = ours < theirs && self.is_voter(learner) && can_come;
+        if gives_way {
+            self.gave_way_ticks = self.settings.init_ticks();
+            let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
+            self.look(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
+        }
+        gives_way
+    }
+
+    /// Ends the role as well; the next one is under `leader`, which a reconfiguration named.
     pub(super) fn go_on_under(&mut self, leader: Option<ServerId>, why: String) {
         self.over.get_or_insert((why, leader));
     }
@@ -256,7 +269,7 @@ impl Core {
         }
     }
 
-    fn on_uncuttable(&mut self, last: Zxid) {
+    fn on_cannot_truncate(&mut self, last: Zxid) {
         self.truncating = self.truncating.saturating_sub(1);
         self.held.clear();
         self.history = History::with_window(last, self.settings.window_txns);

@@ -1,11 +1,14 @@
-//! The one that opens an epoch, brings its learners up to date, proposes, counts acknowledgements and commits.
+//! A leader: it opens an epoch, synchronises a quorum with its history, and serves until it loses the quorum.
+//!
+//! Its connections to learners are in `learner_handlers.rs`; proposing, counting ACKs and committing in `broadcast.rs`.
 //!
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
 use super::learner_handler::{LearnerHandler, Stage};
-use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, Input, LearnerConnectionId, Learners, Note, Promise};
+use super::learner_handlers::{Hello, LearnerHandlers};
+use super::{Action, Core, Input, LearnerConnectionId, Learners, Note, Packet, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How far the leader itself has come.
@@ -13,16 +16,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) enum Phase {
     /// Waiting for a quorum's accepted epochs.
     Discovering,
-    /// The new epoch is being promised to, here and by a quorum.
+    /// This server and a quorum are promising to join the new epoch.
     Promising,
-    /// A quorum promised; our own current epoch is being saved.
+    /// A quorum promised; this server's current epoch is being saved.
     Opening,
-    /// Waiting for a quorum to have our history.
+    /// Waiting for a quorum to have this server's history.
     Synchronising,
     Broadcasting,
-    /// Not a leader at all: a follower passes on to observers what its leader says.
-    Relaying,
-    /// A reconfiguration named another leader: nothing is decided here any more, and the learners leave.
+    /// A reconfiguration named another leader: nothing is committed here any more, and the learners leave.
     Leaving {
         to: ServerId,
     },
@@ -33,19 +34,17 @@ pub(super) enum Phase {
 pub struct Leader {
     pub(super) phase: Phase,
     pub(super) epoch: Epoch,
-    pub(super) handlers: BTreeMap<LearnerConnectionId, LearnerHandler>,
-    /// Highest epoch anybody of them accepted.
-    pub(super) accepted: Epoch,
-    /// Who said which epoch it accepted, who promised itself to ours, who has our history.
-    pub(super) known: BTreeSet<ServerId>,
-    pub(super) promised: BTreeSet<ServerId>,
-    /// Whose log has the configuration that was proposed; who promised, and has not.
+    pub(super) handlers: LearnerHandlers,
+    /// The highest epoch that this server or one of its learners accepted.
+    accepted: Epoch,
+    /// Servers that promised to join this epoch.
+    promised: BTreeSet<ServerId>,
+    /// Servers that promised, and whose log has the configuration that was proposed; those whose log has not.
     pub(super) aware: BTreeSet<ServerId>,
     pub(super) unaware: BTreeSet<ServerId>,
-    /// Who has more than this server, and votes only if the proposed configuration was decided; and that said in words.
+    /// Learners that have more than this server, and vote only if the proposed configuration was committed; why, in words.
     pub(super) ahead: Vec<(LearnerConnectionId, ServerId, String)>,
-    pub(super) synchronised: BTreeSet<ServerId>,
-    /// Our own promise is on disk.
+    /// This server's own promise is on disk.
     pub(super) has_promised: bool,
     /// Learners' syncs, each with the last proposal before it.
     pub(super) syncs: VecDeque<(Zxid, LearnerConnectionId)>,
@@ -54,16 +53,14 @@ pub struct Leader {
     pub(super) proposed: Zxid,
     /// The reconfiguration that is proposed and not committed.
     pub(super) reconfig: Option<Zxid>,
-    /// The one that is being committed, and who leads by it.
-    pub(super) decided: Option<(Zxid, ServerId)>,
     /// Peer ticks in this phase.
     pub(super) ticks: u64,
-    /// It goes on without the other of two voters.
+    /// This server decides without the other of two voters.
     pub(super) is_alone: bool,
 }
 
 impl Leader {
-    /// A leader that knows of nobody yet.
+    /// A leader without learners.
     pub fn new(core: &mut Core, out: &mut Vec<Action>) -> Self {
         let mut leader = Self::fresh(core);
         leader.try_propose_epoch(core, out);
@@ -79,52 +76,31 @@ impl Leader {
         Self {
             phase: Phase::Discovering,
             epoch: Epoch(0),
-            handlers: BTreeMap::new(),
+            handlers: LearnerHandlers::default(),
             accepted: core.accepted,
-            known: BTreeSet::from([core.me]),
             promised: BTreeSet::new(),
             aware: BTreeSet::from([core.me]),
             unaware: BTreeSet::new(),
             ahead: Vec::new(),
-            synchronised: BTreeSet::new(),
             has_promised: false,
             syncs: VecDeque::new(),
             acked: BTreeMap::from([(core.me, core.history.last())]),
             proposed: core.history.last(),
             reconfig: None,
-            decided: None,
             ticks: 0,
             is_alone: false,
         }
     }
 
-    /// What a follower is to the observers that come to it (`observerMasterPort`): they have the history from it, and its
-    /// leader's commits through it.
-    ///
-    /// Source: `ObserverMaster`, ZooKeeper 3.9.5.
-    pub(super) fn relaying(core: &Core) -> Self {
-        Self {
-            phase: Phase::Relaying,
-            epoch: core.current,
-            has_promised: true,
-            ..Self::fresh(core)
-        }
-    }
-
-    /// Whether a learner that comes is brought up to date at once.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Broadcasting | Phase::Relaying)
-    }
-
-    pub(super) fn connection_ids(&self) -> impl Iterator<Item = LearnerConnectionId> {
-        self.handlers.keys().copied()
+    pub(super) fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
+        self.handlers.connections()
     }
 
     pub const fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Whether enough have come to open the epoch.
+    /// Whether a quorum has connected, so that the epoch can be opened.
     pub fn has_followers(&self) -> bool {
         self.phase != Phase::Discovering
     }
@@ -136,19 +112,20 @@ impl Leader {
     /// Its learners, in numbers.
     pub fn learners(&self, core: &Core) -> Learners {
         let count = |fits: &dyn Fn(&LearnerHandler) -> bool| {
-            self.handlers
-                .values()
-                .filter(|connection| connection.is_forwarded() && fits(connection))
-                .count() as u64
+            self.handlers.iter().filter(|handler| handler.is_forwarded() && fits(handler)).count()
+                as u64
         };
         Learners {
-            connected: self.handlers.len() as u64,
-            followers: count(&|connection| !connection.is_observer),
-            non_voting: count(&|connection| {
-                !connection.is_observer && !core.view.is_voter(connection.id)
-            }),
-            observers: count(&|connection| connection.is_observer),
+            connected: self.handlers.iter().count() as u64,
+            followers: count(&|handler| !handler.is_observer),
+            non_voting: count(&|handler| !handler.is_observer && !core.view.is_voter(handler.id)),
+            observers: count(&|handler| handler.is_observer),
         }
+    }
+
+    /// This server and its learners that have reached `stage`.
+    pub(super) fn servers_from(&self, core: &Core, stage: Stage) -> BTreeSet<ServerId> {
+        self.handlers.servers_from(stage).chain([core.me]).collect()
     }
 
     /// Applies one input and pushes what must happen next.
@@ -161,26 +138,31 @@ impl Leader {
             Input::Promised { promise: Promise::Current, .. } => self.open(core, out),
             Input::Learner { connection, packet } => self.on_packet(core, connection, packet, out),
             Input::LearnerGone { connection } => {
-                self.on_gone(connection);
+                self.handlers.remove(connection);
                 if let Phase::Leaving { to } = self.phase {
                     self.try_leave(core, to);
                 }
             }
-            Input::Progress { connection } => self.heard(connection),
+            Input::Progress { connection: Some(connection) } => self.handlers.heard(connection),
             Input::SnapshotBegun { connection, zxid } => {
-                self.on_snapshot(core, connection, zxid, out)
+                let new_leader = self.new_leader(core);
+                self.handlers.on_snapshot(core, (connection, zxid), &new_leader, out);
             }
             Input::Sync { connection } => self.on_sync(core, connection, out),
-            Input::LogRead { connection, read } => self.on_log_read(core, connection, read, out),
+            Input::LogRead { connection, read } => {
+                let new_leader = self.new_leader(core);
+                self.handlers.on_log_read(core, (connection, read), &new_leader, out);
+            }
             // A truncation or installation of an earlier role; an own election is the peer's.
-            Input::Heard { .. }
+            Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Truncated { .. }
-            | Input::Uncuttable { .. }
+            | Input::CannotTruncate { .. }
             | Input::Installed { .. }
+            | Input::Progress { connection: None }
             | Input::Leader { .. }
             | Input::LeaderGone => {}
         }
@@ -194,14 +176,14 @@ impl Leader {
         packet: Packet,
         out: &mut Vec<Action>,
     ) {
-        self.heard(Some(id));
-        let stage = self.handlers.get(&id).map(|connection| connection.stage);
+        self.handlers.heard(id);
+        let stage = self.handlers.get(id).map(|handler| handler.stage);
         match (stage, packet) {
             (None, Packet::FollowerInfo { accepted, info }) => {
-                self.on_info(core, id, (accepted, info, false), out);
+                self.on_hello(core, id, Hello { accepted, info, is_observer: false }, out);
             }
             (None, Packet::ObserverInfo { accepted, info }) => {
-                self.on_info(core, id, (accepted, info, true), out);
+                self.on_hello(core, id, Hello { accepted, info, is_observer: true }, out);
             }
             (Some(Stage::Told), Packet::AckEpoch { current, last }) => {
                 self.on_ack_epoch(core, id, (current, last), out);
@@ -210,15 +192,16 @@ impl Leader {
                 self.on_ack_new_leader(core, id, zxid, out);
             }
             (Some(Stage::Synchronised | Stage::Active), Packet::Ack { zxid }) => {
+                let voting = self.handlers.get(id).filter(|handler| !handler.is_observer);
                 // A counter of 0 acknowledges UPTODATE.
-                let (server, is_observer) = (self.handlers[&id].id, self.handlers[&id].is_observer);
-                if zxid.counter() == 0 || is_observer {
+                let Some(server) = voting.map(|handler| handler.id).filter(|_| zxid.counter() != 0)
+                else {
                     return;
-                }
+                };
                 let last = core.history.last();
                 if last < zxid {
                     let why = format!("it acknowledges {zxid}, and {last} is the last proposal");
-                    return self.close(id, why, out);
+                    return self.handlers.close(id, why, out);
                 }
                 self.on_ack(core, server, zxid, out);
             }
@@ -226,118 +209,41 @@ impl Leader {
                 Some(Stage::Synchronised | Stage::Active),
                 packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
             ) => {
-                if self.is_open() {
+                if self.is_broadcasting() {
                     out.push(Action::FromLearner { connection: id, packet });
                 }
             }
             (stage, packet) => {
                 let why = format!("unexpected {} in stage {stage:?}", packet.name());
-                self.close(id, why, out);
+                self.handlers.close(id, why, out);
             }
         }
     }
 
-    fn on_info(
+    fn on_hello(
         &mut self,
         core: &mut Core,
         id: LearnerConnectionId,
-        (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
+        hello: Hello,
         out: &mut Vec<Action>,
     ) {
-        if let Some(why) = self.refusal(core, (accepted, info, is_observer)) {
-            return out.push(Action::CloseLearner { connection: id, why });
+        if !self.handlers.greet(core, id, hello, out) {
+            return;
         }
-        let older: Vec<LearnerConnectionId> = self
-            .handlers
-            .iter()
-            .filter(|(_, connection)| connection.id == info.id)
-            .map(|(&id, _)| id)
-            .collect();
-        for older in older {
-            self.close(older, format!("server {} has connected again", info.id.0), out);
+        let Hello { accepted, info, .. } = hello;
+        if self.phase == Phase::Discovering {
+            self.accepted = self.accepted.max(accepted);
+            self.try_propose_epoch(core, out);
+        } else if !core.gives_way(info.id, accepted, self.epoch) {
+            self.send_epoch(out);
         }
-        let connection = LearnerHandler {
-            id: info.id,
-            is_observer,
-            stage: Stage::Known,
-            last: None,
-            start: Zxid::ZERO,
-            held: Vec::new(),
-            sync: None,
-            silent_ticks: 0,
-        };
-        self.handlers.insert(id, connection);
-        if self.phase != Phase::Discovering {
-            let can_come = core.gave_way_ticks == 0;
-            if self.epoch < accepted && core.is_voter(info.id) && can_come {
-                core.gave_way_ticks = core.settings.init_ticks();
-                // A rival that came to nothing had its promise: it can follow nobody before a later epoch is opened.
-                let (who, theirs, ours) = (info.id.0, accepted.0, self.epoch.0);
-                return core
-                    .look(format!("server {who} is promised to epoch {theirs}, ours is {ours}"));
-            }
-            return self.tell_epochs(out);
-        }
-        self.accepted = self.accepted.max(accepted);
-        self.known.insert(info.id);
-        self.try_propose_epoch(core, out);
     }
 
-    /// Why a learner that says who it is stays outside; `None`: it is let in.
-    fn refusal(
-        &self,
-        core: &Core,
-        (accepted, info, is_observer): (Epoch, LearnerInfo, bool),
-    ) -> Option<String> {
-        let id = info.id.0;
-        if self.phase == Phase::Relaying && !is_observer {
-            return Some("we do not lead, and take observers only".to_owned());
-        }
-        if info.id == core.me {
-            // Its acknowledgements would count as those of this server's own disk.
-            return Some(format!("it says that it is server {id}, which is this server"));
-        }
-        let theirs = info.protocol_version;
-        if theirs < PROTOCOL_VERSION {
-            let oldest = PROTOCOL_VERSION;
-            return Some(format!(
-                "it speaks protocol {theirs:#x}, and {oldest:#x} is the oldest here"
-            ));
-        }
-        let (theirs, ours) = (info.view_version, core.view.version);
-        if ours < theirs {
-            return Some(format!("its configuration {theirs:#x} is newer than ours, {ours:#x}"));
-        }
-        if !core.accepted.may_reach(accepted) {
-            let (theirs, ours) = (accepted.0, core.accepted.0);
-            return Some(format!(
-                "server {id} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
-            ));
-        }
-        let is_twice = self.is_elsewhere(core, info.id);
-        is_twice.then(|| {
-            format!(
-                "a server {id} is connected and was heard of a moment ago: do two have one myid?"
-            )
-        })
-    }
-
-    /// Whether there is a learner of that number that cannot have gone away unnoticed: its process would have ended the
-    /// connection, and its machine or the network are not gone for long enough.
-    fn is_elsewhere(&self, core: &Core, id: ServerId) -> bool {
-        let tick_time = 2 * core.settings.ping_ticks();
-        let lives = |connection: &LearnerHandler| {
-            Stage::Synchronised <= connection.stage
-                && connection.silent_ticks <= tick_time
-                && connection.id == id
-        };
-        self.handlers.values().any(lives)
-    }
-
-    /// With a quorum's word for it, no other leader can have a higher epoch than the next.
+    /// Chooses the epoch when a quorum has told which epochs it accepted: no other leader can have a higher one.
     pub(super) fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let knows = core.is_quorum(&self.known, self.without_other(core));
-        if self.phase == Phase::Discovering && knows {
+        let known = self.servers_from(core, Stage::Known);
+        let is_quorum = core.is_quorum(&known, self.without_other(core));
+        if self.phase == Phase::Discovering && is_quorum {
             self.phase = Phase::Promising;
             self.ticks = 0;
             self.epoch = Epoch(self.accepted.0 + 1);
@@ -351,20 +257,13 @@ impl Leader {
         }
         self.has_promised = true;
         self.promised.insert(core.me);
-        self.tell_epochs(out);
+        self.send_epoch(out);
         self.try_open(core, out);
     }
 
-    fn tell_epochs(&mut self, out: &mut Vec<Action>) {
-        if !self.has_promised {
-            return;
-        }
-        let epoch = self.epoch;
-        for (&id, connection) in
-            self.handlers.iter_mut().filter(|(_, connection)| connection.stage == Stage::Known)
-        {
-            connection.stage = Stage::Told;
-            connection.say(id, &Packet::LeaderInfo { epoch }, out);
+    fn send_epoch(&mut self, out: &mut Vec<Action>) {
+        if self.has_promised {
+            self.handlers.send_epoch(self.epoch, out);
         }
     }
 
@@ -375,10 +274,7 @@ impl Leader {
         (current, last): (Option<Epoch>, Option<Zxid>),
         out: &mut Vec<Action>,
     ) {
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        connection.stage = Stage::Promised;
-        connection.last = last;
-        let server = connection.id;
+        let Some(server) = self.handlers.on_promised(id, last) else { return };
         if self.phase == Phase::Promising {
             let ours = (core.current, Some(core.history.last()));
             if let Some(theirs) = current.map(|current| (current, last))
@@ -394,7 +290,7 @@ impl Leader {
                     // Without it this server would go on alone, and what only the other one has would be lost.
                     core.look(format!("server {}: {why}", server.0));
                 }
-                return self.close(id, why, out);
+                return self.handlers.close(id, why, out);
             }
             if let (Some(_), Some(last)) = (current, last) {
                 self.promised.insert(server);
@@ -402,19 +298,30 @@ impl Leader {
             }
             return self.try_open(core, out);
         }
-        let committed = core.history.committed();
-        if let Some(last) = last.filter(|_| self.phase == Phase::Relaying)
-            && last.epoch() == self.epoch
-            && 0 < last.counter()
-            && committed < last
-        {
-            // Of this epoch it has what was committed and nothing else: not to be cut off for what we have not heard of.
-            let why = format!("it has {last}, and of that epoch we have heard of {committed} only");
-            return self.close(id, why, out);
-        }
-        if self.phase == Phase::Synchronising || self.is_open() {
+        if matches!(self.phase, Phase::Synchronising | Phase::Broadcasting) {
             self.synchronise(core, id, out);
         }
+    }
+
+    /// Begins to send a learner the history.
+    fn synchronise(&mut self, core: &mut Core, id: LearnerConnectionId, out: &mut Vec<Action>) {
+        if let Some(handler) = self.handlers.get(id) {
+            // It may have to truncate transactions that it had acknowledged.
+            self.acked.remove(&handler.id);
+        }
+        let new_leader = self.new_leader(core);
+        self.handlers.synchronise(core, id, &new_leader, out);
+    }
+
+    fn new_leader(&self, core: &Core) -> Packet {
+        // A reconfiguration that is proposed and not committed follows as a proposal; Java's leaders send its configuration
+        // as if it were committed.
+        let view = if self.is_broadcasting() {
+            core.view.to_string()
+        } else {
+            core.next_view(self.epoch).to_string()
+        };
+        Packet::NewLeader { epoch: self.epoch, view: Bytes::from(view) }
     }
 
     pub(super) fn try_open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
@@ -428,7 +335,7 @@ impl Leader {
         }
     }
 
-    /// Our own history is the epoch's now: nobody with a newer one was among the quorum.
+    /// This server's history is the epoch's now: no server of the quorum had a newer one.
     fn open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         if self.phase != Phase::Opening {
             return;
@@ -438,12 +345,9 @@ impl Leader {
         self.proposed = Zxid::new(self.epoch, 0);
         let last = core.history.last();
         core.history.commit(last, |_| {});
-        // Applied, so that a tree can be sent; nobody reads it before a quorum has it too.
+        // Applied, so that a tree can be sent; no client reads it before a quorum has the history too.
         out.push(Action::Commit { through: last });
-        self.synchronised.insert(core.me);
-        let waiting =
-            self.handlers.iter().filter(|(_, connection)| connection.stage == Stage::Promised);
-        for id in waiting.map(|(&id, _)| id).collect::<Vec<_>>() {
+        for id in self.handlers.connections_at(Stage::Promised) {
             self.synchronise(core, id, out);
         }
         self.try_establish(core, out);
@@ -456,103 +360,49 @@ impl Leader {
         zxid: Zxid,
         out: &mut Vec<Action>,
     ) {
-        if zxid != Zxid::new(self.epoch, 0) {
-            return self.close(id, format!("NEWLEADER acknowledged with {zxid}"), out);
-        }
-        let Some(connection) = self.handlers.get_mut(&id) else { return };
-        connection.stage = Stage::Synchronised;
-        let (server, start, sync) = (connection.id, connection.start, connection.sync);
-        if let Some(sync) = sync {
-            let under_way = self.syncs_under_way(sync.how);
-            core.notes.push(Note::SyncEnded { sync, under_way });
-        }
-        // By the configuration that is to come an observer may vote: it has the history, and saved the epoch.
-        self.synchronised.insert(server);
+        let acked = (self.epoch, zxid);
+        let Some((server, start)) = self.handlers.on_ack_new_leader(core, id, acked, out) else {
+            return;
+        };
+        // An observer too: it may vote by the configuration that is proposed, and has the history and saved the epoch.
         self.acked.insert(server, start);
-        if self.is_open() {
-            return self.activate(id, out);
+        if self.is_broadcasting() {
+            return self.handlers.activate(id, out);
         }
         self.try_establish(core, out);
     }
 
     pub(super) fn try_establish(&mut self, core: &mut Core, out: &mut Vec<Action>) {
-        let has_quorum = core.is_quorum(&self.synchronised, self.without_other(core));
+        let synchronised = self.servers_from(core, Stage::Synchronised);
+        let has_quorum = core.is_quorum(&synchronised, self.without_other(core));
         if self.phase != Phase::Synchronising || !has_quorum {
             return;
         }
         self.phase = Phase::Broadcasting;
         self.ticks = 0;
         core.activate(core.next_view(self.epoch), out);
-        let with = self.synchronised.iter().copied().filter(|id| core.view.is_voter(*id)).collect();
+        let with = synchronised.into_iter().filter(|id| core.view.is_voter(*id)).collect();
         core.notes.push(Note::Leads { epoch: self.epoch, with });
         out.push(Action::Lead { epoch: self.epoch });
-        let ready =
-            self.handlers.iter().filter(|(_, connection)| connection.stage == Stage::Synchronised);
-        for id in ready.map(|(&id, _)| id).collect::<Vec<_>>() {
-            self.activate(id, out);
+        for id in self.handlers.connections_at(Stage::Synchronised) {
+            self.handlers.activate(id, out);
         }
         if !core.view.is_voter(core.me) {
-            // What an earlier leader left undecided is decided, and with it that another one leads.
+            // The reconfiguration of an earlier leader is committed now, and another server leads by it.
             core.look("this server does not vote by the configuration now in force".to_owned());
         }
     }
 
-    fn activate(&mut self, id: LearnerConnectionId, out: &mut Vec<Action>) {
-        if let Some(connection) = self.handlers.get_mut(&id) {
-            connection.stage = Stage::Active;
-            connection.say(id, &Packet::UpToDate, out);
-        }
-    }
-
-    fn heard(&mut self, id: Option<LearnerConnectionId>) {
-        if let Some(connection) = id.and_then(|id| self.handlers.get_mut(&id)) {
-            connection.silent_ticks = 0;
-        }
-    }
-
-    fn on_gone(&mut self, id: LearnerConnectionId) {
-        let Some(connection) = self.handlers.remove(&id) else { return };
-        // What it acknowledged is on its disk; what it promised before the epoch was open is not yet a quorum's.
-        if self.phase == Phase::Discovering {
-            self.known.remove(&connection.id);
-        }
-        if self.phase == Phase::Synchronising {
-            self.synchronised.remove(&connection.id);
-        }
-    }
-
-    pub(super) fn close(&mut self, id: LearnerConnectionId, why: String, out: &mut Vec<Action>) {
-        self.on_gone(id);
-        out.push(Action::CloseLearner { connection: id, why });
-    }
-
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         self.ticks += 1;
-        let waiting =
-            self.handlers.iter().filter(|(_, connection)| connection.stage == Stage::WantsSnapshot);
-        // Asked again, for another snapshot may have been under way.
-        out.extend(waiting.map(|(&connection, _)| Action::SendSnapshot { connection }));
-        self.handlers.values_mut().for_each(|connection| connection.silent_ticks += 1);
         let settings = core.settings;
-        let is_silent = |connection: &LearnerHandler| {
-            let limit = if connection.stage < Stage::Synchronised {
-                settings.init_ticks()
-            } else {
-                settings.sync_ticks()
-            };
-            limit < connection.silent_ticks
-        };
-        let silent = self.handlers.iter().filter(|(_, connection)| is_silent(connection));
-        for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
-            self.close(id, "nothing was heard of it for too long".to_owned(), out);
-        }
+        self.handlers.on_tick(&settings, out);
         self.go_on_alone(core, out);
-        if self.is_open() {
+        if self.is_broadcasting() {
             if self.ticks.is_multiple_of(settings.ping_ticks()) {
-                self.proposed = self.proposed.max(core.history.last());
-                self.ping(out);
+                self.handlers.ping(self.proposed, out);
             }
-            if self.is_broadcasting() && self.ticks.is_multiple_of(2 * settings.ping_ticks()) {
+            if self.ticks.is_multiple_of(2 * settings.ping_ticks()) {
                 self.look_after_quorum(core);
             }
         } else if let Phase::Leaving { to } = self.phase {
@@ -563,33 +413,17 @@ impl Leader {
         }
     }
 
-    /// Learners end the connection once they have heard who leads next: closing it could take that from them.
+    /// Learners end the connection when they have read who leads next: closing it could take that packet from them.
     fn try_leave(&self, core: &mut Core, to: ServerId) {
         let is_over = core.settings.ping_ticks() * 2 < self.ticks;
-        if is_over || self.handlers.values().all(|connection| connection.is_observer) {
+        if is_over || self.handlers.iter().all(|handler| handler.is_observer) {
             let why = format!("by the configuration now in force server {to} is to lead");
             core.go_on_under(Some(to), why);
         }
     }
 
-    fn ping(&mut self, out: &mut Vec<Action>) {
-        let bytes = Packet::Ping { zxid: self.proposed.to_wire(), touched: None }.to_bytes();
-        let greeted = |connection: &LearnerHandler| Stage::Synchronising <= connection.stage;
-        for (&id, connection) in
-            self.handlers.iter_mut().filter(|(_, connection)| greeted(connection))
-        {
-            connection.send(id, bytes.clone(), out);
-        }
-    }
-
     fn look_after_quorum(&self, core: &mut Core) {
-        let mut there: BTreeSet<ServerId> = self
-            .handlers
-            .values()
-            .filter(|connection| Stage::Synchronised <= connection.stage)
-            .map(|connection| connection.id)
-            .collect();
-        there.insert(core.me);
+        let there = self.servers_from(core, Stage::Synchronised);
         if !core.is_quorum(&there, self.without_other(core)) {
             core.look(format!("only {there:?} follow, which is no quorum"));
         }

@@ -1,9 +1,11 @@
-//! One that is led: as a follower it votes with its disk, as an observer it only listens.
+//! A learner: as a follower its disk counts in the quorum, as an observer it does not.
 //!
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
+use super::learner_handlers::LearnerHandlers;
+use super::observer_master::ObserverMaster;
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
-use super::{Action, Core, How, Input, Leader, LearnerConnectionId, Note, Promise};
+use super::{Action, Core, How, Input, LearnerConnectionId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
@@ -12,18 +14,18 @@ use bytes::Bytes;
 enum Phase {
     /// The leader is asked for the epoch.
     Asking,
-    /// The new epoch is being promised to.
+    /// This server is promising to join the new epoch.
     Promising {
         epoch: Epoch,
     },
-    /// The leader knows how far our log goes; it will say what we miss.
+    /// The leader knows where this server's log ends; DIFF, TRUNC or SNAP comes next.
     Waiting {
         epoch: Epoch,
     },
     Synchronising {
         epoch: Epoch,
     },
-    /// NEWLEADER was read; the history is on its way to the disk.
+    /// NEWLEADER was received; the history is on its way to the disk.
     Settling {
         epoch: Epoch,
     },
@@ -35,7 +37,7 @@ enum Phase {
     Adopted {
         epoch: Epoch,
     },
-    /// UPTODATE was read.
+    /// UPTODATE was received.
     Serving {
         epoch: Epoch,
     },
@@ -58,8 +60,8 @@ pub struct Learner {
     silent_ticks: u64,
     /// How it comes to the leader's history.
     how: How,
-    /// The observers that come to this follower, once it serves.
-    relay: Option<Box<Leader>>,
+    /// The observers of this follower, once it serves.
+    observer_master: Option<Box<ObserverMaster>>,
     /// Transactions got on the way.
     caught_up: u64,
 }
@@ -76,7 +78,7 @@ impl Learner {
             acked: core.history.last(),
             silent_ticks: 0,
             how: How::Diff,
-            relay: None,
+            observer_master: None,
             caught_up: 0,
         };
         if learner.pause_ticks == 0 {
@@ -118,22 +120,19 @@ impl Learner {
         }
     }
 
-    /// Whether a packet of a connection to this server is for its observers.
+    /// Whether a packet of a connection to this server is for the observer master.
     pub(super) fn takes(&self, connection: LearnerConnectionId, packet: Option<&Packet>) -> bool {
-        let is_first = matches!(packet, Some(Packet::ObserverInfo { .. }));
-        self.relay
-            .as_ref()
-            .is_some_and(|relay| is_first || relay.handlers.contains_key(&connection))
+        self.observer_master.as_ref().is_some_and(|master| master.takes(connection, packet))
     }
 
     /// Connections of its observers.
-    pub(super) fn connection_ids(&self) -> Vec<LearnerConnectionId> {
-        self.relay.iter().flat_map(|relay| relay.connection_ids()).collect()
+    pub(super) fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
+        self.observer_master.iter().flat_map(|master| master.handlers.connections())
     }
 
-    fn relay(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
-        if let Some(relay) = &mut self.relay {
-            relay.step(core, input, out);
+    fn serve_observers(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
+        if let Some(master) = &mut self.observer_master {
+            master.step(core, input, out);
         }
     }
 
@@ -156,7 +155,7 @@ impl Learner {
         match input {
             Input::Tick => {
                 self.on_tick(core, out);
-                self.relay(core, Input::Tick, out);
+                self.serve_observers(core, Input::Tick, out);
             }
             Input::Flushed { .. } => {
                 self.try_adopt(core, out);
@@ -174,12 +173,12 @@ impl Learner {
                 }
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
-            Input::Uncuttable { last } => {
+            Input::CannotTruncate { last } => {
                 tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
                 if let Some(epoch) = self.epoch() {
                     core.want_tree(epoch);
                 }
-                out.push(Action::HangUp);
+                out.push(Action::Disconnect);
                 *self = Self::new(core, self.leader, out);
             }
             Input::Leader { packet } => {
@@ -192,7 +191,7 @@ impl Learner {
             Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
             // An own election is the peer's.
             Input::Propose { .. }
-            | Input::Heard { .. }
+            | Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
@@ -202,7 +201,7 @@ impl Learner {
             | Input::LearnerGone { .. }
             | Input::Progress { connection: Some(_) }
             | Input::SnapshotBegun { .. }
-            | Input::LogRead { .. } => self.relay(core, input, out),
+            | Input::LogRead { .. } => self.serve_observers(core, input, out),
         }
         self.assert_invariants(core);
     }
@@ -212,17 +211,18 @@ impl Learner {
         assert!(commit_to <= last, "to commit {commit_to}, and the last is {last}");
         let Some(epoch) = self.epoch() else { return };
         let (accepted, current, phase) = (core.accepted.0, core.current.0, self.phase);
-        // Nobody counts on an observer's promise.
+        // An observer's promise counts in no quorum.
         let is_promised = self.is_observer || core.accepted == epoch;
         assert!(is_promised, "{phase:?}, and promised to epoch {accepted}");
         if !matches!(phase, Phase::Adopted { .. } | Phase::Serving { .. }) {
-            return assert!(self.relay.is_none(), "takes observers while {phase:?}");
+            return assert!(self.observer_master.is_none(), "takes observers while {phase:?}");
         }
         assert!(core.current == epoch, "{phase:?}, and the epoch saved is {current}");
         let (acked, end) = (self.acked, last.max(Zxid::new(epoch, 0)));
         assert!(acked <= end, "acknowledged {acked}, and the last is {end}");
-        if let Some(relay) = &self.relay {
-            let (own, theirs) = (epoch.0, relay.epoch().0);
+        if let Some(master) = &self.observer_master {
+            master.assert_invariants(core);
+            let (own, theirs) = (epoch.0, master.epoch().0);
             assert!(own == theirs, "follows in epoch {own}, and tells observers of {theirs}");
             assert!(self.is_serving() && !self.is_observer, "takes observers while {phase:?}");
         }
@@ -283,7 +283,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         if epoch < core.accepted && self.is_observer {
-            // Nobody counts on an observer's promise.
+            // An observer's promise counts in no quorum.
             self.say_ack_epoch(core, epoch, None, out);
             return Ok(());
         }
@@ -310,13 +310,13 @@ impl Learner {
     ) {
         self.phase = Phase::Waiting { epoch };
         core.notes.push(Note::Synchronising { leader: self.leader, epoch });
-        // A leader of Java's counts whoever names an epoch, also one that has nothing.
+        // A leader of Java's counts every learner that names an epoch, also one without a history that counts.
         let current = current.filter(|_| !core.is_unsure);
         let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
 
-    /// What the leader makes of our log.
+    /// DIFF, TRUNC or SNAP: what the leader makes of this server's log.
     fn on_first(
         &mut self,
         core: &mut Core,
@@ -402,13 +402,12 @@ impl Learner {
             core.heard_decided(view, leader);
             return self.on_commit(core, zxid, out);
         }
-        if let Some(relay) = &mut self.relay {
-            relay.decided = Some((zxid, leader));
-        }
         let goes_on = core.adopt(view, Some(leader), self.leader, out);
-        let committed = self.on_commit(core, zxid, out);
+        self.commit_to = zxid.max(self.commit_to);
+        let count = self.commit(core, Some((zxid, leader)), out);
+        core.stats.commits_heard += count;
         debug_assert!(goes_on || core.is_over());
-        committed
+        Ok(())
     }
 
     fn append(
@@ -420,7 +419,7 @@ impl Learner {
     ) -> Result<(), String> {
         let last = core.history.last();
         if zxid <= last {
-            // A leader may say again what we have: in a synchronisation, or after a connection was lost.
+            // A leader may propose again what this server has: in a synchronisation, or after a connection was lost.
             tracing::debug!(%zxid, %last, "proposal known already");
             return Ok(());
         }
@@ -455,25 +454,28 @@ impl Learner {
         }
         self.commit_to = zxid.max(self.commit_to);
         if self.is_serving() {
-            let count = self.commit(core, out);
+            let count = self.commit(core, None, out);
             core.stats.commits_heard += count;
         }
         Ok(())
     }
 
-    /// How many that were.
-    fn commit(&mut self, core: &mut Core, out: &mut Vec<Action>) -> u64 {
-        let mut count = 0;
-        if let Some(relay) = &mut self.relay
-            && core.history.committed() < self.commit_to
-        {
-            return relay.commit_through(core, self.commit_to, out);
+    /// Commits what the leader said is committed, here and at this follower's observers. Returns how many transactions
+    /// that were.
+    fn commit(
+        &mut self,
+        core: &mut Core,
+        reconfig: Option<(Zxid, ServerId)>,
+        out: &mut Vec<Action>,
+    ) -> u64 {
+        let through = self.commit_to;
+        if through <= core.history.committed() {
+            return 0;
         }
-        if core.history.committed() < self.commit_to {
-            core.history.commit(self.commit_to, |_| count += 1);
-            out.push(Action::Commit { through: self.commit_to });
+        match &mut self.observer_master {
+            Some(master) => master.handlers.commit(core, through, reconfig, out),
+            None => LearnerHandlers::default().commit(core, through, reconfig, out),
         }
-        count
     }
 
     /// History first, then the epoch that stands for it (ZOOKEEPER-4643, 4646, 3911).
@@ -514,10 +516,10 @@ impl Learner {
             how: self.how,
             txns: self.caught_up,
         });
-        self.commit(core, out);
+        self.commit(core, None, out);
         out.push(Action::Follow { leader: self.leader, epoch });
         if core.settings.relays && !self.is_observer {
-            self.relay = Some(Box::new(Leader::relaying(core)));
+            self.observer_master = Some(Box::new(ObserverMaster::new(epoch)));
         }
     }
 

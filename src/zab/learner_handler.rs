@@ -1,4 +1,4 @@
-//! A learner as its leader sees it.
+//! A learner, as its leader or observer master sees it.
 
 use super::history::Logged;
 use super::packet::Packet;
@@ -9,21 +9,21 @@ use bytes::Bytes;
 /// How far a learner has come.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Stage {
-    /// It said who it is, and waits for the epoch.
+    /// FOLLOWERINFO or OBSERVERINFO was received; the learner waits for the epoch.
     Known,
-    /// It was told the epoch.
+    /// LEADERINFO was sent.
     Told,
-    /// It promised itself, and waits for the history.
+    /// The learner acknowledged the epoch, and waits for the history.
     Promised,
-    /// Its place is being looked up in the log on disk; what is proposed meanwhile is held back.
+    /// The end of its log is being looked up in the log on disk; proposals are held back meanwhile.
     Reading,
-    /// It waits for a snapshot to be begun.
+    /// The learner waits for a snapshot to be begun.
     WantsSnapshot,
     /// History and NEWLEADER are on their way.
     Synchronising,
-    /// It acknowledged NEWLEADER.
+    /// The learner acknowledged NEWLEADER.
     Synchronised,
-    /// It was told UPTODATE.
+    /// UPTODATE was sent.
     Active,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct LearnerHandler {
     pub id: ServerId,
     pub is_observer: bool,
     pub stage: Stage,
-    /// The last of its log, as it says.
+    /// The last zxid of its log, from ACKEPOCH.
     pub last: Option<Zxid>,
-    /// Commits at or before this one are not for it: it has them, or had them in what it was sent first.
+    /// The last zxid sent before NEWLEADER, or that the learner had: later transactions are committed one by one.
     pub start: Zxid,
-    /// Kept back until it is known what to send first.
+    /// Packets held back until it is known what must be sent before them.
     pub held: Vec<Bytes>,
-    /// How it comes to the history, once that is decided.
+    /// How the learner gets the history, once that is known.
     pub sync: Option<Sync>,
-    /// Peer ticks since it was last heard of.
+    /// Peer ticks since its last packet.
     pub silent_ticks: u64,
 }
 
 impl LearnerHandler {
-    /// Whether it gets what is proposed and committed.
+    /// Whether the learner is sent proposals and commits.
     pub fn is_forwarded(&self) -> bool {
         Stage::Reading <= self.stage && self.stage != Stage::WantsSnapshot
     }

@@ -1,4 +1,4 @@
-//! What a peer has done, for those who look after it: numbers, and what is worth a line in the log.
+//! What a peer has done, for operators: numbers, and events that are worth a line in the log.
 
 use super::PeerState;
 use crate::model::{Epoch, ServerId, Zxid};
@@ -9,21 +9,21 @@ pub struct Stats {
     /// As leader: transactions proposed and committed.
     pub proposals: u64,
     pub commits: u64,
-    /// As learner, once it serves: likewise.
+    /// As learner, once it serves: transactions proposed and committed.
     pub proposals_heard: u64,
     pub commits_heard: u64,
     /// Elections begun.
     pub elections: u64,
-    /// Times a leader gave up, because those who had voted for it no longer wanted it.
+    /// Times a leader gave up because its voters had changed their votes.
     pub disloyal: u64,
 }
 
 /// How a learner comes to its leader's history.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum How {
-    /// By what follows what it has.
+    /// By the transactions that it lacks.
     Diff,
-    /// Likewise, after it gave up what nobody committed.
+    /// By the transactions that it lacks, after it truncated transactions that were never committed.
     Trunc { to: Zxid },
     /// By the whole tree.
     Snap { zxid: Zxid },
@@ -62,17 +62,17 @@ pub enum Note {
     Elected { leader: ServerId, state: PeerState },
     /// The configuration in force has changed.
     Reconfigured { version: i64 },
-    /// A learner is being sent what it lacks. `under_way`: so many are, in the same way.
+    /// A learner is being synchronised. `under_way`: so many learners are, in the same way.
     SyncBegun { sync: Sync, under_way: u64 },
-    /// The learner has it on its disk. `under_way`: so many others have not.
+    /// The learner has acknowledged NEWLEADER. `under_way`: so many others have not.
     SyncEnded { sync: Sync, under_way: u64 },
     /// The leader's epoch is known, and what is missing here is on its way.
     Synchronising { leader: ServerId, epoch: Epoch },
-    /// Clients are served, as leader of `epoch`, with those who have its history.
+    /// Clients are served, as leader of `epoch`, with the voters that have its history.
     Leads { epoch: Epoch, with: Vec<ServerId> },
     /// The leader decides without the other of two voters from here on, as the oracle allows; or no longer.
     Alone { is_alone: bool },
-    /// Clients are served, by the word of `leader`. `txns`: got on the way, beside the tree.
+    /// Clients are served: `leader` has sent UPTODATE. `txns`: received before that, beside the tree.
     Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
 }
 

@@ -29,16 +29,16 @@ impl Core {
 impl Leader {
     /// This server, if the oracle lets it go on alone and no other voter is there to be asked.
     ///
-    /// Once clients are served, one counts as soon as it has our history: what it lacks it gets meanwhile. Before, whoever
-    /// has come is waited for.
+    /// Once clients are served, the other voter counts as soon as it has this server's history: it gets what it lacks
+    /// meanwhile. Before that, it is waited for when it has connected.
     pub(super) fn without_other(&self, core: &Core) -> Option<ServerId> {
-        let is_there = |connection: &LearnerHandler| {
-            let counts = !self.is_broadcasting() || Stage::Synchronised <= connection.stage;
-            counts && !connection.is_observer && core.is_voter(connection.id)
+        let is_there = |handler: &LearnerHandler| {
+            let counts = !self.is_broadcasting() || Stage::Synchronised <= handler.stage;
+            counts && !handler.is_observer && core.is_voter(handler.id)
         };
-        // Who came before this server knew that it leads is heard first.
+        // A learner that connected before this server knew that it leads is heard first.
         let has_listened = self.phase != Phase::Discovering || 0 < self.ticks;
-        core.without_other().filter(|_| has_listened && !self.handlers.values().any(is_there))
+        core.without_other().filter(|_| has_listened && !self.handlers.iter().any(is_there))
     }
 
     /// Does what waited for the other voter, if it is not needed.

@@ -1,6 +1,8 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
-use super::election::{self, Backing, Elected, Election, Notification, PeerState, Standing, Vote};
+use super::election::{
+    self, Backing, CurrentVote, Elected, Election, Notification, PeerState, Vote,
+};
 use super::{
     Action, Core, History, Input, Leader, Learner, LearnerConnectionId, Note, Packet, Settings,
 };
@@ -24,27 +26,28 @@ pub struct Peer {
     role: Role,
     /// Why an election is due, until the disk has everything.
     due: Option<String>,
-    /// Who leads next, by the word of a reconfiguration.
+    /// The next leader, as a reconfiguration named it.
     named: Option<ServerId>,
-    /// First words of learners that came before we knew that we lead, and for how many more ticks they are kept.
+    /// First packets of learners that connected before this server knew that it leads, and for how many more ticks they
+    /// are kept.
     early: BTreeMap<LearnerConnectionId, (Packet, u32)>,
     /// What others said before our election began.
     heard: BTreeMap<ServerId, Notification>,
     /// What the others are told once the election is over.
-    standing: Option<Standing>,
-    /// Whose votes made us leader, until they follow.
+    current_vote: Option<CurrentVote>,
+    /// The votes that made this server leader, until their servers follow.
     backing: Option<Backing>,
     round: i64,
     /// Version of the configuration that others are told.
     told_version: i64,
-    /// How often in a row it was a learner of somebody who did not bring it to serve.
+    /// How often in a row this server was a learner and did not come to serve.
     fruitless: u32,
-    /// Whose election connection broke and is not back: an election does not wait for them.
+    /// Servers whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
     /// Ticks that an election which is due has to wait for: this was an observer, and many may have lost one leader; or
     /// nobody lets it in.
     pause_ticks: u64,
-    /// Ticks for which it lets itself be elected although it does not vote by the configuration in force.
+    /// Ticks for which this server lets itself be elected although it does not vote by the configuration in force.
     stands_ticks: u64,
 }
 
@@ -59,7 +62,7 @@ const EARLY_LOOKING_TICKS: u32 = 100;
 const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
 
-/// Closes the connections of those who have waited long enough for this server to lead.
+/// Closes the connections of learners that have waited long enough for this server to lead.
 fn close_late(early: &mut BTreeMap<LearnerConnectionId, (Packet, u32)>, out: &mut Vec<Action>) {
     early.retain(|&connection, (_, ticks)| {
         if let Some(left) = ticks.checked_sub(1) {
@@ -113,7 +116,7 @@ impl Peer {
             named: None,
             early: BTreeMap::new(),
             heard: BTreeMap::new(),
-            standing: None,
+            current_vote: None,
             backing: None,
             round: 0,
             told_version: 0,
@@ -149,7 +152,9 @@ impl Peer {
         }
         let Some(input) = self.take_early(input) else { return self.settle(out) };
         match (&mut self.role, input) {
-            (_, Input::Heard { from, notification }) => self.on_heard(from, notification, out),
+            (_, Input::Notification { from, notification }) => {
+                self.on_heard(from, notification, out)
+            }
             (_, Input::StandDown { why }) => self.stand_down(why, out),
             (
                 Role::Looking(Some(_)),
@@ -213,10 +218,10 @@ impl Peer {
     /// What follows from what the role has done: another role, an election once the disk has everything.
     fn settle(&mut self, out: &mut Vec<Action>) {
         if let Some(epoch) = self.core.settled_on.take()
-            && let Some(standing) = &mut self.standing
+            && let Some(current_vote) = &mut self.current_vote
         {
-            standing.vote.epoch = i64::from(epoch.0);
-            standing.config = Bytes::from(self.core.view.to_string());
+            current_vote.vote.epoch = i64::from(epoch.0);
+            current_vote.config = Bytes::from(self.core.view.to_string());
         }
         self.tell_of_view();
         if let Some((why, named)) = self.core.over.take() {
@@ -239,10 +244,10 @@ impl Peer {
 
     /// What others are told of the configuration is the one in force.
     fn tell_of_view(&mut self) {
-        let Some(standing) = &mut self.standing else { return };
+        let Some(current_vote) = &mut self.current_vote else { return };
         if self.told_version != self.core.view.version {
             self.told_version = self.core.view.version;
-            standing.config = Bytes::from(self.core.view.to_string());
+            current_vote.config = Bytes::from(self.core.view.to_string());
         }
     }
 
@@ -253,7 +258,8 @@ impl Peer {
         let zxid = self.core.history.last().to_wire();
         // As Java: no round and no epoch, until the new leader has one.
         let vote = Vote { epoch: -1, zxid, leader };
-        self.standing = Some(Standing { state, vote, vote_round: -1, round: self.round, config });
+        self.current_vote =
+            Some(CurrentVote { state, vote, vote_round: -1, round: self.round, config });
         self.core.notes.push(Note::Looking { why });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
@@ -275,7 +281,7 @@ impl Peer {
             Input::ElectionDisconnected { to } => {
                 self.down.insert(*to);
             }
-            Input::ElectionConnected { to } | Input::Heard { from: to, .. } => {
+            Input::ElectionConnected { to } | Input::Notification { from: to, .. } => {
                 self.down.remove(to);
             }
             _ => {}
@@ -341,8 +347,8 @@ impl Peer {
     fn on_election(&mut self, actions: Vec<election::Action>, out: &mut Vec<Action>) {
         for action in actions {
             match action {
-                election::Action::Tell { to, notification } => {
-                    out.push(Action::Tell { to, notification });
+                election::Action::SendNotification { to, notification } => {
+                    out.push(Action::SendNotification { to, notification });
                 }
                 election::Action::DialAll => out.push(Action::DialAll),
                 election::Action::NewerView { view, .. } => {
@@ -360,10 +366,10 @@ impl Peer {
         let state = self.state_under(leader);
         self.round = round;
         let config = Bytes::from(self.core.view.to_string());
-        self.standing = Some(Standing { state, vote, vote_round: round, round, config });
+        self.current_vote = Some(CurrentVote { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
         self.begin(leader, out);
-        // What the oracle allowed nobody else can take back.
+        // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));
         if leads && self.core.views().have_quorums(&electors) {
             self.backing = Some(Backing::new(vote, round, electors));
@@ -379,14 +385,14 @@ impl Peer {
                 self.heard.insert(from, notification);
             }
             Role::Looking(Some(_)) => {
-                self.elect(election::Input::Heard { from, notification }, out);
+                self.elect(election::Input::Notification { from, notification }, out);
             }
             Role::Leading(_) | Role::Learning(_) => {
                 let views = self.core.views();
-                if let Some(standing) = &self.standing
-                    && let Some(notification) = standing.answer(&views, from, &notification)
+                if let Some(current_vote) = &self.current_vote
+                    && let Some(notification) = current_vote.answer(&views, from, &notification)
                 {
-                    out.push(Action::Tell { to: from, notification });
+                    out.push(Action::SendNotification { to: from, notification });
                 }
                 let is_waiting =
                     matches!(&self.role, Role::Leading(leader) if !leader.has_followers());
@@ -403,7 +409,7 @@ impl Peer {
 
     /// Gives up whatever this server is, so that an election follows.
     fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
-        (self.standing, self.backing, self.named) = (None, None, None);
+        (self.current_vote, self.backing, self.named) = (None, None, None);
         self.fruitless = match &self.role {
             Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),
             Role::Looking(_) => self.fruitless,
@@ -416,7 +422,7 @@ impl Peer {
         match std::mem::replace(&mut self.role, Role::Looking(None)) {
             Role::Looking(_) => {}
             Role::Leading(leader) => {
-                for connection in leader.connection_ids() {
+                for connection in leader.connections() {
                     out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
             }
@@ -425,13 +431,13 @@ impl Peer {
                     let delay_ms = self.core.settings.observer_election_delay_ms;
                     self.pause_ticks = self.pause_ticks.max(self.core.wait_ticks(delay_ms));
                 }
-                for connection in learner.connection_ids() {
+                for connection in learner.connections() {
                     out.push(Action::CloseLearner { connection, why: why.clone() });
                 }
-                out.push(Action::HangUp);
+                out.push(Action::Disconnect);
             }
         }
-        out.push(Action::Rest);
+        out.push(Action::StopServing);
         self.due = Some(why);
     }
 

@@ -6,7 +6,7 @@
 //! Source: `QuorumPeer.processReconfig`, `Leader.tryToCommit`, `Learner.syncWithLeader`, ZooKeeper 3.9.5.
 
 use super::election::Views;
-use super::learner_handler::Stage;
+use super::learner_handler::{LearnerHandler, Stage};
 use super::{Action, Core, Leader, Note};
 use crate::model::{Epoch, Role, ServerId, View, Zxid};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ impl Core {
         Views { current: self.view.clone(), next: self.next.clone() }
     }
 
-    /// Whether those of `ids` who vote are enough, by every configuration that counts.
+    /// Whether the voters among `ids` are a quorum of every configuration that counts.
     ///
     /// * `alone`: enough where it is one of two.
     pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
@@ -64,7 +64,7 @@ impl Core {
 
     /// Looks for a proposed configuration in a payload.
     ///
-    /// * `knows_all`: whatever was proposed or decided before it was seen here.
+    /// * `knows_all`: this server has seen every configuration that was proposed or committed before.
     pub(super) fn see_payload(
         &mut self,
         payload: &Bytes,
@@ -99,7 +99,7 @@ impl Core {
         self.followed.filter(|(version, _)| *version == next.version).map(|(_, before)| before)
     }
 
-    /// A configuration was decided on, if it is newer than the one in force. Returns the one it follows.
+    /// Puts a committed configuration in force, if it is newer than the one in force. Returns the one it follows.
     pub(super) fn activate(&mut self, view: View, out: &mut Vec<Action>) -> Option<View> {
         let view = self.read_view(view);
         if !self.settings.reconfigs || view.version <= self.view.version {
@@ -111,7 +111,7 @@ impl Core {
         }
         let before = std::mem::replace(&mut self.view, view.clone());
         self.notes.push(Note::Reconfigured { version: view.version });
-        out.push(Action::ViewDecided { view, is_last: is_done });
+        out.push(Action::ViewCommitted { view, is_last: is_done });
         Some(before)
     }
 
@@ -141,7 +141,7 @@ impl Core {
         }
     }
 
-    /// A configuration was decided on while this server is being brought up to date.
+    /// A configuration was committed while this server is being synchronised.
     pub(super) fn heard_decided(&mut self, view: View, named: ServerId) {
         if self.heard.as_ref().is_none_or(|(heard, _)| heard.version < view.version) {
             self.heard = Some((view, Some(named)));
@@ -154,9 +154,9 @@ impl Core {
         self.adopt(view, named, leader, out)
     }
 
-    /// Adopts a configuration that was decided on.
+    /// Adopts a committed configuration.
     ///
-    /// * `named`: who is to lead by it; `None`: nobody said so.
+    /// * `named`: the leader that the reconfiguration named; `None`: it named none.
     ///
     /// Returns whether this server goes on as it is, under `leader`. Otherwise its role is over.
     pub(super) fn adopt(
@@ -208,9 +208,9 @@ impl Leader {
         }
     }
 
-    /// Ends the connections of those who are ahead once the proposed configuration may have been decided for all we know,
-    /// and with it what they have; one of them is to lead if there is no quorum without them. Until then they wait, for an
-    /// epoch that is opened without them cuts them back.
+    /// Closes the connections of learners that are ahead, once the proposed configuration may have been committed as far as
+    /// this server knows, and their transactions with it; one of them is to lead if there is no quorum without them. Until
+    /// then they wait, because an epoch opened without them truncates their logs.
     pub(super) fn turn_away(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let may_be_decided =
             |next: &View| core.view.has_quorum(&self.aware) && next.has_quorum(&self.aware);
@@ -225,18 +225,18 @@ impl Leader {
             if is_needed {
                 core.look(format!("server {}: {why}", server.0));
             }
-            if self.handlers.contains_key(&id) {
-                self.close(id, why, out);
+            if self.handlers.get(id).is_some() {
+                self.handlers.close(id, why, out);
             }
         }
     }
 
-    /// Whether the proposed configuration can't have been decided, nor anything behind it, so that its members need not be
-    /// asked before an epoch is opened: both need a quorum of either configuration, and those who may have logged the
-    /// proposal are none of one of them. The others never will before our epoch is open: they promised.
+    /// Whether neither the proposed configuration nor a later transaction can have been committed, so that its members need
+    /// not be asked before an epoch is opened: both need a quorum of either configuration, and the servers that may have
+    /// logged the proposal are no quorum of one of them. The others promised, and log nothing before this epoch is open.
     ///
-    /// Otherwise an ensemble may stay without a leader: a newcomer that logged more than any voter did is ahead of whoever
-    /// is elected, and can't be elected itself by those who don't know it.
+    /// Otherwise an ensemble may stay without a leader: a newcomer that logged more than any voter did is ahead of every
+    /// elected leader, and can't be elected itself by voters that don't know the proposal.
     pub(super) fn next_is_undecided(&self, core: &Core) -> bool {
         let may_know = |view: &View| {
             let ids = view.voters().filter(|id| !self.unaware.contains(id)).collect();
@@ -245,26 +245,26 @@ impl Leader {
         core.next_in_turn().is_some_and(|next| !may_know(&core.view) || !may_know(next))
     }
 
-    /// Who has the leader's history and acknowledges what it proposes, the leader among them. Not those whom the
-    /// configuration in force made observers, and who are about to come again as such: what is proposed now they would not
-    /// hear of before it is decided.
+    /// The leader, and the followers that have its history and acknowledge its proposals. Not the followers that the
+    /// configuration in force made observers and that are about to come again as such: they would not receive a proposal
+    /// of now before it is committed.
     pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
-        let has_history = |connection: &&super::learner_handler::LearnerHandler| {
-            Stage::Synchronised <= connection.stage
-                && !connection.is_observer
-                && !core.view.is_observer(connection.id)
+        let has_history = |handler: &&LearnerHandler| {
+            Stage::Synchronised <= handler.stage
+                && !handler.is_observer
+                && !core.view.is_observer(handler.id)
         };
-        let learners = self.handlers.values().filter(has_history).map(|connection| connection.id);
+        let learners = self.handlers.iter().filter(has_history).map(|handler| handler.id);
         learners.chain([core.me]).collect()
     }
 
-    /// Who is to lead by the proposed configuration: this server, if it has its place in it; otherwise the one that has
-    /// most of what was proposed, of several the one with the lowest number.
+    /// The leader by the proposed configuration: this server, if it keeps its address and vote; otherwise the voter that
+    /// acknowledged most, of several the one with the lowest number.
     pub(super) fn named(&self, core: &Core, next: &View) -> ServerId {
         if keeps_place(core.me, &core.view, next) {
             return core.me;
         }
-        let there = |id: &ServerId| self.handlers.values().any(|connection| connection.id == *id);
+        let there = |id: &ServerId| self.handlers.iter().any(|handler| handler.id == *id);
         let others = next.voters().filter(|id| *id != core.me && there(id));
         let by_acked = |id: &ServerId| (self.acked.get(id).copied(), Reverse(*id));
         others.max_by_key(by_acked).or_else(|| next.voters().next()).unwrap_or(core.me)

@@ -86,8 +86,8 @@ impl Learner {
             Action::Truncate { to } => self.step(Input::Truncated { to }),
             Action::Install { zxid } => self.step(Input::Installed { zxid }),
             // Where a reconfiguration names another leader.
-            Action::HangUp if self.name == "reconfig-left" => {}
-            Action::HangUp => panic!("{}: it leaves, {:?}", self.name, self.peer.core.notes),
+            Action::Disconnect if self.name == "reconfig-left" => {}
+            Action::Disconnect => panic!("{}: it leaves, {:?}", self.name, self.peer.core.notes),
             _ => {}
         }
     }

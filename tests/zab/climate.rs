@@ -214,7 +214,7 @@ impl World {
 
     pub fn hear(&mut self, from: usize, to: usize) {
         if let Some(notification) = self.wires.take(from, to) {
-            self.step(to, Input::Heard { from: ServerId(from as i64), notification });
+            self.step(to, Input::Notification { from: ServerId(from as i64), notification });
         }
     }
 

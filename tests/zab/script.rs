@@ -87,7 +87,7 @@ impl Stage {
                 let is_cut = |asked: &Input| matches!(asked, Input::Truncated { .. });
                 let at = self.disk.iter().position(is_cut).expect("no cut was asked for");
                 self.disk.remove(at);
-                Input::Uncuttable { last: zxid(last) }
+                Input::CannotTruncate { last: zxid(last) }
             }
             ["disk", "has", "accepted", epoch] => self.has(promised(Promise::Accepted, epoch)),
             ["disk", "has", "current", epoch] => self.has(promised(Promise::Current, epoch)),
@@ -125,7 +125,7 @@ impl Stage {
                 Input::LogRead { connection: connection_of(connection), read }
             }
             ["heard", from, ref said @ ..] => {
-                Input::Heard { from: server(from), notification: notification_of(said) }
+                Input::Notification { from: server(from), notification: notification_of(said) }
             }
             ["link", "up", to] => Input::ElectionConnected { to: server(to) },
             ["link", "down", to] => Input::ElectionDisconnected { to: server(to) },
@@ -260,7 +260,7 @@ impl Stage {
                 }
                 &Action::Truncate { to } => self.disk.push_back(Input::Truncated { to }),
                 &Action::Install { zxid } => self.disk.push_back(Input::Installed { zxid }),
-                Action::Tell { .. } | Action::DialAll if !self.shows_votes => continue,
+                Action::SendNotification { .. } | Action::DialAll if !self.shows_votes => continue,
                 _ => {}
             }
             self.print(&action);
@@ -294,11 +294,11 @@ impl Stage {
             }
             Action::Connect { leader } => format!("connect to {}", leader.0),
             Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
-            Action::HangUp => "hang up".to_owned(),
+            Action::Disconnect => "hang up".to_owned(),
             Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
             Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
-            Action::Rest => "serve nobody".to_owned(),
-            Action::Tell { to, notification: said } => {
+            Action::StopServing => "serve nobody".to_owned(),
+            Action::SendNotification { to, notification: said } => {
                 let Vote { epoch, zxid, leader } = said.vote;
                 let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));
                 let state = format!("{:?}", said.state).to_lowercase();
@@ -310,7 +310,7 @@ impl Stage {
             }
             Action::DialAll => "dial all".to_owned(),
             Action::ViewProposed { view } => format!("keep for the next start: {}", members(view)),
-            Action::ViewDecided { view, is_last } => {
+            Action::ViewCommitted { view, is_last } => {
                 let more = if *is_last { "" } else { ", and a newer one is proposed" };
                 format!("in force: {}{more}", members(view))
             }

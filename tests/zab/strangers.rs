@@ -67,7 +67,7 @@ impl Strangers {
                 10 => {
                     let from = ServerId(self.below(5) as i64);
                     let notification = self.notification();
-                    self.step(Input::Heard { from, notification });
+                    self.step(Input::Notification { from, notification });
                 }
                 11..16 => {
                     let (connection, packet) = (LearnerConnectionId(self.below(4)), self.packet());

@@ -25,7 +25,7 @@ pub fn votes_for(peer: &Peer, leader: ServerId) -> Vec<Input> {
         };
         let config = Some(core.view.to_string().into());
         let notification = Notification { state, vote, round, version: 2, config, is_ours: false };
-        Input::Heard { from, notification }
+        Input::Notification { from, notification }
     };
     others.into_iter().map(heard).collect()
 }

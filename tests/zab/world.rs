@@ -223,7 +223,7 @@ impl World {
             let mut actions = VecDeque::from(actions);
             while let Some(action) = actions.pop_front() {
                 if let Some(trace) = &mut self.trace
-                    && !matches!(action, Action::Tell { .. })
+                    && !matches!(action, Action::SendNotification { .. })
                 {
                     trace.push(format!("{at}   > {action:?}"));
                 }
@@ -287,7 +287,7 @@ impl World {
                 node.unsaid.clear();
                 self.connections.insert(id, Connection::new(leader.0 as usize, at));
             }
-            Action::HangUp => {
+            Action::Disconnect => {
                 if let Some(id) = node.connection.take()
                     && let Some(connection) = self.connections.remove(&id)
                 {
@@ -308,13 +308,13 @@ impl World {
                 let seen = self.checks.see(Event::Follows { at, tree: &node.tree });
                 self.must(seen);
             }
-            Action::Rest => (node.serves, node.leads) = (false, None),
+            Action::StopServing => (node.serves, node.leads) = (false, None),
             Action::Look { .. } => node.is_looking = true,
-            Action::Tell { to, notification } => {
+            Action::SendNotification { to, notification } => {
                 self.wires.put(at, to.0 as usize, notification);
                 self.dial(at, to.0 as usize);
             }
-            Action::ViewDecided { view, .. } => {
+            Action::ViewCommitted { view, .. } => {
                 node.disk.view = Some(view);
                 self.decided += 1;
             }
@@ -491,7 +491,7 @@ impl World {
             if node.writes.trees.is_empty() {
                 node.tree = node.disk.whole().to_vec();
                 let last = last_of(&node.tree);
-                self.step(at, Input::Uncuttable { last });
+                self.step(at, Input::CannotTruncate { last });
             } else {
                 self.step(at, Input::Truncated { to }); // The tree that comes takes the place of all.
             }

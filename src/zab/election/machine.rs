@@ -20,7 +20,7 @@ pub enum Input {
     /// [`TICK_MS`] have passed.
     Tick,
     /// A notification came in over the connection of `from`.
-    Heard { from: ServerId, notification: Notification },
+    Notification { from: ServerId, notification: Notification },
     /// There is a new connection to `to`; what went into the last one may be lost.
     ElectionConnected { to: ServerId },
     /// A connection that there was to `to` broke: it is held for dead until it is heard of again. One that never had a connection is
@@ -34,7 +34,7 @@ pub enum Input {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Take the place of whatever is still unsent to `to`; without a connection, dial.
-    Tell { to: ServerId, notification: Notification },
+    SendNotification { to: ServerId, notification: Notification },
     /// Dial every voter without a connection.
     DialAll,
     /// The election is over; this machine does nothing more.
@@ -138,7 +138,7 @@ impl Election {
         }
         match input {
             Input::Tick => self.on_tick(out),
-            Input::Heard { from, notification } => self.on_heard(from, &notification, out),
+            Input::Notification { from, notification } => self.on_heard(from, &notification, out),
             Input::ElectionConnected { to } => self.on_connected(to, out),
             Input::ElectionDisconnected { to } => {
                 self.down.insert(to);
@@ -393,7 +393,7 @@ impl Election {
     }
 
     fn tell(&self, to: ServerId, out: &mut Vec<Action>) {
-        out.push(Action::Tell { to, notification: self.notification() });
+        out.push(Action::SendNotification { to, notification: self.notification() });
     }
 
     fn notification(&self) -> Notification {

@@ -2,7 +2,7 @@
 
 use super::tests::{TEXT, setup, view, vote};
 use super::{Action, Elected, Election, Input, Setup};
-use super::{Backing, Notification, PeerState, Standing, Views, Vote};
+use super::{Backing, CurrentVote, Notification, PeerState, Views, Vote};
 use crate::model::ServerId;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,15 +14,15 @@ enum Phase {
     Looking(Box<Election>),
     /// * `alone`: ticks without followers, or without a leader.
     Settled {
-        standing: Standing,
+        current_vote: CurrentVote,
         backing: Backing,
         alone: u32,
     },
 }
 
-/// Link between two servers, the lower id first.
+/// Connection between two servers, the lower id first.
 #[derive(Clone, Debug, Default)]
-struct Link {
+struct Connection {
     is_up: bool,
     is_cut: bool,
     /// Being made, and done at that tick.
@@ -35,7 +35,7 @@ struct World {
     views: Views,
     own: BTreeMap<i64, Vote>,
     phases: BTreeMap<i64, Phase>,
-    links: BTreeMap<(i64, i64), Link>,
+    connections: BTreeMap<(i64, i64), Connection>,
     /// What is still unsent, and what was sent last.
     slots: BTreeMap<(i64, i64), Notification>,
     last: BTreeMap<(i64, i64), Notification>,
@@ -47,7 +47,7 @@ struct World {
     /// What anyone ever voted, to know that nobody counts a vote which nobody cast. Votes of several rounds may count
     /// together.
     cast: BTreeSet<(i64, Vote)>,
-    /// Who had a link to whom, in this life: without one a server is not known to be dead.
+    /// Who had a connection to whom, in this life: without one a server is not known to be dead.
     met: BTreeSet<(i64, i64)>,
 }
 
@@ -66,7 +66,7 @@ impl World {
             views: Views::of(view(1..=servers, &[])),
             own: BTreeMap::new(),
             phases: BTreeMap::new(),
-            links: BTreeMap::new(),
+            connections: BTreeMap::new(),
             slots: BTreeMap::new(),
             last: BTreeMap::new(),
             flying: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl World {
             world.own.insert(id, vote(id, zxid, epoch));
             world.phases.insert(id, Phase::Dead);
             for other in 1..id {
-                world.links.insert((other, id), Link::default());
+                world.connections.insert((other, id), Connection::default());
             }
         }
         world
@@ -99,8 +99,8 @@ impl World {
         self.phases.keys().copied().collect()
     }
 
-    fn link(&mut self, a: i64, b: i64) -> &mut Link {
-        self.links.get_mut(&pair(a, b)).unwrap()
+    fn connection(&mut self, a: i64, b: i64) -> &mut Connection {
+        self.connections.get_mut(&pair(a, b)).unwrap()
     }
 
     fn is_dead(&self, id: i64) -> bool {
@@ -109,8 +109,9 @@ impl World {
 
     fn look(&mut self, id: i64, last_round: i64) {
         let mut out = Vec::new();
-        let gone =
-            |other: &i64| self.met.contains(&(id, *other)) && !self.links[&pair(id, *other)].is_up;
+        let gone = |other: &i64| {
+            self.met.contains(&(id, *other)) && !self.connections[&pair(id, *other)].is_up
+        };
         let down = self.phases.keys().copied().filter(gone).map(ServerId).collect();
         let setup = Setup { down, ..setup(id, self.views.clone(), self.own[&id], last_round) };
         let election = Election::begin(setup, &mut out);
@@ -129,7 +130,7 @@ impl World {
     fn perform(&mut self, id: i64, out: Vec<Action>) {
         for action in out {
             match action {
-                Action::Tell { to, notification } => self.tell(id, to.0, notification),
+                Action::SendNotification { to, notification } => self.tell(id, to.0, notification),
                 Action::DialAll => {
                     let unsent = self.slots.keys().filter(|(from, _)| *from == id);
                     let unsent: Vec<i64> = unsent.map(|(_, to)| *to).collect();
@@ -150,15 +151,15 @@ impl World {
 
     fn dial(&mut self, from: i64, to: i64) {
         let ready_at = self.now + 1 + self.below(3);
-        let link = self.link(from, to);
-        if !link.is_up && link.ready_at.is_none() {
-            link.ready_at = Some(ready_at);
+        let connection = self.connection(from, to);
+        if !connection.is_up && connection.ready_at.is_none() {
+            connection.ready_at = Some(ready_at);
         }
     }
 
     /// Puts what is unsent on its way, behind what already is.
     fn send(&mut self, from: i64, to: i64) {
-        if !self.link(from, to).is_up {
+        if !self.connection(from, to).is_up {
             return;
         }
         let Some(notification) = self.slots.remove(&(from, to)) else { return };
@@ -182,19 +183,19 @@ impl World {
         }
         let state = if vote.leader.0 == id { PeerState::Leading } else { PeerState::Following };
         let config = Bytes::from_static(TEXT.as_bytes());
-        let standing = Standing { state, vote, vote_round: round, round, config };
+        let current_vote = CurrentVote { state, vote, vote_round: round, round, config };
         let backing = Backing::new(vote, round, electors);
-        self.phases.insert(id, Phase::Settled { standing, backing, alone: 0 });
+        self.phases.insert(id, Phase::Settled { current_vote, backing, alone: 0 });
     }
 
     fn hear(&mut self, from: i64, to: i64, notification: Notification) {
-        let Phase::Settled { standing, backing, .. } = self.phases.get_mut(&to).unwrap() else {
-            self.step(to, Input::Heard { from: ServerId(from), notification });
+        let Phase::Settled { current_vote, backing, .. } = self.phases.get_mut(&to).unwrap() else {
+            self.step(to, Input::Notification { from: ServerId(from), notification });
             return;
         };
-        let answer = standing.answer(&self.views, ServerId(from), &notification);
+        let answer = current_vote.answer(&self.views, ServerId(from), &notification);
         let holds = backing.holds_after(&self.views, ServerId(from), &notification);
-        let (leads, round) = (standing.state == PeerState::Leading, standing.round);
+        let (leads, round) = (current_vote.state == PeerState::Leading, current_vote.round);
         if let Some(answer) = answer {
             self.tell(to, from, answer);
         }
@@ -205,17 +206,17 @@ impl World {
 
     /// The leader that a server has, if it is in reach and leads.
     fn is_led(&mut self, id: i64, leader: i64) -> bool {
-        let reached = !self.link(id, leader).is_cut;
-        let leads = |standing: &Standing| standing.state == PeerState::Leading;
+        let reached = !self.connection(id, leader).is_cut;
+        let leads = |current_vote: &CurrentVote| current_vote.state == PeerState::Leading;
         reached
-            && matches!(&self.phases[&leader], Phase::Settled { standing, .. } if leads(standing))
+            && matches!(&self.phases[&leader], Phase::Settled { current_vote, .. } if leads(current_vote))
     }
 
     fn has_followers(&mut self, leader: i64) -> bool {
-        let follows = |phase: &Phase| matches!(phase, Phase::Settled { standing, .. } if standing.vote.leader.0 == leader);
+        let follows = |phase: &Phase| matches!(phase, Phase::Settled { current_vote, .. } if current_vote.vote.leader.0 == leader);
         let mut following = BTreeSet::from([ServerId(leader)]);
         for id in self.ids() {
-            if id != leader && !self.link(id, leader).is_cut && follows(&self.phases[&id]) {
+            if id != leader && !self.connection(id, leader).is_cut && follows(&self.phases[&id]) {
                 following.insert(ServerId(id));
             }
         }
@@ -224,7 +225,7 @@ impl World {
 
     fn tick(&mut self) {
         self.now += 1;
-        for pair in self.links.keys().copied().collect::<Vec<_>>() {
+        for pair in self.connections.keys().copied().collect::<Vec<_>>() {
             self.tick_link(pair);
         }
         for (pair, queue) in self.flying.clone() {
@@ -238,8 +239,8 @@ impl World {
             match &self.phases[&id] {
                 Phase::Dead => {}
                 Phase::Looking(_) => self.step(id, Input::Tick),
-                Phase::Settled { standing, .. } => {
-                    let (leader, round) = (standing.vote.leader.0, standing.round);
+                Phase::Settled { current_vote, .. } => {
+                    let (leader, round) = (current_vote.vote.leader.0, current_vote.round);
                     let fine =
                         if leader == id { self.has_followers(id) } else { self.is_led(id, leader) };
                     let Phase::Settled { alone, .. } = self.phases.get_mut(&id).unwrap() else {
@@ -257,13 +258,13 @@ impl World {
     fn tick_link(&mut self, (a, b): (i64, i64)) {
         let dead = self.is_dead(a) || self.is_dead(b);
         let now = self.now;
-        let link = self.link(a, b);
-        if link.is_up || link.ready_at.is_none_or(|at| now < at) {
+        let connection = self.connection(a, b);
+        if connection.is_up || connection.ready_at.is_none_or(|at| now < at) {
             return;
         }
-        link.ready_at = None;
-        link.is_up = !dead && !link.is_cut;
-        let is_up = link.is_up;
+        connection.ready_at = None;
+        connection.is_up = !dead && !connection.is_cut;
+        let is_up = connection.is_up;
         for (from, to) in [(a, b), (b, a)] {
             let to = ServerId(to);
             if is_up {
@@ -277,11 +278,11 @@ impl World {
         }
     }
 
-    /// A link breaks, with all that is on its way.
+    /// A connection breaks, with all that is on its way.
     fn unlink(&mut self, a: i64, b: i64) {
         self.flying.remove(&(a, b));
         self.flying.remove(&(b, a));
-        if std::mem::take(&mut self.link(a, b).is_up) {
+        if std::mem::take(&mut self.connection(a, b).is_up) {
             self.step(a, Input::ElectionDisconnected { to: ServerId(b) });
             self.step(b, Input::ElectionDisconnected { to: ServerId(a) });
         }
@@ -307,9 +308,9 @@ impl World {
             1 | 2 => self.unlink(a, b),
             3 => {
                 self.unlink(a, b);
-                self.link(a, b).is_cut = true;
+                self.connection(a, b).is_cut = true;
             }
-            _ => self.link(a, b).is_cut = false,
+            _ => self.connection(a, b).is_cut = false,
         }
     }
 
@@ -317,9 +318,9 @@ impl World {
     fn has_converged(&self) -> bool {
         let mut leaders = BTreeSet::new();
         let settled = self.phases.iter().all(|(id, phase)| match phase {
-            Phase::Settled { standing, .. } => {
-                leaders.insert(standing.vote.leader.0);
-                (standing.state == PeerState::Leading) == (standing.vote.leader.0 == *id)
+            Phase::Settled { current_vote, .. } => {
+                leaders.insert(current_vote.vote.leader.0);
+                (current_vote.state == PeerState::Leading) == (current_vote.vote.leader.0 == *id)
             }
             _ => false,
         });
@@ -380,7 +381,7 @@ fn zk_3398_once_faults_stop_everyone_converges() {
                 world.look(id, 0);
             }
         }
-        world.links.values_mut().for_each(|link| link.is_cut = false);
+        world.connections.values_mut().for_each(|connection| connection.is_cut = false);
         let mut ticks = 0;
         while !world.has_converged() {
             world.tick();
@@ -408,7 +409,9 @@ fn a_dead_leader_is_replaced_without_a_wait() {
         }
         let leader = |world: &World| {
             world.phases.values().find_map(|phase| match phase {
-                Phase::Settled { standing, .. } => Some((standing.vote.leader.0, standing.round)),
+                Phase::Settled { current_vote, .. } => {
+                    Some((current_vote.vote.leader.0, current_vote.round))
+                }
                 _ => None,
             })
         };
@@ -434,7 +437,7 @@ mod orders {
     #[derive(Clone)]
     enum Server {
         Looking(Box<Election>),
-        Settled(Standing),
+        Settled(CurrentVote),
     }
 
     /// Three servers and what is unread between each two: the newest only, as the slots keep it.
@@ -448,7 +451,7 @@ mod orders {
         fn key(&self) -> String {
             let servers = self.servers.iter().map(|server| match server {
                 Server::Looking(election) => format!("{election:?}"),
-                Server::Settled(standing) => format!("{standing:?}"),
+                Server::Settled(current_vote) => format!("{current_vote:?}"),
             });
             format!("{:?} {:?}", servers.collect::<Vec<_>>(), self.slots)
         }
@@ -456,7 +459,7 @@ mod orders {
         fn perform(&mut self, id: i64, out: Vec<Action>) {
             for action in out {
                 match action {
-                    Action::Tell { to, notification } => {
+                    Action::SendNotification { to, notification } => {
                         self.slots.insert((id, to.0), notification);
                     }
                     Action::Elected(Elected { vote, round, electors }) => {
@@ -467,8 +470,9 @@ mod orders {
                             PeerState::Following
                         };
                         let config = Bytes::from_static(TEXT.as_bytes());
-                        let standing = Standing { state, vote, vote_round: round, round, config };
-                        self.servers[id as usize - 1] = Server::Settled(standing);
+                        let current_vote =
+                            CurrentVote { state, vote, vote_round: round, round, config };
+                        self.servers[id as usize - 1] = Server::Settled(current_vote);
                     }
                     other => panic!("{other:?}"),
                 }
@@ -481,11 +485,16 @@ mod orders {
             let mut out = Vec::new();
             match &mut self.servers[to as usize - 1] {
                 Server::Looking(election) => {
-                    election.step(Input::Heard { from, notification }, &mut out);
+                    election.step(Input::Notification { from, notification }, &mut out);
                 }
-                Server::Settled(standing) => {
-                    let answer = standing.answer(views, from, &notification);
-                    out.extend(answer.map(|notification| Action::Tell { to: from, notification }));
+                Server::Settled(current_vote) => {
+                    let answer = current_vote.answer(views, from, &notification);
+                    out.extend(
+                        answer.map(|notification| Action::SendNotification {
+                            to: from,
+                            notification,
+                        }),
+                    );
                 }
             }
             self.perform(to, out);
@@ -511,8 +520,8 @@ mod orders {
 
         fn assert_all_follow(&self, best: Vote) {
             for server in &self.servers {
-                let Server::Settled(standing) = server else { panic!("{}", self.key()) };
-                assert_eq!(standing.vote, best);
+                let Server::Settled(current_vote) = server else { panic!("{}", self.key()) };
+                assert_eq!(current_vote.vote, best);
             }
         }
     }

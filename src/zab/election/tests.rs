@@ -1,7 +1,7 @@
 //! One server's part in an election, word by word.
 
 use super::{Action, Elected, Election, Input, Setup, TICK_MS};
-use super::{Backing, Notification, PeerState, Standing, Views, Vote};
+use super::{Backing, CurrentVote, Notification, PeerState, Views, Vote};
 use crate::model::{Member, Role, Rule, ServerId, View};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,10 @@ impl One {
     }
 
     fn hear(&mut self, from: i64, state: PeerState, vote: Vote, round: i64) -> Vec<String> {
-        self.step(Input::Heard { from: ServerId(from), notification: heard(state, vote, round) })
+        self.step(Input::Notification {
+            from: ServerId(from),
+            notification: heard(state, vote, round),
+        })
     }
 
     fn step(&mut self, input: Input) -> Vec<String> {
@@ -101,7 +104,7 @@ impl One {
 fn short(action: &Action) -> String {
     let of = |vote: &Vote| format!("{}@{}/{}", vote.leader.0, vote.zxid, vote.epoch);
     match action {
-        Action::Tell { to, notification } => {
+        Action::SendNotification { to, notification } => {
             let text = notification.config.as_deref().unwrap();
             assert!(notification.is_ours && text.ends_with(b"version=0"));
             let Notification { state, vote, round, .. } = notification;
@@ -356,7 +359,7 @@ fn a_newer_configuration_is_handed_out() {
         let mut one = One::begin(setup).quiet();
         let config = Some(Bytes::from_static(text.as_bytes()));
         let notification = Notification { config, ..heard(Looking, vote(2, 4, 1), 1) };
-        one.step(Input::Heard { from: ServerId(from), notification })
+        one.step(Input::Notification { from: ServerId(from), notification })
     };
     let text = "server.4=zoo4:2888:3888:participant\nversion=2a";
     check(newer(2, true, text), ["view 2a of 2 with [4]"]);
@@ -404,9 +407,9 @@ fn hostile_rounds_and_ids_do_no_harm() {
     check(next.hear(2, Leading, vote(2, i64::MIN, i64::MIN), i64::MIN), []);
 }
 
-fn standing(state: PeerState) -> Standing {
+fn current_vote(state: PeerState) -> CurrentVote {
     let config = Bytes::from_static(TEXT.as_bytes());
-    Standing { state, vote: vote(3, 7, 4), vote_round: 6, round: 8, config }
+    CurrentVote { state, vote: vote(3, 7, 4), vote_round: 6, round: 8, config }
 }
 
 // rows: Q-10
@@ -415,7 +418,7 @@ fn whoever_looks_is_told_who_leads() {
     let views = Views::of(view(1..=3, &[9]));
     for state in [Following, Leading, Observing] {
         let answer =
-            |from, heard: &Notification| standing(state).answer(&views, ServerId(from), heard);
+            |from, heard: &Notification| current_vote(state).answer(&views, ServerId(from), heard);
         let told = answer(1, &heard(Looking, vote(1, 9, 9), 99)).unwrap();
         assert_eq!((told.state, told.vote, told.round), (state, vote(3, 7, 4), 6));
         assert_eq!((told.version, told.config.as_deref()), (2, Some(TEXT.as_bytes())));

@@ -1,13 +1,13 @@
-//! What a server that has ended its election tells those who look, and whether a leader's electors stay.
+//! The vote of a server whose election is over, and whether the electors of a leader stay.
 
 use super::{Notification, PeerState, Views, Vote, notification};
 use crate::model::ServerId;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
-/// What a server says of itself once its election is over.
+/// The vote that a server sends to looking servers once its election is over (`QuorumPeer.getCurrentVote`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct CurrentVote {
     pub state: PeerState,
     /// How the election ended. From NEWLEADER on `epoch` has to be the new one, at the leader as well: those who join
     /// later count votes of the same epoch only (ZOOKEEPER-1732).
@@ -20,7 +20,7 @@ pub struct Standing {
     pub config: Bytes,
 }
 
-impl Standing {
+impl CurrentVote {
     /// What to answer to `heard`; nothing to a server that is not looking.
     ///
     /// Java answers a server that does not vote whatever it says. Two servers that don't hold each other for voters, as

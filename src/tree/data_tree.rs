@@ -1,0 +1,240 @@
+//! The tree: what it consists of, and how a znode is found in it.
+//!
+//! Source: `DataTree`, ZooKeeper 3.9.5.
+
+use super::acls::{self, Acls};
+use super::blob::Blobs;
+use super::digest;
+use super::digest::StatPart;
+use super::digests::Digests;
+use super::index::Index;
+use super::key::{hash_of, key};
+use super::node::{Arena, NO_NODE, Node, NodeId};
+use super::options::Options;
+use super::owners::Owners;
+use super::quota_paths::QuotaPaths;
+use super::scan::Freeze;
+use crate::model::{Acl, Identity, OPEN_ACL, Owner, Zxid, path};
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use std::collections::BTreeMap;
+
+/// Znodes, access lists and sessions at [`Tree::last_zxid`].
+pub struct Tree {
+    pub(super) nodes: Arena,
+    pub(super) index: Index,
+    pub(super) blobs: Blobs,
+    pub(super) shared: Vec<Bytes>,
+    pub(super) shared_free: Vec<u32>,
+    pub(super) acls: Acls,
+    pub(super) owners: Owners,
+    pub(super) quotas: QuotaPaths,
+    /// Session timeouts in ms, by session id.
+    pub(super) sessions: BTreeMap<i64, i32>,
+    pub(super) root: NodeId,
+    pub(super) digest: u64,
+    /// Size of all paths and data.
+    pub(super) data_size: u64,
+    /// What Java counts twice: see [`Tree::approximate_data_size`].
+    pub(super) root_alias_size: u64,
+    pub(super) ephemerals: u64,
+    pub(super) last_zxid: Zxid,
+    pub(super) digests: Digests,
+    /// What `/zookeeper/config` held before the last reconfiguration applied.
+    pub(super) config_before: Option<Vec<u8>>,
+    pub(super) freeze: Option<Freeze>,
+    /// Freezes so far.
+    pub(super) freezes: u64,
+    pub(super) hash: FixedState,
+    pub(super) options: Options,
+}
+
+impl Tree {
+    /// A fresh server's tree: the root, `/zookeeper`, `/zookeeper/config` and `/zookeeper/quota` (P-81).
+    pub fn new(options: Options) -> Self {
+        let mut tree = Self::empty(options);
+        for (path, version) in [("", 0), ("/zookeeper", 0), ("/zookeeper/quota", 0)] {
+            tree.insert_system(path, OPEN_ACL, version);
+        }
+        tree.add_config_node();
+        tree
+    }
+
+    /// Without any znode: what a snapshot is loaded into.
+    pub(super) fn empty(options: Options) -> Self {
+        Self {
+            nodes: Arena::new(),
+            index: Index::new(),
+            blobs: Blobs::new(),
+            shared: Vec::new(),
+            shared_free: Vec::new(),
+            acls: Acls::new(options.seed),
+            owners: Owners::new(options.seed),
+            quotas: QuotaPaths::default(),
+            sessions: BTreeMap::new(),
+            root: NO_NODE,
+            digest: 0,
+            data_size: 0,
+            root_alias_size: 1,
+            ephemerals: 0,
+            last_zxid: Zxid::ZERO,
+            digests: Digests::default(),
+            config_before: None,
+            freeze: None,
+            freezes: 0,
+            hash: FixedState::with_seed(options.seed),
+            options,
+        }
+    }
+
+    pub(super) fn insert_system(&mut self, path: &str, acl: &[u8], aversion: i32) {
+        let acl = self.acls.acquire(acl).expect("our own list is well formed");
+        let stat = StatPart { aversion, ..StatPart::default() };
+        let parent = path::parent(path).and_then(|parent| self.find(parent)).unwrap_or(NO_NODE);
+        let named = (path.as_bytes(), self.hash_path(path), self.start_crc(path, Some(b"")));
+        self.place(parent, named, Some(b""), acl, &stat);
+    }
+
+    /// Writes down in `/zookeeper/config` who the members are: no transaction, and every server does it for itself.
+    ///
+    /// * `version`: of the configuration, which is a zxid.
+    ///
+    /// Source: `ZKDatabase.initConfigInZKDatabase`, ZooKeeper 3.9.5.
+    pub fn set_config(&mut self, text: &[u8], version: i64, wall_ms: i64) {
+        let Some(id) = self.find("/zookeeper/config") else { return };
+        self.set_data(id, Some(text), |node| {
+            (node.version, node.mzxid, node.mtime) = (-1, version, wall_ms);
+        });
+    }
+
+    /// What `/zookeeper/config` holds.
+    pub fn config(&self) -> Option<&[u8]> {
+        self.znode(self.find("/zookeeper/config")?).data().bytes()
+    }
+
+    /// What it held before the last reconfiguration that was applied here; `None`: none was.
+    pub fn config_before(&self) -> Option<&[u8]> {
+        self.config_before.as_deref()
+    }
+
+    /// Adds `/zookeeper/config` if it is missing, as Java does after every load (`DataTree.addConfigNode`).
+    fn add_config_node(&mut self) {
+        if self.find("/zookeeper/config").is_none() && self.find("/zookeeper").is_some() {
+            // world:anyone:r
+            let acl = acls::encode(&[Acl { perms: 1, who: Identity::new("world", "anyone") }]);
+            self.insert_system("/zookeeper/config", &acl, -1);
+        }
+    }
+
+    pub const fn last_zxid(&self) -> Zxid {
+        self.last_zxid
+    }
+
+    /// The digest of the whole tree; 0 when digests are off.
+    pub const fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub const fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Number of znodes as Java counts them: the root twice (P-81).
+    pub const fn node_count(&self) -> usize {
+        self.nodes.len() + 1
+    }
+
+    /// As if none had been kept: some were of a tree that was not yet what its zxid said.
+    pub fn forget_digests(&mut self) {
+        self.digests = Digests::default();
+    }
+
+    /// Digests of the tree as it was at some zxids, the oldest first.
+    pub fn digests(&self) -> impl Iterator<Item = (Zxid, u64)> {
+        self.digests.iter()
+    }
+
+    /// Units of UTF-16 of all paths and bytes of all data.
+    pub const fn data_size(&self) -> u64 {
+        self.data_size
+    }
+
+    /// The same as Java counts it. There the root stands in the table twice, as `` and as `/`: both count when a snapshot
+    /// is loaded, and what is set on it later counts once.
+    pub const fn approximate_data_size(&self) -> u64 {
+        self.data_size + self.root_alias_size
+    }
+
+    pub const fn ephemeral_count(&self) -> u64 {
+        self.ephemerals
+    }
+
+    /// Session timeouts in ms, by session id.
+    pub const fn sessions(&self) -> &BTreeMap<i64, i32> {
+        &self.sessions
+    }
+
+    /// Paths of the ephemeral znodes of one session, sorted.
+    pub fn ephemerals_of(&self, session: i64) -> Vec<String> {
+        let mut paths: Vec<String> =
+            self.owners.nodes(session).map(|id| self.path(id).to_owned()).collect();
+        paths.sort_unstable();
+        paths
+    }
+
+    /// Ephemeral znodes by session, both sorted.
+    pub fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
+        let sessions = self.owners.iter().map(|(owner, _)| owner);
+        let mut all: Vec<_> = sessions
+            .filter(|&owner| self.is_ephemeral(owner))
+            .map(|session| (session, self.ephemerals_of(session)))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).
+    pub fn orphan_sessions(&self) -> Vec<i64> {
+        let is_orphan = |owner: i64| {
+            matches!(self.options.owner(owner), Owner::Session(_))
+                && !self.sessions.contains_key(&owner)
+        };
+        let mut orphans: Vec<i64> =
+            self.owners.iter().map(|(owner, _)| owner).filter(|&o| is_orphan(o)).collect();
+        orphans.sort_unstable();
+        orphans
+    }
+
+    /// The znode at `path`; `/` and `` both name the root.
+    pub fn find(&self, path: &str) -> Option<NodeId> {
+        self.find_hashed(path, self.hash_path(path))
+    }
+
+    /// The hash under which a path is looked up.
+    pub(super) fn hash_path(&self, path: &str) -> u64 {
+        hash_of(&self.hash, key(path))
+    }
+
+    pub(super) fn find_hashed(&self, path: &str, hash: u64) -> Option<NodeId> {
+        self.find_bytes(key(path), hash)
+    }
+
+    /// The same for a path as it is stored.
+    pub(super) fn find_bytes(&self, path: &[u8], hash: u64) -> Option<NodeId> {
+        self.index.find(hash, |id| self.path_bytes(self.nodes.get(id)) == path)
+    }
+
+    /// What a new znode's digest goes on from.
+    pub(super) fn start_crc(&self, path: &str, data: Option<&[u8]>) -> u32 {
+        if self.options.digest { digest::start(path.as_bytes(), data) } else { 0 }
+    }
+
+    pub(super) fn path_bytes(&self, node: &Node) -> &[u8] {
+        &self.blobs.get(node.blob, node.blob_len())[..node.path_len as usize]
+    }
+
+    /// The path of a living znode; the root's is ``.
+    pub fn path(&self, id: NodeId) -> &str {
+        str::from_utf8(self.path_bytes(self.nodes.get(id))).expect("paths are stored from strings")
+    }
+}

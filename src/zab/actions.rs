@@ -1,0 +1,102 @@
+//! What a peer asks for.
+
+use super::{LearnerConnectionId, Notification, Packet, Promise};
+use crate::model::{Epoch, ServerId, View, Zxid};
+use bytes::Bytes;
+
+/// All a peer can ask for. The driver performs actions in the order they were pushed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    Append {
+        zxid: Zxid,
+        payload: Bytes,
+    },
+    Commit {
+        through: Zxid,
+    },
+    /// Answer with [`super::Input::Promised`] once it is durable.
+    Promise {
+        promise: Promise,
+        epoch: Epoch,
+    },
+    /// Truncate the log, and the transactions that are not committed, after `to`. Answer with [`super::Input::Truncated`] once
+    /// the log is truncated and the tree holds nothing of it, or with [`super::Input::CannotTruncate`]. Append nothing before.
+    Truncate {
+        to: Zxid,
+    },
+    /// The tree that came with SNAP takes the place of the old one, in memory and durably on disk; answer with
+    /// [`super::Input::Installed`]. A [`Action::Truncate`] before it is done first, and never answered with
+    /// [`super::Input::CannotTruncate`], because the tree replaces everything. Append nothing before that.
+    Install {
+        zxid: Zxid,
+    },
+    /// Bytes for a learner, in order.
+    ToLearner {
+        connection: LearnerConnectionId,
+        bytes: Bytes,
+    },
+    /// SNAP and the tree as it is now, in order with [`Action::ToLearner`]; answer with
+    /// [`super::Input::SnapshotBegun`]. Do nothing while another snapshot is under way: this one is asked for again.
+    SendSnapshot {
+        connection: LearnerConnectionId,
+    },
+    /// Read the log from the last entry at or before `from` through `through`.
+    ReadLog {
+        connection: LearnerConnectionId,
+        from: Zxid,
+        through: Zxid,
+    },
+    CloseLearner {
+        connection: LearnerConnectionId,
+        why: String,
+    },
+    /// A packet about clients of a learner: REQUEST, REVALIDATE, PING.
+    FromLearner {
+        connection: LearnerConnectionId,
+        packet: Packet,
+    },
+    /// Connect to the leader; answer with [`super::Input::LeaderGone`] when that fails.
+    Connect {
+        leader: ServerId,
+    },
+    ToLeader {
+        bytes: Bytes,
+    },
+    /// A packet of the leader about clients of this server: SYNC, REVALIDATE, PING.
+    FromLeader {
+        packet: Packet,
+    },
+    Disconnect,
+    /// Clients are served from here on: as leader of `epoch`, all history applied.
+    Lead {
+        epoch: Epoch,
+    },
+    /// Clients are served from here on: the leader has sent UPTODATE.
+    Follow {
+        leader: ServerId,
+        epoch: Epoch,
+    },
+    /// No client is served any more.
+    StopServing,
+    /// Send to another server's election port, in the place of an unsent notification.
+    SendNotification {
+        to: ServerId,
+        notification: Notification,
+    },
+    /// Dial the election port of every voter without an election connection.
+    DialAll,
+    /// A configuration was proposed: keep it for the next start, and reach its members.
+    ViewProposed {
+        view: View,
+    },
+    /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
+    /// `is_last`: no newer configuration is proposed.
+    ViewCommitted {
+        view: View,
+        is_last: bool,
+    },
+    /// An election begins. All that was appended is durable.
+    Look {
+        why: String,
+    },
+}

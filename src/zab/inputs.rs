@@ -1,0 +1,101 @@
+//! What can happen to a peer.
+
+use super::{LogRead, Notification, Packet};
+use crate::model::{Epoch, ServerId, Zxid};
+use bytes::Bytes;
+
+/// A connection from a learner to this server, while it leads or is an observer master.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LearnerConnectionId(pub u64);
+
+/// Which promise an epoch file holds (D-05).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Promise {
+    /// The epoch this server has promised to join.
+    Accepted,
+    /// The epoch whose leader it last synchronised with.
+    Current,
+}
+
+/// All that can happen to a peer. Closed on purpose: the simulator and the fuzzer enumerate the inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// 5 ms of monotonic time have passed.
+    Tick,
+    /// Another server's vote, or its leader.
+    Notification {
+        from: ServerId,
+        notification: Notification,
+    },
+    /// There is a new connection to another server's election port, or none any more.
+    ElectionConnected {
+        to: ServerId,
+    },
+    ElectionDisconnected {
+        to: ServerId,
+    },
+    /// The zxids of this epoch are used up: this server gives up its role, so that an election follows.
+    StandDown {
+        why: String,
+    },
+    /// The oracle says whether this server may go on without the other of two voters.
+    Oracle {
+        agrees: bool,
+    },
+    /// A transaction that `request::prep` has accepted.
+    Propose {
+        zxid: Zxid,
+        payload: Bytes,
+    },
+    /// The local log is durable through `through`.
+    Flushed {
+        through: Zxid,
+    },
+    Promised {
+        promise: Promise,
+        epoch: Epoch,
+    },
+    /// The local log ends at `to`.
+    Truncated {
+        to: Zxid,
+    },
+    /// The log can't be truncated there, because the tree begins later. Nothing was changed: log and tree end at `last`.
+    CannotTruncate {
+        last: Zxid,
+    },
+    /// The tree that came with SNAP is on disk, and so is all of [`super::Action::Install`].
+    Installed {
+        zxid: Zxid,
+    },
+    /// A packet from a learner.
+    Learner {
+        connection: LearnerConnectionId,
+        packet: Packet,
+    },
+    LearnerGone {
+        connection: LearnerConnectionId,
+    },
+    /// Some more bytes of a tree were sent to a learner, or received from the leader (`None`).
+    Progress {
+        connection: Option<LearnerConnectionId>,
+    },
+    /// A client of a learner wants to see all that was proposed until now.
+    Sync {
+        connection: LearnerConnectionId,
+    },
+    /// The tree at `zxid` is on its way to a learner.
+    SnapshotBegun {
+        connection: LearnerConnectionId,
+        zxid: Zxid,
+    },
+    /// The result of [`super::Action::ReadLog`].
+    LogRead {
+        connection: LearnerConnectionId,
+        read: LogRead,
+    },
+    /// A packet from the leader. With SNAP, the whole tree has been read.
+    Leader {
+        packet: Packet,
+    },
+    LeaderGone,
+}

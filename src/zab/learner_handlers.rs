@@ -1,0 +1,278 @@
+//! The learner connections of a leader or an observer master: the stage of each, what all are sent, and silence.
+//!
+//! `bring_up.rs` brings one learner up to date. Quorums, counted ACKs and the epoch belong to the owner of these connections.
+//!
+//! Source: `LearnerHandler`, `LearnerMaster`, ZooKeeper 3.9.5.
+
+use super::learner_handler::{LearnerHandler, Stage};
+use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
+use super::{Action, Core, LearnerConnectionId, Note, Settings};
+use crate::model::{Epoch, ServerId, Zxid};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// FOLLOWERINFO or OBSERVERINFO, the first packet of a learner.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hello {
+    /// The epoch that the learner has promised to join.
+    pub accepted: Epoch,
+    pub info: LearnerInfo,
+    pub is_observer: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LearnerHandlers {
+    by_connection: BTreeMap<LearnerConnectionId, LearnerHandler>,
+}
+
+impl LearnerHandlers {
+    pub fn get(&self, id: LearnerConnectionId) -> Option<&LearnerHandler> {
+        self.by_connection.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: LearnerConnectionId) -> Option<&mut LearnerHandler> {
+        self.by_connection.get_mut(&id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &LearnerHandler> {
+        self.by_connection.values()
+    }
+
+    pub fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
+        self.by_connection.keys().copied()
+    }
+
+    pub fn connections_at(&self, stage: Stage) -> Vec<LearnerConnectionId> {
+        let at = self.by_connection.iter().filter(|(_, handler)| handler.stage == stage);
+        at.map(|(&id, _)| id).collect()
+    }
+
+    /// Learners that have reached `stage`.
+    pub fn servers_from(&self, stage: Stage) -> impl Iterator<Item = ServerId> {
+        self.iter().filter(move |handler| stage <= handler.stage).map(|handler| handler.id)
+    }
+
+    fn forwarded(&mut self) -> impl Iterator<Item = (LearnerConnectionId, &mut LearnerHandler)> {
+        let handlers = self.by_connection.iter_mut().map(|(&id, handler)| (id, handler));
+        handlers.filter(|(_, handler)| handler.is_forwarded())
+    }
+
+    /// Forgets a connection that has ended.
+    pub fn remove(&mut self, id: LearnerConnectionId) {
+        self.by_connection.remove(&id);
+    }
+
+    pub fn close(&mut self, id: LearnerConnectionId, why: String, out: &mut Vec<Action>) {
+        self.remove(id);
+        out.push(Action::CloseLearner { connection: id, why });
+    }
+
+    pub fn heard(&mut self, id: LearnerConnectionId) {
+        if let Some(handler) = self.get_mut(id) {
+            handler.silent_ticks = 0;
+        }
+    }
+
+    /// Lets a learner in, in the place of an older connection from the same server; or closes the connection.
+    pub fn greet(
+        &mut self,
+        core: &Core,
+        id: LearnerConnectionId,
+        hello: Hello,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        if let Some(why) = self.refusal(core, hello) {
+            self.close(id, why, out);
+            return false;
+        }
+        let Hello { info, is_observer, .. } = hello;
+        let same = self.by_connection.iter().filter(|(_, handler)| handler.id == info.id);
+        for older in same.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.close(older, format!("server {} has connected again", info.id.0), out);
+        }
+        let handler = LearnerHandler {
+            id: info.id,
+            is_observer,
+            stage: Stage::Known,
+            last: None,
+            start: Zxid::ZERO,
+            held: Vec::new(),
+            sync: None,
+            silent_ticks: 0,
+        };
+        self.by_connection.insert(id, handler);
+        true
+    }
+
+    /// Why a learner is not let in; `None`: it is.
+    fn refusal(&self, core: &Core, Hello { accepted, info, .. }: Hello) -> Option<String> {
+        let id = info.id.0;
+        if info.id == core.me {
+            // Its acknowledgements would count as those of this server's own disk.
+            return Some(format!("it says that it is server {id}, which is this server"));
+        }
+        let theirs = info.protocol_version;
+        if theirs < PROTOCOL_VERSION {
+            let oldest = PROTOCOL_VERSION;
+            return Some(format!(
+                "it speaks protocol {theirs:#x}, and {oldest:#x} is the oldest here"
+            ));
+        }
+        let (theirs, ours) = (info.view_version, core.view.version);
+        if ours < theirs {
+            return Some(format!("its configuration {theirs:#x} is newer than ours, {ours:#x}"));
+        }
+        if !core.accepted.may_reach(accepted) {
+            let (theirs, ours) = (accepted.0, core.accepted.0);
+            return Some(format!(
+                "server {id} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
+            ));
+        }
+        let is_twice = self.is_elsewhere(&core.settings, info.id);
+        is_twice.then(|| {
+            format!(
+                "a server {id} is connected and was heard of a moment ago: do two have one myid?"
+            )
+        })
+    }
+
+    /// Whether a learner with that number is connected and can't have gone away unnoticed: the end of its process would
+    /// have ended the connection, and its machine and the network were heard of too recently.
+    fn is_elsewhere(&self, settings: &Settings, id: ServerId) -> bool {
+        let tick_time = 2 * settings.ping_ticks();
+        let lives = |handler: &LearnerHandler| {
+            Stage::Synchronised <= handler.stage
+                && handler.silent_ticks <= tick_time
+                && handler.id == id
+        };
+        self.iter().any(lives)
+    }
+
+    /// Sends LEADERINFO to all learners that wait for it.
+    pub fn send_epoch(&mut self, epoch: Epoch, out: &mut Vec<Action>) {
+        for (&id, handler) in &mut self.by_connection {
+            if handler.stage == Stage::Known {
+                handler.stage = Stage::Told;
+                handler.say(id, &Packet::LeaderInfo { epoch }, out);
+            }
+        }
+    }
+
+    /// ACKEPOCH: a learner has promised to join the epoch, and its log ends at `last`.
+    pub fn on_promised(&mut self, id: LearnerConnectionId, last: Option<Zxid>) -> Option<ServerId> {
+        let handler = self.get_mut(id)?;
+        (handler.stage, handler.last) = (Stage::Promised, last);
+        Some(handler.id)
+    }
+
+    /// A learner acknowledges NEWLEADER of `epoch` with `zxid`. Returns the learner, and how far that acknowledges the log;
+    /// `None`: the acknowledgement is wrong, and the connection is closed.
+    pub fn on_ack_new_leader(
+        &mut self,
+        core: &mut Core,
+        id: LearnerConnectionId,
+        (epoch, zxid): (Epoch, Zxid),
+        out: &mut Vec<Action>,
+    ) -> Option<(ServerId, Zxid)> {
+        if zxid != Zxid::new(epoch, 0) {
+            self.close(id, format!("NEWLEADER acknowledged with {zxid}"), out);
+            return None;
+        }
+        let handler = self.get_mut(id)?;
+        handler.stage = Stage::Synchronised;
+        let (server, start, sync) = (handler.id, handler.start, handler.sync);
+        if let Some(sync) = sync {
+            let under_way = self.syncs_under_way(sync.how);
+            core.notes.push(Note::SyncEnded { sync, under_way });
+        }
+        Some((server, start))
+    }
+
+    /// Sends UPTODATE.
+    pub fn activate(&mut self, id: LearnerConnectionId, out: &mut Vec<Action>) {
+        if let Some(handler) = self.get_mut(id) {
+            handler.stage = Stage::Active;
+            handler.say(id, &Packet::UpToDate, out);
+        }
+    }
+
+    /// Closes the connections that were silent for too long.
+    pub fn on_tick(&mut self, settings: &Settings, out: &mut Vec<Action>) {
+        // Asked for again, because another snapshot may have been under way.
+        let waiting = self.connections_at(Stage::WantsSnapshot).into_iter();
+        out.extend(waiting.map(|connection| Action::SendSnapshot { connection }));
+        self.by_connection.values_mut().for_each(|handler| handler.silent_ticks += 1);
+        let is_silent = |handler: &LearnerHandler| {
+            let limit = if handler.stage < Stage::Synchronised {
+                settings.init_ticks()
+            } else {
+                settings.sync_ticks()
+            };
+            limit < handler.silent_ticks
+        };
+        let silent = self.by_connection.iter().filter(|(_, handler)| is_silent(handler));
+        for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.close(id, "nothing was heard of it for too long".to_owned(), out);
+        }
+    }
+
+    /// Sends PING to all learners that have been sent NEWLEADER.
+    pub fn ping(&mut self, last: Zxid, out: &mut Vec<Action>) {
+        let bytes = Packet::Ping { zxid: last.to_wire(), touched: None }.to_bytes();
+        for (&id, handler) in &mut self.by_connection {
+            if Stage::Synchronising <= handler.stage {
+                handler.send(id, bytes.clone(), out);
+            }
+        }
+    }
+
+    /// Sends PROPOSAL to followers: observers hear of a transaction when it is committed.
+    pub fn propose(&mut self, zxid: Zxid, payload: &Bytes, out: &mut Vec<Action>) {
+        let mut followers = self.forwarded().filter(|(_, handler)| !handler.is_observer);
+        if let Some((first, handler)) = followers.next() {
+            let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
+            handler.send(first, bytes.clone(), out);
+            for (id, handler) in followers {
+                handler.send(id, bytes.clone(), out);
+            }
+        }
+    }
+
+    /// Commits here, and sends COMMIT to followers and INFORM to observers. Returns how many transactions that were.
+    ///
+    /// * `reconfig`: zxid of a reconfiguration and the leader that it names, for COMMITANDACTIVATE and INFORMANDACTIVATE.
+    pub fn commit(
+        &mut self,
+        core: &mut Core,
+        through: Zxid,
+        reconfig: Option<(Zxid, ServerId)>,
+        out: &mut Vec<Action>,
+    ) -> u64 {
+        let has_followers = self.forwarded().any(|(_, handler)| !handler.is_observer);
+        let has_observers = self.forwarded().any(|(_, handler)| handler.is_observer);
+        let (mut commits, mut informs) = (Vec::new(), Vec::new());
+        let mut count = 0;
+        core.history.commit(through, |(zxid, entry)| {
+            count += 1;
+            if let Some((_, leader)) = reconfig.filter(|(at, _)| at == zxid) {
+                Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
+                Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
+                    .encode(&mut informs);
+                return;
+            }
+            if has_followers {
+                Packet::Commit { zxid: *zxid }.encode(&mut commits);
+            }
+            if has_observers {
+                Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
+            }
+        });
+        let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
+        for (id, handler) in self.forwarded() {
+            let bytes = if handler.is_observer { &informs } else { &commits };
+            handler.send(id, bytes.clone(), out);
+        }
+        out.push(Action::Commit { through });
+        count
+    }
+}

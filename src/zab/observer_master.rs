@@ -1,0 +1,129 @@
+//! A follower that serves observers (`observerMasterPort`): it passes on its leader's history, commits and epoch.
+//!
+//! It counts nothing and opens no epoch. The requests of the observers' clients are forwarded by `replica`.
+//!
+//! Source: `ObserverMaster`, ZooKeeper 3.9.5.
+
+use super::learner_handler::Stage;
+use super::learner_handlers::{Hello, LearnerHandlers};
+use super::{Action, Core, Input, LearnerConnectionId, Packet};
+use crate::model::{Epoch, Zxid};
+use bytes::Bytes;
+
+/// The observers of a follower, as long as it serves.
+#[derive(Debug)]
+pub(super) struct ObserverMaster {
+    epoch: Epoch,
+    pub handlers: LearnerHandlers,
+    ticks: u64,
+}
+
+impl ObserverMaster {
+    pub fn new(epoch: Epoch) -> Self {
+        Self { epoch, handlers: LearnerHandlers::default(), ticks: 0 }
+    }
+
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether a packet of a connection to this server is for the observer master: other learners look for a leader.
+    pub fn takes(&self, connection: LearnerConnectionId, packet: Option<&Packet>) -> bool {
+        let is_hello = matches!(packet, Some(Packet::ObserverInfo { .. }));
+        is_hello || self.handlers.get(connection).is_some()
+    }
+
+    /// Applies an input about an observer, or a tick.
+    pub fn step(&mut self, core: &mut Core, input: Input, out: &mut Vec<Action>) {
+        match input {
+            Input::Tick => self.on_tick(core, out),
+            Input::Learner { connection, packet } => self.on_packet(core, connection, packet, out),
+            Input::LearnerGone { connection } => self.handlers.remove(connection),
+            Input::Progress { connection: Some(connection) } => self.handlers.heard(connection),
+            Input::SnapshotBegun { connection, zxid } => {
+                let new_leader = self.new_leader(core);
+                self.handlers.on_snapshot(core, (connection, zxid), &new_leader, out);
+            }
+            Input::LogRead { connection, read } => {
+                let new_leader = self.new_leader(core);
+                self.handlers.on_log_read(core, (connection, read), &new_leader, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_packet(
+        &mut self,
+        core: &mut Core,
+        id: LearnerConnectionId,
+        packet: Packet,
+        out: &mut Vec<Action>,
+    ) {
+        self.handlers.heard(id);
+        let stage = self.handlers.get(id).map(|handler| handler.stage);
+        match (stage, packet) {
+            (None, Packet::ObserverInfo { accepted, info }) => {
+                let hello = Hello { accepted, info, is_observer: true };
+                if self.handlers.greet(core, id, hello, out)
+                    && !core.gives_way(info.id, accepted, self.epoch)
+                {
+                    self.handlers.send_epoch(self.epoch, out);
+                }
+            }
+            (Some(Stage::Told), Packet::AckEpoch { last, .. }) => {
+                self.on_ack_epoch(core, id, last, out);
+            }
+            (Some(Stage::Synchronising), Packet::Ack { zxid }) => {
+                let acked = (self.epoch, zxid);
+                if self.handlers.on_ack_new_leader(core, id, acked, out).is_some() {
+                    self.handlers.activate(id, out);
+                }
+            }
+            // An observer's disk counts in no quorum.
+            (Some(Stage::Synchronised | Stage::Active), Packet::Ack { .. }) => {}
+            (
+                Some(Stage::Synchronised | Stage::Active),
+                packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
+            ) => out.push(Action::FromLearner { connection: id, packet }),
+            (stage, packet) => {
+                let why = format!("unexpected {} in stage {stage:?}", packet.name());
+                self.handlers.close(id, why, out);
+            }
+        }
+    }
+
+    fn on_ack_epoch(
+        &mut self,
+        core: &mut Core,
+        id: LearnerConnectionId,
+        last: Option<Zxid>,
+        out: &mut Vec<Action>,
+    ) {
+        self.handlers.on_promised(id, last);
+        let committed = core.history.committed();
+        if let Some(last) = last
+            && last.epoch() == self.epoch
+            && 0 < last.counter()
+            && committed < last
+        {
+            // An observer's transactions of this epoch are committed: they must not be cut off because this follower has
+            // not heard of their commits yet.
+            let why = format!("it has {last}, and of that epoch we have heard of {committed} only");
+            return self.handlers.close(id, why, out);
+        }
+        let new_leader = self.new_leader(core);
+        self.handlers.synchronise(core, id, &new_leader, out);
+    }
+
+    fn new_leader(&self, core: &Core) -> Packet {
+        Packet::NewLeader { epoch: self.epoch, view: Bytes::from(core.view.to_string()) }
+    }
+
+    fn on_tick(&mut self, core: &Core, out: &mut Vec<Action>) {
+        self.ticks += 1;
+        self.handlers.on_tick(&core.settings, out);
+        if self.ticks.is_multiple_of(core.settings.ping_ticks()) {
+            self.handlers.ping(core.history.last(), out);
+        }
+    }
+}

@@ -17,6 +17,9 @@ use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
 use crate::zab::{self, LearnerConnectionId, Packet, Promise, Role};
 
+/// An idle server ticks once a second, whatever it could leave out.
+const QUIET_TICKS_MAX: u64 = 1000 / TICK_MS;
+
 /// The machine of one server.
 pub struct Member {
     pub replica: Replica,
@@ -26,6 +29,8 @@ pub struct Member {
     stop: Stop,
     /// Ticks of [`TICK_MS`] that `replica` was told of.
     ticks: u64,
+    /// The ticks through this one only count time, unless another input comes before them.
+    quiet_through: u64,
     /// Requests of learners' clients that came in so far.
     pub learner_requests: u64,
     /// What `replica` asked for and was not translated yet: empty between two steps.
@@ -59,6 +64,7 @@ impl Member {
             disk: DiskWork::new(settings.log_read),
             stop: Stop::default(),
             ticks: now.us / 1000 / TICK_MS,
+            quiet_through: 0,
             learner_requests: 0,
             asked: Vec::new(),
         }
@@ -80,6 +86,7 @@ impl Member {
 
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
+        self.catch_up(now, out);
         match input {
             Input::Timer => self.pass_time(now, out),
             Input::Client(command) => self.on_command(now, command, out),
@@ -148,16 +155,32 @@ impl Member {
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.elections.pass_time(now, out);
         }
-        let due = now.us / 1000 / TICK_MS;
-        while self.ticks < due && !self.stop.is_begun() {
+        self.tick_through(now.us / 1000 / TICK_MS, now, out);
+    }
+
+    /// Tells `replica` of ticks that were known to be quiet before this input. Ticks after those wait for
+    /// [`Input::Timer`]: a process that stood still hears its peers before it finds that they were silent for long.
+    fn catch_up(&mut self, now: Now, out: &mut Vec<Action>) {
+        let before = out.len();
+        self.tick_through(self.quiet_through.min(now.us / 1000 / TICK_MS), now, out);
+        self.quiet_through = self.ticks;
+        debug_assert_eq!(before, out.len(), "a quiet tick does nothing: {:?}", &out[before..]);
+    }
+
+    fn tick_through(&mut self, due: u64, now: Now, out: &mut Vec<Action>) {
+        while self.ticks < due {
             self.ticks += 1;
-            self.step_replica(now, replica::Input::Tick { wall_ms: now.wall_ms }, out);
+            if !self.stop.is_begun() {
+                self.step_replica(now, replica::Input::Tick { wall_ms: now.wall_ms }, out);
+            }
         }
     }
 
     /// Monotonic microseconds at which [`Input::Timer`] is due, if no other input comes before.
-    pub fn next_deadline_us(&self) -> u64 {
-        let tick_us = (self.ticks + 1) * TICK_MS * 1000;
+    pub fn next_deadline_us(&mut self) -> u64 {
+        let quiet = if self.stop.is_begun() { 0 } else { self.replica.quiet_ticks() };
+        self.quiet_through = self.ticks + quiet.min(QUIET_TICKS_MAX);
+        let tick_us = (self.quiet_through + 1) * TICK_MS * 1000;
         let elections =
             self.ensemble.as_ref().and_then(|ensemble| ensemble.elections.deadline_us());
         elections.map_or(tick_us, |deadline_us| deadline_us.min(tick_us))

@@ -219,7 +219,7 @@ fn start(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "set no-delay");
     }
-    let now_ms = shared.clock_ms.load(Ordering::Relaxed);
+    let now_ms = link.epoch.elapsed().as_millis() as u64;
     let conn = shared.conns.add(|id| Conn::new(id, peer, now_ms));
     let machine = Connection::new(conn, shared.clone());
     let link = link.clone();

@@ -31,6 +31,13 @@ impl ContainerSweep {
         self.times
     }
 
+    /// Monotonic milliseconds before which [`Self::look`] has nothing to do; `None`: it never has.
+    pub fn next_look_ms(&self, core: &Core) -> Option<u64> {
+        let is_idle = self.unseen.is_empty() && self.found.is_empty();
+        let at_ms = if is_idle { self.times.next_look_ms } else { core.now_ms };
+        (core.settings.container_max_per_minute != 0).then_some(at_ms)
+    }
+
     /// Looks through a slice, if a look is due or under way. `false`: there is nothing to do.
     pub fn look(&mut self, core: &Core) -> bool {
         let is_idle = self.unseen.is_empty() && self.found.is_empty();

@@ -119,6 +119,11 @@ impl Core {
         self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
     }
 
+    /// Ticks from now on before the one that comes to `at_ms`.
+    pub const fn ticks_before(&self, at_ms: u64) -> u64 {
+        at_ms.saturating_sub(self.now_ms).div_ceil(TICK_MS).saturating_sub(1)
+    }
+
     /// Tells connections which clients to accept. Only changes of role call this, so that the flags always are those of
     /// the role.
     pub fn set_service(&self, service: Service) {

@@ -16,6 +16,11 @@ pub struct QuietMoment {
 }
 
 impl QuietMoment {
+    /// Whether so few zxids are left that each tick has to look for a quiet moment.
+    pub const fn is_late(left: u32) -> bool {
+        left <= LATE_LEFT
+    }
+
     /// Whether the leader should stand down now. To be asked at each tick.
     ///
     /// * `last`: the last zxid proposed. `left`: zxids of its epoch after it.
@@ -23,7 +28,7 @@ impl QuietMoment {
         if self.last != last {
             (self.last, self.since_ms) = (last, now_ms);
         }
-        left <= LATE_LEFT && QUIET_MS <= now_ms - self.since_ms
+        Self::is_late(left) && QUIET_MS <= now_ms - self.since_ms
     }
 }
 

@@ -33,6 +33,7 @@ mod learner_packets;
 mod learner_requests;
 mod local_sessions;
 mod observer_master;
+mod quiet;
 mod read_only;
 mod replies;
 mod request_processor;
@@ -227,9 +228,6 @@ impl Replica {
     }
 
     fn on_tick(&mut self, out: &mut Vec<Action>) {
-        /// Connections that lead to no client any more are looked for this often.
-        const SWEEP_MS: u64 = 1000;
-
         self.core.advance_clock();
         self.core.zab.step(zab::Input::Tick, &mut self.core.zab_out);
         self.carry_out(0, out);
@@ -238,7 +236,7 @@ impl Replica {
             return;
         }
         self.core.expire_locals();
-        if self.core.now_ms % SWEEP_MS < TICK_MS {
+        if self.core.now_ms % quiet::SWEEP_MS < TICK_MS {
             self.core.close_sessionless();
             if let Some(sessions) = self.role.sessions() {
                 self.core.close_silent(sessions, self.role.processor().is_some());

@@ -46,7 +46,7 @@ impl Connection {
             tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
             return Err(Need::Close(String::new()));
         }
-        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed);
+        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed).max(now_us / 1000);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
             self.counts.refused += 1;
             return Err(Need::Close("clients connect too fast".into()));

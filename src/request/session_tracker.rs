@@ -203,6 +203,11 @@ impl Sessions {
         }
     }
 
+    /// Monotonic milliseconds before which [`Self::expired`] has nothing to do.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        self.due.first_key_value().map(|(&due_ms, _)| due_ms)
+    }
+
     /// Sessions that have been silent for too long; each is marked as closing.
     pub fn expired(&mut self, now_ms: u64) -> Vec<SessionId> {
         let mut expired = Vec::new();

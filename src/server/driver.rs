@@ -108,7 +108,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     }
 
     /// Monotonic microseconds at which there is something to do even if no input comes.
-    pub fn deadline_us(&self) -> u64 {
+    pub fn deadline_us(&mut self) -> u64 {
         self.parts.member.next_deadline_us()
     }
 

@@ -107,7 +107,7 @@ pub struct Core {
     pub(super) over: Option<(String, Option<ServerId>)>,
     /// Until then no other voter's promise ends this server's role again: invented promises can delay an ensemble, and not
     /// keep it from working.
-    gave_way_ticks: u64,
+    pub(super) gave_way_ticks: u64,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,

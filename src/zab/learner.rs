@@ -57,11 +57,11 @@ pub struct Learner {
     is_up_to_date: bool,
     /// Acknowledged to the leader one by one.
     acked: Zxid,
-    silent_ticks: u64,
+    pub(super) silent_ticks: u64,
     /// How it comes to the leader's history.
     how: How,
     /// The observers of this follower, once it serves.
-    observer_master: Option<Box<ObserverMaster>>,
+    pub(super) observer_master: Option<Box<ObserverMaster>>,
     /// Transactions got on the way.
     caught_up: u64,
 }

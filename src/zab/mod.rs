@@ -37,6 +37,7 @@ mod observer_master;
 mod oracle;
 mod packet;
 mod peer;
+mod quiet;
 mod reconfig;
 mod sync;
 

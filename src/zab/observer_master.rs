@@ -15,7 +15,7 @@ use bytes::Bytes;
 pub(super) struct ObserverMaster {
     epoch: Epoch,
     pub handlers: LearnerHandlers,
-    ticks: u64,
+    pub ticks: u64,
 }
 
 impl ObserverMaster {

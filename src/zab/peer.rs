@@ -131,6 +131,15 @@ impl Peer {
         &self.role
     }
 
+    /// Whether no wait that ends with a tick is under way.
+    pub(super) fn counts_nothing_down(&self) -> bool {
+        self.pause_ticks == 0
+            && self.stands_ticks == 0
+            && self.core.gave_way_ticks == 0
+            && self.early.is_empty()
+            && self.due.is_none()
+    }
+
     /// Applies one input and pushes what must happen next.
     pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
         #[cfg(feature = "sim")]

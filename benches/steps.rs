@@ -3,9 +3,8 @@
 //! `cargo bench --bench steps [part of a name]`. Times are of one batch; items a second are requests.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-#[allow(dead_code, reason = "shared with tests that use all of it")]
-#[path = "../tests/world/mod.rs"]
-mod world;
+#[path = "../tests/support/mod.rs"]
+mod support;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
@@ -17,7 +16,7 @@ use oxkeeper::replica::{Action, Input};
 use oxkeeper::store::{Log, LogOptions, RealDisk};
 use oxkeeper::tree::Tree;
 use oxkeeper::tree::txn::{Create, CreateKind, Entry, Txn};
-use world::{SETTINGS, World};
+use support::standalone::{SETTINGS, Standalone};
 
 /// Requests that come together: a full window of the load used for docs/performance.md.
 const BATCH: usize = 16;
@@ -72,10 +71,10 @@ fn fill(tree: &mut Tree, znodes: usize) {
 }
 
 /// A server without sockets or a disk, with a client that has a session.
-fn world(znodes: usize) -> World {
-    let world = World::new(SETTINGS, false);
+fn world(znodes: usize) -> Standalone {
+    let world = Standalone::new(SETTINGS, false);
     // Straight into the tree: faster than asking for it.
-    fill(&mut world.shared.state.tree.write(), znodes);
+    fill(&mut world.server.shared.state.tree.write(), znodes);
     world
 }
 
@@ -147,16 +146,16 @@ fn write(bencher: Bencher<'_, '_>, znodes: usize) {
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         client.advance(next.next().expect("a cycle has no end"), 1);
         for command in client.commands.drain(..) {
-            world.replica.step(Input::Command { command, wall_ms: 1 }, &mut actions);
+            world.server.replica.step(Input::Command { command, wall_ms: 1 }, &mut actions);
         }
         let appended = actions.iter().rev().find_map(|action| match action {
             Action::Append { zxid, .. } => Some(*zxid),
             _ => None,
         });
         let through = appended.expect("writes are logged");
-        world.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
+        world.server.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
         actions.clear();
-        world.replica.samples.writes.clear();
+        world.server.replica.samples.writes.clear();
         client.advance(&[], 3);
         assert!(client.outstanding() == 0 && !client.unsent.is_empty());
         client.unsent.clear();
@@ -164,9 +163,9 @@ fn write(bencher: Bencher<'_, '_>, znodes: usize) {
 }
 
 /// Entries for setData on znodes drawn at random.
-fn entries(world: &mut World, znodes: usize, count: usize) -> Vec<Vec<u8>> {
+fn entries(world: &mut Standalone, znodes: usize, count: usize) -> Vec<Vec<u8>> {
     let mut random = Random(9);
-    world.log.clear();
+    world.take_log();
     for _ in 0..count {
         let mut body = Vec::new();
         let path = path(random.below(znodes));
@@ -174,8 +173,8 @@ fn entries(world: &mut World, znodes: usize, count: usize) -> Vec<Vec<u8>> {
         request.encode(&mut body);
         world.send(&[(op::SET_DATA, body)]);
     }
-    assert_eq!(world.log.len(), count);
-    std::mem::take(&mut world.log).into_iter().map(|(_, entry)| entry).collect()
+    assert_eq!(world.log().len(), count);
+    world.take_log().into_iter().map(|(_, entry)| entry.to_vec()).collect()
 }
 
 /// A batch of committed setData.
@@ -183,7 +182,7 @@ fn entries(world: &mut World, znodes: usize, count: usize) -> Vec<Vec<u8>> {
 fn apply(bencher: Bencher<'_, '_>, znodes: usize) {
     let mut world = world(znodes);
     let entries = entries(&mut world, znodes, BATCH * 1024);
-    let mut tree = world.shared.state.tree.write();
+    let mut tree = world.server.shared.state.tree.write();
     let mut next = entries.iter().cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {

@@ -1,78 +1,18 @@
 //! `oxkeeper bench` against a server of ours, both as they ship: what it prints, draws and leaves behind.
 #![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
 
-use oxkeeper::client::{Hello, Incoming, Wire, put_request, word};
-use oxkeeper::model::op;
+mod server_process;
+mod support;
+
+use server_process::{OXKEEPER, Process};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Command, Output, Stdio};
 
-const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
-/// Not a measure of anything: when to give up.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server of its own; killed when dropped.
-struct Server {
-    child: Child,
-    addr: SocketAddr,
-}
-
-impl Server {
-    fn start(dir: &Path) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let addr = listener.local_addr().expect("its address");
-        drop(listener);
-        let config = dir.join("zoo.cfg");
-        let text = format!(
-            "dataDir={}\nclientPortAddress=127.0.0.1\nclientPort={}\nmaxClientCnxns=0\n",
-            dir.join("data").display(),
-            addr.port()
-        );
-        std::fs::write(&config, text).expect("a configuration");
-        let mut child = Command::new(OXKEEPER);
-        child.arg(config).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self { child: child.spawn().expect("a server"), addr };
-        let began = Instant::now();
-        while !word(addr, "srvr", PATIENCE).is_ok_and(|answer| answer.contains("Mode: ")) {
-            assert!(began.elapsed() < PATIENCE, "the server does not serve");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        server
-    }
-
-    fn bench(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(OXKEEPER);
-        command.args(["bench", "--server", &self.addr.to_string()]).args(arguments);
-        command.output().expect("the bench runs")
-    }
-
-    /// Names below the root.
-    fn names(&self) -> Vec<String> {
-        let mut wire = Wire::open(self.addr, PATIENCE).expect("the server is there");
-        let hello = Hello { timeout_ms: 10_000, password: vec![0; 16], ..Hello::default() };
-        wire.handshake(&hello, PATIENCE).expect("a session");
-        let mut bytes = Vec::new();
-        put_request(&mut bytes, 1, op::GET_CHILDREN, |to| {
-            jute::put_string(to, "/");
-            to.push(0);
-        });
-        wire.send(&bytes).expect("sent");
-        let frame = wire.receive(PATIENCE).expect("an answer");
-        let Ok(Incoming::Reply { body, .. }) = Incoming::parse(&frame) else { panic!("an event") };
-        let names: jute::Vector<'_, jute::Ustring<'_>> =
-            jute::Reader::new(body).read().expect("names");
-        names.iter().flatten().map(std::borrow::Cow::into_owned).collect()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
-    }
+fn bench(server: &Process, arguments: &[&str]) -> Output {
+    let mut command = Command::new(OXKEEPER);
+    command.args(["bench", "--server", &server.addr.to_string()]).args(arguments);
+    command.output().expect("the bench runs")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -82,13 +22,13 @@ fn text(bytes: &[u8]) -> &str {
 #[test]
 fn measures_prints_draws_and_cleans_up() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path());
+    let server = Process::start(dir.path(), "maxClientCnxns=0");
     let picture = dir.path().join("picture.svg");
     let mut arguments =
         vec!["--mix", "get=4,exists=1,list=1,set=1,create=2,delete=1", "--keys", "250"];
     arguments.extend(["--duration", "1s", "--warm-up", "200ms", "-c", "5", "-f", "4", "--picture"]);
     arguments.push(picture.to_str().expect("a plain path"));
-    let output = server.bench(&arguments);
+    let output = bench(&server, &arguments);
     assert!(output.status.success(), "{output:?}");
     let table = text(&output.stdout);
     let rows: Vec<Vec<&str>> =
@@ -101,16 +41,16 @@ fn measures_prints_draws_and_cleans_up() {
     assert!(progress.contains("warm-up  ") && progress.contains("    1 s  "), "{progress}");
     let svg = std::fs::read_to_string(picture).expect("a picture");
     assert!(svg.starts_with("<svg ") && svg.contains("Throughput"), "{svg}");
-    assert_eq!(server.names(), ["zookeeper"], "nothing is left");
+    assert_eq!(server.client().children("/"), ["zookeeper"], "nothing is left");
 }
 
 #[test]
 fn keeps_a_rate_and_tells_it_as_json() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path());
+    let server = Process::start(dir.path(), "maxClientCnxns=0");
     let mut arguments = vec!["--mix", "get", "--keys", "10", "--rate", "200", "--duration", "1s"];
     arguments.extend(["--warm-up", "0s", "--connections", "4", "--json", "--keep"]);
-    let output = server.bench(&arguments);
+    let output = bench(&server, &arguments);
     assert!(output.status.success(), "{output:?}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     // 4 connections, a request each 20 ms. Fewer when this machine stands still at the end, but never more.
@@ -118,7 +58,7 @@ fn keeps_a_rate_and_tells_it_as_json() {
     assert!((1..=200).contains(&count), "{json}");
     assert_eq!((&json["mix"], &json["connections_lost"]), (&"get".into(), &0.into()));
     assert!(json["all"]["p50_us"].as_u64() <= json["all"]["p999_us"].as_u64());
-    let names = server.names();
+    let names = server.client().children("/");
     assert!(names.iter().any(|name| name.starts_with("oxkeeper-bench-")), "{names:?}");
 }
 
@@ -165,7 +105,7 @@ fn says_what_is_wrong() {
 #[test]
 fn survives_a_server_that_is_killed() {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut server = Server::start(dir.path());
+    let mut server = Process::start(dir.path(), "maxClientCnxns=0");
     let mut command = Command::new(OXKEEPER);
     command.args(["bench", "--server", &server.addr.to_string(), "--mix", "set", "--keys", "10"]);
     command.args(["--duration", "4s", "--warm-up", "0s", "-c", "3", "-f", "2", "--json"]);
@@ -175,11 +115,7 @@ fn survives_a_server_that_is_killed() {
         progress.any(|line| line.expect("UTF-8").starts_with("    1 s")),
         "a second has passed"
     );
-    server.child.kill().expect("it runs");
-    server.child.wait().expect("it ends");
-    let again =
-        Command::new(OXKEEPER).arg(dir.path().join("zoo.cfg")).stdout(Stdio::null()).spawn();
-    server.child = again.expect("a server again");
+    server.kill_and_restart();
     progress.for_each(drop); // Read, so that it does not wait for us.
     let output = bench.wait_with_output().expect("it ends");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");

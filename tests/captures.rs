@@ -4,30 +4,23 @@
 //!
 //! A capture is one connection from its first byte on, both directions in the order in which they went over the wire.
 
-#[path = "captures/election.rs"]
-mod election;
-#[path = "captures/entry.rs"]
-mod entry;
-#[path = "captures/leads.rs"]
-mod leads;
-#[path = "captures/learns.rs"]
-mod learns;
-#[path = "captures/request.rs"]
-mod request;
-#[path = "captures/sockets.rs"]
-mod sockets;
-#[path = "captures/tape.rs"]
-mod tape;
-#[path = "captures/tree.rs"]
-mod tree;
-#[path = "zab/votes.rs"]
-mod votes;
-#[path = "captures/words.rs"]
-mod words;
+mod support;
+mod captures {
+    pub mod election;
+    pub mod entry;
+    pub mod leads;
+    pub mod learns;
+    pub mod request;
+    pub mod sockets;
+    pub mod tape;
+    pub mod tree;
+    pub mod words;
+}
 
+use captures::words::{self, Said, Word};
+use captures::{leads, learns, tape, tree};
 use oxkeeper::zab::Packet;
 use std::collections::BTreeSet;
-use words::{Said, Word};
 
 /// All captures of the quorum port, and that of the port for observers.
 const ALL: [&str; 14] = [

@@ -1,46 +1,21 @@
 //! Containers and TTL znodes: how they are made, and that they go when their time has come.
 
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-mod world;
+mod support;
 
-use jute::data::{Acl, Id, Stat};
-use jute::proto::{CreateRequest, CreateTtlRequest, DeleteRequest, GetDataRequest, SetDataRequest};
-use jute::{Encode, Reader, Vector};
+use jute::Reader;
+use jute::data::Stat;
+use jute::proto::GetDataRequest;
 use oxkeeper::client::op;
 use oxkeeper::replica::Settings;
-use world::{SETTINGS, World};
-
-type Request = (i32, Vec<u8>);
-
-fn bytes(record: impl Encode) -> Vec<u8> {
-    let mut to = Vec::new();
-    record.encode(&mut to);
-    to
-}
-
-fn open_acl() -> Vector<'static, Acl<'static>> {
-    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
-    Vector::Owned(vec![Acl { perms: 31, id }])
-}
+use support::bodies::{self, Request, bytes, create_ttl, delete};
+use support::standalone::{SETTINGS, Standalone, replies};
 
 fn create(kind: i32, path: &str, flags: i32) -> Request {
-    let path = Some(path.into());
-    (kind, bytes(CreateRequest { path, data: None, acl: open_acl(), flags }))
-}
-
-fn create_ttl(path: &str, flags: i32, ttl: i64) -> Request {
-    let path = Some(path.into());
-    (op::CREATE_TTL, bytes(CreateTtlRequest { path, data: None, acl: open_acl(), flags, ttl }))
-}
-
-fn delete(path: &str) -> Request {
-    (op::DELETE, bytes(DeleteRequest { path: Some(path.into()), version: -1 }))
+    bodies::create(kind, path, None, flags)
 }
 
 fn touch(path: &str) -> Request {
-    let path = Some(path.into());
-    (op::SET_DATA, bytes(SetDataRequest { path, data: None, version: -1 }))
+    bodies::set(path, None, -1)
 }
 
 /// A container that had a child and has none.
@@ -52,7 +27,7 @@ fn used(path: &str) -> [Request; 3] {
 // rows: P-38 P-39 P-73
 #[test]
 fn they_are_answered_with_a_stat_that_names_no_owner() {
-    let mut world = World::new(SETTINGS, true);
+    let mut world = Standalone::new(SETTINGS, true);
     let all = [
         create(op::CREATE_CONTAINER, "/c", 4),
         create(op::CREATE_CONTAINER, "/c/n-", 2),
@@ -69,21 +44,21 @@ fn they_are_answered_with_a_stat_that_names_no_owner() {
         assert_eq!((header.err, found.as_deref()), (0, Some(path)));
         assert_eq!((stat.ephemeral_owner, from.rest()), (0, &[][..]));
     }
-    let tree = world.shared.state.tree.read();
+    let tree = world.server.shared.state.tree.read();
     let owner = |path: &str| tree.znode(tree.find(path).expect(path)).stat_part().ephemeral_owner;
     assert_eq!((owner("/c"), owner("/c/n-0000000000")), (i64::MIN, i64::MIN));
     assert_eq!(owner("/t") as u64, 0xFF00_0000_0000_03E8);
     assert_eq!(owner("/t/n-0000000000") as u64, 0xFF00_00FF_FFFF_FFFF);
     drop(tree);
 
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     let (kind, body) = create_ttl("/t", 5, 1000);
     assert_eq!(world.ask(kind, body).0.err, -6);
 }
 
 #[test]
 fn create_ttl_that_java_cannot_apply_is_refused() {
-    let mut world = World::new(SETTINGS, true);
+    let mut world = Standalone::new(SETTINGS, true);
     for flags in 0..=4 {
         let (kind, body) = create_ttl("/t", flags, -1);
         assert_eq!(world.ask(kind, body).0.err, -8);
@@ -94,7 +69,7 @@ fn create_ttl_that_java_cannot_apply_is_refused() {
 // rows: P-41
 #[test]
 fn no_client_deletes_a_container_by_its_operation() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     world.send(&[create(op::CREATE_CONTAINER, "/c", 4)]);
     let (header, _) =
         world.ask(op::DELETE_CONTAINER, bytes(Some(std::borrow::Cow::Borrowed("/c"))));
@@ -105,7 +80,7 @@ fn no_client_deletes_a_container_by_its_operation() {
 // rows: P-74
 #[test]
 fn they_go_once_they_are_empty_and_old_enough() {
-    let mut world = World::new(SETTINGS, true);
+    let mut world = Standalone::new(SETTINGS, true);
     let [c, child, gone] = used("/used");
     let all = [
         c,
@@ -120,7 +95,7 @@ fn they_go_once_they_are_empty_and_old_enough() {
         create(op::CREATE, "/parent/child", 0),
     ];
     world.send(&all);
-    let there = |world: &World| {
+    let there = |world: &Standalone| {
         ["/used", "/unused", "/full", "/short", "/long", "/parent"]
             .into_iter()
             .filter(|path| world.exists(path))
@@ -138,7 +113,7 @@ fn they_go_once_they_are_empty_and_old_enough() {
     assert_eq!(there(&world), ["/unused"]);
 
     let settings = Settings { container_max_never_used_ms: 3000, ..SETTINGS };
-    let mut world = World::new(settings, true);
+    let mut world = Standalone::new(settings, true);
     world.send(&[create(op::CREATE_CONTAINER, "/unused", 4)]);
     world.pass(2500);
     assert!(world.exists("/unused"));
@@ -150,11 +125,11 @@ fn they_go_once_they_are_empty_and_old_enough() {
 #[test]
 fn they_go_at_an_even_pace() {
     let settings = Settings { container_max_per_minute: 60, ..SETTINGS };
-    let mut world = World::new(settings, false);
+    let mut world = Standalone::new(settings, false);
     for number in 0..5 {
         world.send(&used(&format!("/c{number}")));
     }
-    let left = |world: &World| (0..5).filter(|n| world.exists(&format!("/c{n}"))).count();
+    let left = |world: &Standalone| (0..5).filter(|n| world.exists(&format!("/c{n}"))).count();
     let mut seen = Vec::new();
     for _ in 0..7 {
         world.pass(1000);
@@ -165,7 +140,7 @@ fn they_go_at_an_even_pace() {
 
 #[test]
 fn one_that_was_made_again_meanwhile_stays() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     world.send(&used("/c"));
     world.pass(900);
     world.disk_hangs = true;
@@ -178,7 +153,7 @@ fn one_that_was_made_again_meanwhile_stays() {
 
 #[test]
 fn a_session_that_moves_takes_no_watches_of_others_with_it() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     let first = world.session;
     world.hang_up();
     // The next connection watches under the number that the first one left.
@@ -187,6 +162,6 @@ fn a_session_that_moves_takes_no_watches_of_others_with_it() {
     let watcher = world.connect(first);
     world.send(&[touch("/")]);
     drop(world.speak(watcher));
-    let events = world::replies(&world.received());
+    let events = replies(&world.received());
     assert_eq!(events.iter().map(|(header, _)| header.xid).collect::<Vec<_>>(), [-1]);
 }

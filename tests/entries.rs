@@ -1,41 +1,30 @@
 //! Log entries that must stay short enough to be read again, and those that say nothing of what a session leaves.
 
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-mod world;
+mod support;
 
-use jute::data::{Acl, Id};
-use jute::proto::CreateRequest;
-use jute::{Encode, Vector};
 use oxkeeper::client::op;
 use oxkeeper::replica::Settings;
 use oxkeeper::request::prep::Rules;
 use oxkeeper::tree::txn::{Entry, Txn};
 use oxkeeper::tree::{Options, Tree};
-use world::{SETTINGS, World, parts};
+use support::bodies::{self, Request};
+use support::standalone::{SETTINGS, Standalone, parts};
 
-type Request = (i32, Vec<u8>);
+fn create(path: &str, data: &[u8], flags: i32) -> Request {
+    bodies::create(op::CREATE, path, Some(data), flags)
+}
 
 const SHORT: Settings = Settings { rules: Rules { entry_max: 400, ..Rules::DEFAULT }, ..SETTINGS };
 
-fn create(path: &str, data: &[u8], flags: i32) -> Request {
-    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
-    let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
-    let request = CreateRequest { path: Some(path.into()), data: Some(data), acl, flags };
-    let mut body = Vec::new();
-    request.encode(&mut body);
-    (op::CREATE, body)
-}
-
-fn code(world: &mut World, (kind, body): Request) -> i32 {
+fn code(world: &mut Standalone, (kind, body): Request) -> i32 {
     world.ask(kind, body).0.err
 }
 
 /// The tree that the log leads to, and the last entry.
-fn replayed(world: &World) -> (Tree, Txn<'_>, bool) {
+fn replayed(world: &Standalone) -> (Tree, Txn<'_>, bool) {
     let mut tree = Tree::new(Options::default());
     let mut last = None;
-    for (_, entry) in &world.log {
+    for (_, entry) in world.log() {
         let entry = Entry::decode(entry).expect("our own entry");
         tree.apply(&entry.header, &entry.txn, &mut Vec::new());
         last = Some((entry.txn, entry.digest.is_some()));
@@ -47,18 +36,18 @@ fn replayed(world: &World) -> (Tree, Txn<'_>, bool) {
 // rows: C-154
 #[test]
 fn what_could_not_be_read_again_is_refused_alone() {
-    let mut world = World::new(SHORT, false);
+    let mut world = Standalone::new(SHORT, false);
     assert_eq!(code(&mut world, create("/long", &[7; 400], 0)), -5);
     let both = parts(&[create("/a", &[7; 180], 0), create("/b", &[7; 180], 0)]);
     assert_eq!(code(&mut world, (op::MULTI, both)), -5);
     assert!(!world.exists("/a") && !world.exists("/long"));
     assert_eq!(code(&mut world, create("/a", &[7; 180], 0)), 0);
-    assert!(world.log.iter().all(|(_, entry)| entry.len() <= 400));
+    assert!(world.log().iter().all(|(_, entry)| entry.len() <= 400));
 }
 
 #[test]
 fn a_session_with_too_many_ephemerals_to_list_still_ends() {
-    let mut world = World::new(SHORT, false);
+    let mut world = Standalone::new(SHORT, false);
     for at in 0..20 {
         assert_eq!(code(&mut world, create(&format!("/ephemeral-{at:010}"), b"", 1)), 0);
     }
@@ -67,7 +56,7 @@ fn a_session_with_too_many_ephemerals_to_list_still_ends() {
     let (tree, txn, has_digest) = replayed(&world);
     // What servers of old wrote: the only form without a list that Java reads.
     assert_eq!((txn, has_digest), (Txn::CloseSession { paths: None }, false));
-    assert_eq!(tree.digest(), world.shared.state.tree.read().digest());
+    assert_eq!(tree.digest(), world.server.shared.state.tree.read().digest());
     assert!(tree.find("/ephemeral-0000000000").is_none());
 }
 
@@ -75,7 +64,7 @@ fn a_session_with_too_many_ephemerals_to_list_still_ends() {
 #[test]
 fn the_list_of_a_closed_session_can_be_left_out() {
     let rules = Rules { lists_closed: false, ..Rules::DEFAULT };
-    let mut world = World::new(Settings { rules, ..SETTINGS }, false);
+    let mut world = Standalone::new(Settings { rules, ..SETTINGS }, false);
     assert_eq!(code(&mut world, create("/e", b"", 1)), 0);
     assert_eq!(code(&mut world, (op::CLOSE_SESSION, Vec::new())), 0);
     let (tree, txn, has_digest) = replayed(&world);

@@ -1,10 +1,7 @@
 //! What a running server does with its folder, seen from outside: the shipped binary, real files, a client.
 
-#[path = "files/process.rs"]
-mod process;
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-mod world;
+mod server_process;
+mod support;
 
 use jute::Encode;
 use jute::proto::CreateTtlRequest;
@@ -13,8 +10,9 @@ use oxkeeper::model::OPEN_ACL;
 use oxkeeper::replica::Settings;
 use oxkeeper::store::record;
 use oxkeeper::tree::txn::{CreateKind, write};
-use process::{Process, eventually, names, open_acl, zxid_of, zxids};
-use world::{SETTINGS, World};
+use server_process::{Process, eventually, names, zxid_of, zxids};
+use support::bodies::open_acl;
+use support::standalone::{SETTINGS, Standalone};
 
 // rows: D-33 D-51
 #[test]
@@ -56,25 +54,25 @@ fn by_size_as_well() {
 // rows: D-33
 #[test]
 fn the_log_rolls_even_while_a_snapshot_is_written() {
-    let mut world = World::new(Settings { snap_count: 4, ..SETTINGS }, false);
-    let write = |world: &mut World| {
+    let mut world = Standalone::new(Settings { snap_count: 4, ..SETTINGS }, false);
+    let write = |world: &mut Standalone| {
         let path = Some("/".into());
         let request = jute::proto::SetDataRequest { path, data: None, version: -1 };
         let mut body = Vec::new();
         jute::Encode::encode(&request, &mut body);
         assert_eq!(world.ask(op::SET_DATA, body).0.err, 0);
     };
-    while world.rolls.len() < 3 {
+    while world.server.disk.rolls.len() < 3 {
         write(&mut world);
     }
-    assert_eq!((world.snapshots.len(), world.replica.stats.snapshots_skipped), (1, 2));
-    assert_eq!(world.snapshots[0].to_wire() as usize, world.rolls[0]);
+    assert_eq!((world.server.frozen.len(), world.server.replica.stats.snapshots_skipped), (1, 2));
+    assert_eq!(world.server.frozen[0].zxid.to_wire() as usize, world.server.disk.rolls[0]);
     world.end_snapshot();
-    while world.rolls.len() < 4 {
+    while world.server.disk.rolls.len() < 4 {
         write(&mut world);
     }
-    assert_eq!(world.snapshots.len(), 2);
-    assert_eq!(world.snapshots[1].to_wire() as usize, world.rolls[3]);
+    assert_eq!(world.server.frozen.len(), 2);
+    assert_eq!(world.server.frozen[1].zxid.to_wire() as usize, world.server.disk.rolls[3]);
 }
 
 /// The folder of the snapshots is gone, so that none can be made.

@@ -1,25 +1,22 @@
 //! A tree that came with SNAP from a leader of Java's, who writes it while it goes on changing it.
 
-#[path = "zab/votes.rs"]
-mod votes;
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-mod world;
+mod support;
 
 use bytes::Bytes;
-use jute::data::{Acl, Id};
-use jute::proto::CreateRequest;
-use jute::{Encode, Vector};
-use oxkeeper::model::{Epoch, ServerId, SessionId, View, Zxid, op};
-use oxkeeper::replica::{Action, Input, Mode, Replica, Settings};
-use oxkeeper::request::{Conns, Limits, Shared};
+use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
+use oxkeeper::replica::{Input, Mode, Settings};
+use oxkeeper::request::Limits;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::Entry;
-use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{self, Packet, Peer};
-use std::sync::Arc;
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::{self, Packet};
 use std::sync::atomic::Ordering;
-use votes::votes_for;
-use world::{SETTINGS, WALL_MS, World};
+use support::bodies;
+use support::builders::{THREE, learner_info, peer};
+use support::disk::Write;
+use support::election::votes_for;
+use support::replica::ReplicaOnDisk;
+use support::standalone::{SETTINGS, Standalone};
 
 /// The leader's: what it has written when it begins with its tree, when it ends, and in the end.
 const BEGUN: usize = 5;
@@ -31,21 +28,14 @@ const EPOCH: Epoch = Epoch(1);
 
 /// What a leader writes: creates, which change their parent as well, and are refused the second time.
 fn written() -> Vec<(Zxid, Bytes)> {
-    let mut leader = World::new(SETTINGS, false);
-    let create = |path: &str| {
-        let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
-        let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
-        let mut body = Vec::new();
-        CreateRequest { path: Some(path.into()), data: Some(b"x"), acl, flags: 0 }
-            .encode(&mut body);
-        body
-    };
+    let mut leader = Standalone::new(SETTINGS, false);
+    let create = |path: &str| bodies::create(op::CREATE, path, Some(b"x"), 0).1;
     leader.ask(op::CREATE, create("/a"));
-    for number in leader.log.len()..ALL {
+    for number in leader.server.disk.log.len()..ALL {
         leader.ask(op::CREATE, create(&format!("/a/{number}")));
     }
-    assert_eq!(leader.log.len(), ALL);
-    leader.log.drain(..).map(|(zxid, entry)| (zxid, entry.into())).collect()
+    assert_eq!(leader.server.disk.log.len(), ALL);
+    std::mem::take(&mut leader.server.disk.log)
 }
 
 fn apply(tree: &mut Tree, entries: &[(Zxid, Bytes)]) {
@@ -66,87 +56,42 @@ fn renamed(mut tree: Tree, zxid: Zxid) -> Box<Tree> {
     Box::new(loader.finish(zxid).unwrap())
 }
 
-/// A follower, and a disk that has everything at once.
+/// A follower on a disk that takes no time, unless it is held.
 struct Follower {
-    replica: Replica,
-    shared: Arc<Shared>,
-    snapshots: Vec<Zxid>,
-    /// How often the tree was to be loaded again.
-    rebuilds: usize,
-    /// A cut was asked for.
-    truncating: bool,
+    server: ReplicaOnDisk,
+    disk_held: bool,
 }
 
 impl Follower {
     fn new() -> Self {
         let mut follower = Self::resting(SETTINGS, None);
-        follower.elect(ServerId(2));
+        follower.elect(2);
         follower.hear(Packet::LeaderInfo { epoch: EPOCH });
         follower
     }
 
     /// The others say that `leader` leads.
-    fn elect(&mut self, leader: ServerId) {
-        let votes = votes_for(self.replica.peer(), leader);
+    fn elect(&mut self, leader: i64) {
+        let votes = votes_for(self.server.replica.peer(), ServerId(leader));
         votes.into_iter().for_each(|vote| self.step(of_peers(vote)));
     }
 
     /// Before its first election. `last`: of its log.
     fn resting(replica_settings: Settings, last: Option<Zxid>) -> Self {
-        let shared = Arc::new(Shared {
-            state: State::new(Tree::new(OPTIONS), 1),
-            conns: Conns::default(),
-            throttle: Default::default(),
-            limits: Limits::default(),
-            clock_ms: Default::default(),
-            at_rest: Default::default(),
-            is_read_only: Default::default(),
-        });
         let settings = zab::Settings { tick_time_ms: 1000, ..zab::Settings::DEFAULT };
-        let view = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
-        let peer = Peer::member(
-            ServerId(1),
-            settings,
-            View::parse(view).unwrap(),
-            (Epoch(0), Epoch(0)),
-            last,
-        );
-        let replica = Replica::member(shared.clone(), peer, replica_settings, 0);
-        let mut follower =
-            Self { replica, shared, snapshots: Vec::new(), rebuilds: 0, truncating: false };
-        follower.step(Input::Tick { wall_ms: WALL_MS });
+        let peer = peer(1, THREE, settings, last);
+        let tree = Tree::new(OPTIONS);
+        let server = ReplicaOnDisk::member(tree, Limits::default(), peer, replica_settings);
+        let mut follower = Self { server, disk_held: false };
+        let wall_ms = follower.server.wall_ms;
+        follower.step(Input::Tick { wall_ms });
         follower
     }
 
     fn step(&mut self, input: Input) {
-        let mut inputs = vec![input];
-        while !inputs.is_empty() {
-            let input = inputs.remove(0);
-            let mut actions = Vec::new();
-            self.replica.step(input, &mut actions);
-            for action in actions {
-                match action {
-                    Action::Append { zxid, .. } => {
-                        inputs.push(Input::Flushed { through: zxid, now_us: 1 });
-                    }
-                    Action::Peer(zab::Action::Promise { promise, epoch }) => {
-                        inputs.push(of_peers(zab::Input::Promised { promise, epoch }));
-                    }
-                    Action::Install(frozen) => {
-                        let to = frozen.zxid;
-                        if std::mem::take(&mut self.truncating) {
-                            inputs.push(of_peers(zab::Input::Truncated { to }));
-                        }
-                        inputs.push(Input::SnapshotEnded(frozen));
-                        let installed = zab::Input::Installed { zxid: frozen.zxid };
-                        inputs.push(of_peers(installed));
-                    }
-                    Action::Snapshot(frozen) => self.snapshots.push(frozen.zxid),
-                    Action::Rebuild => self.rebuilds += 1,
-                    Action::Peer(zab::Action::Truncate { .. }) => self.truncating = true,
-                    _ => {}
-                }
-            }
+        self.server.step(input);
+        if !self.disk_held {
+            self.server.write_all();
         }
     }
 
@@ -169,16 +114,16 @@ impl Follower {
         follower.take(&entries[BEGUN..ENDED]);
         follower.hear(Packet::NewLeader { epoch: EPOCH, view: Bytes::new() });
         follower.hear(Packet::UpToDate);
-        assert_eq!(follower.replica.mode(), Mode::Following);
+        assert_eq!(follower.server.replica.mode(), Mode::Following);
         follower
     }
 
     fn digest(&self) -> u64 {
-        self.shared.state.tree.read().digest()
+        self.server.shared.state.tree.read().digest()
     }
 
     fn last(&self) -> Zxid {
-        self.shared.state.tree.read().last_zxid()
+        self.server.shared.state.tree.read().last_zxid()
     }
 }
 
@@ -189,10 +134,11 @@ fn a_tree_that_is_ahead_of_its_zxid_is_nobodys_mistake() {
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..ENDED]);
     let mut follower = Follower::join(tree, &entries);
-    assert_eq!(follower.replica.stats.digest_mismatches, 0);
-    assert_eq!(follower.snapshots, [entries[ENDED - 1].0], "one that is of its zxid");
+    assert_eq!(follower.server.replica.stats.digest_mismatches, 0);
+    let snapshots: Vec<Zxid> = follower.server.frozen.iter().map(|frozen| frozen.zxid).collect();
+    assert_eq!(snapshots, [entries[ENDED - 1].0], "one that is of its zxid");
     follower.take(&entries[ENDED..]);
-    assert_eq!(follower.replica.stats.digest_mismatches, 0);
+    assert_eq!(follower.server.replica.stats.digest_mismatches, 0);
     let mut whole = Tree::new(OPTIONS);
     apply(&mut whole, &entries);
     assert_eq!(follower.digest(), whole.digest());
@@ -204,7 +150,10 @@ fn an_exact_tree_needs_no_second_snapshot() {
     let mut tree = Tree::new(OPTIONS);
     apply(&mut tree, &entries[..BEGUN]);
     let follower = Follower::join(tree, &entries);
-    assert_eq!((follower.replica.stats.digest_mismatches, follower.snapshots.len()), (0, 0));
+    assert_eq!(
+        (follower.server.replica.stats.digest_mismatches, follower.server.frozen.len()),
+        (0, 0)
+    );
 }
 
 // rows: Q-83 Q-122 G-21
@@ -217,7 +166,7 @@ fn a_tree_that_differs_is_told_from_the_first_transaction_on() {
     apply(&mut tree, &entries[BEGUN..ENDED]);
     let mut follower = Follower::join(tree, &entries);
     follower.take(&entries[ENDED..]);
-    assert_eq!(follower.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
+    assert_eq!(follower.server.replica.stats.digest_mismatches, (ALL - ENDED) as u64);
 }
 
 /// What was proposed and not committed is in the log, and no longer waits for a commit that another leader may never send:
@@ -233,13 +182,16 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
         follower.hear(Packet::Proposal { zxid: *zxid, entry: entry.clone() });
     }
     follower.step(of_peers(zab::Input::LeaderGone));
-    follower.elect(ServerId(3));
+    follower.elect(3);
     follower.hear(Packet::LeaderInfo { epoch: Epoch(2) });
     let last = entries[ALL - 1].0;
+    follower.disk_held = true;
     follower.hear(Packet::Trunc { zxid: entries[ENDED].0 });
-    assert!(std::mem::take(&mut follower.truncating));
+    let asked = follower.server.disk.asked.pop_front();
+    assert_eq!(asked, Some(Write::Truncate(entries[ENDED].0)));
+    follower.disk_held = false;
     follower.step(of_peers(zab::Input::CannotTruncate { last }));
-    assert_eq!((follower.rebuilds, follower.last()), (1, entries[ENDED - 1].0));
+    assert_eq!((follower.server.rebuilds, follower.last()), (1, entries[ENDED - 1].0));
     let mut whole = Tree::new(OPTIONS);
     apply(&mut whole, &entries);
     let digest = whole.digest();
@@ -254,8 +206,8 @@ fn a_cut_that_cannot_be_made_leaves_the_tree_as_long_as_the_log() {
     follower.step(Input::LeaderTree { zxid, tree: renamed(tree, zxid) });
     follower.hear(Packet::NewLeader { epoch: Epoch(2), view: Bytes::new() });
     follower.hear(Packet::UpToDate);
-    assert_eq!((follower.digest(), follower.last(), follower.rebuilds), (digest, zxid, 1));
-    assert_eq!(follower.replica.mode(), Mode::Following);
+    assert_eq!((follower.digest(), follower.last(), follower.server.rebuilds), (digest, zxid, 1));
+    assert_eq!(follower.server.replica.mode(), Mode::Following);
 }
 
 // rows: C-160 Q-90
@@ -264,11 +216,10 @@ fn a_leader_may_have_no_clients() {
     for serves in [true, false] {
         let settings = Settings { leader_serves: serves, ..SETTINGS };
         let mut leader = Follower::resting(settings, Some(Zxid::ZERO));
-        assert!(leader.shared.at_rest.load(Ordering::Relaxed));
-        leader.elect(ServerId(1));
+        assert!(leader.server.shared.at_rest.load(Ordering::Relaxed));
+        leader.elect(1);
         let connection = zab::LearnerConnectionId(7);
-        let info =
-            zab::LearnerInfo { id: ServerId(2), protocol_version: 0x1_0000, view_version: 0 };
+        let info = learner_info(2);
         for packet in [
             Packet::FollowerInfo { accepted: Epoch(0), info },
             Packet::AckEpoch { current: Some(Epoch(0)), last: Some(Zxid::ZERO) },
@@ -276,8 +227,8 @@ fn a_leader_may_have_no_clients() {
         ] {
             leader.step(of_peers(zab::Input::Learner { connection, packet }));
         }
-        assert_eq!(leader.replica.mode(), Mode::Leading);
-        assert_eq!(leader.shared.at_rest.load(Ordering::Relaxed), !serves);
+        assert_eq!(leader.server.replica.mode(), Mode::Leading);
+        assert_eq!(leader.server.shared.at_rest.load(Ordering::Relaxed), !serves);
         // Learners' clients are served all the same.
         let body = Bytes::copy_from_slice(&4000_i32.to_be_bytes());
         let (session, op, who) = (SessionId(99), op::CREATE_SESSION, Vec::new());
@@ -285,7 +236,7 @@ fn a_leader_may_have_no_clients() {
         for packet in [Packet::Request(request), Packet::Ack { zxid: Zxid::new(EPOCH, 1) }] {
             leader.step(of_peers(zab::Input::Learner { connection, packet }));
         }
-        assert!(leader.shared.state.tree.read().sessions().contains_key(&99));
+        assert!(leader.server.shared.state.tree.read().sessions().contains_key(&99));
     }
 }
 

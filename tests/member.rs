@@ -2,7 +2,9 @@
 //!
 //! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
 
-use bytes::{Bytes, BytesMut};
+mod support;
+
+use bytes::Bytes;
 use jute::Encode;
 use jute::txn::TxnHeader;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
@@ -13,18 +15,18 @@ use oxkeeper::member::{
 };
 use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
 use oxkeeper::replica::{self, Replica};
-use oxkeeper::request::{Conns, Limits, Shared};
+use oxkeeper::request::{Limits, Shared};
 use oxkeeper::store::epoch::EpochFile;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::worker::{Event, FlushReport};
 use oxkeeper::store::{Command, Disk as _, Draft, Packing, SnapshotWriter, Trailers};
-use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{self, LearnerConnectionId, Notification, Packet, Peer, PeerState, Vote};
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::{self, LearnerConnectionId, Notification, Packet, PeerState, Vote};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-
-const VIEW: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+use support::builders::{self, THREE, WALL_MS, peer};
+use support::packets::packets;
 
 struct Server {
     member: Member,
@@ -34,15 +36,7 @@ struct Server {
 }
 
 fn shared() -> Arc<Shared> {
-    Arc::new(Shared {
-        state: State::new(Tree::new(Options::default()), 1),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits: Limits::default(),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    })
+    builders::shared(Tree::new(Options::default()), Limits::default())
 }
 
 impl Server {
@@ -52,14 +46,12 @@ impl Server {
     }
 
     fn member(observer_master_port: Option<u16>) -> Self {
-        let view = View::parse(VIEW).unwrap();
-        let (settings, epochs) = (zab::Settings::DEFAULT, (Epoch(0), Epoch(0)));
-        let settings = zab::Settings { reconfigs: true, ..settings };
-        let peer = Peer::member(ServerId(1), settings, view.clone(), epochs, Some(Zxid::ZERO));
+        let settings = zab::Settings { reconfigs: true, ..zab::Settings::DEFAULT };
+        let peer = peer(1, THREE, settings, Some(Zxid::ZERO));
         let replica = Replica::member(shared(), peer, replica::Settings::DEFAULT, 0);
         let ensemble = EnsembleSettings {
             my_id: ServerId(1),
-            view,
+            view: View::parse(THREE).unwrap(),
             election: election_connections::Settings {
                 me: ServerId(1),
                 addresses: vec![("a".to_owned(), 2)],
@@ -79,7 +71,7 @@ impl Server {
     }
 
     fn new(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
-        let now = Now { us: 0, wall_ms: 1_700_000_000_000 };
+        let now = Now { us: 0, wall_ms: WALL_MS };
         let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
         let member = Member::new(replica, settings, now);
         Self { member, now, election_connections: BTreeMap::new() }
@@ -98,7 +90,7 @@ impl Server {
         for packet in [
             Packet::LeaderInfo { epoch: Epoch(1) },
             Packet::Diff { zxid: Zxid::ZERO },
-            Packet::NewLeader { epoch: Epoch(1), view: Bytes::from(VIEW) },
+            Packet::NewLeader { epoch: Epoch(1), view: Bytes::from(THREE) },
             Packet::UpToDate,
         ] {
             server.hear(1, vec![packet]);
@@ -153,7 +145,7 @@ impl Server {
         let mut dialed = Vec::new();
         for (from, state) in [(2, PeerState::Following), (3, PeerState::Leading)] {
             let vote = Vote { epoch: 0, zxid: 0, leader: ServerId(3) };
-            let config = Some(Bytes::from(VIEW));
+            let config = Some(Bytes::from(THREE));
             let notification =
                 Notification { state, vote, round: 1, version: 2, config, is_ours: true };
             dialed = self.hear_vote(from, &notification);
@@ -231,10 +223,7 @@ fn sent(actions: &[Action]) -> Vec<&'static str> {
     let mut names = Vec::new();
     for action in actions {
         if let Action::SendToLeader { bytes } = action {
-            let mut bytes = BytesMut::from(&bytes[..]);
-            while let Some(packet) = Packet::decode(&mut bytes).unwrap() {
-                names.push(packet.name());
-            }
+            names.extend(packets(bytes).iter().map(Packet::name));
         }
     }
     names
@@ -409,7 +398,7 @@ impl Server {
     fn elect_again(&mut self) {
         for (from, state) in [(2, PeerState::Leading), (3, PeerState::Following)] {
             let vote = Vote { epoch: 1, zxid: 1 << 32, leader: ServerId(2) };
-            let config = Some(Bytes::from(VIEW));
+            let config = Some(Bytes::from(THREE));
             let notification =
                 Notification { state, vote, round: 7, version: 2, config, is_ours: true };
             self.hear_vote(from, &notification);

@@ -1,41 +1,32 @@
 //! What clients see of members of an ensemble, whichever of them they are at.
 
-#[path = "members/ensemble.rs"]
-mod ensemble;
-#[path = "zab/votes.rs"]
-mod votes;
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-#[path = "request/wire.rs"]
-mod wire;
+mod support;
+mod members {
+    pub mod ensemble;
+}
 
-use ensemble::{Client, Ensemble, FOLLOWER, LEADER, OBSERVER, OTHER};
+use jute::Vector;
 use jute::proto::{AuthPacket, CreateRequest, SetAclRequest};
-use jute::{Encode, Vector};
+use members::ensemble::{Client, Ensemble, FOLLOWER, LEADER, OBSERVER, OTHER};
 use oxkeeper::model::{Acl, Identity, op, perms};
 use oxkeeper::replica::Settings;
 use oxkeeper::request::Limits;
 use oxkeeper::zab::Request;
-use wire::{
-    close, create, create_ephemeral, create_for, delete, get, ping, raw, set, set_acl_for, sync,
+use support::requests::{
+    close, create, create_ephemeral, create_for, delete, get, ping, request, set, set_acl_for, sync,
 };
 
 const SETTINGS: Settings = Settings { tick_time_ms: 2000, ..Settings::DEFAULT };
 
-fn members() -> Ensemble {
+fn new_ensemble() -> Ensemble {
     Ensemble::new(&SETTINGS, &Limits::default())
-}
-
-fn of(xid: i32, kind: i32, body: &impl Encode) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    body.encode(&mut bytes);
-    raw(xid, kind, &bytes)
 }
 
 /// A list that names a scheme nobody knows.
 fn set_acl_nobody_can_mean(xid: i32, path: &str) -> Vec<u8> {
     let acl = Acl { perms: perms::ALL, who: Identity::new("none-such", "x") };
     let acl = Vector::Owned(vec![acl.to_record()]);
-    of(xid, op::SET_ACL, &SetAclRequest { path: Some(path.into()), acl, version: -1 })
+    request(xid, op::SET_ACL, &SetAclRequest { path: Some(path.into()), acl, version: -1 })
 }
 
 /// A client that may not, on a server whose owner of `/a` is another one.
@@ -101,7 +92,7 @@ fn nobody_is_refused_early_behind_what_he_has_asked() {
 // rows: C-71
 #[test]
 fn unless_it_is_told_to_a_member_asks_its_leader() {
-    let mut ensemble = members();
+    let mut ensemble = new_ensemble();
     let stranger = stranger(&mut ensemble, FOLLOWER);
     let last = ensemble.last_zxid(LEADER);
     let heard = ensemble.say(stranger, [set(1, "/a", "x")]);
@@ -111,7 +102,7 @@ fn unless_it_is_told_to_a_member_asks_its_leader() {
 
 fn show(user: &str) -> Vec<u8> {
     let packet = AuthPacket { kind: 0, scheme: Some("digest".into()), auth: Some(user.as_bytes()) };
-    of(-4, op::AUTH, &packet)
+    request(-4, op::AUTH, &packet)
 }
 
 /// Open to those who the one who asks has shown to be.
@@ -119,14 +110,14 @@ fn create_for_me(xid: i32, path: &str) -> Vec<u8> {
     let acl = Acl { perms: perms::ALL, who: Identity::new("auth", "") };
     let acl = Vector::Owned(vec![acl.to_record()]);
     let body = CreateRequest { path: Some(path.into()), data: Some(b""), acl, flags: 0 };
-    of(xid, op::CREATE, &body)
+    request(xid, op::CREATE, &body)
 }
 
 // rows: U-24
 #[test]
 fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
     for at in [FOLLOWER, OBSERVER] {
-        let mut ensemble = members();
+        let mut ensemble = new_ensemble();
         let owner = ensemble.client(at, "10.0.0.1");
         let heard = ensemble.say(owner, [show("me:secret"), create_for_me(1, "/mine")]);
         assert!(heard[1].ends_with(" ok /mine"), "{heard:?}");
@@ -150,7 +141,7 @@ fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
 // rows: G-16
 #[test]
 fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {
-    let mut ensemble = members();
+    let mut ensemble = new_ensemble();
     let writer = ensemble.client(FOLLOWER, "10.0.0.1");
     let reader = ensemble.client(LEADER, "10.0.0.2");
     ensemble.hold_logs([FOLLOWER, OTHER], true);
@@ -166,7 +157,7 @@ fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {
 #[test]
 fn the_old_connection_of_a_session_that_moved_reads_until_it_writes() {
     for (from, to) in [(FOLLOWER, OTHER), (FOLLOWER, LEADER), (LEADER, FOLLOWER)] {
-        let mut ensemble = members();
+        let mut ensemble = new_ensemble();
         let old = ensemble.client(from, "10.0.0.1");
         assert!(ensemble.say(old, [create(1, "/a", "")])[0].ends_with("ok /a"));
         let session = ensemble.session(old);
@@ -188,7 +179,7 @@ fn the_old_connection_of_a_session_that_moved_reads_until_it_writes() {
 #[test]
 fn what_an_older_connection_still_asks_is_dropped_when_its_session_comes_again() {
     for at in [LEADER, FOLLOWER, OBSERVER] {
-        let mut ensemble = members();
+        let mut ensemble = new_ensemble();
         let old = ensemble.client(at, "10.0.0.1");
         let session = ensemble.session(old);
         let elsewhere = ensemble.client_again(OTHER, session);
@@ -250,7 +241,7 @@ fn what_found_no_zxid_is_not_answered() {
 #[test]
 fn a_session_lives_where_it_pings_and_ends_there() {
     for (at, slept) in [(LEADER, FOLLOWER), (FOLLOWER, OTHER)] {
-        let mut ensemble = members();
+        let mut ensemble = new_ensemble();
         let client = ensemble.client(at, "10.0.0.1");
         let session = ensemble.session(client);
         ensemble.client_again(slept, session);
@@ -295,7 +286,7 @@ fn what_comes_late_for_a_session_that_ended_is_refused() {
 #[test]
 fn a_connection_that_a_session_left_is_closed_when_it_falls_silent() {
     for (from, to) in [(FOLLOWER, OTHER), (LEADER, FOLLOWER)] {
-        let mut ensemble = members();
+        let mut ensemble = new_ensemble();
         let (silent, speaks) =
             (ensemble.client(from, "10.0.0.1"), ensemble.client(from, "10.0.0.2"));
         let [moved, other] = [silent, speaks].map(|old| ensemble.session(old));

@@ -1,59 +1,33 @@
 //! multi and multiRead, byte for byte, and what a failed multi leaves behind: a log entry and nothing else.
 
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-mod world;
+mod support;
 
-use jute::data::{Acl, Id, Stat};
-use jute::proto::{CheckVersionRequest, CreateRequest, CreateTtlRequest, MultiHeader};
-use jute::proto::{DeleteRequest, GetDataRequest, SetDataRequest};
-use jute::{Encode, Reader, Vector};
+use jute::data::Stat;
+use jute::proto::{CheckVersionRequest, CreateRequest, MultiHeader};
+use jute::proto::{DeleteRequest, GetDataRequest};
+use jute::{Reader, Vector};
 use oxkeeper::client::op;
 use oxkeeper::tree::txn::{Entry, Txn};
-use world::{SETTINGS, World, parts};
+use support::bodies::{self, Request, bytes, create_ttl, delete};
+use support::standalone::{SETTINGS, Standalone, parts};
 
-type Part = (i32, Vec<u8>);
-
-fn bytes(record: impl Encode) -> Vec<u8> {
-    let mut to = Vec::new();
-    record.encode(&mut to);
-    to
+fn create(kind: i32, path: &str, flags: i32) -> Request {
+    bodies::create(kind, path, Some(b"x"), flags)
 }
 
-fn open_acl() -> Vector<'static, Acl<'static>> {
-    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
-    Vector::Owned(vec![Acl { perms: 31, id }])
+fn set(path: &str, data: &[u8], version: i32) -> Request {
+    bodies::set(path, Some(data), version)
 }
 
-fn create(kind: i32, path: &str, flags: i32) -> Part {
-    let data = Some(&b"x"[..]);
-    let path = Some(path.into());
-    (kind, bytes(CreateRequest { path, data, acl: open_acl(), flags }))
-}
-
-fn create_ttl(path: &str, flags: i32, ttl: i64) -> Part {
-    let path = Some(path.into());
-    (op::CREATE_TTL, bytes(CreateTtlRequest { path, data: None, acl: open_acl(), flags, ttl }))
-}
-
-fn delete(path: &str) -> Part {
-    (op::DELETE, bytes(DeleteRequest { path: Some(path.into()), version: -1 }))
-}
-
-fn set(path: &str, data: &[u8], version: i32) -> Part {
-    let path = Some(path.into());
-    (op::SET_DATA, bytes(SetDataRequest { path, data: Some(data), version }))
-}
-
-fn check(path: &str, version: i32) -> Part {
+fn check(path: &str, version: i32) -> Request {
     (op::CHECK, bytes(CheckVersionRequest { path: Some(path.into()), version }))
 }
 
-fn read(kind: i32, path: Option<&str>) -> Part {
+fn read(kind: i32, path: Option<&str>) -> Request {
     (kind, bytes(GetDataRequest { path: path.map(Into::into), watch: true }))
 }
 
-fn multi(these: &[Part]) -> Part {
+fn multi(these: &[Request]) -> Request {
     (op::MULTI, parts(these))
 }
 
@@ -96,7 +70,7 @@ fn told(body: &[u8]) -> Vec<String> {
 // rows: P-52 P-61 P-62 P-66 P-68
 #[test]
 fn each_part_sees_those_before_it_and_has_its_own_kind_of_answer() {
-    let mut world = World::new(SETTINGS, true);
+    let mut world = Standalone::new(SETTINGS, true);
     let these = [
         create(op::CREATE, "/a", 0),
         create(op::CREATE2, "/a/n-", 2),
@@ -132,7 +106,7 @@ fn each_part_sees_those_before_it_and_has_its_own_kind_of_answer() {
 // rows: P-63 P-64 P-66 G-03
 #[test]
 fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     // All at once: the multi is judged while what is before it is still pending, and so is what follows it.
     let failing = [
         create(op::CREATE, "/a/n-", 2),
@@ -153,7 +127,7 @@ fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
     assert_eq!(told(&answers[2].1), ["-1 0 0", "-1 0 0", "-1 -101 -101", "-1 -2 -2"]);
     assert!(world.exists("/a/n-0000000000") && !world.exists("/b"));
 
-    let (_, entry) = &world.log[3];
+    let (_, entry) = &world.log()[3];
     let entry = Entry::decode(entry).expect("an entry");
     assert!(entry.digest.is_some_and(|digest| digest.tree_digest != 0));
     let Txn::Multi(txns) = entry.txn else { panic!("no multi: {entry:?}") };
@@ -169,7 +143,7 @@ fn a_failed_multi_leaves_an_entry_in_the_log_and_nothing_else() {
 // rows: P-65
 #[test]
 fn a_multi_that_makes_no_sense_is_refused_as_a_whole() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     let a = || create(op::CREATE, "/a", 0);
     let null_path = (op::DELETE, bytes(DeleteRequest { path: None, version: -1 }));
     let bad = [
@@ -201,7 +175,7 @@ fn a_multi_that_makes_no_sense_is_refused_as_a_whole() {
 // rows: P-53 P-67
 #[test]
 fn each_read_of_a_multi_read_answers_for_itself() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     world.send(&[create(op::CREATE, "/a", 0), create(op::CREATE, "/a/b", 0)]);
     let these = [
         read(op::GET_DATA, Some("/a")),
@@ -227,7 +201,7 @@ fn each_read_of_a_multi_read_answers_for_itself() {
 
 #[test]
 fn a_short_multi_read_cannot_ask_for_a_huge_answer() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     world.send(&[create(op::CREATE, "/a", 0), set("/a", &vec![7; 1_000_000], -1)]);
     let of = |count: usize| parts(&vec![read(op::GET_DATA, Some("/a")); count]);
     let (header, answer) = world.ask(op::MULTI_READ, of(60));
@@ -239,11 +213,11 @@ fn a_short_multi_read_cannot_ask_for_a_huge_answer() {
 // rows: P-51
 #[test]
 fn check_alone_is_no_operation() {
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     let (kind, body) = check("/", -1);
     let (header, _) = world.ask(kind, body);
     assert_eq!((header.zxid, header.err, world.closed.is_some()), (-1, -6, true));
-    let mut world = World::new(SETTINGS, false);
+    let mut world = Standalone::new(SETTINGS, false);
     let these = [check("/", 0), check("/", 1), check("/", 0)];
     let (kind, body) = multi(&these);
     let (_, answer) = world.ask(kind, body);

@@ -8,11 +8,12 @@
 //!
 //! `UPDATE_EXPECT=1 cargo test --test parity` rewrites the page. Commit the change with the test that caused it.
 
-#[path = "parity/marks.rs"]
-mod marks;
-#[path = "parity/page.rs"]
-mod page;
+mod parity {
+    pub mod marks;
+    pub mod page;
+}
 
+use parity::{marks, page};
 use std::path::{Path, PathBuf};
 
 /// Asked for at run time: worktrees that share a target folder may share the built test as well.

@@ -1,12 +1,9 @@
 //! Quotas: what is counted below a path, what is refused, and what text nobody can read does.
 
-#[path = "world/mod.rs"]
-#[allow(dead_code, reason = "shared between tests that use different parts")]
-mod world;
+mod support;
 
-use jute::data::{Acl, Id};
-use jute::proto::{CreateRequest, DeleteRequest, GetDataRequest, SetDataRequest};
-use jute::{Encode, Reader, Vector};
+use jute::Reader;
+use jute::proto::{GetDataRequest, SetDataRequest};
 use oxkeeper::client::op;
 use oxkeeper::model::Zxid;
 use oxkeeper::replica::Settings;
@@ -14,46 +11,32 @@ use oxkeeper::request::prep::Rules;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
-use world::{SETTINGS, World, parts};
+use support::bodies::{self, Request, bytes, delete};
+use support::standalone::{SETTINGS, Standalone, parts, replies};
 
-type Request = (i32, Vec<u8>);
+fn create(path: &str, data: &str) -> Request {
+    bodies::create(op::CREATE, path, Some(data.as_bytes()), 0)
+}
+
+fn set(path: &str, data: Option<&[u8]>) -> Request {
+    bodies::set(path, data, -1)
+}
 
 const LIMITS: &str = "/zookeeper/quota/a/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/a/zookeeper_stats";
 const ENFORCED: Settings =
     Settings { rules: Rules { enforces_quota: true, ..Rules::DEFAULT }, ..SETTINGS };
 
-fn bytes(record: impl Encode) -> Vec<u8> {
-    let mut to = Vec::new();
-    record.encode(&mut to);
-    to
-}
-
-fn create(path: &str, data: &str) -> Request {
-    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
-    let acl = Vector::Owned(vec![Acl { perms: 31, id }]);
-    let (path, data) = (Some(path.into()), Some(data.as_bytes()));
-    (op::CREATE, bytes(CreateRequest { path, data, acl, flags: 0 }))
-}
-
-fn set(path: &str, data: Option<&[u8]>) -> Request {
-    (op::SET_DATA, bytes(SetDataRequest { path: Some(path.into()), data, version: -1 }))
-}
-
-fn delete(path: &str) -> Request {
-    (op::DELETE, bytes(DeleteRequest { path: Some(path.into()), version: -1 }))
-}
-
 /// Asks, one after the other, and returns the codes.
-fn codes(world: &mut World, requests: &[Request]) -> Vec<i32> {
+fn codes(world: &mut Standalone, requests: &[Request]) -> Vec<i32> {
     requests.iter().map(|(kind, body)| world.ask(*kind, body.clone()).0.err).collect()
 }
 
-fn done(world: &mut World, requests: &[Request]) {
+fn done(world: &mut Standalone, requests: &[Request]) {
     assert_eq!(codes(world, requests), vec![0; requests.len()]);
 }
 
-fn data(world: &mut World, path: &str) -> String {
+fn data(world: &mut Standalone, path: &str) -> String {
     let request = GetDataRequest { path: Some(path.into()), watch: false };
     let (header, body) = world.ask(op::GET_DATA, bytes(request));
     assert_eq!(header.err, 0, "{path}");
@@ -62,8 +45,8 @@ fn data(world: &mut World, path: &str) -> String {
 }
 
 /// A world whose `/a` has a quota with these limits.
-fn with_quota(settings: Settings, limits: &str) -> World {
-    let mut world = World::new(settings, false);
+fn with_quota(settings: Settings, limits: &str) -> Standalone {
+    let mut world = Standalone::new(settings, false);
     let made = [
         create("/a", "12"),
         create("/a/b", "3"),
@@ -87,7 +70,7 @@ fn every_write_below_is_counted() {
     done(&mut world, &[delete("/a/b/c")]);
     assert_eq!(data(&mut world, STATS), "count=2,bytes=0");
     // Nobody set it: no version, no time, and no digest, which the world compares at its end.
-    let tree = world.shared.state.tree.read();
+    let tree = world.server.shared.state.tree.read();
     let stat = tree.znode(tree.find(STATS).unwrap()).stat();
     assert_eq!((stat.version, stat.mzxid, stat.data_length), (0, stat.czxid, 15));
     drop(tree);
@@ -150,8 +133,7 @@ fn limits_are_checked_against_what_is_applied() {
     assert!(world.send(&[create("/a/c", ""), create("/a/d", ""), create("/a/e", "")]).is_empty());
     world.disk_hangs = false;
     world.flush();
-    let codes: Vec<i32> =
-        world::replies(&world.received()).iter().map(|(header, _)| header.err).collect();
+    let codes: Vec<i32> = replies(&world.received()).iter().map(|(header, _)| header.err).collect();
     assert_eq!(codes, [0, 0, 0], "as in Java, what is on its way passes");
     assert_eq!(data(&mut world, STATS), "count=5,bytes=3");
 }
@@ -182,11 +164,11 @@ fn text_nobody_can_read_stops_nothing() {
     );
     // The log that all this left is replayed.
     let mut tree = Tree::new(Options::default());
-    for (_, entry) in &world.log {
+    for (_, entry) in world.log() {
         let entry = Entry::decode(entry).expect("our own entry");
         tree.apply(&entry.header, &entry.txn, &mut Vec::new());
     }
-    assert_eq!(tree.digest(), world.shared.state.tree.read().digest());
+    assert_eq!(tree.digest(), world.server.shared.state.tree.read().digest());
     assert_eq!(tree.znode(tree.find(STATS).unwrap()).data().bytes(), Some(&b"count=2,bytes=3"[..]));
 }
 
@@ -206,7 +188,7 @@ fn limits_nobody_can_read_refuse_when_enforced() {
 fn counts_are_true_after_a_load() {
     let mut world = with_quota(ENFORCED, "countHardLimit=3");
     done(&mut world, &[set(STATS, Some(b"count=77,bytes=77"))]);
-    let mut tree = world.shared.state.tree.write();
+    let mut tree = world.server.shared.state.tree.write();
     tree.freeze().expect("nothing else is frozen");
     let mut stream = Vec::new();
     while !tree.freeze_piece(&mut stream) {}
@@ -218,5 +200,5 @@ fn counts_are_true_after_a_load() {
     let stats = loaded.znode(loaded.find(STATS).unwrap()).data().bytes().map(<[u8]>::to_vec);
     assert_eq!(stats.as_deref(), Some(&b"count=2,bytes=3"[..]));
     assert_eq!(loaded.check_quota("/a/x", 2, 0).unwrap().len(), 1, "the quota is known");
-    assert_eq!(loaded.digest(), world.shared.state.tree.read().digest());
+    assert_eq!(loaded.digest(), world.server.shared.state.tree.read().digest());
 }

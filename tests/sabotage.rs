@@ -8,10 +8,11 @@
 #![allow(clippy::disallowed_methods, reason = "a test writes files and starts cargo")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-#[path = "sabotage/bugs.rs"]
-mod bugs;
+mod sabotage {
+    pub mod bugs;
+}
 
-use bugs::Bug;
+use sabotage::bugs::{self, Bug};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,6 +44,13 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
     assert!(all.len() >= 22, "only {} bugs were found", all.len());
 }
 
+/// Files of the copy that the project has elsewhere: the switch, and the tests that hunt.
+const ADDED: [(&str, &str); 3] = [
+    ("src/sabotage.rs", "tests/sabotage/switch.rs"),
+    ("tests/hunt.rs", "tests/sabotage/hunt.rs"),
+    ("tests/worlds.rs", "tests/sabotage/worlds.rs"),
+];
+
 /// The project with all bugs in it. What has not changed is not written, so that it is not compiled again.
 fn copy(bugs: &[Bug]) -> PathBuf {
     let root = Path::new(ROOT);
@@ -52,10 +60,9 @@ fn copy(bugs: &[Bug]) -> PathBuf {
     list(root, "", &mut paths);
     let mut stale = BTreeSet::new();
     list(&to, "", &mut stale);
-    let switch = "src/sabotage.rs".to_owned();
-    for path in paths.iter().chain([&switch]) {
+    let same = paths.iter().map(|path| (path.as_str(), path.as_str()));
+    for (path, from) in same.chain(ADDED) {
         stale.remove(path);
-        let from = if *path == switch { "tests/sabotage/switch.rs" } else { path };
         let bytes = match spoilt.get(path) {
             Some(text) => text.clone().into_bytes(),
             None => std::fs::read(root.join(from)).unwrap(),

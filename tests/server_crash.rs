@@ -15,28 +15,27 @@
 //! that differs from image to image; one crash in 25 goes on and is crashed again. `OXKEEPER_LONG=1` draws twelve
 //! subsets per image, goes on after one crash in 5, and runs more seeds.
 
-#[path = "server_crash/half.rs"]
-mod half;
-#[path = "server_crash/history.rs"]
-mod history;
-#[path = "server_crash/model.rs"]
-mod model;
-#[path = "server_crash/raw.rs"]
-mod raw;
-#[path = "server_crash/whole.rs"]
-mod whole;
+mod support;
+mod server_crash {
+    pub mod half;
+    pub mod history;
+    pub mod model;
+    pub mod raw;
+    pub mod whole;
+}
 
 use std::collections::BTreeSet;
 
-use half::Place;
-use history::{History, Rng};
-use model::Model;
 use oxkeeper::model::op;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{LogOptions, Packing};
 use oxkeeper::tree::Options;
-use raw::Raw;
-use whole::Whole;
+use server_crash::half::Place;
+use server_crash::history::History;
+use server_crash::model::Model;
+use server_crash::raw::Raw;
+use server_crash::whole::Whole;
+use support::rng::Rng;
 
 const OPTIONS: Options =
     Options { seed: 3, digest: true, extended_types: true, emulate_353: false };
@@ -122,7 +121,7 @@ struct Tally {
 /// What a crash left that it must not.
 fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
     let place = Place::new(SimDisk::new(), script.packing);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut history = History::new(Model::fresh());
     history.keeps = script.fill == 0;
     let mut server = Server::start(&place, script, &mut history)?;

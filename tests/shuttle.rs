@@ -7,13 +7,8 @@
 //!
 //! Runs with `cargo test --features shuttle --test shuttle`; without the feature there is nothing to build.
 
-#[path = "request/parts.rs"]
-#[allow(dead_code, reason = "the suite beside this one uses the rest")]
-mod parts;
-#[path = "shuttle/properties.rs"]
-mod properties;
-#[path = "request/wire.rs"]
-#[allow(dead_code, reason = "the suite beside this one uses the rest")]
-mod wire;
-#[path = "shuttle/world.rs"]
-mod world;
+mod support;
+mod shuttle {
+    pub mod properties;
+    pub mod world;
+}

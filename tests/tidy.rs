@@ -6,20 +6,15 @@
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
-#[path = "tidy/arrows.rs"]
-mod arrows;
-#[path = "tidy/circles.rs"]
-mod circles;
-#[path = "tidy/layout.rs"]
-mod layout;
-#[path = "tidy/purity.rs"]
-mod purity;
-#[path = "tidy/rooms.rs"]
-mod rooms;
-#[path = "tidy/size.rs"]
-mod size;
-#[path = "tidy/source.rs"]
-mod source;
+mod tidy {
+    pub mod arrows;
+    pub mod circles;
+    pub mod layout;
+    pub mod purity;
+    pub mod rooms;
+    pub mod size;
+    pub mod source;
+}
 
 /// Each room and the rooms it may use. Arrows point one way: nothing may use `server`.
 ///

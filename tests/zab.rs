@@ -3,33 +3,25 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
 
-#[path = "zab/changes.rs"]
-mod changes;
-#[path = "zab/checks/mod.rs"]
-mod checks;
-#[path = "zab/climate.rs"]
-mod climate;
-#[path = "zab/disk.rs"]
-mod disk;
-#[path = "zab/script.rs"]
-mod script;
-#[path = "zab/strangers.rs"]
-mod strangers;
-#[path = "zab/views.rs"]
-mod views;
-#[path = "zab/votes.rs"]
-mod votes;
-#[path = "zab/wires.rs"]
-mod wires;
-#[path = "zab/world.rs"]
-mod world;
+mod support;
+mod zab {
+    pub mod changes;
+    pub mod checks;
+    pub mod conditions;
+    pub mod notation;
+    pub mod script;
+    pub mod script_ensemble;
+    pub mod strangers;
+    pub mod world;
+}
 
-use climate::Climate;
 use oxkeeper::model::Epoch;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use world::World;
+use zab::conditions::Conditions;
+use zab::world::World;
+use zab::{script, strangers};
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
@@ -67,13 +59,13 @@ fn scripts() {
 }
 
 fn leader(world: &World) -> Option<usize> {
-    world.nodes.iter().position(|node| node.leads.is_some())
+    world.servers.iter().position(|node| node.leads.is_some())
 }
 
 #[test]
 fn three_agree_and_a_fourth_comes_late() {
     for elects in [false, true] {
-        let mut world = World::new(Climate { elects, ..Climate::mild(3, 1) });
+        let mut world = World::of(Conditions { elects, ..Conditions::mild(3, 1) });
         world.calm();
         let first = leader(&world).expect("they agree on one");
         for _ in 0..10 {
@@ -82,7 +74,7 @@ fn three_agree_and_a_fourth_comes_late() {
         world.calm();
         assert_eq!(world.assert_all_alike(), 10);
         let follower = (0..3).find(|&node| node != first).unwrap();
-        world.crash(follower);
+        world.cut_power(follower);
         for _ in 0..5 {
             world.propose(first);
         }
@@ -90,7 +82,7 @@ fn three_agree_and_a_fourth_comes_late() {
         world.restart(follower);
         world.calm();
         assert_eq!(world.assert_all_alike(), 15);
-        world.crash(first);
+        world.cut_power(first);
         world.calm();
         let second = leader(&world).expect("two are a quorum");
         world.propose(second);
@@ -98,7 +90,7 @@ fn three_agree_and_a_fourth_comes_late() {
         world.restart(first);
         world.calm();
         assert_eq!(world.assert_all_alike(), 16);
-        assert_eq!(world.nodes[second].disk.current, Epoch(2));
+        assert_eq!(world.servers[second].disk.current, Epoch(2));
     }
 }
 
@@ -115,14 +107,14 @@ fn random_worlds() {
     let (mut decided, mut named) = (0, 0);
     // On a busy machine the time may be over before enough has happened.
     while began.elapsed() < budget() || only.is_none() && named <= 10 && seed < first + 5000 {
-        let mut world = World::new(Climate::of(seed));
-        world.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
+        let mut world = World::of(Conditions::of(seed));
+        world.witness.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             committed += world.live();
         }));
-        (decided, named) = (decided + world.decided, named + world.named);
+        (decided, named) = (decided + world.witness.decided, named + world.witness.named);
         if let Err(panic) = lived {
-            for line in world.trace.iter().flatten() {
+            for line in world.witness.trace.iter().flatten() {
                 println!("{line}");
             }
             std::panic::resume_unwind(panic);
@@ -161,23 +153,23 @@ fn two_with_an_oracle() {
     let (began, mut seed, mut committed) = (Instant::now(), 0_u64, 0);
     while seed < 20 || began.elapsed() < budget() / 5 {
         seed += 1;
-        let climate = Climate {
+        let conditions = Conditions {
             elects: true,
             blessed: Some(seed as usize % 2),
             java: seed.is_multiple_of(3).then_some(seed as usize % 2),
             sends_trees: seed.is_multiple_of(4),
             observers: usize::from(seed.is_multiple_of(5)),
-            ..Climate::mild(2, seed)
+            ..Conditions::mild(2, seed)
         };
-        let mut world = World::new(climate);
+        let mut world = World::of(conditions);
         committed += world.live();
         let blessed = seed as usize % 2;
-        world.crash(1 - blessed);
+        world.cut_power(1 - blessed);
         world.calm();
         assert_eq!(leader(&world), Some(blessed), "{seed}: it goes on alone");
         world.propose(blessed);
         world.calm();
-        world.crash(blessed);
+        world.cut_power(blessed);
         world.restart(1 - blessed);
         for _ in 0..2000 {
             world.step(1 - blessed, oxkeeper::zab::Input::Tick);
@@ -195,9 +187,12 @@ fn two_with_an_oracle() {
 #[test]
 fn a_history_that_is_lost_and_not_missed_is_found() {
     let lives = |seed, loses_unknown| {
-        let climate =
-            Climate { elects: true, loses: Some(seed as usize % 3), ..Climate::mild(3, seed) };
-        let mut world = World::new(Climate { loses_unknown, ..climate });
+        let conditions = Conditions {
+            elects: true,
+            loses: Some(seed as usize % 3),
+            ..Conditions::mild(3, seed)
+        };
+        let mut world = World::of(Conditions { loses_unknown, ..conditions });
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
     };
     let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");

@@ -1,46 +1,36 @@
 //! What a leader sends to one who joins while it proposes, in which order.
 
-#[path = "zab/votes.rs"]
-mod votes;
+mod support;
 
-use bytes::{Bytes, BytesMut};
-use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, Packet, Peer, Settings};
-use votes::votes_for;
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId, Packet, Settings};
+use support::builders::{THREE, learner_info, peer};
+use support::packets::packets;
+use support::peer::PeerOnDisk;
 
 const SETTINGS: Settings = Settings { tick_time_ms: 1000, ..Settings::DEFAULT };
 const EPOCH: Epoch = Epoch(1);
 
-/// A leader with a disk that has everything at once, and what it sent to each connection.
+/// A leader whose disk takes no time, and what it sent to each connection.
 struct Leader {
-    peer: Peer,
+    server: PeerOnDisk,
     sent: Vec<(LearnerConnectionId, Packet)>,
 }
 
 impl Leader {
     fn step(&mut self, input: Input) {
-        let mut inputs = vec![input];
-        while !inputs.is_empty() {
-            let mut out = Vec::new();
-            self.peer.step(inputs.remove(0), &mut out);
-            for action in out {
-                match action {
-                    Action::Append { zxid, .. } => inputs.push(Input::Flushed { through: zxid }),
-                    Action::Promise { promise, epoch } => {
-                        inputs.push(Input::Promised { promise, epoch });
-                    }
-                    Action::SendSnapshot { connection } => {
-                        let zxid = self.peer.core.history.committed();
-                        inputs.push(Input::SnapshotBegun { connection, zxid });
-                    }
-                    Action::ToLearner { connection, bytes } => {
-                        let mut bytes = BytesMut::from(&bytes[..]);
-                        while let Some(packet) = Packet::decode(&mut bytes).unwrap() {
-                            self.sent.push((connection, packet));
-                        }
-                    }
-                    _ => {}
+        for action in self.server.settle(input) {
+            match action {
+                Action::SendSnapshot { connection } => {
+                    let zxid = self.server.peer.core.history.committed();
+                    self.step(Input::SnapshotBegun { connection, zxid });
                 }
+                Action::ToLearner { connection, bytes } => {
+                    let sent = packets(&bytes).into_iter().map(|packet| (connection, packet));
+                    self.sent.extend(sent);
+                }
+                _ => {}
             }
         }
     }
@@ -52,8 +42,7 @@ impl Leader {
     /// `last`: of the learner's log; `None`: it needs the whole tree.
     fn joined_by(&mut self, server: i64, last: Option<Zxid>) -> LearnerConnectionId {
         let connection = LearnerConnectionId(server.unsigned_abs());
-        let info =
-            LearnerInfo { id: ServerId(server), protocol_version: 0x1_0000, view_version: 0 };
+        let info = learner_info(server);
         self.hear(connection, Packet::FollowerInfo { accepted: Epoch(0), info });
         self.hear(connection, Packet::AckEpoch { current: Some(Epoch(0)), last });
         connection
@@ -66,19 +55,18 @@ impl Leader {
 
 /// It leads with server 2, has one transaction committed and two that are not.
 fn proposing() -> Leader {
-    let view = View::parse("server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n").unwrap();
     let last = Some(Zxid::ZERO);
-    let peer = Peer::member(ServerId(1), SETTINGS, view, (Epoch(0), Epoch(0)), last);
-    let mut leader = Leader { peer, sent: Vec::new() };
+    let server = PeerOnDisk::new(peer(1, THREE, SETTINGS, last));
+    let mut leader = Leader { server, sent: Vec::new() };
     leader.step(Input::Tick);
-    votes_for(&leader.peer, ServerId(1)).into_iter().for_each(|vote| leader.step(vote));
+    leader.server.votes_for(1).into_iter().for_each(|vote| leader.step(vote));
     let second = leader.joined_by(2, last);
     leader.hear(second, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
     for number in 1..=3 {
         leader.step(Input::Propose { zxid: Zxid::new(EPOCH, number), payload: Bytes::new() });
     }
     leader.hear(second, Packet::Ack { zxid: Zxid::new(EPOCH, 1) });
-    assert_eq!(leader.peer.core.history.committed(), Zxid::new(EPOCH, 1));
+    assert_eq!(leader.server.peer.core.history.committed(), Zxid::new(EPOCH, 1));
     leader
 }
 

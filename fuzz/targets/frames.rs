@@ -5,14 +5,13 @@
 
 #![no_main]
 
-#[path = "../../tests/world/mod.rs"]
-#[allow(dead_code)]
-mod world;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
-use world::{SETTINGS, World};
+use support::standalone::{SETTINGS, Standalone};
 
 /// Operations clients send, so that a byte finds them.
 const KINDS: [i32; 32] = [
@@ -30,7 +29,7 @@ fn byte(input: &mut &[u8]) -> u8 {
     take(input, 1).first().copied().unwrap_or_default()
 }
 
-fn play(world: &mut World, mut input: &[u8]) {
+fn play(world: &mut Standalone, mut input: &[u8]) {
     let (mut xid, mut others) = (100, Vec::new());
     while !input.is_empty() {
         match byte(&mut input) % 8 {
@@ -65,16 +64,16 @@ fn play(world: &mut World, mut input: &[u8]) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut world = World::new(SETTINGS, true);
+    let mut world = Standalone::new(SETTINGS, true);
     play(&mut world, input);
     world.flush();
     let mut replayed = Tree::new(Options { seed: 1, extended_types: true, ..Options::default() });
-    for (zxid, entry) in &world.log {
+    for (zxid, entry) in world.log() {
         let entry =
             Entry::decode(entry).unwrap_or_else(|error| panic!("logged at {zxid}: {error}"));
         replayed.apply(&entry.header, &entry.txn, &mut Vec::new());
     }
-    let live = world.shared.state.tree.read();
+    let live = world.server.shared.state.tree.read();
     assert_eq!(replayed.digest(), live.digest(), "the log gives the tree that clients saw");
     assert_eq!(replayed.last_zxid(), live.last_zxid());
 });

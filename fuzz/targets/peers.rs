@@ -5,8 +5,8 @@
 
 #![no_main]
 
-#[path = "../../tests/zab/votes.rs"]
-mod votes;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +18,7 @@ use oxkeeper::member::election_hello::Hello;
 use oxkeeper::tree::Options;
 use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LogRead, Notification, Packet, Peer, Role, Settings};
-use votes::votes_for;
+use support::election::votes_for;
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
 const LINK: LearnerConnectionId = LearnerConnectionId(1);

@@ -3,9 +3,8 @@
 
 #![no_main]
 
-#[path = "../../tests/world/mod.rs"]
-#[allow(dead_code)]
-mod world;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::admin::{Status, Word, answer};
@@ -25,7 +24,7 @@ fn config() -> &'static Config {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut world = world::World::new(world::SETTINGS, false);
+    let mut world = support::standalone::Standalone::new(support::standalone::SETTINGS, false);
     let Need::Word(word) = world.greet(input) else { return };
     let word = Word::from_bytes(word).expect("only known words are words");
     let status =

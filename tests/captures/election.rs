@@ -1,6 +1,6 @@
 //! Connections to the election port.
 
-use crate::tape::{self, Piece};
+use super::tape::{self, Piece};
 use bytes::BytesMut;
 use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
@@ -64,7 +64,7 @@ fn notification(bytes: &[u8]) -> String {
     }
     let Notification { state, vote, round, version, config, is_ours } = read;
     assert!(!is_ours);
-    let config = config.map_or("none".to_owned(), |text| crate::words::view(&text));
+    let config = config.map_or("none".to_owned(), |text| super::words::view(&text));
     let len = bytes.len();
     format!(
         "{state:?} round {round} for {vote} form {version} of {len} bytes, configuration {config}"

@@ -1,6 +1,6 @@
 //! Log entries as they stand in proposals.
 
-use crate::request::list;
+use super::request::list;
 use jute::txn::{CheckVersionTxn, TxnHeader};
 use jute::{Encode, Reader, Vector, put_i32};
 use oxkeeper::model::{Zxid, op};

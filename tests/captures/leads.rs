@@ -4,14 +4,14 @@
 //! When a leader's own disk is done, when another follower acknowledges and when the leader pings is in no capture of one
 //! connection: it happens when the captured leader says what follows from it, and not before.
 
-use crate::learns::{Before, SETTINGS, settings, view_in};
-use crate::tape;
-use crate::votes::votes_for;
-use crate::words::{self, Said, Word};
+use super::learns::{Before, SETTINGS, settings, view_in};
+use super::tape;
+use super::words::{self, Said, Word};
+use crate::support::disk::Write;
+use crate::support::peer::PeerOnDisk;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Packet, Peer};
-use std::collections::VecDeque;
 
 /// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
 /// * `outstanding`: what is not committed goes in front of NEWLEADER there, and behind it here (ZOOKEEPER-4394);
@@ -38,11 +38,9 @@ const TICKS_PER_PING: u64 = SETTINGS.tick_time_ms / 2 / 5;
 
 struct Leader {
     name: &'static str,
-    peer: Peer,
+    server: PeerOnDisk,
     /// To the captured learner, and not compared yet.
     said: BytesMut,
-    /// Appended and not flushed.
-    unflushed: VecDeque<Zxid>,
     /// What the log on disk holds of what the learner lacks.
     log: LogRead,
     tree: Option<Zxid>,
@@ -50,10 +48,13 @@ struct Leader {
 
 impl Leader {
     fn step(&mut self, input: Input) {
-        let mut out = Vec::new();
-        self.peer.step(input, &mut out);
-        for action in out {
+        for action in self.server.step(input) {
             self.perform(action);
+        }
+        // Only the captured leader's COMMIT says when the log is flushed.
+        while let Some(Write::Promise(..)) = self.server.disk.asked.front() {
+            let done = self.server.written().expect("a promise was saved");
+            self.step(done);
         }
     }
 
@@ -62,8 +63,6 @@ impl Leader {
             Action::ToLearner { connection: CAPTURED, bytes } => {
                 self.said.extend_from_slice(&bytes)
             }
-            Action::Promise { promise, epoch } => self.step(Input::Promised { promise, epoch }),
-            Action::Append { zxid, .. } => self.unflushed.push_back(zxid),
             Action::FromLearner { connection, packet: Packet::Request(asked) }
                 if asked.op == op::SYNC =>
             {
@@ -93,8 +92,11 @@ impl Leader {
 
     /// All that was proposed is on this disk and on that of the other follower.
     fn settle(&mut self, through: Zxid, has_other: bool) {
-        while let Some(zxid) = self.unflushed.pop_front_if(|zxid| *zxid <= through) {
-            self.step(Input::Flushed { through: zxid });
+        while let Some(Write::Append((zxid, _))) = self.server.disk.asked.front().cloned()
+            && zxid <= through
+        {
+            let done = self.server.written().expect("an entry was appended");
+            self.step(done);
             if has_other {
                 self.hear(OTHER, Packet::Ack { zxid });
             }
@@ -170,10 +172,10 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
     let view = View { version: before.info.view_version, ..before.told.clone() };
     let mut peer = Peer::member(me, settings(name), view, (earlier, earlier), Some(start));
     peer.core.finds_view = view_in;
-    let (said, unflushed) = (BytesMut::new(), VecDeque::new());
-    let mut leader = Leader { name, peer, said, unflushed, log, tree };
+    let mut leader =
+        Leader { name, server: PeerOnDisk::new(peer), said: BytesMut::new(), log, tree };
     leader.step(Input::Tick);
-    votes_for(&leader.peer, me).into_iter().for_each(|vote| leader.step(vote));
+    leader.server.votes_for(me.0).into_iter().for_each(|vote| leader.step(vote));
     if has_other {
         let taken = [me, before.info.id];
         let id = before.told.voters().find(|id| !taken.contains(id)).expect("a third voter");

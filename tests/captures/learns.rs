@@ -1,11 +1,11 @@
 //! Our learner in the place of Java's: it hears what a captured leader said, and must answer with the very bytes of the
 //! captured learner. What clients had it say (REQUEST, PING, REVALIDATE) is left out.
 
-use crate::tape;
-use crate::votes::votes_for;
-use crate::words::{self, Said, Word};
+use super::tape;
+use super::words::{self, Said, Word};
+use crate::support::peer::PeerOnDisk;
 use bytes::BytesMut;
-use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{Action, Input, LearnerInfo, Packet, Peer, Settings};
 
@@ -64,43 +64,35 @@ pub fn view_in(entry: &[u8]) -> Option<View> {
 
 struct Learner {
     name: &'static str,
-    peer: Peer,
+    /// Its disk takes no time.
+    server: PeerOnDisk,
     said: BytesMut,
 }
 
 impl Learner {
     fn step(&mut self, input: Input) {
-        let mut out = Vec::new();
-        self.peer.step(input, &mut out);
-        for action in out {
-            self.perform(action);
-        }
-    }
-
-    /// A disk that takes no time.
-    fn perform(&mut self, action: Action) {
-        match action {
-            Action::ToLeader { bytes } => self.said.extend_from_slice(&bytes),
-            Action::Promise { promise, epoch } => self.step(Input::Promised { promise, epoch }),
-            Action::Append { zxid, .. } => self.step(Input::Flushed { through: zxid }),
-            Action::Truncate { to } => self.step(Input::Truncated { to }),
-            Action::Install { zxid } => self.step(Input::Installed { zxid }),
-            // Where a reconfiguration names another leader.
-            Action::Disconnect if self.name == "reconfig-left" => {}
-            Action::Disconnect => panic!("{}: it leaves, {:?}", self.name, self.peer.core.notes),
-            _ => {}
+        for action in self.server.settle(input) {
+            match action {
+                Action::ToLeader { bytes } => self.said.extend_from_slice(&bytes),
+                // Where a reconfiguration names another leader.
+                Action::Disconnect if self.name == "reconfig-left" => {}
+                Action::Disconnect => {
+                    panic!("{}: it leaves, {:?}", self.name, self.server.peer.core.notes)
+                }
+                _ => {}
+            }
         }
     }
 }
 
 /// Of whom a server hears that it leads. It is in no packet, and nothing depends on it but who leads by a reconfiguration.
-fn leader_of(name: &str) -> ServerId {
-    ServerId(match name {
+fn leader_of(name: &str) -> i64 {
+    match name {
         "trunc" => 3,
         "observer-of-follower" => 1,
         _ if name.starts_with("reconfig") => 3,
         _ => 2,
-    })
+    }
 }
 
 pub fn replay(name: &'static str) {
@@ -111,9 +103,9 @@ pub fn replay(name: &'static str) {
     let settings = settings(name);
     let mut peer = Peer::member(before.info.id, settings, view, epochs, Some(before.last));
     peer.core.finds_view = view_in;
-    let mut learner = Learner { name, peer, said: BytesMut::new() };
+    let mut learner = Learner { name, server: PeerOnDisk::new(peer), said: BytesMut::new() };
     learner.step(Input::Tick);
-    votes_for(&learner.peer, leader_of(name)).into_iter().for_each(|vote| learner.step(vote));
+    learner.server.votes_for(leader_of(name)).into_iter().for_each(|vote| learner.step(vote));
     let is_zabs = |packet: &Packet| {
         !matches!(packet, Packet::Request(_) | Packet::Ping { .. } | Packet::Revalidate { .. })
     };

@@ -1,6 +1,6 @@
 //! What clients of learners asked, as it is forwarded.
 
-use crate::entry::data;
+use super::entry::data;
 use jute::data::Acl;
 use jute::proto::{
     CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, MultiHeader,

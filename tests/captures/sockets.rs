@@ -1,8 +1,9 @@
 //! The same captures through the socket code: cut into packets there, with the tree behind SNAP on its own way.
 
-use crate::tape::{self, Piece};
-use crate::words::{self, Said, Word};
-use crate::{ALL, tree};
+use super::tape::{self, Piece};
+use super::tree;
+use super::words::{self, Said, Word};
+use crate::ALL;
 use oxkeeper::member::opening::NoOpening;
 use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use oxkeeper::net::quorum::{PeerEvent, start};

@@ -1,6 +1,6 @@
 //! The tree behind SNAP, and what the transactions of a capture make of one.
 
-use crate::{entry, tape, words};
+use super::{entry, tape, words};
 use jute::data::{Acl, StatPersisted};
 use jute::{Buffer, Encode, Reader, Ustring, Vector};
 use oxkeeper::model::Zxid;

@@ -1,7 +1,7 @@
 //! A connection to the quorum port, packet by packet.
 
-use crate::tape::Piece;
-use crate::{entry, request, tree};
+use super::tape::Piece;
+use super::{entry, request, tree};
 use bytes::{Buf, Bytes, BytesMut};
 use oxkeeper::model::View;
 use oxkeeper::tree::load::Loader;

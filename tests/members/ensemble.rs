@@ -2,20 +2,20 @@
 //!
 //! Server 1 leads, 2 and 3 follow, 4 observes. What one says to another arrives at once and in order.
 
-use crate::votes::votes_for;
-use crate::wire::{Ear, drain, hello, hello_again, hello_bytes};
-use bytes::BytesMut;
+use crate::support::builders::peer;
+use crate::support::client::{ClientConnection, open};
+use crate::support::election::votes_for;
+use crate::support::packets::packets;
+use crate::support::replica::ReplicaOnDisk;
+use crate::support::requests::{hello, hello_again, hello_bytes};
 use oxkeeper::client::Hello;
-use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::replica::{Action, Input, Mode, Replica, Settings, TICK_MS};
-use oxkeeper::request::{Conn, Connection, Conns, Limits, Need, Shared};
-use oxkeeper::tree::{Options, State, Tree};
-use oxkeeper::zab::{self, LearnerConnectionId, Packet, Peer, Request};
+use oxkeeper::model::{ServerId, Zxid};
+use oxkeeper::replica::{Input, Mode, Settings, TICK_MS};
+use oxkeeper::request::{Limits, Shared};
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::{self, LearnerConnectionId, Packet, Request};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Waker;
 
 pub const LEADER: usize = 1;
 pub const FOLLOWER: usize = 2;
@@ -31,31 +31,19 @@ pub struct Client {
     index: usize,
 }
 
-struct Side {
-    machine: Connection,
-    input: Vec<u8>,
-    need: Need,
-    ear: Ear,
-    lines: Vec<String>,
-}
-
 struct Server {
-    replica: Replica,
-    shared: Arc<Shared>,
-    sides: Vec<Side>,
+    host: ReplicaOnDisk,
+    clients: Vec<ClientConnection>,
     log_held: bool,
-    /// What the disk will report, in order.
-    disk: VecDeque<Input>,
     /// What a learner asked of its leader.
     asked: Vec<Request>,
 }
 
 pub struct Ensemble {
     servers: Vec<Server>,
-    /// To which server.
-    wires: VecDeque<(usize, zab::Input)>,
+    /// On their way, with the server that hears them.
+    packets: VecDeque<(usize, zab::Input)>,
     passes_on: usize,
-    wall_ms: i64,
 }
 
 impl Ensemble {
@@ -66,16 +54,15 @@ impl Ensemble {
     /// * `passes_on`: to whom the observer goes.
     pub fn behind(passes_on: usize, settings: &Settings, limits: &Limits) -> Self {
         let servers = (1..=4).map(|id| Server::new(id, settings, limits)).collect();
-        let wall_ms = 1_700_000_000_000;
-        let mut ensemble = Self { servers, wires: VecDeque::new(), passes_on, wall_ms };
+        let mut ensemble = Self { servers, packets: VecDeque::new(), passes_on };
         ensemble.pass(TICK_MS);
         for at in [LEADER, FOLLOWER, OTHER, OBSERVER] {
-            let votes = votes_for(ensemble.servers[at - 1].replica.peer(), ServerId(1));
-            ensemble.wires.extend(votes.into_iter().map(|vote| (at, vote)));
+            let votes = votes_for(ensemble.servers[at - 1].host.replica.peer(), ServerId(1));
+            ensemble.packets.extend(votes.into_iter().map(|vote| (at, vote)));
             ensemble.run();
         }
         let modes: Vec<Mode> =
-            ensemble.servers.iter().map(|server| server.replica.mode()).collect();
+            ensemble.servers.iter().map(|server| server.host.replica.mode()).collect();
         assert_eq!(modes, [Mode::Leading, Mode::Following, Mode::Following, Mode::Observing]);
         ensemble
     }
@@ -99,17 +86,17 @@ impl Ensemble {
         let client = self.connect(at, "10.0.0.9", &hello_again(session));
         let (old, bytes) = older;
         let server = &mut self.servers[at - 1];
-        let now_us = 1 + server.shared.clock_ms.load(Ordering::Relaxed) * 1000;
-        server.sides[old.index].ear.asked(&bytes);
-        server.sides[old.index].input.extend(bytes);
+        let now_us = server.host.now_us();
+        server.clients[old.index].push(&bytes);
         // Both are read before the first of them has an effect.
         let mut commands = Vec::new();
         for index in [client.index, old.index] {
-            server.sides[index].turn(now_us);
-            commands.append(&mut server.sides[index].machine.commands);
+            server.clients[index].turn(now_us);
+            commands.append(&mut server.clients[index].take_commands());
         }
         for command in commands {
-            self.step(at, Input::Command { command, wall_ms: self.wall_ms });
+            let actions = self.servers[at - 1].host.command(command);
+            self.send(at, actions);
         }
         self.run();
         let lines = self.heard(client);
@@ -125,37 +112,28 @@ impl Ensemble {
 
     fn connect(&mut self, at: usize, address: &str, hello: &Hello) -> Client {
         let server = &mut self.servers[at - 1];
-        let peer = SocketAddr::new(address.parse().expect("an address"), 1000);
-        let now_ms = server.shared.clock_ms.load(Ordering::Relaxed);
-        let conn = server.shared.conns.add(|id| Conn::new(id, peer, now_ms));
-        server.sides.push(Side {
-            machine: Connection::new(conn, server.shared.clone()),
-            input: hello_bytes(hello),
-            need: Need::Bytes(1),
-            ear: Ear::default(),
-            lines: Vec::new(),
-        });
-        Client { at, index: server.sides.len() - 1 }
+        let now_ms = server.host.shared.clock_ms.load(Ordering::Relaxed);
+        let mut client = ClientConnection::new(open(&server.host.shared, address, now_ms));
+        client.input = hello_bytes(hello);
+        server.clients.push(client);
+        Client { at, index: server.clients.len() - 1 }
     }
 
     /// Sends requests together, lets everything happen, and gives what the client heard.
     pub fn say<const N: usize>(&mut self, client: Client, requests: [Vec<u8>; N]) -> Vec<String> {
-        let side = &mut self.servers[client.at - 1].sides[client.index];
-        let bytes = requests.concat();
-        side.ear.asked(&bytes);
-        side.input.extend(bytes);
+        self.servers[client.at - 1].clients[client.index].push(&requests.concat());
         self.run();
         self.heard(client)
     }
 
     /// What the client was sent since it was last asked.
     pub fn heard(&mut self, client: Client) -> Vec<String> {
-        std::mem::take(&mut self.servers[client.at - 1].sides[client.index].lines)
+        self.servers[client.at - 1].clients[client.index].heard()
     }
 
     pub fn session(&self, client: Client) -> i64 {
-        let side = &self.servers[client.at - 1].sides[client.index];
-        side.machine.conn().session().expect("it has one").0
+        let client = &self.servers[client.at - 1].clients[client.index];
+        client.machine().conn().session().expect("it has one").0
     }
 
     /// What a learner asked of its leader since it was last asked.
@@ -167,7 +145,7 @@ impl Ensemble {
     pub fn pass_on(&mut self, at: usize, request: Request) {
         let packet = Packet::Request(request);
         let input = zab::Input::Learner { connection: LearnerConnectionId(at as u64), packet };
-        self.wires.push_back((LEADER, input));
+        self.packets.push_back((LEADER, input));
         self.run();
     }
 
@@ -180,7 +158,7 @@ impl Ensemble {
     }
 
     pub fn shared(&self, at: usize) -> &Shared {
-        &self.servers[at - 1].shared
+        &self.servers[at - 1].host.shared
     }
 
     /// The last transaction that a server has applied.
@@ -191,9 +169,9 @@ impl Ensemble {
     /// Lets virtual time pass everywhere.
     pub fn pass(&mut self, ms: u64) {
         for _ in 0..ms / TICK_MS {
-            self.wall_ms += TICK_MS as i64;
             for at in 1..=self.servers.len() {
-                self.step(at, Input::Tick { wall_ms: self.wall_ms });
+                let actions = self.servers[at - 1].host.tick();
+                self.send(at, actions);
             }
             self.run();
         }
@@ -204,12 +182,12 @@ impl Ensemble {
             let mut moved = false;
             for at in 1..=self.servers.len() {
                 moved |= self.turns(at);
-                while let Some(input) = self.servers[at - 1].reported() {
+                while let Some(done) = self.servers[at - 1].written() {
                     moved = true;
-                    self.step(at, input);
+                    done.into_iter().for_each(|input| self.step(at, input));
                 }
             }
-            while let Some((at, input)) = self.wires.pop_front() {
+            while let Some((at, input)) = self.packets.pop_front() {
                 moved = true;
                 self.step(at, Input::Peer { input, now_us: 1 });
             }
@@ -222,59 +200,48 @@ impl Ensemble {
     /// `true`: a connection of the server got on.
     fn turns(&mut self, at: usize) -> bool {
         let mut moved = false;
-        for index in 0..self.servers[at - 1].sides.len() {
+        for index in 0..self.servers[at - 1].clients.len() {
             let server = &mut self.servers[at - 1];
-            let now_us = 1 + server.shared.clock_ms.load(Ordering::Relaxed) * 1000;
-            moved |= server.sides[index].turn(now_us);
-            let commands = std::mem::take(&mut server.sides[index].machine.commands);
-            for command in commands {
+            let now_us = server.host.now_us();
+            moved |= server.clients[index].turn(now_us);
+            for command in server.clients[index].take_commands() {
                 moved = true;
-                self.step(at, Input::Command { command, wall_ms: self.wall_ms });
+                let actions = self.servers[at - 1].host.command(command);
+                self.send(at, actions);
             }
         }
         moved
     }
 
     fn step(&mut self, at: usize, input: Input) {
-        let server = &mut self.servers[at - 1];
-        let mut actions = Vec::new();
-        server.replica.step(input, &mut actions);
+        let actions = self.servers[at - 1].host.step(input);
+        self.send(at, actions);
+    }
+
+    /// What a server has for the others goes on its way.
+    fn send(&mut self, at: usize, actions: Vec<zab::Action>) {
         for action in actions {
             match action {
-                Action::Append { zxid, .. } => {
-                    server.disk.push_back(Input::Flushed { through: zxid, now_us: 1 });
-                }
-                Action::Peer(zab::Action::Promise { promise, epoch }) => {
-                    let input = zab::Input::Promised { promise, epoch };
-                    server.disk.push_back(Input::Peer { input, now_us: 1 });
-                }
-                Action::Peer(zab::Action::ToLeader { bytes }) => {
+                zab::Action::ToLeader { bytes } => {
+                    let to = if at == OBSERVER { self.passes_on } else { LEADER };
                     for packet in packets(&bytes) {
                         if let Packet::Request(request) = &packet {
-                            server.asked.push(request.clone());
+                            self.servers[at - 1].asked.push(request.clone());
                         }
-                        let input = zab::Input::Learner {
-                            connection: LearnerConnectionId(at as u64),
-                            packet,
-                        };
-                        let to = if at == OBSERVER { self.passes_on } else { LEADER };
-                        self.wires.push_back((to, input));
+                        let connection = LearnerConnectionId(at as u64);
+                        self.packets.push_back((to, zab::Input::Learner { connection, packet }));
                     }
                 }
-                Action::Peer(zab::Action::ToLearner { connection, bytes }) => {
-                    for packet in packets(&bytes) {
-                        self.wires
-                            .push_back((connection.0 as usize, zab::Input::Leader { packet }));
-                    }
+                zab::Action::ToLearner { connection, bytes } => {
+                    let heard = packets(&bytes)
+                        .into_iter()
+                        .map(|packet| (connection.0 as usize, zab::Input::Leader { packet }));
+                    self.packets.extend(heard);
                 }
-                Action::Peer(zab::Action::CloseLearner { why, .. }) => {
+                zab::Action::CloseLearner { why, .. } => {
                     assert!(why.contains("used up"), "connection closed: {why}");
                 }
-                Action::Stop(why) => panic!("server {at} stopped: {why}"),
-                Action::Install(_) | Action::SendTree { .. } | Action::Rebuild => {
-                    panic!("all begin with the same tree")
-                }
-                Action::Peer(_) | Action::Wake(_) | Action::Roll | Action::Snapshot(_) => {}
+                _ => {}
             }
         }
     }
@@ -282,15 +249,6 @@ impl Ensemble {
 
 impl Server {
     fn new(id: i64, settings: &Settings, limits: &Limits) -> Self {
-        let shared = Arc::new(Shared {
-            state: State::new(Tree::new(Options::default()), 1),
-            conns: Conns::default(),
-            throttle: Default::default(),
-            limits: limits.clone(),
-            clock_ms: Default::default(),
-            at_rest: Default::default(),
-            is_read_only: Default::default(),
-        });
         let agreement = zab::Settings {
             tick_time_ms: settings.tick_time_ms,
             sync_limit: 50,
@@ -298,60 +256,18 @@ impl Server {
             reconfigs: true,
             ..zab::Settings::DEFAULT
         };
-        let view = View::parse(VIEW).expect("a view");
-        let epochs = (Epoch(0), Epoch(0));
-        let peer = Peer::member(ServerId(id), agreement, view, epochs, Some(Zxid::ZERO));
+        let peer = peer(id, VIEW, agreement, Some(Zxid::ZERO));
         let settings = Settings { first_session: id << 56 | 1, ..settings.clone() };
+        let tree = Tree::new(Options::default());
         Self {
-            replica: Replica::member(shared.clone(), peer, settings, 0),
-            shared,
-            sides: Vec::new(),
+            host: ReplicaOnDisk::member(tree, limits.clone(), peer, settings),
+            clients: Vec::new(),
             log_held: false,
-            disk: VecDeque::new(),
             asked: Vec::new(),
         }
     }
 
-    fn reported(&mut self) -> Option<Input> {
-        if self.log_held { None } else { self.disk.pop_front() }
+    fn written(&mut self) -> Option<Vec<Input>> {
+        if self.log_held { None } else { self.host.written() }
     }
-}
-
-impl Side {
-    fn turn(&mut self, now_us: u64) -> bool {
-        let has_news = !self.machine.wait(Waker::noop());
-        let may_go = match self.need {
-            Need::Bytes(_) => !self.input.is_empty(),
-            Need::Turn => true,
-            Need::Room => self.machine.unsent.is_empty(),
-            Need::Answer | Need::Relief => false,
-            Need::Word(_) | Need::Close(_) => return false,
-        };
-        if !may_go && !has_news && self.machine.unsent.is_empty() {
-            return false;
-        }
-        let before = (self.input.len(), self.need.clone());
-        let (taken, need) = self.machine.advance(&self.input, now_us);
-        self.input.drain(..taken);
-        self.need = need;
-        let fetched = !self.machine.unsent.is_empty();
-        let bytes = drain(&mut self.machine.unsent);
-        for said in self.ear.hear(&bytes) {
-            self.lines.push(self.ear.line(&said));
-        }
-        match &self.need {
-            Need::Close(reason) if reason.is_empty() => self.lines.push("closed".to_owned()),
-            Need::Close(reason) => self.lines.push(format!("closed: {reason}")),
-            _ => {}
-        }
-        before != (self.input.len(), self.need.clone()) || has_news || fetched
-    }
-}
-
-fn packets(bytes: &[u8]) -> Vec<Packet> {
-    let (mut bytes, mut packets) = (BytesMut::from(bytes), Vec::new());
-    while let Some(packet) = Packet::decode(&mut bytes).expect("packets") {
-        packets.push(packet);
-    }
-    packets
 }

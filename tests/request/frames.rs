@@ -1,7 +1,8 @@
 //! What is a frame, what is a word, and what becomes of bytes that are neither.
 
-use super::harness::{FRAME_MAX, World};
-use super::wire::{close, create, get, hello, hello_bytes, ping, raw, set};
+use super::harness::World;
+use crate::support::builders::FRAME_MAX;
+use crate::support::requests::{close, create, get, hello, hello_bytes, ping, raw, set};
 use oxkeeper::model::op;
 use oxkeeper::request::Need;
 
@@ -32,9 +33,9 @@ fn a_stream_means_the_same_however_it_is_cut() {
         let mut world = World::new();
         let a = world.connect();
         // What was asked is noted frame by frame, so that answers can be read however the bytes are cut.
-        world.expect_answers_to(a, &stream[hello_bytes(&hello()).len()..]);
+        world[a].expect_answers_to(&stream[hello_bytes(&hello()).len()..]);
         for bytes in stream.chunks(piece) {
-            world.push_quietly(a, bytes);
+            world[a].input.extend_from_slice(bytes);
             world.run();
         }
         assert_eq!(world.heard(a), expected, "in pieces of {piece}");
@@ -68,7 +69,7 @@ fn a_word_is_one_only_before_the_connect_request() {
     let a = world.connect();
     for byte in b"ruo" {
         world.say(a, [vec![*byte]]);
-        assert!(matches!(world.need(a), Need::Bytes(_)));
+        assert!(matches!(world[a].need, Need::Bytes(_)));
     }
     world.say(a, [b"k\r\n".to_vec()]);
     assert_eq!(world.heard(a), ["word ruok"]);

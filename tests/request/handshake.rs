@@ -1,7 +1,8 @@
 //! The connect request: what is checked, in which order, and what is answered.
 
-use super::harness::{FIRST_SESSION, World};
-use super::wire::{create, hello, hello_again, hello_bytes, set, watch};
+use super::harness::World;
+use crate::support::builders::FIRST_SESSION;
+use crate::support::requests::{create, hello, hello_again, hello_bytes, set, watch};
 use oxkeeper::client::Hello;
 use oxkeeper::model::SessionId;
 use oxkeeper::request::password;

@@ -1,7 +1,8 @@
 //! Clients that do not take what they are sent, and all of them asking for too much.
 
-use super::harness::{FRAME_MAX, World, limits};
-use super::wire::{create, create_for, get, set, watch_exists};
+use super::harness::{World, limits};
+use crate::support::builders::FRAME_MAX;
+use crate::support::requests::{create, create_for, get, set, watch_exists};
 use oxkeeper::request::{Connects, Limits, Need};
 
 /// What a machine may hold unsent before it stops to read (design section 4).
@@ -17,10 +18,10 @@ fn a_client_that_does_not_fetch_is_not_read_from() {
     world.set_fetches(a, false);
     let many: Vec<u8> = (1..=100).flat_map(|xid| get(xid, "/a")).collect();
     world.say(a, [many]);
-    assert_eq!(world.need(a), Need::Room);
-    let unsent = world.unsent(a);
+    assert_eq!(world[a].need, Need::Room);
+    let unsent = world[a].unsent();
     assert!((UNSENT_MAX..UNSENT_MAX + 400_000).contains(&unsent), "{unsent} bytes");
-    assert!(world.unread(a) > 0);
+    assert!(!world[a].input.is_empty());
     world.set_fetches(a, true);
     assert_eq!(world.heard(a).len(), 100, "all of it comes once there is room");
 }
@@ -40,10 +41,10 @@ fn a_client_that_does_not_fetch_its_events_is_closed() {
     let mut most = 0;
     for at in 0..count {
         world.say(b, [create(at as i32, &path(at), "")]);
-        most = most.max(world.unsent(a));
+        most = most.max(world[a].unsent());
     }
-    assert_eq!(world.need(a), Need::Close(String::new()));
-    assert_eq!(world.unsent(a), 0, "and what it did not take is dropped");
+    assert_eq!(world[a].need, Need::Close(String::new()));
+    assert_eq!(world[a].unsent(), 0, "and what it did not take is dropped");
     assert!(most < UNSENT_MAX + 2000, "{most} bytes lay in the machine");
     // Nobody else notices.
     world.say(b, [set(0, &path(0), "still here")]);
@@ -70,12 +71,12 @@ fn above_the_global_limit_only_who_waits_for_nothing_may_ask() {
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/b", ""), create(3, "/c", "")]);
-    assert_eq!((world.replica.outstanding(), world.need(a)), (2, Need::Answer));
+    assert_eq!((world.server.replica.outstanding(), world[a].need.clone()), (2, Need::Answer));
     world.say(b, [create(1, "/d", ""), create(2, "/e", "")]);
-    assert_eq!((world.replica.outstanding(), world.need(b)), (3, Need::Answer));
+    assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (3, Need::Answer));
     world.hold_log(false);
     assert_eq!((world.heard(a).len(), world.heard(b).len()), (3, 2));
-    assert_eq!(world.shared.throttle.in_process(), 0);
+    assert_eq!(world.server.shared.throttle.in_process(), 0);
 }
 
 // rows: C-92
@@ -86,12 +87,12 @@ fn above_the_throttle_all_writes_wait_and_none_is_lost() {
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/b", "")]);
     world.say(b, [get(1, "/x"), create(2, "/c", ""), get(3, "/c")]);
-    assert_eq!((world.replica.outstanding(), world.need(b)), (1, Need::Relief));
+    assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (1, Need::Relief));
     assert_eq!(world.heard(b).len(), 1, "what is only read is answered where it is read");
     world.hold_log(false);
     let told: Vec<_> = world.heard(b).iter().map(|line| line[..2].to_owned()).collect();
     assert_eq!((told, world.heard(a).len()), (vec!["2 ".to_owned(), "3 ".into()], 2));
-    let (a, b) = (world.counts(a), world.counts(b));
+    let (a, b) = (world[a].machine().counts, world[b].machine().counts);
     assert_eq!((a.stalls, b.stalls, a.throttled + b.throttled), (1, 1, 0));
 }
 
@@ -108,7 +109,7 @@ fn a_write_that_waited_for_too_long_is_refused_in_its_place() {
     world.hold_log(false);
     // The second had not waited yet.
     assert_eq!(world.heard(b), ["1 @3 error -127", "2 @4 ok /c"]);
-    assert_eq!((world.counts(b).stalls, world.counts(b).throttled), (1, 1));
+    assert_eq!((world[b].machine().counts.stalls, world[b].machine().counts.throttled), (1, 1));
 }
 
 // rows: C-94 C-97
@@ -122,8 +123,8 @@ fn a_write_that_outlived_its_session_is_dropped_with_its_connection() {
     world.pass(11_000); // Past the session's 10 s, but it is looked at in steps of 2 s.
     world.hold_log(false);
     assert_eq!(world.heard(b), ["closed: a request outlived its session"]);
-    assert!(world.shared.state.tree.read().find("/b").is_none());
-    assert_eq!(world.counts(b).outlived, 1);
+    assert!(world.server.shared.state.tree.read().find("/b").is_none());
+    assert_eq!(world[b].machine().counts.outlived, 1);
 }
 
 // rows: C-83 C-84
@@ -136,8 +137,8 @@ fn large_writes_share_their_room() {
     world.hold_log(true);
     world.say(a, [create(1, "/a", &large), create(2, "/b", "small")]);
     world.say(b, [create(1, "/c", &large)]);
-    assert!(matches!(world.need(b), Need::Close(_)));
-    assert_eq!(world.large_refused(b), 1);
+    assert!(matches!(world[b].need, Need::Close(_)));
+    assert_eq!(world[b].machine().take_large_refused(), 1);
     world.say(c, [create(1, "/d", &"x".repeat(900))]);
     world.hold_log(false);
     assert_eq!((world.heard(a).len(), world.heard(c).len()), (2, 1));
@@ -164,11 +165,15 @@ fn clients_that_connect_too_fast_are_turned_away() {
     world.client();
     world.client();
     let third = world.connect();
-    world.greet(third, &super::wire::hello());
+    world.greet(third, &crate::support::requests::hello());
     assert_eq!(world.heard(third), ["closed: clients connect too fast"]);
-    let counts = world.counts(third);
+    let counts = world[third].machine().counts;
     assert_eq!((counts.connects, counts.refused), (0, 1));
-    assert_eq!(world.shared.throttle.connects(&world.shared.limits).0, 2, "both tokens are taken");
+    assert_eq!(
+        world.server.shared.throttle.connects(&world.server.shared.limits).0,
+        2,
+        "both tokens are taken"
+    );
     world.pass(2000);
     world.client();
 }

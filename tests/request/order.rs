@@ -1,8 +1,8 @@
 //! In which order things are answered, and what waits for what.
 
-use super::harness::FIRST_SESSION;
 use super::harness::{World, limits};
-use super::wire::{
+use crate::support::builders::FIRST_SESSION;
+use crate::support::requests::{
     close, create, get, look, ping, raw, set, set_acl_for, set_watches, sync, watch,
 };
 use oxkeeper::model::op;
@@ -35,7 +35,7 @@ fn writes_follow_writes_without_waiting() {
     let a = world.client();
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/a", ""), set(3, "/a", "x")]);
-    assert_eq!(world.replica.outstanding(), 3);
+    assert_eq!(world.server.replica.outstanding(), 3);
     world.hold_log(false);
     assert_eq!(world.heard(a), ["1 @2 ok /a", "2 @3 error -110", "3 @4 ok v1"]);
 }
@@ -123,7 +123,7 @@ fn a_linearizable_read_behind_writes_lets_its_sync_go_with_them() {
 fn a_server_that_only_reads_has_nobody_to_ask() {
     let mut world = linearizable();
     let a = world.client();
-    world.shared.is_read_only.store(true, Ordering::Relaxed);
+    world.server.shared.is_read_only.store(true, Ordering::Relaxed);
     world.hold_commands(true);
     world.say(a, [get(1, "/zookeeper")]);
     assert_eq!(world.heard(a), ["1 @1 ok \"\" v0"]);
@@ -173,11 +173,11 @@ fn an_event_stands_before_the_reply_that_shows_its_change() {
 fn one_hold_serves_64_requests() {
     let mut world = World::new();
     let a = world.client();
-    let before = world.turns(a);
+    let before = world[a].turns;
     let many: Vec<u8> = (1..=200).flat_map(|xid| raw(xid, op::PING, &[])).collect();
     world.say(a, [many]);
     assert_eq!(world.heard(a).len(), 200);
-    let turns = world.turns(a) - before;
+    let turns = world[a].turns - before;
     assert!((4..=5).contains(&turns), "200 requests took {turns} turns");
 }
 

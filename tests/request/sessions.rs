@@ -1,7 +1,8 @@
 //! Sessions that move, expire and end.
 
-use super::harness::{FIRST_SESSION, TICK_TIME_MS, World};
-use super::wire::{
+use super::harness::World;
+use crate::support::builders::{FIRST_SESSION, TICK_TIME_MS};
+use crate::support::requests::{
     close, create, create_ephemeral, delete, get, hello_again, hello_bytes, look, ping, set, watch,
     watch_children, watch_exists,
 };
@@ -17,7 +18,7 @@ fn a_session_moves_to_its_new_connection() {
     let b = world.client_again(FIRST_SESSION);
     assert_eq!(world.heard(b), ["session 0x10 10000 ms flag"]);
     assert_eq!(world.heard(a), ["closed"]);
-    assert_eq!(world.shared.state.watches.count(), 0);
+    assert_eq!(world.server.shared.state.watches.count(), 0);
     world.say(writer, [set(1, "/a", "x")]);
     world.say(a, [get(4, "/a"), set(5, "/a", "never")]);
     world.say(b, [get(1, "/a"), look(2, op::EXISTS, "/e", false)]);
@@ -67,10 +68,10 @@ fn what_took_an_ephemerals_place_outlives_its_session() {
 fn a_takeover_leaves_the_watches_of_others_alone() {
     let mut world = World::new();
     let a = world.client();
-    let number = world.number(a);
+    let number = world[a].machine().conn().id.0;
     world.leave(a);
     let other = world.client();
-    assert_eq!(world.number(other), number, "the number is used again");
+    assert_eq!(world[other].machine().conn().id.0, number, "the number is used again");
     world.say(other, [watch_exists(1, "/a")]);
     // The session's last connection went long ago; its number is somebody else's now.
     let again = world.client_again(FIRST_SESSION);
@@ -94,7 +95,7 @@ fn a_late_close_session_takes_the_new_connection_with_it() {
     let heard = world.heard(b);
     assert_eq!(heard.last().map(String::as_str), Some("closed"), "{heard:?}");
     assert_eq!(world.heard(a), ["closed"]);
-    assert_eq!(world.replica.session_count(), 0);
+    assert_eq!(world.server.replica.session_count(), 0);
 }
 
 // rows: P-21
@@ -122,7 +123,7 @@ fn a_silent_session_expires_with_its_ephemerals() {
         ["event @5 NodeDeleted /e1", "event @5 NodeChildrenChanged /", "event @5 NodeDeleted /e2",]
     );
     assert_eq!(world.heard(a), ["closed"]);
-    assert_eq!(world.replica.stats.sessions_expired, 1);
+    assert_eq!(world.server.replica.stats.sessions_expired, 1);
     let again = world.client_again(FIRST_SESSION);
     assert_eq!(world.heard(again), ["refused flag", "closed"]);
 }
@@ -152,8 +153,14 @@ fn the_age_of_an_end_is_told_when_nobody_was_connected() {
             world.leave(a);
         }
         world.pass(10_000 + TICK_TIME_MS);
-        let told: Vec<bool> =
-            world.replica.samples.writes.iter().map(|write| write.born_ms.is_some()).collect();
+        let told: Vec<bool> = world
+            .server
+            .replica
+            .samples
+            .writes
+            .iter()
+            .map(|write| write.born_ms.is_some())
+            .collect();
         assert_eq!(told, [true, leaves], "the session's beginning and its end");
     }
 }
@@ -180,7 +187,7 @@ fn any_request_keeps_a_session_alive_and_so_does_a_takeover() {
 fn a_connection_that_never_gets_a_session_is_closed() {
     let mut world = World::new();
     let (silent, slow, served) = (world.connect(), world.connect(), world.client());
-    world.push_quietly(slow, &[0, 0, 0]); // The beginning of a frame that never comes.
+    world[slow].input.extend_from_slice(&[0, 0, 0]); // The beginning of a frame that never comes.
     for _ in 0..15 {
         world.pass(2000);
         world.say(served, [ping()]);
@@ -190,7 +197,7 @@ fn a_connection_that_never_gets_a_session_is_closed() {
     world.pass(1005);
     assert_eq!(world.heard(silent), ["closed"]);
     assert_eq!(world.heard(slow), ["closed"]);
-    assert_eq!(world.replica.stats.sessionless_expired, 2);
+    assert_eq!(world.server.replica.stats.sessionless_expired, 2);
     assert_eq!(world.heard(served), ["-2 @1 ok"; 15]);
 }
 
@@ -200,7 +207,7 @@ fn session_ids_count_up() {
     let mut world = World::new();
     for id in ["0x10", "0x11", "0x12"] {
         let a = world.connect();
-        world.greet(a, &super::wire::hello());
+        world.greet(a, &crate::support::requests::hello());
         assert_eq!(world.heard(a), [format!("session {id} 10000 ms flag")]);
     }
 }

@@ -1,7 +1,7 @@
 //! Who is told what, when, and what a client finds after it was away.
 
 use super::harness::World;
-use super::wire::{
+use crate::support::requests::{
     create, create_for, delete, get, look, set, set_watches, sync, watch, watch_children,
     watch_exists,
 };
@@ -76,7 +76,7 @@ fn catch_up_tells_nobody_of_what_it_may_not_read() {
     let told = ["NodeDataChanged", "NodeCreated", "NodeChildrenChanged"];
     let told = told.map(|kind| format!("event @-1 {kind} /a"));
     assert_eq!(world.heard(b), [&told[..], &["-8 @4 ok".to_owned()]].concat());
-    assert_eq!(world.shared.state.watches.count(), 2, "data and child");
+    assert_eq!(world.server.shared.state.watches.count(), 2, "data and child");
 }
 
 // rows: P-58 P-75 P-29
@@ -137,13 +137,13 @@ fn watches_go_with_their_connection() {
     let mut world = World::new();
     let (a, b) = (world.client(), world.client());
     world.say(a, [watch_exists(1, "/a"), watch_children(2, "/"), look(3, op::EXISTS, "/b", true)]);
-    assert_eq!(world.shared.state.watches.count(), 3);
-    let number = world.number(a);
+    assert_eq!(world.server.shared.state.watches.count(), 3);
+    let number = world[a].machine().conn().id.0;
     world.leave(a);
-    assert_eq!(world.shared.state.watches.count(), 0);
+    assert_eq!(world.server.shared.state.watches.count(), 0);
     // The next one has its number and hears nothing that is not its own.
     let c = world.client();
-    assert_eq!(world.number(c), number);
+    assert_eq!(world[c].machine().conn().id.0, number);
     world.say(b, [create(1, "/a", ""), sync(2, "/")]);
     assert!(world.heard(c).is_empty());
 }

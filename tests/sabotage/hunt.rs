@@ -4,34 +4,29 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a name")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-#[allow(dead_code, reason = "what makes the copy is not asked for in it")]
-mod bugs;
-#[path = "../zab/changes.rs"]
-mod changes;
-#[path = "../zab/checks/mod.rs"]
-mod checks;
-#[path = "../zab/climate.rs"]
-mod climate;
-#[path = "../zab/disk.rs"]
-mod disk;
-#[path = "../zab/script.rs"]
-mod script;
-#[path = "../zab/views.rs"]
-mod views;
-#[path = "../zab/votes.rs"]
-mod votes;
-#[path = "../zab/wires.rs"]
-mod wires;
-#[path = "../zab/world.rs"]
-mod world;
+mod sabotage {
+    #[allow(dead_code, reason = "what makes the copy is not asked for in it")]
+    pub mod bugs;
+}
+mod support;
+mod zab {
+    pub mod changes;
+    pub mod checks;
+    pub mod conditions;
+    pub mod notation;
+    pub mod script;
+    pub mod script_ensemble;
+    pub mod world;
+}
 
-use bugs::Bug;
-use climate::Climate;
-use oxkeeper::sabotage;
+use oxkeeper::sabotage as switch;
+use sabotage::bugs::{self, Bug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use world::World;
+use zab::conditions::Conditions;
+use zab::script;
+use zab::world::World;
 
 /// A bug is found within so many seconds of random worlds, or it is not; on a busy machine so many worlds take longer.
 const BUDGET: Duration = Duration::from_secs(30);
@@ -43,7 +38,7 @@ fn hunt(bug: &'static str) -> (u64, Option<String>) {
     let mut seed = 0;
     while began.elapsed() < BUDGET || seed < WORLDS {
         seed += 1;
-        let live = || sabotage::with(bug, || World::new(Climate::of(seed)).live());
+        let live = || switch::with(bug, || World::of(Conditions::of(seed)).live());
         let lived = catch_unwind(AssertUnwindSafe(live));
         if let Err(panic) = lived {
             let text = panic.downcast_ref::<String>().cloned();
@@ -66,7 +61,7 @@ fn every_bug_is_found() {
         }
         if let Some(file) = script {
             let text = std::fs::read_to_string(root.join(format!("tests/zab/{file}.txt"))).unwrap();
-            let play = || sabotage::with(name, || script::outcome(&text));
+            let play = || switch::with(name, || script::outcome(&text));
             let played = catch_unwind(AssertUnwindSafe(play));
             if played.is_ok_and(|played| played == text) {
                 complaints.push(format!("{name}: {file} does not notice it"));

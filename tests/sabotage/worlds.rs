@@ -2,19 +2,22 @@
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-#[allow(dead_code, reason = "what makes the copy is not asked for in it")]
-mod bugs;
-#[path = "../zab/script.rs"]
-mod script;
-#[path = "../zab/views.rs"]
-mod views;
-#[path = "../zab/votes.rs"]
-mod votes;
+mod sabotage {
+    #[allow(dead_code, reason = "what makes the copy is not asked for in it")]
+    pub mod bugs;
+}
+mod support;
+mod zab {
+    pub mod notation;
+    pub mod script;
+    pub mod script_ensemble;
+}
 
-use bugs::Bug;
-use oxkeeper::sabotage;
+use oxkeeper::sabotage as switch;
+use sabotage::bugs::{self, Bug};
 use oxkeeper::sim::{Failure, Plan, Tracing, live, live_taped, script as tapes, shrink};
 use std::path::Path;
+use zab::script;
 
 /// Those that worlds have to find.
 fn wanted() -> Vec<Bug> {
@@ -28,7 +31,7 @@ fn wanted() -> Vec<Bug> {
 fn first_failure(bug: &'static str) -> (Plan, Failure) {
     let found = (1..=300).find_map(|seed| {
         let plan = Plan::of(seed);
-        let failure = sabotage::with(bug, || live(&plan, Tracing::Off)).failure?;
+        let failure = switch::with(bug, || live(&plan, Tracing::Off)).failure?;
         Some((plan, failure))
     });
     found.unwrap_or_else(|| panic!("{bug} is not found"))
@@ -49,18 +52,18 @@ fn a_failing_world_becomes_a_script() {
     for Bug { name, .. } in wanted().into_iter().filter(|bug| bug.whole.1) {
         let (plan, failure) = first_failure(name);
         let fails = |kept: &[usize]| {
-            let lived = sabotage::with(name, || live(&plan.only(kept), Tracing::Off));
+            let lived = switch::with(name, || live(&plan.only(kept), Tracing::Off));
             lived.failure.is_some_and(|found| found.check == failure.check)
         };
         let kept = shrink::shrink(plan.steps.len(), 60, fails);
-        let (failure, taped) = sabotage::with(name, || live_taped(&plan.only(&kept)));
+        let (failure, taped) = switch::with(name, || live_taped(&plan.only(&kept)));
         let title = failure.expect("it still fails").what;
-        let spoil = |on: bool| sabotage::set(on.then_some(name));
+        let spoil = |on: bool| switch::set(on.then_some(name));
         let text = tapes::script(&title, &taped, Some(&spoil)).expect("a server differs");
         let sound = script::outcome(&text);
         println!("{name}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
         assert_eq!(script::outcome(&sound), sound, "{name} is not there, and it fails");
-        let spoilt = sabotage::with(name, || script::outcome(&sound));
+        let spoilt = switch::with(name, || script::outcome(&sound));
         assert_ne!(spoilt, sound, "{name} does not show in\n{sound}");
     }
 }

@@ -11,10 +11,11 @@ use oxkeeper::tree::Tree;
 use oxkeeper::tree::digest::DIGEST_VERSION;
 use oxkeeper::tree::txn::{CreateKind, Entry, write};
 
-use super::Script;
 use super::half::{Half, Place};
-use super::history::{History, Rng};
+use super::history::History;
 use super::model::Model;
+use crate::Script;
+use crate::support::rng::Rng;
 
 const READ_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 

@@ -1,7 +1,6 @@
 //! The whole server on one thread: connections, replica, tree and log worker, driven as `server` drives them.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use jute::data::Stat;
 use jute::proto::{
@@ -11,20 +10,24 @@ use jute::proto::{
 };
 use jute::{Encode, Reader, Ustring, Vector, put_frame};
 use oxkeeper::model::{Acl, Code, Identity, SessionId, Zxid, op};
-use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
-use oxkeeper::request::{
-    ClientCommand, Conn, Connection, Conns, Limits, Need, Outgoing, Shared, password,
-};
+use oxkeeper::replica::{Input, Settings};
+use oxkeeper::request::{ClientCommand, Connection, Limits, Need, password};
 use oxkeeper::store;
 use oxkeeper::store::Recovered;
 use oxkeeper::store::decide::Start;
+use oxkeeper::tree::Tree;
 use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::txn::Entry;
-use oxkeeper::tree::{State, Tree};
 
-use super::Script;
 use super::half::{Half, Place};
-use super::history::{History, Rng};
+use super::history::History;
+use crate::Script;
+use crate::support::builders;
+use crate::support::client::open;
+use crate::support::disk::Write;
+use crate::support::replica::ReplicaOnDisk;
+use crate::support::requests::drain;
+use crate::support::rng::Rng;
 
 const CLIENTS: usize = 5;
 /// Noted as the path of a request that has none.
@@ -34,13 +37,10 @@ pub struct Whole<'d> {
     pub half: Half<'d>,
     /// The snapshot under way.
     frozen: Option<Frozen>,
-    shared: Arc<Shared>,
-    replica: Replica,
+    server: ReplicaOnDisk,
     clients: Vec<Client>,
     /// Sessions whose connection broke.
     left: Vec<SessionId>,
-    actions: Vec<Action>,
-    now_ms: u64,
     batch_max: usize,
 }
 
@@ -67,21 +67,7 @@ impl<'d> Whole<'d> {
     ) -> Self {
         let last = tree.last_zxid();
         let kept: Vec<SessionId> = tree.sessions().keys().map(|&id| SessionId(id)).collect();
-        let shared = Arc::new(Shared {
-            state: State::new(tree, 1),
-            conns: Conns::default(),
-            throttle: Default::default(),
-            limits: Limits {
-                frame_max: 1 << 20,
-                min_session_timeout_ms: 4000,
-                max_session_timeout_ms: 40_000,
-                outstanding_max: 1000,
-                ..Limits::default()
-            },
-            clock_ms: Default::default(),
-            at_rest: Default::default(),
-            is_read_only: Default::default(),
-        });
+        let limits = Limits { frame_max: 1 << 20, ..builders::limits() };
         let settings = Settings {
             tick_time_ms: 2000,
             // Further on after each start, as a server's clock makes it.
@@ -95,22 +81,17 @@ impl<'d> Whole<'d> {
             seed: 7,
             ..Settings::DEFAULT
         };
-
-        let replica = Replica::standalone(shared.clone(), settings, 0);
         let mut server = Self {
             half: Half::new(place, script.log, recovered),
             frozen: None,
-            shared,
-            replica,
+            server: ReplicaOnDisk::standalone(tree, limits, settings),
             clients: Vec::new(),
             left: kept,
-            actions: Vec::new(),
-            now_ms: 0,
             batch_max: script.batch_max,
         };
         if recovered.start == Start::Empty || recovered.snapshot.map(|found| found.0) != Some(last)
         {
-            server.replica.snapshot(&mut server.actions);
+            server.server.snapshot();
         }
         server.settle(history);
         if recovered.start == Start::Empty {
@@ -172,9 +153,7 @@ impl<'d> Whole<'d> {
         }
         if rng.one_in(3) {
             for _ in 0..rng.below(300) {
-                self.now_ms += TICK_MS;
-                let wall_ms = self.wall_ms();
-                self.replica.step(Input::Tick { wall_ms }, &mut self.actions);
+                self.server.tick();
             }
         }
         self.settle(history);
@@ -187,26 +166,25 @@ impl<'d> Whole<'d> {
             7 if rng.one_in(4) => self.half.purge(),
             _ => {}
         }
-        assert_eq!(self.replica.stats.digest_mismatches, 0);
+        assert_eq!(self.server.replica.stats.digest_mismatches, 0);
     }
 
-    fn wall_ms(&self) -> i64 {
-        1_700_000_000_000 + self.now_ms as i64
+    /// Since the start.
+    const fn now_ms(&self) -> u64 {
+        (self.server.wall_ms - builders::WALL_MS) as u64
     }
 
     fn piece(&mut self) {
-        let tree = self.shared.state.tree.read();
+        let tree = self.server.shared.state.tree.read();
         let ended = self.half.snapshot_piece(&tree);
         drop(tree);
         if ended {
             let frozen = self.frozen.take().expect("a snapshot is under way");
-            self.replica.step(Input::SnapshotEnded(frozen), &mut self.actions);
+            self.server.step(Input::SnapshotEnded(frozen));
         }
     }
 
     fn connect(&mut self, session: Option<SessionId>, timeout_ms: i32) {
-        let peer = ([127, 0, 0, 1], 4000).into();
-        let conn = self.shared.conns.add(|id| Conn::new(id, peer, self.now_ms));
         let mut input = Vec::new();
         let password = session.map_or([0; 16], password);
         put_frame(&mut input, |to| {
@@ -221,7 +199,7 @@ impl<'d> Whole<'d> {
             request.encode(to);
         });
         self.clients.push(Client {
-            connection: Connection::new(conn, self.shared.clone()),
+            connection: open(&self.server.shared, "127.0.0.1", self.now_ms()),
             input,
             xid_last: 0,
             asked: VecDeque::new(),
@@ -233,10 +211,9 @@ impl<'d> Whole<'d> {
 
     /// The connection of a client breaks; its session stays.
     fn part(&mut self, mut client: Client, history: &History) {
-        let wall_ms = self.wall_ms();
         client.connection.end();
         for command in client.connection.commands.drain(..) {
-            self.replica.step(Input::Command { command, wall_ms }, &mut self.actions);
+            self.server.command(command);
         }
         let lives = |session: &SessionId| history.now.sessions.contains_key(&session.0);
         self.left.extend(client.session.filter(lives));
@@ -245,14 +222,14 @@ impl<'d> Whole<'d> {
     /// Everything that goes on without new input: connections, replica, log, and round again.
     fn settle(&mut self, history: &mut History) {
         loop {
-            let mut commands = Vec::new();
+            let (mut commands, now_us) = (Vec::new(), self.now_ms() * 1000);
             for client in &mut self.clients {
-                client.pump(&mut commands, self.now_ms * 1000, history);
+                client.pump(&mut commands, now_us, history);
             }
-            let wall_ms = self.wall_ms();
-            let quiet = commands.is_empty() && self.actions.is_empty();
+            let has_work = !self.server.disk.asked.is_empty() || !self.server.frozen.is_empty();
+            let quiet = commands.is_empty() && !has_work;
             for command in commands {
-                self.replica.step(Input::Command { command, wall_ms }, &mut self.actions);
+                self.server.command(command);
             }
             self.perform(history);
             if quiet {
@@ -267,10 +244,14 @@ impl<'d> Whole<'d> {
     }
 
     fn perform(&mut self, history: &mut History) {
+        for frozen in std::mem::take(&mut self.server.frozen) {
+            self.frozen = Some(frozen);
+            self.half.begin_snapshot(frozen);
+        }
         let mut batch = Vec::new();
-        for action in std::mem::take(&mut self.actions) {
-            match action {
-                Action::Append { zxid, entry } => {
+        for write in std::mem::take(&mut self.server.disk.asked) {
+            match write {
+                Write::Append((zxid, entry)) => {
                     history.sent(zxid.to_wire(), &entry);
                     let decoded = Entry::decode(&entry).expect("of our own making");
                     // A refusal is its code and nothing more (D-42).
@@ -278,33 +259,22 @@ impl<'d> Whole<'d> {
                     assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
                     batch.push(store::Command::Append { zxid, entry });
                 }
-                Action::Roll => batch.push(store::Command::Roll),
-                Action::Snapshot(frozen) => {
-                    self.frozen = Some(frozen);
-                    self.half.begin_snapshot(frozen);
-                }
-                Action::Wake(_) => {} // Everybody is looked at anyway.
-                Action::Stop(reason) => panic!("{reason}"),
-                Action::Install(_)
-                | Action::SendTree { .. }
-                | Action::Rebuild
-                | Action::Peer(_) => {
-                    panic!("a server that is alone has no peers")
-                }
+                Write::Roll => batch.push(store::Command::Roll),
+                other => panic!("a server that is alone asks its disk for {other:?}"),
             }
         }
         if batch.is_empty() {
             return;
         }
-        let now_us = self.now_ms * 1000;
-        let (replica, actions) = (&mut self.replica, &mut self.actions);
+        let now_us = self.now_ms() * 1000;
+        let server = &mut self.server;
         self.half.run(batch, |changes, zxid| {
             let through = Zxid::from_wire(zxid).unwrap();
-            replica.step(Input::Flushed { through, now_us }, actions);
+            server.step(Input::Flushed { through, now_us });
             // Its answers are in the outboxes now, and count as received from this moment.
             history.answered(changes, zxid);
         });
-        let tree = self.shared.state.tree.read();
+        let tree = self.server.shared.state.tree.read();
         assert_eq!(tree.last_zxid().to_wire(), history.now.zxid);
         if let Some(wrong) = history.now.differs_from(&tree).filter(|_| history.keeps) {
             panic!("the running server's tree: {wrong}");
@@ -387,7 +357,7 @@ impl Client {
             let (taken, need) = self.connection.advance(&self.input, now_us);
             self.input.drain(..taken);
             commands.append(&mut self.connection.commands);
-            take_out(&mut self.connection.unsent, &mut self.output);
+            self.output.extend(drain(&mut self.connection.unsent));
             self.receive(history);
             match need {
                 Need::Turn | Need::Room => {}
@@ -522,18 +492,6 @@ fn some_parts(rng: &mut Rng, history: &History) -> Vec<u8> {
 
 fn text(path: &str) -> Ustring<'_> {
     Some(path.into())
-}
-
-/// Large data stands beside the bytes it belongs between.
-fn take_out(from: &mut Outgoing, to: &mut Vec<u8>) {
-    let mut at = 0;
-    for (place, piece) in &from.shared {
-        to.extend_from_slice(&from.bytes[at..*place]);
-        to.extend_from_slice(piece);
-        at = *place;
-    }
-    to.extend_from_slice(&from.bytes[at..]);
-    from.clear();
 }
 
 /// A znode that will be there, unless others are quicker; now and then one that is not.

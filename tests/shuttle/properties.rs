@@ -14,8 +14,8 @@ use oxkeeper::tree::{Effects, Options, Tree, WatchKind};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::spawn;
 
-use crate::wire::{Said, create, delete, get, hello, hello_again, set, watch};
-use crate::world::{Event, Meddler, Side, World, explore, finds};
+use super::world::{Event, Meddler, Side, World, explore, finds};
+use crate::support::requests::{Said, create, delete, get, hello, hello_again, set, watch};
 
 /// Data and stat of a getData answer.
 fn value(said: &Said) -> Option<(String, Stat)> {

@@ -6,8 +6,8 @@ use std::task::{Wake, Waker};
 
 use bytes::Bytes;
 use oxkeeper::model::Zxid;
-use oxkeeper::replica::{Action, Input, Replica};
-use oxkeeper::request::{ClientCommand, Conn, Connection, Need, Shared};
+use oxkeeper::replica::Input;
+use oxkeeper::request::{ClientCommand, Connection, Need, Shared};
 use oxkeeper::tree::Tree;
 use oxkeeper::tree::freeze::Frozen;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
@@ -15,8 +15,11 @@ use shuttle::sync::mpsc::{Receiver, Sender, channel};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread::{JoinHandle, spawn};
 
-use crate::parts;
-use crate::wire::{Ear, Said, drain, hello_bytes};
+use crate::support::builders;
+use crate::support::client::open;
+use crate::support::disk::Write;
+use crate::support::replica::ReplicaOnDisk;
+use crate::support::requests::{Ear, Said, drain, hello_bytes};
 
 /// What reaches the driver.
 pub enum Event {
@@ -47,8 +50,8 @@ impl World {
 
     /// * `meddler`: sees each command before the replica does.
     pub fn meddled(tree: Tree, meddler: Meddler) -> Self {
-        let shared = parts::shared(tree, parts::limits());
-        let replica = parts::replica(&shared);
+        let server = ReplicaOnDisk::standalone(tree, builders::limits(), builders::settings());
+        let shared = server.shared.clone();
         let (events, inbox) = channel();
         let (appends, appended) = channel();
         let (began, frozen) = channel();
@@ -59,7 +62,7 @@ impl World {
         let driver = {
             let shared = shared.clone();
             let meddle = move |command| meddler(&shared, command);
-            spawn(move || drive(replica, &inbox, &appends, &began, meddle))
+            spawn(move || drive(server, &inbox, &appends, &began, meddle))
         };
         Self { shared, events, frozen, driver, log }
     }
@@ -91,49 +94,39 @@ fn flush(appended: &Receiver<Zxid>, events: &Sender<Event>) {
 }
 
 fn drive(
-    mut replica: Replica,
+    mut server: ReplicaOnDisk,
     inbox: &Receiver<Event>,
     appends: &Sender<Zxid>,
     began: &Sender<Frozen>,
     meddle: impl Fn(ClientCommand) -> Option<ClientCommand>,
 ) -> Vec<(Zxid, Bytes)> {
     let mut logged = Vec::new();
-    let mut actions = Vec::new();
     let mut stopping = false;
-    while !stopping || replica.outstanding() > 0 {
+    while !stopping || server.replica.outstanding() > 0 {
         let Ok(event) = inbox.recv() else { break };
         match event {
             Event::Command(command) => {
                 if let Some(command) = meddle(command) {
-                    replica.step(Input::Command { command, wall_ms: 1 }, &mut actions);
+                    server.step(Input::Command { command, wall_ms: 1 });
                 }
             }
             Event::Flushed(through) => {
-                replica.step(Input::Flushed { through, now_us: 1 }, &mut actions)
+                server.step(Input::Flushed { through, now_us: 1 });
             }
-            Event::Snapshot => replica.snapshot(&mut actions),
+            Event::Snapshot => server.snapshot(),
             Event::SnapshotEnded(frozen) => {
-                replica.step(Input::SnapshotEnded(frozen), &mut actions);
+                server.step(Input::SnapshotEnded(frozen));
             }
             Event::Stop => stopping = true,
         }
-        for action in actions.drain(..) {
-            match action {
-                Action::Append { zxid, entry } => {
-                    logged.push((zxid, entry));
-                    appends.send(zxid).expect("the log lives");
-                }
-                Action::Wake(waker) => waker.wake(),
-                Action::Snapshot(frozen) => began.send(frozen).expect("the test lives"),
-                Action::Roll => {}
-                Action::Stop(reason) => panic!("{reason}"),
-                Action::Install(_)
-                | Action::SendTree { .. }
-                | Action::Rebuild
-                | Action::Peer(_) => {
-                    panic!("a server that is alone has no peers")
-                }
+        for write in server.disk.asked.drain(..) {
+            if let Write::Append((zxid, entry)) = write {
+                logged.push((zxid, entry));
+                appends.send(zxid).expect("the log lives");
             }
+        }
+        for frozen in server.frozen.drain(..) {
+            began.send(frozen).expect("the test lives");
         }
     }
     logged
@@ -178,10 +171,8 @@ pub struct Side {
 
 impl Side {
     pub fn new(shared: &Arc<Shared>, events: &Sender<Event>) -> Self {
-        let peer = "10.0.0.1:1000".parse().expect("an address");
-        let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
         Self {
-            machine: Connection::new(conn, shared.clone()),
+            machine: open(shared, "10.0.0.1", 0),
             bell: Arc::default(),
             input: Vec::new(),
             need: Need::Bytes(1),

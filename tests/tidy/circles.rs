@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::arrows::Modules;
 use super::rooms::room_of;
 use super::source::{File, project_files, shipped_rust};
-use super::{Complaints, none, one};
+use crate::{Complaints, none, one};
 
 /// Circles that were there when the rule came, by the files in each.
 ///
@@ -170,7 +170,7 @@ fn files_of_a_room_use_each_other_in_one_direction() {
 fn map_of_rooms_arrows_and_circles() {
     let map = map(&project_files());
     println!("\n{map}");
-    for (room, _) in super::ROOMS {
+    for (room, _) in crate::ROOMS {
         assert!(map.lines().any(|line| line.split(' ').next() == Some(room)), "no line for {room}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::rooms::room_of;
 use super::source::{File, project_files, words};
-use super::{Complaints, none, one};
+use crate::{Complaints, none, one};
 
 const SCRIPT_LINES_MAX: usize = 50;
 

@@ -2,7 +2,7 @@
 
 use super::rooms::room_of;
 use super::source::{File, line_at, project_files, root, shipped_rust, use_paths, words};
-use super::{Complaints, PURE, PURE_CRATES, none, one};
+use crate::{Complaints, PURE, PURE_CRATES, none, one};
 
 /// What may not stand in the code, and what to do instead.
 const BANNED: &[(&str, &str)] = &[

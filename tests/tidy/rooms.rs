@@ -1,7 +1,7 @@
 //! Who may use whom.
 
 use super::source::{File, line_at, project_files, use_paths, words};
-use super::{Complaints, EVERYTHING, ROOMS, none, one};
+use crate::{Complaints, EVERYTHING, ROOMS, none, one};
 
 /// The room a source file belongs to; `None` for `lib.rs`, which only lists rooms.
 pub fn room_of(path: &str) -> Option<&str> {

@@ -1,7 +1,7 @@
 //! How long a file and a function may get.
 
 use super::source::{File, body_or_end, close_of, line_at, project_files, shipped_rust, words};
-use super::{Complaints, none, one};
+use crate::{Complaints, none, one};
 
 /// Above this a file must say why, in a line that starts with `// long because: `.
 const FILE_ASKS: usize = 600;

@@ -1,23 +1,22 @@
 //! One server among strangers who say anything at any time: it may close connections, give up its role and stay alone, and never
 //! asserts. Its own disk and clients behave.
 
-use crate::views::{VIEW, address, view_in};
-use crate::votes::votes_for;
+use crate::support::builders::learner_info;
+use crate::support::peer::PeerOnDisk;
+use crate::support::rng::Rng;
+use crate::support::views::{VIEW, member, view_in, view_of};
 use bytes::Bytes;
-use oxkeeper::model::{Epoch, Member, Role as Kind, Rule, ServerId, SessionId, View, Zxid};
+use oxkeeper::model::{Epoch, Role as Kind, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Notification, Packet, Peer,
     PeerState, Request, Role, Settings, Vote,
 };
-use std::collections::{BTreeMap, VecDeque};
 
 const ME: ServerId = ServerId(1);
 
 pub struct Strangers {
-    peer: Peer,
-    /// What the disk will report, in order.
-    disk: VecDeque<Input>,
-    random: u64,
+    server: PeerOnDisk,
+    random: Rng,
     /// Times it led with a quorum, and served under a leader.
     pub led: usize,
     pub followed: usize,
@@ -37,24 +36,21 @@ impl Strangers {
         let epochs = (Epoch(1), Epoch(1));
         let mut peer = Peer::member(ME, settings, view(0, 4, role), epochs, Some(last));
         peer.core.finds_view = view_in;
-        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut strangers = Self { peer, disk: VecDeque::new(), random, led: 0, followed: 0 };
+        let (server, random) = (PeerOnDisk::new(peer), Rng::new(seed));
+        let mut strangers = Self { server, random, led: 0, followed: 0 };
         strangers.step(Input::Tick);
         strangers
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) % n
+        self.random.below(n as usize) as u64
     }
 
     pub fn live(&mut self, steps: usize) {
         for _ in 0..steps {
             match self.below(20) {
                 0..5 => {
-                    if let Some(done) = self.disk.pop_front() {
+                    if let Some(done) = self.server.written() {
                         self.step(done);
                     }
                 }
@@ -79,7 +75,7 @@ impl Strangers {
     }
 
     fn odd_one(&mut self) {
-        let is_learning = matches!(self.peer.role(), Role::Learning(_));
+        let is_learning = matches!(self.server.peer.role(), Role::Learning(_));
         let input = match self.below(8) {
             0 => Input::LearnerGone { connection: LearnerConnectionId(self.below(4)) },
             1 if is_learning && self.below(4) == 0 => Input::LeaderGone,
@@ -95,27 +91,26 @@ impl Strangers {
     }
 
     fn elect(&mut self) {
-        let leader = ServerId(1 + self.below(3) as i64);
-        for vote in votes_for(&self.peer, leader) {
+        let leader = 1 + self.below(3) as i64;
+        for vote in self.server.votes_for(leader) {
             self.step(vote);
         }
     }
 
     /// What members would say up to here: a leader's followers, or a leader.
     fn behave(&mut self) {
-        let last = self.peer.core.history.last();
-        let next = Epoch(self.peer.core.accepted.0.saturating_add(1).min(u32::MAX >> 1));
+        let last = self.server.peer.core.history.last();
+        let next = Epoch(self.server.peer.core.accepted.0.saturating_add(1).min(u32::MAX >> 1));
         let from = |id: i64, packet| Input::Learner {
             connection: LearnerConnectionId(id as u64 + 4),
             packet,
         };
-        let of = |id| LearnerInfo { id, protocol_version: 0x1_0000, view_version: 0 };
-        let said = match self.peer.role() {
+        let said = match self.server.peer.role() {
             Role::Looking(_) => return,
             Role::Leading(_) => (2..5)
                 .flat_map(|id| {
                     let (accepted, current) = (Epoch(1), Some(Epoch(0)));
-                    let info = of(ServerId(id));
+                    let info = learner_info(id);
                     let zxid = Zxid::new(next, 0);
                     [
                         from(id, Packet::FollowerInfo { accepted, info }),
@@ -136,7 +131,7 @@ impl Strangers {
             .to_vec(),
         };
         for input in said {
-            while let Some(done) = self.disk.pop_front() {
+            while let Some(done) = self.server.written() {
                 self.step(done);
             }
             self.step(input);
@@ -144,34 +139,24 @@ impl Strangers {
     }
 
     fn propose(&mut self) {
-        let Role::Leading(leader) = self.peer.role() else { return };
+        let Role::Leading(leader) = self.server.peer.role() else { return };
         if !leader.is_broadcasting() {
             return;
         }
-        let last = self.peer.core.history.last().max(Zxid::new(leader.epoch(), 0));
+        let last = self.server.peer.core.history.last().max(Zxid::new(leader.epoch(), 0));
         if let Some(zxid) = last.next() {
             self.step(Input::Propose { zxid, payload: Bytes::new() });
         }
     }
 
     fn step(&mut self, input: Input) {
-        let mut out = Vec::new();
-        self.peer.step(input, &mut out);
-        for action in out {
+        for action in self.server.step(input) {
             match action {
-                Action::Promise { promise, epoch } => {
-                    self.disk.push_back(Input::Promised { promise, epoch });
-                }
-                Action::Append { zxid, .. } => {
-                    self.disk.push_back(Input::Flushed { through: zxid });
-                }
-                Action::Truncate { to } => self.disk.push_back(Input::Truncated { to }),
-                Action::Install { zxid } => self.disk.push_back(Input::Installed { zxid }),
                 Action::ReadLog { connection, .. } => {
                     self.step(Input::LogRead { connection, read: LogRead::default() });
                 }
                 Action::SendSnapshot { connection } => {
-                    let zxid = self.peer.core.history.committed();
+                    let zxid = self.server.peer.core.history.committed();
                     self.step(Input::SnapshotBegun { connection, zxid });
                 }
                 Action::FromLearner { connection, packet: Packet::Request(_) } => {
@@ -189,7 +174,7 @@ impl Strangers {
             0 => Epoch(u32::MAX >> 1),
             1 => Epoch(0),
             _ => {
-                let near = self.peer.core.accepted.0.saturating_sub(1);
+                let near = self.server.peer.core.accepted.0.saturating_sub(1);
                 Epoch((near + self.below(4) as u32).min(u32::MAX >> 1))
             }
         }
@@ -197,7 +182,7 @@ impl Strangers {
 
     /// Often one that means something here.
     fn zxid(&mut self) -> Zxid {
-        let core = &self.peer.core;
+        let core = &self.server.peer.core;
         let (last, committed, epoch) =
             (core.history.last(), core.history.committed(), core.accepted);
         match self.below(8) {
@@ -240,9 +225,10 @@ impl Strangers {
 
     fn packet(&mut self) -> Packet {
         let (zxid, epoch) = (self.zxid(), self.epoch());
-        let id = ServerId(self.below(5) as i64);
+        let id = self.below(5) as i64;
         let view_version = if self.below(6) == 0 { zxid.to_wire() } else { 0 };
-        let info = LearnerInfo { id, protocol_version: 0x1_0000, view_version };
+        let info = LearnerInfo { view_version, ..learner_info(id) };
+        let id = ServerId(id);
         match self.below(22) {
             0..3 => Packet::FollowerInfo { accepted: epoch, info },
             3 => Packet::ObserverInfo { accepted: epoch, info },
@@ -256,7 +242,10 @@ impl Strangers {
             10 => Packet::Snap { zxid },
             11 | 12 => {
                 let view = (self.below(3) == 0).then(|| self.view(zxid).to_string().into());
-                Packet::NewLeader { epoch: self.peer.core.accepted, view: view.unwrap_or_default() }
+                Packet::NewLeader {
+                    epoch: self.server.peer.core.accepted,
+                    view: view.unwrap_or_default(),
+                }
             }
             13 => Packet::UpToDate,
             14 => Packet::Proposal { zxid, entry: self.entry(zxid) },
@@ -278,12 +267,7 @@ impl Strangers {
 
 /// Servers 1 to `count`, this one with `role`.
 fn view(version: i64, count: i64, role: Kind) -> View {
-    let member = |id: i64| Member {
-        id: ServerId(id),
-        addresses: vec![address(id as usize)],
-        role: if id == ME.0 { role } else { Kind::Participant },
-        client: None,
-    };
-    let members: BTreeMap<_, _> = (1..=count).map(|id| (ServerId(id), member(id))).collect();
-    View { version, members, rule: Rule::Majority }
+    let mut view = view_of(version, 1..=count, []);
+    view.members.insert(ME, member(ME, role));
+    view
 }

@@ -1,7 +1,7 @@
 //! All serve the same transactions in the same order, each was proposed once, and none is ever lost (I-2, I-3, I-4, I-9).
 
 use super::{Check, Event};
-use crate::disk::Entry;
+use crate::support::disk::Entry;
 use bytes::Bytes;
 use oxkeeper::model::Zxid;
 use std::collections::BTreeMap;

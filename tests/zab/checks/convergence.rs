@@ -1,7 +1,7 @@
 //! Once faults stop, all have the same, in memory and on disk (that it comes to rest at all, the world itself asserts).
 
 use super::{Check, Event};
-use crate::disk::Entry;
+use crate::support::disk::Entry;
 
 #[derive(Default)]
 pub struct Convergence(Option<Vec<Entry>>);

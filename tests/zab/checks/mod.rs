@@ -11,7 +11,7 @@ mod primary_order;
 mod promises;
 mod served_prefix;
 
-use crate::disk::{Disk, Entry};
+use crate::support::disk::{Disk, Entry};
 use oxkeeper::model::Epoch;
 use oxkeeper::zab::Packet;
 

@@ -2,7 +2,7 @@
 //! after all that earlier ones committed (I-5, I-6, I-7).
 
 use super::{Check, Event};
-use crate::disk::Entry;
+use crate::support::disk::Entry;
 use oxkeeper::model::{Epoch, Zxid};
 
 #[derive(Default)]

@@ -48,7 +48,7 @@ impl Check for Promises {
 #[test]
 fn words_before_deeds_are_found() {
     use super::planted::{entries, fails, holds};
-    use crate::disk::{Disk, Write};
+    use crate::support::disk::{Disk, Write};
     use oxkeeper::model::{Epoch, Zxid};
     use oxkeeper::zab::Promise;
     let known = entries(&[(1, 1)]);

@@ -23,7 +23,7 @@ pub fn raw(xid: i32, kind: i32, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn request(xid: i32, kind: i32, body: &impl Encode) -> Vec<u8> {
+pub fn request(xid: i32, kind: i32, body: &impl Encode) -> Vec<u8> {
     let mut bytes = Vec::new();
     body.encode(&mut bytes);
     raw(xid, kind, &bytes)

@@ -1,11 +1,18 @@
-//! A small server's settings and parts, for those who move it by hand and for those whose threads do.
+//! Parts of servers with the settings that tests use.
 
 use oxkeeper::model::sync::Arc;
-use oxkeeper::replica::{Replica, Settings};
+use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::replica::Settings;
 use oxkeeper::request::{Conns, Limits, Shared};
 use oxkeeper::tree::{State, Tree};
+use oxkeeper::zab::{self, LearnerInfo, Peer};
 
-/// The first session; later ones count up.
+/// Three voters.
+pub const THREE: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+/// The wall clock at which the tests begin.
+pub const WALL_MS: i64 = 1_700_000_000_000;
+
+/// The first session of [`settings`]; later ones count up.
 pub const FIRST_SESSION: i64 = 0x10;
 pub const FRAME_MAX: usize = 64 * 1024;
 pub const TICK_TIME_MS: u64 = 2000;
@@ -47,6 +54,15 @@ pub fn shared(tree: Tree, limits: Limits) -> Arc<Shared> {
     })
 }
 
-pub fn replica(shared: &Arc<Shared>) -> Replica {
-    Replica::standalone(shared.clone(), settings(), 0)
+/// A peer of the ensemble that `view` describes, with no epoch yet.
+///
+/// * `last`: of its log; `None`: its history is lost.
+pub fn peer(id: i64, view: &str, settings: zab::Settings, last: Option<Zxid>) -> Peer {
+    let view = View::parse(view).expect("a view");
+    Peer::member(ServerId(id), settings, view, (Epoch(0), Epoch(0)), last)
+}
+
+/// How a learner introduces itself.
+pub const fn learner_info(id: i64) -> LearnerInfo {
+    LearnerInfo { id: ServerId(id), protocol_version: 0x1_0000, view_version: 0 }
 }

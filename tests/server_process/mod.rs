@@ -1,4 +1,5 @@
 //! The server's own binary in a folder of its own, and a client that speaks to it.
+#![allow(dead_code, reason = "each test binary uses another part of it")]
 #![allow(clippy::disallowed_methods, reason = "another process is waited for by the clock")]
 
 use std::fs::{self, File};
@@ -8,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use jute::data::{Acl, Id, Stat};
-use jute::proto::{CreateRequest, ExistsRequest};
-use jute::{Encode, Reader, Vector};
+use crate::support::bodies::open_acl;
+use jute::data::Stat;
+use jute::proto::{CreateRequest, ExistsRequest, GetChildrenRequest};
+use jute::{Encode, Reader, Ustring, Vector};
 use oxkeeper::client::{self, ClientError, Hello, Incoming, Wire, op, put_request};
 use rustix::process::{Pid, Signal, kill_process};
 
+pub const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
 /// How long anything may take before the test is given up. Not a measure of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -23,7 +26,7 @@ pub const FILE_LIMIT: &str = r#"trap '' XFSZ; exec prlimit --fsize="$LIMIT" "$@"
 
 pub struct Process {
     pub home: PathBuf,
-    addr: SocketAddr,
+    pub addr: SocketAddr,
     log_start: u64,
     child: Child,
 }
@@ -34,7 +37,7 @@ impl Process {
     /// * `settings`: lines of zoo.cfg, to which the port and, unless it is named, dataDir are added.
     /// * `file_max`: largest file in bytes; 0: no limit.
     pub fn spawn(home: &Path, settings: &str, file_max: u64) -> Self {
-        Self::spawn_as(&[], Path::new(env!("CARGO_BIN_EXE_oxkeeper")), home, settings, file_max)
+        Self::spawn_as(&[], Path::new(OXKEEPER), home, settings, file_max)
     }
 
     fn spawn_as(
@@ -79,7 +82,7 @@ impl Process {
         }
         // The binary may lie where nobody else can go.
         let binary = home.join("oxkeeper");
-        fs::copy(env!("CARGO_BIN_EXE_oxkeeper"), &binary).unwrap();
+        fs::copy(OXKEEPER, &binary).unwrap();
         let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
         Self::spawn_as(&nobody, &binary, home, "", 0)
     }
@@ -128,6 +131,14 @@ impl Process {
             std::thread::sleep(Duration::from_millis(5));
         };
         (status.code().expect("no signal ended it"), self.log())
+    }
+
+    /// Kills it without a warning and starts it again, without waiting until it serves.
+    pub fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let mut command = Command::new(OXKEEPER);
+        self.child = command.arg(self.home.join("zoo.cfg")).stdout(Stdio::null()).spawn().unwrap();
     }
 
     /// SIGTERM, and its end.
@@ -194,6 +205,15 @@ impl Client {
         max
     }
 
+    /// Names of the children of a znode.
+    pub fn children(&mut self, path: &str) -> Vec<String> {
+        let request = GetChildrenRequest { path: Some(path.into()), watch: false };
+        let (code, body) = self.ask(op::GET_CHILDREN, &request).unwrap();
+        assert_eq!(code, 0, "{path}");
+        let names: Vector<'_, Ustring<'_>> = Reader::new(&body).read().unwrap();
+        names.iter().flatten().map(std::borrow::Cow::into_owned).collect()
+    }
+
     pub fn exists(&mut self, path: &str) -> bool {
         self.stat(path).is_some()
     }
@@ -203,11 +223,6 @@ impl Client {
         let (code, body) = self.ask(op::EXISTS, &request).unwrap();
         (code == 0).then(|| Reader::new(&body).read().unwrap())
     }
-}
-
-pub fn open_acl() -> Vector<'static, Acl<'static>> {
-    let id = Id { scheme: Some("world".into()), id: Some("anyone".into()) };
-    Vector::Owned(vec![Acl { perms: 31, id }])
 }
 
 /// A folder's files whose names begin with `prefix` and a dot.

@@ -1,17 +1,19 @@
 //! One server without sockets, files or clocks: a connection's machine, the replica, and a log that keeps what it gets.
 
+use super::builders::limits;
+use super::client::open;
+use super::disk::Entry;
+use super::replica::ReplicaOnDisk;
+use super::requests::drain;
 use jute::proto::{MultiHeader, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::admin::Word;
 use oxkeeper::client::{Hello, Welcome};
-use oxkeeper::model::{SessionId, Zxid};
-use oxkeeper::replica::{Action, Input, Replica, Settings, TICK_MS};
-use oxkeeper::request::{Conn, Connection, Conns, Limits, Need, Shared};
-use oxkeeper::tree::freeze::Frozen;
-use oxkeeper::tree::{Options, State, Tree};
-use std::sync::Arc;
+use oxkeeper::model::SessionId;
+use oxkeeper::replica::{Input, Settings, TICK_MS};
+use oxkeeper::request::{ClientCommand, Connection, Limits, Need};
+use oxkeeper::tree::{Options, Tree};
 
-pub const WALL_MS: i64 = 1_700_000_000_000;
 pub const SETTINGS: Settings = Settings {
     tick_time_ms: 2000,
     first_session: 77,
@@ -25,19 +27,12 @@ pub const SETTINGS: Settings = Settings {
     ..Settings::DEFAULT
 };
 
-pub struct World {
-    pub shared: Arc<Shared>,
-    pub replica: Replica,
+/// Where the client is.
+const ADDRESS: &str = "127.0.0.1";
+
+pub struct Standalone {
+    pub server: ReplicaOnDisk,
     client: Connection,
-    pub wall_ms: i64,
-    /// Entries of the log, in order.
-    pub log: Vec<(Zxid, Vec<u8>)>,
-    /// After how many entries the log was told to roll.
-    pub rolls: Vec<usize>,
-    /// Zxids of the snapshots that were begun.
-    /// The one under way.
-    frozen: Option<Frozen>,
-    pub snapshots: Vec<Zxid>,
     /// While set, the log's disk takes its time.
     pub disk_hangs: bool,
     /// Why the connection was closed.
@@ -47,47 +42,24 @@ pub struct World {
     xid: i32,
 }
 
-impl World {
+impl Standalone {
     /// A fresh server with one client that has a session.
     pub fn new(settings: Settings, extended_types: bool) -> Self {
         let tree =
             Tree::new(Options { seed: 1, digest: true, extended_types, ..Options::default() });
         let limits = Limits {
             frame_max: 1 << 20,
-            min_session_timeout_ms: 4000,
             max_session_timeout_ms: 600_000,
-            outstanding_max: 1000,
             words: Word::ALL
                 .iter()
                 .map(|word| *word.name().as_bytes().first_chunk().expect("four letters"))
                 .collect(),
-            ..Limits::default()
+            ..limits()
         };
-        let shared = Arc::new(Shared {
-            state: State::new(tree, 1),
-            conns: Conns::default(),
-            throttle: Default::default(),
-            limits,
-            clock_ms: Default::default(),
-            at_rest: Default::default(),
-            is_read_only: Default::default(),
-        });
-        let replica = Replica::standalone(shared.clone(), settings, 0);
-        let client = open(&shared);
-        let mut world = Self {
-            shared,
-            replica,
-            client,
-            wall_ms: WALL_MS,
-            log: Vec::new(),
-            frozen: None,
-            rolls: Vec::new(),
-            snapshots: Vec::new(),
-            disk_hangs: false,
-            closed: None,
-            session: 0,
-            xid: 0,
-        };
+        let server = ReplicaOnDisk::standalone(tree, limits, settings);
+        let client = open(&server.shared, ADDRESS, 0);
+        let (disk_hangs, closed, session, xid) = (false, None, 0, 0);
+        let mut world = Self { server, client, disk_hangs, closed, session, xid };
         world.hello(0);
         world
     }
@@ -105,7 +77,7 @@ impl World {
 
     /// From here on another connection speaks; the one that did is returned, still open.
     pub fn connect(&mut self, session_id: i64) -> Connection {
-        let new = open(&self.shared);
+        let new = open(&self.server.shared, ADDRESS, 0);
         let old = std::mem::replace(&mut self.client, new);
         self.hello(session_id);
         old
@@ -118,7 +90,7 @@ impl World {
 
     /// The first bytes of one more connection, and what it needs after them.
     pub fn greet(&mut self, bytes: &[u8]) -> Need {
-        self.client = open(&self.shared);
+        self.client = open(&self.server.shared, ADDRESS, 0);
         self.client.advance(bytes, 1).1
     }
 
@@ -126,7 +98,7 @@ impl World {
     pub fn hang_up(&mut self) {
         self.client.end();
         for command in std::mem::take(&mut self.client.commands) {
-            self.step(Input::Command { command, wall_ms: self.wall_ms });
+            self.command(command);
         }
     }
 
@@ -139,7 +111,7 @@ impl World {
             let commands = std::mem::take(&mut self.client.commands);
             let idle = taken == 0 && commands.is_empty();
             for command in commands {
-                self.step(Input::Command { command, wall_ms: self.wall_ms });
+                self.command(command);
             }
             if let Need::Close(reason) = need {
                 self.closed = Some(reason);
@@ -155,66 +127,44 @@ impl World {
     /// What is there for the client by now.
     pub fn received(&mut self) -> Vec<u8> {
         self.client.collect();
-        let unsent = std::mem::take(&mut self.client.unsent);
-        let (mut all, mut from) = (Vec::new(), 0);
-        for (at, piece) in unsent.shared {
-            all.extend_from_slice(&unsent.bytes[from..at]);
-            all.extend_from_slice(&piece);
-            from = at;
-        }
-        all.extend_from_slice(&unsent.bytes[from..]);
-        all
+        drain(&mut self.client.unsent)
     }
 
-    fn step(&mut self, input: Input) {
-        let mut actions = Vec::new();
-        self.replica.step(input, &mut actions);
-        self.perform(actions);
-        if !self.disk_hangs {
-            self.flush();
-        }
+    fn command(&mut self, command: ClientCommand) {
+        self.server.command(command);
+        self.go_on();
     }
 
-    fn perform(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            match action {
-                Action::Append { zxid, entry } => self.log.push((zxid, entry.to_vec())),
-                Action::Roll => self.rolls.push(self.log.len()),
-                Action::Snapshot(frozen) => {
-                    self.snapshots.push(frozen.zxid);
-                    self.frozen = Some(frozen);
-                }
-                Action::Wake(_) => {} // Who waits is looked at anyway.
-                Action::Stop(reason) => panic!("the replica stopped: {reason}"),
-                Action::Install(_)
-                | Action::SendTree { .. }
-                | Action::Rebuild
-                | Action::Peer(_) => {
-                    panic!("a server that is alone has no peers")
-                }
-            }
-        }
+    fn go_on(&mut self) {
+        while !self.disk_hangs && self.server.flush() {}
     }
 
     /// The disk has everything.
     pub fn flush(&mut self) {
-        let Some(&(through, _)) = self.log.last() else { return };
-        let mut actions = Vec::new();
-        self.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
-        self.perform(actions);
+        while self.server.flush() {}
+    }
+
+    /// Entries of the log that are on disk, in order.
+    pub fn log(&self) -> &[Entry] {
+        &self.server.disk.log
+    }
+
+    pub fn take_log(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.server.disk.log)
     }
 
     /// The snapshot under way is in place.
     pub fn end_snapshot(&mut self) {
-        let frozen = self.frozen.take().expect("a snapshot is under way");
-        self.step(Input::SnapshotEnded(frozen));
+        let frozen = self.server.frozen.last().expect("a snapshot is under way");
+        self.server.step(Input::SnapshotEnded(*frozen));
+        self.go_on();
     }
 
     /// Lets time pass.
     pub fn pass(&mut self, ms: u64) {
         for _ in 0..ms / TICK_MS {
-            self.wall_ms += TICK_MS as i64;
-            self.step(Input::Tick { wall_ms: self.wall_ms });
+            self.server.tick();
+            self.go_on();
         }
     }
 
@@ -240,24 +190,18 @@ impl World {
     }
 
     pub fn exists(&self, path: &str) -> bool {
-        self.shared.state.tree.read().find(path).is_some()
+        self.server.shared.state.tree.read().find(path).is_some()
     }
 
     pub fn last_zxid(&self) -> i64 {
-        self.shared.state.tree.read().last_zxid().to_wire()
+        self.server.shared.state.tree.read().last_zxid().to_wire()
     }
 }
 
-fn open(shared: &Arc<Shared>) -> Connection {
-    let peer = "127.0.0.1:5000".parse().expect("an address");
-    let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
-    Connection::new(conn, shared.clone())
-}
-
-impl Drop for World {
+impl Drop for Standalone {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_eq!(self.replica.stats.digest_mismatches, 0, "each digest was foretold");
+            assert_eq!(self.server.replica.stats.digest_mismatches, 0, "each digest was foretold");
         }
     }
 }

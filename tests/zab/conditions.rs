@@ -1,14 +1,15 @@
 //! What a world is like, and what fails in it.
 
-use crate::world::{Node, World};
-use oxkeeper::model::{ServerId, View};
+use super::world::World;
+use crate::support::ensemble::Server;
+use oxkeeper::model::View;
 use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// All of it follows from a seed.
 #[derive(Clone, Debug)]
-pub struct Climate {
+pub struct Conditions {
     pub seed: u64,
     pub voters: usize,
     pub observers: usize,
@@ -34,13 +35,13 @@ pub struct Climate {
     pub lying_disk: Option<usize>,
 }
 
-impl fmt::Display for Climate {
+impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SEED={} ({self:?})", self.seed)
     }
 }
 
-impl Climate {
+impl Conditions {
     /// Nothing special.
     pub fn mild(voters: usize, seed: u64) -> Self {
         Self {
@@ -111,19 +112,19 @@ impl World {
 
     /// One thing happens.
     fn random_step(&mut self) {
-        let at = self.below(self.nodes.len());
+        let at = self.below(self.servers.len());
         match self.below(1000) {
             0..300 => self.write_one(at),
             300..650 => self.deliver_one(),
             760..830 => self.tick_some(at),
-            740..750 if self.climate.changes => self.change(at),
+            740..750 if self.witness.conditions.changes => self.change(at),
             650..760 => self.propose(at),
-            830..940 if self.climate.elects => self.hear_one(),
+            830..940 if self.witness.conditions.elects => self.hear_one(),
             830..890 => self.elect(true),
             890..940 => self.propose(at),
             940..960 => self.fail(at),
-            960..964 => self.crash(at),
-            964 => (0..self.nodes.len()).for_each(|at| self.crash(at)),
+            960..964 => self.cut_power(at),
+            964 => (0..self.servers.len()).for_each(|at| self.cut_power(at)),
             965..1000 => self.restart(at),
             _ => {}
         }
@@ -131,7 +132,7 @@ impl World {
 
     /// Something of the network breaks, or is mended.
     fn fail(&mut self, at: usize) {
-        let to = self.below(self.nodes.len());
+        let to = self.below(self.servers.len());
         match self.below(8) {
             0 => self
                 .connections
@@ -147,18 +148,18 @@ impl World {
                     self.end_connection(id);
                 }
             }
-            3 => self.break_wire(at, to),
+            3 => self.end_election_connection(at, to),
             4 => {
-                self.climate.silent.insert((at, to));
+                self.witness.conditions.silent.insert((at, to));
             }
             _ => {
-                self.climate.silent.pop_first();
+                self.witness.conditions.silent.pop_first();
             }
         }
     }
 
-    fn break_wire(&mut self, a: usize, b: usize) {
-        for (at, input) in self.wires.break_one(a, b) {
+    fn end_election_connection(&mut self, a: usize, b: usize) {
+        for (at, input) in self.elections.end(a, b) {
             self.step(at, input);
         }
     }
@@ -176,7 +177,7 @@ impl World {
     }
 
     fn write_one(&mut self, at: usize) {
-        if self.climate.slow == Some(at) && self.below(8) != 0 {
+        if self.witness.conditions.slow == Some(at) && self.below(8) != 0 {
             return;
         }
         // A tree is long.
@@ -196,38 +197,32 @@ impl World {
         } else {
             (connection.leader, connection.learner)
         };
-        if !self.climate.silent.contains(&(from, to)) {
+        if !self.witness.conditions.silent.contains(&(from, to)) {
             self.deliver(id, goes_up);
         }
     }
 
     fn hear_one(&mut self) {
-        let busy = self.wires.busy();
+        let busy = self.elections.busy();
         if busy.is_empty() {
             return;
         }
         let (from, to) = busy[self.below(busy.len())];
-        if !self.climate.silent.contains(&(from, to)) {
+        if !self.witness.conditions.silent.contains(&(from, to)) {
             self.hear(from, to);
-        }
-    }
-
-    pub fn hear(&mut self, from: usize, to: usize) {
-        if let Some(notification) = self.wires.take(from, to) {
-            self.step(to, Input::Notification { from: ServerId(from as i64), notification });
         }
     }
 
     /// Everybody lives, and nothing fails any more.
     fn heal(&mut self) {
-        self.climate.silent.clear();
-        (0..self.nodes.len()).for_each(|at| self.restart(at));
+        self.witness.conditions.silent.clear();
+        (0..self.servers.len()).for_each(|at| self.restart(at));
     }
 
     /// Lets everything that is under way come to its end.
     pub fn calm(&mut self) {
         for round in 0..4000 {
-            for at in 0..self.nodes.len() {
+            for at in 0..self.servers.len() {
                 for _ in 0..8 {
                     self.write_log(at);
                 }
@@ -240,8 +235,8 @@ impl World {
                     self.deliver(id, false);
                 }
             }
-            if self.climate.elects {
-                for (from, to) in self.wires.busy() {
+            if self.witness.conditions.elects {
+                for (from, to) in self.elections.busy() {
                     self.hear(from, to);
                 }
             } else if round % 4 == 0 {
@@ -251,14 +246,18 @@ impl World {
                 return;
             }
         }
-        panic!("{}: convergence: it never calms down\n{}", self.climate, self.standing());
+        panic!(
+            "{}: convergence: it never calms down\n{}",
+            self.witness.conditions,
+            self.standing()
+        );
     }
 
     /// How each of them stands, a line each.
     fn standing(&self) -> String {
         let voters = |view: &View| view.voters().map(|id| id.0).collect::<Vec<_>>();
-        let line = |node: &Node| {
-            let Some(peer) = &node.peer else { return "is down\n".to_owned() };
+        let line = |server: &Server| {
+            let Some(peer) = &server.peer else { return "is down\n".to_owned() };
             let core = &peer.core;
             let next = core.next.as_ref().map(|next| (next.version, voters(next)));
             let (role, view) = (peer.role(), (core.view.version, voters(&core.view)));
@@ -266,18 +265,16 @@ impl World {
             format!(
                 "{}: serves {}, last {}, view {view:x?}, next {next:x?}, {role}\n",
                 core.me,
-                node.serves,
+                server.serves,
                 core.history.last()
             )
         };
-        self.nodes.iter().map(line).collect()
+        self.servers.iter().map(line).collect()
     }
 
     fn is_calm(&self) -> bool {
-        self.members().all(|node| node.serves && node.writes.is_empty() && node.tail.is_empty())
-            && self
-                .connections
-                .values()
-                .all(|connection| connection.up.is_empty() && connection.down.is_empty())
+        self.members()
+            .all(|server| server.serves && server.disk.asked.is_empty() && server.tail.is_empty())
+            && self.connections.values().all(|connection| connection.is_empty())
     }
 }

@@ -1,0 +1,165 @@
+//! A server's disk in memory: what survives a crash, and what is asked of it and not done.
+
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::zab::{Action, Input, Promise};
+use std::collections::VecDeque;
+
+pub type Entry = (Zxid, Bytes);
+
+/// The log thread does one write after the other; trees are written beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    Append(Entry),
+    /// The next entry starts a new log file.
+    Roll,
+    Promise(Promise, Epoch),
+    Truncate(Zxid),
+    /// A tree that came with SNAP, with its entries where a test looks at them.
+    Install(Zxid, Vec<Entry>),
+}
+
+impl Write {
+    /// What an action asks of the disk.
+    pub fn of(action: &Action) -> Option<Self> {
+        Some(match action {
+            Action::Append { zxid, payload } => Self::Append((*zxid, payload.clone())),
+            Action::Promise { promise, epoch } => Self::Promise(*promise, *epoch),
+            Action::Truncate { to } => Self::Truncate(*to),
+            Action::Install { zxid } => Self::Install(*zxid, Vec::new()),
+            _ => return None,
+        })
+    }
+
+    /// What the peer is told once it is done.
+    pub fn report(&self) -> Option<Input> {
+        Some(match self {
+            Self::Append((through, _)) => Input::Flushed { through: *through },
+            Self::Roll => return None,
+            Self::Promise(promise, epoch) => Input::Promised { promise: *promise, epoch: *epoch },
+            Self::Truncate(to) => Input::Truncated { to: *to },
+            Self::Install(zxid, _) => Input::Installed { zxid: *zxid },
+        })
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Disk {
+    /// Records in the order they were appended, with holes if there are any.
+    pub log: Vec<Entry>,
+    /// After how many records the log was told to roll.
+    pub rolls: Vec<usize>,
+    /// Whole trees that came from leaders, oldest first.
+    trees: Vec<Vec<Entry>>,
+    /// What a restart makes of both: the newest tree, then what the log has after it.
+    whole: Vec<Entry>,
+    pub accepted: Epoch,
+    pub current: Epoch,
+    /// The configuration of the next start, if it is not the first one.
+    pub view: Option<View>,
+    /// The configuration that was proposed last, committed or not.
+    pub next: Option<View>,
+    /// A planted fault: records are reported as written and are not.
+    pub lies: bool,
+    /// The history was lost, and no tree has come since.
+    pub is_unsure: bool,
+    /// Asked and not done, in order. Lost in a crash.
+    pub asked: VecDeque<Write>,
+}
+
+pub fn last_of(entries: &[Entry]) -> Zxid {
+    entries.last().map_or(Zxid::ZERO, |(zxid, _)| *zxid)
+}
+
+impl Disk {
+    /// Asks for what an action wants of the disk; `false`: nothing.
+    pub fn ask(&mut self, action: &Action) -> bool {
+        let write = Write::of(action);
+        self.asked.extend(write.clone());
+        write.is_some()
+    }
+
+    /// Does what was asked first. What it gives has been performed.
+    pub fn write(&mut self) -> Option<Write> {
+        let write = self.asked.pop_front()?;
+        self.perform(write.clone());
+        Some(write)
+    }
+
+    /// Does the appends that were asked first together, as a log thread flushes them; gives the last of their zxids.
+    pub fn flush(&mut self) -> Option<Zxid> {
+        let mut through = None;
+        while let Some(Write::Append(_) | Write::Roll) = self.asked.front() {
+            if let Some(Write::Append((zxid, _))) = self.write() {
+                through = Some(zxid);
+            }
+        }
+        through
+    }
+
+    /// The first write of the log thread, or the first tree; it is not performed.
+    pub fn take(&mut self, is_tree: bool) -> Option<Write> {
+        let is_next = |write: &Write| matches!(write, Write::Install(..)) == is_tree;
+        let at = self.asked.iter().position(is_next)?;
+        self.asked.remove(at)
+    }
+
+    /// What was asked of the log thread and not done.
+    pub fn asked_of_log(&self) -> impl Iterator<Item = &Write> {
+        self.asked.iter().filter(|write| !matches!(write, Write::Install(..)))
+    }
+
+    pub fn trees_asked(&self) -> usize {
+        self.asked.len() - self.asked_of_log().count()
+    }
+
+    pub fn whole(&self) -> &[Entry] {
+        &self.whole
+    }
+
+    /// Whether what is left after a truncation is all that was there before it: not if it goes through a tree that came whole.
+    pub fn can_cut(&self, to: Zxid) -> bool {
+        let mut cut = self.clone();
+        cut.perform(Write::Truncate(to));
+        let wanted = self.whole.iter().filter(|(zxid, _)| *zxid <= to);
+        cut.whole.iter().eq(wanted)
+    }
+
+    pub fn perform(&mut self, write: Write) {
+        match write {
+            Write::Append(_) if self.lies => {}
+            Write::Append(entry) => {
+                if last_of(&self.whole) < entry.0 {
+                    self.whole.push(entry.clone());
+                }
+                self.log.push(entry);
+            }
+            Write::Roll => self.rolls.push(self.log.len()),
+            Write::Promise(Promise::Accepted, epoch) => self.accepted = epoch,
+            Write::Promise(Promise::Current, epoch) => self.current = epoch,
+            Write::Truncate(to) => {
+                self.log.retain(|(zxid, _)| *zxid <= to);
+                self.trees.retain(|tree| last_of(tree) <= to);
+                self.restore();
+            }
+            Write::Install(_, tree) => {
+                self.trees.retain(|older| last_of(older) <= last_of(&tree));
+                self.trees.push(tree);
+                self.is_unsure = false;
+                self.restore();
+            }
+        }
+    }
+
+    /// All is lost but the epochs and the configuration.
+    pub fn lose(&mut self) {
+        (self.log, self.trees, self.is_unsure) = (Vec::new(), Vec::new(), true);
+        self.restore();
+    }
+
+    fn restore(&mut self) {
+        self.whole = self.trees.last().cloned().unwrap_or_default();
+        let last = last_of(&self.whole);
+        self.whole.extend(self.log.iter().filter(|(zxid, _)| last < *zxid).cloned());
+    }
+}

@@ -1,0 +1,428 @@
+//! An ensemble in one process: peers on virtual disks, and the connections between them.
+//!
+//! It performs the actions of its peers, and a [`Witness`] sees what they do. Nothing moves by itself: a test says when a disk
+//! writes, when a packet or notification arrives, when time passes, and what fails.
+
+use super::connections::{ElectionConnections, Item, LearnerConnection};
+use super::disk::{Disk, Entry, Write, last_of};
+use super::election::votes_for;
+use super::packets::packets;
+use super::views::view_in;
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::zab::{
+    Action, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One server. What a crash takes from it comes first.
+#[derive(Default)]
+pub struct Server {
+    /// `None`: it is down.
+    pub peer: Option<Peer>,
+    /// What is applied.
+    pub tree: Vec<Entry>,
+    /// Proposed or logged here and not applied.
+    pub tail: VecDeque<Entry>,
+    arrived: Option<Vec<Entry>>,
+    pub is_looking: bool,
+    /// Leads or follows, and serves clients.
+    pub serves: bool,
+    pub leads: Option<Epoch>,
+    /// The last zxid that this server proposed as leader.
+    pub proposed: Zxid,
+    /// The epoch of its leader's LEADERINFO.
+    pub told: Epoch,
+    /// To its leader.
+    pub connection: Option<Id>,
+    /// What a Java learner says later than ours.
+    unsaid: Vec<Packet>,
+    pub disk: Disk,
+    /// What its oracle says, if it has one.
+    pub oracle: Option<bool>,
+    /// It acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
+    pub is_java: bool,
+    /// A planted fault: it does not know that its history was lost.
+    pub misses_loss: bool,
+}
+
+/// What a server does, at the moment it does it.
+pub enum Seen<'a> {
+    /// It is given an input.
+    Input(&'a Input),
+    /// It asks for an action, which is performed next.
+    Action(&'a Action),
+    ToLearner(&'a Packet),
+    ToLeader(&'a Packet),
+    /// It leads an established epoch from here on.
+    Leads(Epoch),
+    /// It serves under a leader from here on.
+    Follows,
+    /// It has applied what is committed through a zxid.
+    Applied(Zxid),
+}
+
+/// What looks at the servers of an ensemble.
+pub trait Witness {
+    fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>);
+}
+
+pub struct Ensemble<W> {
+    /// By server id.
+    pub servers: Vec<Server>,
+    pub connections: BTreeMap<Id, LearnerConnection>,
+    pub elections: ElectionConnections,
+    pub witness: W,
+    /// Election ports are dialed; otherwise elections end by [`Ensemble::is_elected`] only.
+    pub has_elections: bool,
+    first_view: View,
+    settings: Settings,
+    /// What the servers have to be told of, in order.
+    pending: VecDeque<(usize, Input)>,
+    next_connection: u64,
+}
+
+impl<W: Witness> Ensemble<W> {
+    /// The servers of `first_view`, which are down, with empty disks.
+    pub fn new(first_view: View, settings: Settings, witness: W) -> Self {
+        let count = first_view.members.keys().map(|id| id.0 as usize + 1).max().unwrap_or(0);
+        Self {
+            servers: (0..count).map(|_| Server::default()).collect(),
+            connections: BTreeMap::new(),
+            elections: ElectionConnections::default(),
+            witness,
+            has_elections: false,
+            first_view,
+            settings,
+            pending: VecDeque::new(),
+            next_connection: 0,
+        }
+    }
+
+    /// Power is gone: of what is on its way to the disk some may have got there.
+    ///
+    /// * `logged`, `trees`: how many of the writes of the log thread and of trees still happen.
+    pub fn crash(&mut self, at: usize, logged: usize, trees: usize) {
+        let server = &mut self.servers[at];
+        let log: Vec<_> = (0..logged).map_while(|_| server.disk.take(false)).collect();
+        let trees = (0..trees).map_while(|_| server.disk.take(true));
+        let last: Vec<_> = log.into_iter().chain(trees.collect::<Vec<_>>()).collect();
+        for write in last {
+            if !matches!(write, Write::Truncate(to) if !server.disk.can_cut(to)) {
+                server.disk.perform(write);
+            }
+        }
+        let mut disk = std::mem::take(&mut server.disk);
+        disk.asked.clear();
+        let (oracle, is_java, misses_loss) = (server.oracle, server.is_java, server.misses_loss);
+        *server = Server { disk, oracle, is_java, misses_loss, ..Server::default() };
+        let ended: Vec<_> =
+            self.connections.iter().filter(|(_, it)| it.is_of(at)).map(|(&id, _)| id).collect();
+        ended.into_iter().for_each(|id| self.end_connection(id));
+        let told = self.elections.end_all(at);
+        self.pending.extend(told);
+        self.settle();
+    }
+
+    pub fn end_connection(&mut self, id: Id) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if self.servers[connection.learner].connection == Some(id) {
+            self.servers[connection.learner].connection = None;
+            self.pending.push_back((connection.learner, Input::LeaderGone));
+        }
+        self.pending.push_back((connection.leader, Input::LearnerGone { connection: id }));
+        self.settle();
+    }
+
+    /// Starts a server that is down from its disk.
+    pub fn restart(&mut self, at: usize) {
+        let server = &mut self.servers[at];
+        if server.peer.is_some() {
+            return;
+        }
+        let view = server.disk.view.clone().unwrap_or_else(|| self.first_view.clone());
+        server.tree = server.disk.whole().to_vec();
+        let epochs = (server.disk.accepted, server.disk.current);
+        let last = last_of(&server.tree);
+        let me = ServerId(at as i64);
+        let knows = !server.disk.is_unsure || server.misses_loss;
+        let mut peer = Peer::member(me, self.settings, view, epochs, knows.then_some(last));
+        peer.core.finds_view = view_in;
+        // What was proposed is in the log, committed or not; as a server reads it, whose first file is its operator's.
+        let mut newest_first = server.tree.iter().rev().filter_map(|(_, entry)| view_in(entry));
+        let (logged, before) = (newest_first.next(), newest_first.next());
+        let order = logged.as_ref().map(|view| view.version).zip(before.map(|view| view.version));
+        for view in [logged, server.disk.next.clone()].into_iter().flatten() {
+            if server.disk.view.is_some() && view.version <= last.to_wire() {
+                peer.core.see_view(view, &mut Vec::new());
+            }
+        }
+        if let Some((version, before)) = order {
+            peer.core.see_order(version, before);
+        }
+        peer.core.oracle = server.oracle;
+        server.peer = Some(peer);
+        self.step(at, Input::Tick);
+    }
+
+    /// One input and all that follows from it at once.
+    pub fn step(&mut self, at: usize, input: Input) {
+        self.pending.push_back((at, input));
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some((at, input)) = self.pending.pop_front() {
+            if self.servers[at].peer.is_none() {
+                continue;
+            }
+            self.witness.see(&self.servers, at, Seen::Input(&input));
+            let mut actions = VecDeque::from(self.servers[at].answer(input));
+            while let Some(action) = actions.pop_front() {
+                self.witness.see(&self.servers, at, Seen::Action(&action));
+                self.perform(at, action, &mut actions);
+            }
+        }
+    }
+
+    fn perform(&mut self, at: usize, action: Action, more: &mut VecDeque<Action>) {
+        let server = &mut self.servers[at];
+        match action {
+            Action::Append { zxid, payload } => {
+                server.tail.push_back((zxid, payload.clone()));
+                server.disk.asked.push_back(Write::Append((zxid, payload)));
+            }
+            Action::Commit { through } => self.apply(at, through),
+            Action::Promise { promise, epoch } => {
+                server.disk.asked.push_back(Write::Promise(promise, epoch));
+            }
+            Action::Truncate { to } => {
+                server.tail.retain(|(zxid, _)| *zxid <= to);
+                server.disk.asked.push_back(Write::Truncate(to));
+            }
+            Action::Install { zxid } => {
+                server.tree = server.arrived.take().expect("a tree came with SNAP");
+                server.tail.retain(|(at, _)| zxid < *at);
+                server.disk.asked.push_back(Write::Install(zxid, server.tree.clone()));
+            }
+            Action::ToLearner { connection, bytes } => self.send_to_learner(at, connection, &bytes),
+            Action::ToLeader { bytes } => self.send_to_leader(at, &bytes),
+            Action::SendSnapshot { connection } => {
+                if let Some(to) = self.connections.get_mut(&connection) {
+                    to.to_learner.push_back(Item::Tree(server.tree.clone()));
+                    let zxid = last_of(&server.tree);
+                    more.extend(server.answer(Input::SnapshotBegun { connection, zxid }));
+                }
+            }
+            Action::ReadLog { connection, from, through } => {
+                let all = server.disk.whole();
+                let before = all.iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid <= from);
+                let before = before.last();
+                let wanted = |entry: &&Entry| from < entry.0 && entry.0 <= through;
+                let entries = all.iter().filter(wanted).cloned().collect();
+                let read = LogRead { before, entries };
+                more.extend(server.answer(Input::LogRead { connection, read }));
+            }
+            Action::CloseLearner { connection, .. } => {
+                if let Some(ended) = self.connections.remove(&connection)
+                    && self.servers[ended.learner]
+                        .connection
+                        .take_if(|at| *at == connection)
+                        .is_some()
+                {
+                    self.pending.push_back((ended.learner, Input::LeaderGone));
+                }
+            }
+            Action::Connect { leader } => {
+                self.next_connection += 1;
+                let id = Id(self.next_connection);
+                server.connection = Some(id);
+                server.unsaid.clear();
+                self.connections.insert(id, LearnerConnection::new(leader.0 as usize, at));
+            }
+            Action::Disconnect => {
+                if let Some(id) = server.connection.take()
+                    && let Some(connection) = self.connections.remove(&id)
+                {
+                    self.pending
+                        .push_back((connection.leader, Input::LearnerGone { connection: id }));
+                }
+            }
+            Action::Lead { epoch } => {
+                (server.serves, server.leads) = (true, Some(epoch));
+                server.proposed = Zxid::new(epoch, 0);
+                self.witness.see(&self.servers, at, Seen::Leads(epoch));
+            }
+            Action::Follow { .. } => {
+                server.serves = true;
+                let unsaid = std::mem::take(&mut server.unsaid);
+                if let Some(to) = server.connection.and_then(|id| self.connections.get_mut(&id)) {
+                    to.to_leader.extend(unsaid);
+                }
+                self.witness.see(&self.servers, at, Seen::Follows);
+            }
+            Action::StopServing => (server.serves, server.leads) = (false, None),
+            Action::Look { .. } => server.is_looking = true,
+            Action::SendNotification { to, notification } => {
+                self.elections.put(at, to.0 as usize, notification);
+                self.dial(at, to.0 as usize);
+            }
+            Action::ViewCommitted { view, .. } => server.disk.view = Some(view),
+            Action::ViewProposed { view } => server.disk.next = Some(view),
+            Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
+            // As a driver without clients would.
+            Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
+                self.send_to_leader(at, &packet.to_bytes());
+            }
+            Action::FromLearner { .. } | Action::FromLeader { .. } => {}
+        }
+    }
+
+    fn dial(&mut self, from: usize, to: usize) {
+        if from == to || self.servers[to].peer.is_none() || !self.has_elections {
+            return;
+        }
+        if self.elections.connect(from, to) {
+            self.pending.push_back((from, Input::ElectionConnected { to: ServerId(to as i64) }));
+            self.pending.push_back((to, Input::ElectionConnected { to: ServerId(from as i64) }));
+        }
+    }
+
+    fn apply(&mut self, at: usize, through: Zxid) {
+        let server = &mut self.servers[at];
+        while let Some(entry) = server.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
+            server.tree.push(entry);
+        }
+        self.witness.see(&self.servers, at, Seen::Applied(through));
+    }
+
+    fn send_to_learner(&mut self, at: usize, connection: Id, bytes: &Bytes) {
+        let Some(to) = self.connections.get_mut(&connection) else { return };
+        let packets = packets(bytes);
+        for packet in &packets {
+            self.witness.see(&self.servers, at, Seen::ToLearner(packet));
+        }
+        to.to_learner.extend(packets.into_iter().map(Item::Packet));
+    }
+
+    fn send_to_leader(&mut self, at: usize, bytes: &Bytes) {
+        let server = &self.servers[at];
+        let is_early = server.is_java && !server.serves;
+        let Some(to) = server.connection.and_then(|id| self.connections.get_mut(&id)) else {
+            return;
+        };
+        let packets = packets(bytes);
+        for packet in &packets {
+            self.witness.see(&self.servers, at, Seen::ToLeader(packet));
+        }
+        let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);
+        let (late, said): (Vec<_>, Vec<_>) = packets.into_iter().partition(waits);
+        to.to_leader.extend(said);
+        self.servers[at].unsaid.extend(late);
+    }
+
+    /// A leader proposes what one of its clients asked for; gives its zxid.
+    pub fn next_zxid(&mut self, at: usize) -> Zxid {
+        let server = &mut self.servers[at];
+        server.proposed = server.proposed.next().expect("an epoch is long");
+        server.proposed
+    }
+
+    /// The log thread gets on by one.
+    pub fn write_log(&mut self, at: usize) {
+        if let Some(write) = self.servers[at].disk.take(false) {
+            self.written(at, write);
+        }
+    }
+
+    /// A tree is written, unless the log is to be truncated first.
+    pub fn write_tree(&mut self, at: usize) {
+        let disk = &mut self.servers[at].disk;
+        if disk.asked.iter().any(|write| matches!(write, Write::Truncate(_))) {
+            return;
+        }
+        if let Some(write) = disk.take(true) {
+            self.written(at, write);
+        }
+    }
+
+    fn written(&mut self, at: usize, write: Write) {
+        let server = &mut self.servers[at];
+        let report = write.report().expect("peers do not roll logs");
+        match write {
+            Write::Truncate(to) if !server.disk.can_cut(to) => {
+                if server.disk.trees_asked() > 0 {
+                    return self.step(at, report); // The tree that comes takes the place of all.
+                }
+                server.tree = server.disk.whole().to_vec();
+                let last = last_of(&server.tree);
+                return self.step(at, Input::CannotTruncate { last });
+            }
+            Write::Truncate(to) => server.tree.retain(|entry| entry.0 <= to),
+            _ => {}
+        }
+        server.disk.perform(write);
+        self.step(at, report);
+    }
+
+    /// The oldest packet of one direction arrives; true if there was one.
+    pub fn deliver(&mut self, id: Id, goes_to_leader: bool) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        let (leader, learner) = (connection.leader, connection.learner);
+        if self.servers[leader].peer.is_none() {
+            self.end_connection(id);
+            return true;
+        }
+        if goes_to_leader {
+            let Some(packet) = connection.to_leader.pop_front() else { return false };
+            self.step(leader, Input::Learner { connection: id, packet });
+            return true;
+        }
+        let packet = match connection.to_learner.pop_front() {
+            None => return false,
+            Some(Item::Packet(packet)) => packet,
+            Some(Item::Tree(tree)) => {
+                let zxid = last_of(&tree);
+                self.servers[learner].arrived = Some(tree);
+                Packet::Snap { zxid }
+            }
+        };
+        if let Packet::LeaderInfo { epoch } = packet {
+            self.servers[learner].told = epoch;
+        }
+        self.step(learner, Input::Leader { packet });
+        true
+    }
+
+    /// The notification that is under way from one server to another arrives; true if there was one.
+    pub fn hear(&mut self, from: usize, to: usize) -> bool {
+        let Some(notification) = self.elections.take(from, to) else { return false };
+        self.step(to, Input::Notification { from: ServerId(from as i64), notification });
+        true
+    }
+
+    /// A server hears from the other voters that `leader` leads.
+    pub fn is_elected(&mut self, at: usize, leader: usize) {
+        let server = &mut self.servers[at];
+        server.is_looking = false;
+        let votes = server.peer.as_ref().map(|peer| votes_for(peer, ServerId(leader as i64)));
+        votes.into_iter().flatten().for_each(|vote| self.step(at, vote));
+    }
+
+    /// The server that leads, or is about to.
+    pub fn leader(&self) -> Option<usize> {
+        let leads = |server: &Server| {
+            matches!(server.peer.as_ref().map(Peer::role), Some(Role::Leading(_)))
+        };
+        self.servers.iter().position(leads)
+    }
+}
+
+impl Server {
+    /// What a running server does about an input.
+    fn answer(&mut self, input: Input) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.peer.as_mut().expect("it runs").step(input, &mut actions);
+        actions
+    }
+}

@@ -1,0 +1,22 @@
+//! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of peers and replicas on them.
+//!
+//! Nothing here decides anything. From the bottom up: [`rng`], [`views`], [`builders`], [`packets`], [`bodies`], [`requests`]; [`disk`];
+//! [`peer`] and [`replica`], one server each on its disk; [`client`], a client's connection; [`standalone`], a server with one
+//! client; [`connections`] and [`ensemble`], peers that talk to each other.
+
+#![allow(dead_code, reason = "each test binary uses another part of it")]
+
+pub mod bodies;
+pub mod builders;
+pub mod client;
+pub mod connections;
+pub mod disk;
+pub mod election;
+pub mod ensemble;
+pub mod packets;
+pub mod peer;
+pub mod replica;
+pub mod requests;
+pub mod rng;
+pub mod standalone;
+pub mod views;

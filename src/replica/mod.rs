@@ -227,6 +227,11 @@ impl Replica {
         invariants::assert_invariants(&self.core, &self.role);
     }
 
+    /// Ticks from now on that only count time, if no other input comes. The number may be too small, never too large.
+    pub fn quiet_ticks(&self) -> u64 {
+        self.role.quiet_ticks(&self.core)
+    }
+
     fn on_tick(&mut self, out: &mut Vec<Action>) {
         self.core.advance_clock();
         self.core.zab.step(zab::Input::Tick, &mut self.core.zab_out);

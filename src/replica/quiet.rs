@@ -1,16 +1,15 @@
 //! For how many ticks nothing happens if no other input comes, so that an idle server need not tick.
 
-use super::Replica;
+use super::core::Core;
 use super::role::Role;
 
 /// Connections that lead to no client any more are looked for this often.
 pub const SWEEP_MS: u64 = 1000;
 
-impl Replica {
+impl Role {
     /// Ticks from now on that only count time. The number may be too small, never too large.
-    pub fn quiet_ticks(&self) -> u64 {
-        let (core, role) = (&self.core, &self.role);
-        let sweeps = match role {
+    pub fn quiet_ticks(&self, core: &Core) -> u64 {
+        let sweeps = match self {
             Role::Resting(_) | Role::ReadOnly => return 0,
             Role::Leading(leading) if leading.nears_its_end(core) => return 0,
             Role::Standalone(processor) => Some(&**processor),

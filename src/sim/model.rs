@@ -36,14 +36,14 @@ impl Node {
     }
 }
 
-/// One session's life.
+/// The zxids at which a session was opened and closed.
 #[derive(Clone, Copy, Debug)]
-pub struct Life {
+pub struct SessionSpan {
     pub opened: i64,
     pub closed: Option<i64>,
 }
 
-/// Those of a list behind `after` and through `through`.
+/// The events of a list after `after` and through `through`.
 fn span(
     all: &[(i64, EventKind)],
     after: i64,
@@ -66,7 +66,7 @@ pub struct Model {
     nodes: BTreeMap<String, Vec<(i64, Option<Node>)>>,
     /// What watchers of a path could have heard.
     events: BTreeMap<String, Vec<(i64, EventKind)>>,
-    pub sessions: BTreeMap<i64, Life>,
+    pub sessions: BTreeMap<i64, SessionSpan>,
     last: i64,
 }
 
@@ -82,8 +82,8 @@ impl Model {
     /// The znode at a path after the transaction `zxid`. The root is the empty path.
     pub fn at(&self, path: &str, zxid: i64) -> Option<&Node> {
         let states = self.nodes.get(path)?;
-        let behind = states.partition_point(|(at, _)| *at <= zxid);
-        states[..behind].last()?.1.as_ref()
+        let count = states.partition_point(|(at, _)| *at <= zxid);
+        states[..count].last()?.1.as_ref()
     }
 
     fn now(&self, path: &str) -> Option<&Node> {
@@ -101,7 +101,7 @@ impl Model {
         span(all, after, through)
     }
 
-    /// Likewise of all paths below one, and of itself.
+    /// The same for a path and all paths below it.
     pub fn events_from(
         &self,
         path: &str,
@@ -133,7 +133,7 @@ impl Model {
     }
 
     pub fn is_alive(&self, session: i64) -> bool {
-        self.sessions.get(&session).is_some_and(|life| life.closed.is_none())
+        self.sessions.get(&session).is_some_and(|span| span.closed.is_none())
     }
 
     /// Applies one transaction.
@@ -158,16 +158,16 @@ impl Model {
                 }
             }
             Txn::CreateSession { .. } => {
-                let life = Life { opened: header.zxid, closed: None };
-                self.sessions.insert(header.client_id, life);
+                let span = SessionSpan { opened: header.zxid, closed: None };
+                self.sessions.insert(header.client_id, span);
             }
             Txn::CloseSession { .. } => {
                 // Whatever the list says: all that the session owned.
                 for path in self.owned_by(header.client_id) {
                     self.delete(&path);
                 }
-                if let Some(life) = self.sessions.get_mut(&header.client_id) {
-                    life.closed.get_or_insert(header.zxid);
+                if let Some(span) = self.sessions.get_mut(&header.client_id) {
+                    span.closed.get_or_insert(header.zxid);
                 }
             }
             Txn::Multi(parts) => self.multi(header, parts),

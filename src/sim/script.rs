@@ -6,8 +6,8 @@
 //! after the other. What they make of it is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` does that.
 
 use super::plan::Micros;
-use super::world::{Of, World};
 use crate::model::{Epoch, Member, PeerAddress, Role, ServerId, View, Zxid};
+use crate::replica::Replica;
 use crate::tree::txn::config_in;
 use crate::zab::{
     self, Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise,
@@ -39,46 +39,6 @@ pub struct Tape {
     inputs: Vec<(Micros, Input)>,
 }
 
-impl World {
-    /// A process has begun.
-    pub fn begin_tape(&mut self, of: Of) {
-        if self.tapes.is_none() {
-            return;
-        }
-        let Some(process) = self.process(of) else { return };
-        process.member.replica.tape();
-        let core = &process.member.replica.peer().core;
-        let start = Start {
-            me: core.me,
-            // Those of scripts: how often a vote is said again does not show in them.
-            settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
-            view: plain(&core.view),
-            next: core.next.as_ref().map(plain),
-            next_follows: core.next_follows(),
-            epochs: (core.accepted, core.current),
-            last: (!core.is_unsure).then_some(core.history.last()),
-        };
-        self.tapes.iter_mut().for_each(|tapes| {
-            tapes.push(Tape { start: start.clone(), inputs: Vec::new() });
-        });
-    }
-
-    /// A process's machine was given something.
-    pub fn keep_tape(&mut self, of: Of) {
-        if self.tapes.is_none() {
-            return;
-        }
-        let now_us = self.now_us;
-        let Some(process) = self.process(of) else { return };
-        let inputs = process.member.replica.tape().into_iter().map(|input| (now_us, said(input)));
-        let inputs: Vec<_> = inputs.collect();
-        let mut tapes = self.tapes.iter_mut().flatten().rev();
-        if let Some(tape) = tapes.find(|tape| tape.start.me.0 == of.server as i64) {
-            tape.inputs.extend(inputs);
-        }
-    }
-}
-
 /// The script of a world that failed.
 ///
 /// * `title`: lines that say where it is from. `spoil`: puts a bug back, or takes it out again.
@@ -107,6 +67,32 @@ pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Opti
 }
 
 impl Tape {
+    /// The tape of a process that has just begun.
+    pub fn begin(replica: &mut Replica) -> Self {
+        replica.tape();
+        let core = &replica.peer().core;
+        let start = Start {
+            me: core.me,
+            // Those of scripts: how often a vote is sent again does not show in them.
+            settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
+            view: plain(&core.view),
+            next: core.next.as_ref().map(plain),
+            next_follows: core.next_follows(),
+            epochs: (core.accepted, core.current),
+            last: (!core.is_unsure).then_some(core.history.last()),
+        };
+        Self { start, inputs: Vec::new() }
+    }
+
+    pub const fn server(&self) -> usize {
+        self.start.me.0 as usize
+    }
+
+    /// The machine was given these inputs.
+    pub fn keep(&mut self, now_us: Micros, inputs: Vec<Input>) {
+        self.inputs.extend(inputs.into_iter().map(|input| (now_us, said(input))));
+    }
+
     /// A script's server begins with a tick.
     fn as_played(&self) -> Self {
         let has_tick = self.inputs.first().is_some_and(|(_, input)| *input == Input::Tick);

@@ -21,7 +21,7 @@ pub enum Tracing {
 pub struct Trace {
     pub tracing: Tracing,
     pub lines: VecDeque<String>,
-    /// Of all that would have been written: two runs of one plan have the same.
+    /// Number of lines that would have been written: two runs of one plan have the same.
     pub events: u64,
     /// What happened how often: a world in which nothing does proves nothing.
     pub counts: BTreeMap<&'static str, u64>,
@@ -32,14 +32,19 @@ impl Trace {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// * `who`: whose line it is.
-    pub fn note(&mut self, now_us: Micros, who: &str, at: usize, text: impl FnOnce() -> String) {
+    /// * `kind` and `number`: the server or client whose line it is.
+    pub fn note(
+        &mut self,
+        now_us: Micros,
+        (kind, number): (&str, usize),
+        text: impl FnOnce() -> String,
+    ) {
         self.events += 1;
         if matches!(self.tracing, Tracing::Off) {
             return;
         }
         let (whole, part) = (now_us / 1000, now_us % 1000);
-        let line = format!("{whole:>6}.{part:03} {who}{at} {}", text());
+        let line = format!("{whole:>6}.{part:03} {kind}{number} {}", text());
         match &mut self.tracing {
             Tracing::Off => {}
             Tracing::Last => {
@@ -51,4 +56,10 @@ impl Trace {
             Tracing::To(take) => take(&line),
         }
     }
+}
+
+/// The beginning of a text that may be long.
+pub fn short(text: &str) -> String {
+    let end = text.char_indices().nth(160).map_or(text.len(), |(at, _)| at);
+    text[..end].to_owned()
 }

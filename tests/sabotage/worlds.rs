@@ -13,7 +13,7 @@ mod votes;
 
 use bugs::Bug;
 use oxkeeper::sabotage;
-use oxkeeper::sim::{Failure, Plan, Tracing, live, live_taped, script as tapes, shrink};
+use oxkeeper::sim::{Failure, Plan, Tracing, run, run_taped, script as tapes, shrink};
 use std::path::Path;
 
 /// Those that worlds have to find.
@@ -28,7 +28,7 @@ fn wanted() -> Vec<Bug> {
 fn first_failure(bug: &'static str) -> (Plan, Failure) {
     let found = (1..=300).find_map(|seed| {
         let plan = Plan::of(seed);
-        let failure = sabotage::with(bug, || live(&plan, Tracing::Off)).failure?;
+        let failure = sabotage::with(bug, || run(&plan, Tracing::Off)).failure?;
         Some((plan, failure))
     });
     found.unwrap_or_else(|| panic!("{bug} is not found"))
@@ -49,11 +49,11 @@ fn a_failing_world_becomes_a_script() {
     for Bug { name, .. } in wanted().into_iter().filter(|bug| bug.whole.1) {
         let (plan, failure) = first_failure(name);
         let fails = |kept: &[usize]| {
-            let lived = sabotage::with(name, || live(&plan.only(kept), Tracing::Off));
-            lived.failure.is_some_and(|found| found.check == failure.check)
+            let outcome = sabotage::with(name, || run(&plan.only(kept), Tracing::Off));
+            outcome.failure.is_some_and(|found| found.check == failure.check)
         };
         let kept = shrink::shrink(plan.steps.len(), 60, fails);
-        let (failure, taped) = sabotage::with(name, || live_taped(&plan.only(&kept)));
+        let (failure, taped) = sabotage::with(name, || run_taped(&plan.only(&kept)));
         let title = failure.expect("it still fails").what;
         let spoil = |on: bool| sabotage::set(on.then_some(name));
         let text = tapes::script(&title, &taped, Some(&spoil)).expect("a server differs");

@@ -1,188 +1,39 @@
-//! One server: a disk that outlives it, and while its process lives all that `server` would hold.
+//! The start of a server's process, as `server::boot` does it.
 
-use super::faults::Armed;
 use super::membership;
-use super::network::PipeId;
-use super::peers::QuorumConnections;
-use super::plan::{Climate, MS, Micros, Plant};
-use super::wires::Wires;
+use super::plan::{Climate, Micros, Plant};
+use super::process::{
+    Clock, Disk, ElectionConnections, LearnerConnections, Process, Server, TICK_TIME_MS, folders,
+    tree_options,
+};
 use crate::member::restorer::Restorer;
 use crate::member::start::Views;
 use crate::member::{
-    self, Action, EnsembleSettings, Input, LogReadLimit, Member, Now, SnapshotJob,
+    self, EnsembleSettings, LogReadLimit, Member, Now, election_addresses, election_connections,
 };
 use crate::model::{Epoch, ServerId, SessionId, View, Zxid, chain};
 use crate::replica::{self, Replica};
 use crate::request::prep::Rules;
-use crate::request::{ClientCommand, Connection, Conns, Limits, Need, Shared};
-use crate::sim::check::{Durable, Standing};
+use crate::request::{Conns, Limits, Shared};
+use crate::sim::check::Durable;
 use crate::store::decide::Start;
-use crate::store::sim_disk::{Image, SimDisk};
-use crate::store::start::Found;
+use crate::store::start::{self, Found};
 use crate::store::{
-    self, DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
+    DigestTrailer, Draft, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions,
     SnapshotError, SnapshotWriter, Trailers, Worker, quarantine, recover,
 };
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
-use crate::tree::{Options, State, Tree};
+use crate::tree::{State, Tree};
 use crate::zab::{self, Peer};
-use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub type Disk = FailStop<SimDisk>;
-type Clock = fn() -> Duration;
-
-pub const TICK_TIME_MS: u64 = 100;
-/// Where followers take observers, in worlds where they do.
-pub const OBSERVER_PORT: u16 = 2889;
-/// Bytes of log that are read for one learner at most.
+/// Where followers accept observers, in worlds where they do.
+const OBSERVER_PORT: u16 = 2889;
+/// Bytes of log that are read for one learner at most: few, so that a tree is sent now and then.
 const LOG_READ_MAX_BYTES: u64 = 20_000;
-/// Milliseconds since 1970 when a world begins.
-const WALL_MS: i64 = 1_700_000_000_000;
-
-/// A snapshot that is being written.
-pub struct Job {
-    pub job: SnapshotJob,
-    pub body: Vec<u8>,
-}
-
-/// A client's connection as its server holds it.
-pub struct Side {
-    pub machine: Connection,
-    pub input: Vec<u8>,
-    pub need: Need,
-    pub is_due: bool,
-}
-
-/// The process.
-pub struct Process {
-    pub member: Member,
-    pub shared: Arc<Shared>,
-    pub disk: Disk,
-    pub worker: Worker<Disk, Clock>,
-    /// For the log thread.
-    pub log: Vec<store::Command>,
-    pub log_is_due: bool,
-    pub jobs: Vec<Job>,
-    /// Of its own threads, not taken up yet.
-    pub reports: VecDeque<Input>,
-    /// From other servers, in the order it came.
-    pub incoming: VecDeque<Input>,
-    pub commands: VecDeque<ClientCommand>,
-    pub turn_is_due: bool,
-    pub actions: Vec<Action>,
-    pub began_us: Micros,
-    pub quorum: QuorumConnections,
-    pub wires: Wires,
-    pub sides: BTreeMap<PipeId, Side>,
-    /// The epoch its leader told of.
-    pub told: Epoch,
-    /// What of its tree was looked at while it served.
-    pub served: Option<Zxid>,
-    /// It led when it was last looked at.
-    pub is_leading: bool,
-    /// What it was last seen to believe.
-    pub standing: Option<Standing>,
-}
-
-pub struct Server {
-    pub disk: SimDisk,
-    pub process: Option<Process>,
-    /// Counts processes, so that what was meant for one does not reach the next.
-    pub life: u64,
-    pub durable: Durable,
-    /// How far its wall clock is off.
-    pub wall_off_ms: i64,
-    /// Its machine stands still until then.
-    pub stalled_us: Micros,
-    /// Its process is to come again then.
-    pub starts_us: Micros,
-    /// What is about to end its process.
-    pub armed: Option<Armed>,
-    /// Its disk is slow until then.
-    pub slow_us: Micros,
-    /// Sectors of its disk came back wrong, and it has not served since.
-    pub is_damaged: bool,
-    /// What its disk had before that was put aside: it had it when it said so.
-    pub lost: Zxid,
-    /// A planted fault: all that the next power cut leaves.
-    pub lied: Option<Image>,
-}
-
-impl Server {
-    pub fn new() -> Self {
-        Self {
-            disk: SimDisk::new(),
-            process: None,
-            life: 0,
-            durable: Durable::default(),
-            wall_off_ms: 0,
-            stalled_us: 0,
-            starts_us: 0,
-            armed: None,
-            slow_us: 0,
-            is_damaged: false,
-            lost: Zxid::ZERO,
-            lied: None,
-        }
-    }
-
-    /// The end of the history that this server's disk has, or had when it acknowledged it.
-    pub fn vouched(&self) -> Zxid {
-        self.durable.last.max(self.lost)
-    }
-
-    pub const fn wall_ms(&self, now_us: Micros) -> i64 {
-        WALL_MS + (now_us / MS) as i64 + self.wall_off_ms
-    }
-}
-
-impl Process {
-    /// Monotonic time of the process.
-    pub const fn own_us(&self, now_us: Micros) -> Micros {
-        now_us - self.began_us
-    }
-
-    /// The configuration in force here.
-    pub const fn view(&self) -> &View {
-        &self.member.replica.peer().core.view
-    }
-
-    /// What it believes while it serves.
-    pub fn standing(&self) -> Standing {
-        let core = &self.member.replica.peer().core;
-        Standing {
-            accepted: core.accepted,
-            current: core.current,
-            committed: core.history.committed(),
-            last: core.history.last(),
-            flushed: core.flushed,
-        }
-    }
-
-    pub fn is_serving(&self) -> bool {
-        self.member.replica.mode() != replica::Mode::Resting
-    }
-
-    pub fn last(&self) -> Zxid {
-        self.shared.state.tree.read().last_zxid()
-    }
-
-    pub const fn now(&self, now_us: Micros, wall_ms: i64) -> Now {
-        Now { us: self.own_us(now_us), wall_ms }
-    }
-}
-
-pub fn folders() -> Folders {
-    Folders::new(Path::new("/data"), Path::new("/log"))
-}
-
-pub fn tree_options(seed: u64) -> Options {
-    Options { seed, ..Options::default() }
-}
 
 const fn peer_settings(climate: &Climate) -> zab::Settings {
     zab::Settings {
@@ -252,23 +103,23 @@ pub fn boot(
     let mut actions = Vec::new();
     member.start(&mut actions);
     let process = Process {
-        wires: Wires::new(ServerId(me as i64), &start_view),
+        election_connections: election_connections(me, &start_view),
         member,
         shared,
         disk,
         worker,
         log: Vec::new(),
         log_is_due: false,
-        jobs: Vec::new(),
+        snapshots: VecDeque::new(),
         reports: VecDeque::new(),
         incoming: VecDeque::new(),
         commands: VecDeque::new(),
         turn_is_due: false,
         actions,
         began_us: now_us,
-        quorum: QuorumConnections::default(),
-        sides: BTreeMap::new(),
-        told: Epoch(0),
+        learner_connections: LearnerConnections::default(),
+        clients: BTreeMap::new(),
+        leader_epoch: Epoch(0),
         served: None,
         is_leading: false,
         standing: None,
@@ -288,7 +139,7 @@ fn restore(
 ) -> Result<Found, String> {
     let was_marked = quarantine::is_marked(disk, folders).map_err(|error| error.to_string())?;
     let wanted = RecoverOptions::default();
-    let found = store::start::restore(disk, folders, true, wanted, restorer, || Duration::ZERO);
+    let found = start::restore(disk, folders, true, wanted, restorer, || Duration::ZERO);
     let found = found.map_err(|error| chain(&error))?;
     if found.was_quarantined && !is_damaged && !was_marked {
         return Err("whole data was quarantined".to_owned());
@@ -322,7 +173,7 @@ fn replica_settings(
         snap_count: climate.snap_count,
         counter_max: climate.counter_max,
         snap_size_bytes: 0,
-        seed: seed ^ server.life,
+        seed: seed ^ server.number,
         local_sessions: climate.local_sessions,
         local_upgrades: climate.local_sessions,
         rules: Rules { reconfigs: climate.changes, ..Rules::DEFAULT },
@@ -339,9 +190,29 @@ fn member_settings(me: usize, climate: &Climate, view: View) -> member::Settings
         backs_up_config: climate.changes,
         tracked_messages: None,
     };
-    // Few bytes, so that a tree is sent now and then.
     let log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
     member::Settings { ensemble: Some(ensemble), log_read }
+}
+
+fn election_connections(me: usize, view: &View) -> ElectionConnections {
+    let id = ServerId(me as i64);
+    let settings = election_connections::Settings {
+        me: id,
+        addresses: vec![(format!("host{me}"), 3888)],
+        on_all_addresses: false,
+        multi_address: false,
+        connect_timeout_ms: 1000,
+        hello_timeout_ms: 200,
+        reach_timeout_ms: None,
+        bind_tries_max: 0,
+    };
+    let addresses = election_addresses(view, id);
+    ElectionConnections {
+        machine: election_connections::ElectionConnections::new(settings, addresses),
+        ends: BTreeMap::new(),
+        dialing: BTreeSet::new(),
+        deadline_ms: None,
+    }
 }
 
 fn worker(disk: &Disk, folders: &Folders, last: Zxid) -> Worker<Disk, Clock> {

@@ -7,7 +7,6 @@ use super::process::{
     tree_options,
 };
 use crate::member::restorer::Restorer;
-use crate::member::start::Views;
 use crate::member::{
     self, EnsembleSettings, LogReadLimit, Member, Now, election_addresses, election_connections,
 };
@@ -24,9 +23,10 @@ use crate::store::{
 };
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
-use crate::tree::{State, Tree};
-use crate::zab::{self, Peer};
+use crate::tree::{Options, State, Tree};
+use crate::zab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,88 @@ use std::time::Duration;
 const OBSERVER_PORT: u16 = 2889;
 /// Bytes of log that are read for one learner at most: few, so that a tree is sent now and then.
 const LOG_READ_MAX_BYTES: u64 = 20_000;
+
+/// Starts a server on what its disk holds. Also tells whether damaged data was quarantined.
+///
+/// # Errors
+/// Why it can't start.
+pub fn boot(
+    server: &Server,
+    me: usize,
+    climate: &Climate,
+    now_us: Micros,
+) -> Result<(Process, Durable, bool), Box<dyn Error>> {
+    let disk = FailStop::new(server.disk.clone());
+    let (folders, seed, id) = (folders(), climate.seed ^ me as u64, ServerId(me as i64));
+    let is_believed = climate.plant == Some(Plant::UnmissedLoss);
+    recover::prepare_folders(&disk, &folders, true)?;
+    let (tree, found) = restore(&disk, &folders, server.is_damaged, tree_options(seed))?;
+    let last = tree.last_zxid();
+    let worker = worker(&disk, &folders, last);
+    let shared = shared(tree, seed);
+    let logged = if is_believed { Some(last) } else { found.recovered.last };
+    let views = membership::start_views(&server.disk, climate, me)?;
+    let view = views.in_force.clone();
+    let settings = peer_settings(climate);
+    let peer = member::start::peer(&disk, &folders.snapshots, id, settings, views, logged)?;
+    let durable = Durable { last, accepted: peer.core.accepted, current: peer.core.current };
+    let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
+    let settings = replica_settings(climate, id, seed ^ server.number, began.wall_ms);
+    let replica = Replica::member(shared.clone(), peer, settings, 0);
+    if found.recovered.start == Start::Empty {
+        write_first(&disk, &folders, &shared)?;
+    }
+    recover::consume_initialize(&disk, &folders)?;
+    let election_connections = election_connections(id, &view);
+    let mut member = Member::new(replica, member_settings(climate, id, view), began);
+    let mut actions = Vec::new();
+    member.start(&mut actions);
+    let process = Process {
+        member,
+        shared,
+        disk,
+        worker,
+        log: Vec::new(),
+        log_is_due: false,
+        snapshots: VecDeque::new(),
+        reports: VecDeque::new(),
+        incoming: VecDeque::new(),
+        commands: VecDeque::new(),
+        turn_is_due: false,
+        actions,
+        began_us: now_us,
+        learner_connections: LearnerConnections::default(),
+        election_connections,
+        clients: BTreeMap::new(),
+        leader_epoch: Epoch(0),
+        served: None,
+        is_leading: false,
+        standing: None,
+    };
+    Ok((process, durable, found.was_quarantined && !is_believed))
+}
+
+/// The tree on a disk, as a member restores it.
+///
+/// * `is_damaged`: otherwise there is no reason for the data to be quarantined.
+fn restore(
+    disk: &Disk,
+    folders: &Folders,
+    is_damaged: bool,
+    options: Options,
+) -> Result<(Tree, Found), Box<dyn Error>> {
+    let was_marked = quarantine::is_marked(disk, folders)?;
+    let (wanted, mut restorer) = (RecoverOptions::default(), Restorer::new(options));
+    let found = start::restore(disk, folders, true, wanted, &mut restorer, || Duration::ZERO);
+    let found = found.map_err(|error| chain(&error))?;
+    if found.was_quarantined && !is_damaged && !was_marked {
+        return Err("whole data was quarantined".into());
+    }
+    match restorer.finish() {
+        (tree, 0) => Ok((tree, found)),
+        (_, mismatches) => Err(format!("{mismatches} digests differ in replay").into()),
+    }
+}
 
 const fn peer_settings(climate: &Climate) -> zab::Settings {
     zab::Settings {
@@ -50,130 +132,14 @@ const fn peer_settings(climate: &Climate) -> zab::Settings {
     }
 }
 
-fn limits() -> Limits {
-    Limits {
-        min_session_timeout_ms: 2 * TICK_TIME_MS as i32,
-        max_session_timeout_ms: 40 * TICK_TIME_MS as i32,
-        // Whoever may write may change the ensemble.
-        skip_acl: true,
-        ..Limits::default()
-    }
-}
-
-/// Starts a server on what its disk holds, as `server::boot` does. Also tells whether that was put aside as damaged.
-///
-/// # Errors
-/// In words, why it can't.
-pub fn boot(
-    server: &Server,
-    me: usize,
-    climate: &Climate,
-    now_us: Micros,
-) -> Result<(Process, Durable, bool), String> {
-    let disk = FailStop::new(server.disk.clone());
-    let (folders, seed) = (folders(), climate.seed ^ me as u64);
-    recover::prepare_folders(&disk, &folders, true).map_err(|error| error.to_string())?;
-    let mut restorer = Restorer::new(tree_options(seed));
-    let found = restore(&disk, &folders, server.is_damaged, &mut restorer)?;
-    let recovered = found.recovered;
-    let (tree, mismatches) = restorer.finish();
-    if mismatches > 0 {
-        return Err(format!("{mismatches} digests differ in replay"));
-    }
-    let last = tree.last_zxid();
-    let worker = worker(&disk, &folders, last);
-    let shared = shared(tree, seed);
-    let logged = match climate.plant {
-        Some(Plant::UnmissedLoss) => Some(last),
-        _ => recovered.last,
-    };
-    let views = membership::start_views(&server.disk, climate, me)
-        .map_err(|error| format!("read the configuration: {error}"))?;
-    let peer = peer(&disk, climate, me, views.clone(), logged)?;
-    let (accepted, current) = (peer.core.accepted, peer.core.current);
-    let settings = replica_settings(server, me, climate, now_us);
-    let replica = Replica::member(shared.clone(), peer, settings, 0);
-    if recovered.start == Start::Empty {
-        write_first(&disk, &folders, &shared).map_err(|error| error.to_string())?;
-    }
-    recover::consume_initialize(&disk, &folders).map_err(|error| error.to_string())?;
-    let start_view = views.in_force;
-    let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
-    let mut member = Member::new(replica, member_settings(me, climate, start_view.clone()), began);
-    let mut actions = Vec::new();
-    member.start(&mut actions);
-    let process = Process {
-        election_connections: election_connections(me, &start_view),
-        member,
-        shared,
-        disk,
-        worker,
-        log: Vec::new(),
-        log_is_due: false,
-        snapshots: VecDeque::new(),
-        reports: VecDeque::new(),
-        incoming: VecDeque::new(),
-        commands: VecDeque::new(),
-        turn_is_due: false,
-        actions,
-        began_us: now_us,
-        learner_connections: LearnerConnections::default(),
-        clients: BTreeMap::new(),
-        leader_epoch: Epoch(0),
-        served: None,
-        is_leading: false,
-        standing: None,
-    };
-    let knows_loss = found.was_quarantined && climate.plant != Some(Plant::UnmissedLoss);
-    Ok((process, Durable { last, accepted, current }, knows_loss))
-}
-
-/// Fills `restorer` from a disk, as a member does.
-///
-/// * `is_damaged`: otherwise there is no reason for the data to be quarantined.
-fn restore(
-    disk: &Disk,
-    folders: &Folders,
-    is_damaged: bool,
-    restorer: &mut Restorer,
-) -> Result<Found, String> {
-    let was_marked = quarantine::is_marked(disk, folders).map_err(|error| error.to_string())?;
-    let wanted = RecoverOptions::default();
-    let found = start::restore(disk, folders, true, wanted, restorer, || Duration::ZERO);
-    let found = found.map_err(|error| chain(&error))?;
-    if found.was_quarantined && !is_damaged && !was_marked {
-        return Err("whole data was quarantined".to_owned());
-    }
-    Ok(found)
-}
-
-/// The machine of agreement, with the configurations that its files say.
-fn peer(
-    disk: &Disk,
-    climate: &Climate,
-    me: usize,
-    views: Views,
-    last: Option<Zxid>,
-) -> Result<Peer, String> {
-    let (me, settings, folders) = (ServerId(me as i64), peer_settings(climate), folders());
-    member::start::peer(disk, &folders.snapshots, me, settings, views, last)
-        .map_err(|error| error.to_string())
-}
-
-fn replica_settings(
-    server: &Server,
-    me: usize,
-    climate: &Climate,
-    now_us: Micros,
-) -> replica::Settings {
-    let seed = climate.seed ^ me as u64;
+fn replica_settings(climate: &Climate, me: ServerId, seed: u64, wall_ms: i64) -> replica::Settings {
     replica::Settings {
         tick_time_ms: TICK_TIME_MS,
-        first_session: SessionId::first(ServerId(me as i64), server.wall_ms(now_us)).0,
+        first_session: SessionId::first(me, wall_ms).0,
         snap_count: climate.snap_count,
         counter_max: climate.counter_max,
         snap_size_bytes: 0,
-        seed: seed ^ server.number,
+        seed,
         local_sessions: climate.local_sessions,
         local_upgrades: climate.local_sessions,
         rules: Rules { reconfigs: climate.changes, ..Rules::DEFAULT },
@@ -181,9 +147,9 @@ fn replica_settings(
     }
 }
 
-fn member_settings(me: usize, climate: &Climate, view: View) -> member::Settings {
+fn member_settings(climate: &Climate, my_id: ServerId, view: View) -> member::Settings {
     let ensemble = EnsembleSettings {
-        my_id: ServerId(me as i64),
+        my_id,
         view,
         listen_on_all_addresses: false,
         observer_master_port: climate.relays.then_some(OBSERVER_PORT),
@@ -194,11 +160,10 @@ fn member_settings(me: usize, climate: &Climate, view: View) -> member::Settings
     member::Settings { ensemble: Some(ensemble), log_read }
 }
 
-fn election_connections(me: usize, view: &View) -> ElectionConnections {
-    let id = ServerId(me as i64);
+fn election_connections(me: ServerId, view: &View) -> ElectionConnections {
     let settings = election_connections::Settings {
-        me: id,
-        addresses: vec![(format!("host{me}"), 3888)],
+        me,
+        addresses: vec![(format!("host{}", me.0), 3888)],
         on_all_addresses: false,
         multi_address: false,
         connect_timeout_ms: 1000,
@@ -206,7 +171,7 @@ fn election_connections(me: usize, view: &View) -> ElectionConnections {
         reach_timeout_ms: None,
         bind_tries_max: 0,
     };
-    let addresses = election_addresses(view, id);
+    let addresses = election_addresses(view, me);
     ElectionConnections {
         machine: election_connections::ElectionConnections::new(settings, addresses),
         ends: BTreeMap::new(),
@@ -223,11 +188,18 @@ fn worker(disk: &Disk, folders: &Folders, last: Zxid) -> Worker<Disk, Clock> {
 }
 
 fn shared(tree: Tree, seed: u64) -> Arc<Shared> {
+    let limits = Limits {
+        min_session_timeout_ms: 2 * TICK_TIME_MS as i32,
+        max_session_timeout_ms: 40 * TICK_TIME_MS as i32,
+        // Every client that may write may change the ensemble.
+        skip_acl: true,
+        ..Limits::default()
+    };
     Arc::new(Shared {
         state: State::new(tree, seed),
         conns: Conns::default(),
         throttle: Default::default(),
-        limits: limits(),
+        limits,
         clock_ms: Default::default(),
         at_rest: Default::default(),
         is_read_only: Default::default(),
@@ -256,11 +228,7 @@ pub fn write_snapshot(
 ) -> Result<Draft, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, Packing::Plain)?;
     writer.body(body)?;
-    let zxid = frozen.zxid.to_wire();
-    let digest = frozen.digest.map(|digest| DigestTrailer {
-        zxid,
-        version: DIGEST_VERSION,
-        digest: digest as i64,
-    });
+    let (zxid, version) = (frozen.zxid.to_wire(), DIGEST_VERSION);
+    let digest = frozen.digest.map(|digest| DigestTrailer { zxid, version, digest: digest as i64 });
     writer.draft(Trailers { digest, zxid: Some(zxid) })
 }

@@ -3,7 +3,7 @@
 use super::network::EndId;
 use super::plan::Micros;
 use super::rng::Rng;
-use super::workload::{Body, Op, Request, SEEN_VERSION, Watch};
+use super::workload::{Body, Op, Request, SEEN_VERSION, Watch, WatchLists};
 use crate::model::{Code, EventKind};
 use jute::proto::ReplyHeader;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,12 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const LARGE: usize = 5000;
 
 /// How a client is connected.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Connection {
-    /// It dials from then on.
-    None {
-        from_us: Micros,
-    },
+    #[default]
+    None,
     /// The connect request is on its way.
     Connecting(EndId),
     Connected(EndId),
@@ -41,9 +39,12 @@ pub struct Session {
     pub is_closing: bool,
 }
 
+#[derive(Default)]
 pub struct Client {
     pub number: usize,
     pub connection: Connection,
+    /// Without a connection it dials from then on.
+    pub connects_us: Micros,
     pub session: Session,
     pub timeout_ms: i32,
     pub input: Vec<u8>,
@@ -67,28 +68,12 @@ pub struct Client {
 impl Client {
     pub fn new(number: usize, seed: u64) -> Self {
         let mut rng = Rng::new(seed, 100 + number as u64);
-        Self {
-            number,
-            connection: Connection::None { from_us: 0 },
-            session: Session::default(),
-            timeout_ms: rng.range(500, 3000) as i32,
-            input: Vec::new(),
-            outstanding: VecDeque::new(),
-            versions: BTreeMap::new(),
-            writes: 0,
-            received_us: 0,
-            sent_us: 0,
-            asleep_us: 0,
-            next_server: None,
-            rng,
-            last_done: 0,
-            held: Vec::new(),
-        }
+        Self { number, timeout_ms: rng.range(500, 3000) as i32, rng, ..Self::default() }
     }
 
     pub const fn end(&self) -> Option<EndId> {
         match self.connection {
-            Connection::None { .. } => None,
+            Connection::None => None,
             Connection::Connecting(end) | Connection::Connected(end) => Some(end),
         }
     }
@@ -122,15 +107,16 @@ impl Client {
             let all = data_watches.iter().filter(|(_, there)| **there == was_there);
             all.map(|(path, _)| path.clone()).collect()
         };
-        let is_empty = data_watches.is_empty() && child_watches.is_empty();
-        let op = Op::SetWatches {
+        let is_empty =
+            data_watches.is_empty() && child_watches.is_empty() && persistent_watches.is_empty();
+        let lists = WatchLists {
             since: self.session.last_zxid,
             data: data(true),
             absent: data(false),
             children: child_watches.iter().cloned().collect(),
             persistent: persistent_watches.iter().cloned().collect(),
         };
-        (!is_empty || !persistent_watches.is_empty()).then(|| Request::new(op, ""))
+        (!is_empty).then(|| Request::new(Op::SetWatches(lists), ""))
     }
 
     /// What an answer leaves with the client.

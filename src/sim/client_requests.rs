@@ -54,7 +54,7 @@ impl World {
             }
             let xid = match request.op {
                 Op::Ping => xid::PING,
-                Op::SetWatches { .. } => xid::SET_WATCHES,
+                Op::SetWatches(_) => xid::SET_WATCHES,
                 _ => {
                     found.session.last_xid += 1;
                     found.session.last_xid
@@ -86,8 +86,8 @@ impl World {
         let is_silent = found.received_us + timeout_us * 2 / 3 < self.now_us;
         let has_pause = found.sent_us + timeout_us / 3 < self.now_us;
         match found.connection {
-            Connection::None { from_us } if from_us <= self.now_us => self.connect(client),
-            Connection::None { .. } => {}
+            Connection::None if found.connects_us <= self.now_us => self.connect(client),
+            Connection::None => {}
             _ if is_silent => {
                 self.note_client(client, || "receives nothing".to_owned());
                 self.disconnect(client, 0);
@@ -104,8 +104,7 @@ impl World {
         let found = &mut self.clients[client];
         let server = found.next_server.take().unwrap_or_else(|| found.rng.pick(servers));
         let Some(end) = self.accept_client(client, server) else {
-            let from_us = now_us + self.rng.range(10, 60) * MS;
-            self.clients[client].connection = Connection::None { from_us };
+            self.clients[client].connects_us = now_us + self.rng.range(10, 60) * MS;
             return;
         };
         let found = &mut self.clients[client];
@@ -128,10 +127,10 @@ impl World {
 
     /// The connection ends; requests without an answer may be done or not.
     fn disconnect(&mut self, client: usize, pause_ms: u64) {
-        let from_us = self.now_us + pause_ms * MS;
         let found = &mut self.clients[client];
         let end = found.end();
-        found.connection = Connection::None { from_us };
+        found.connection = Connection::None;
+        found.connects_us = self.now_us + pause_ms * MS;
         found.outstanding.clear();
         found.input.clear();
         found.held.clear();
@@ -254,9 +253,7 @@ impl World {
             2 => EventKind::NodeDeleted,
             3 => EventKind::NodeDataChanged,
             4 => EventKind::NodeChildrenChanged,
-            kind => {
-                return self.fail("watches", format!("client {client}: an event of kind {kind}"));
-            }
+            _ => return self.fail("watches", format!("client {client} receives {event:?}")),
         };
         self.note_client(client, || format!("receives {kind:?} {path} at {zxid:#x}"));
         self.trace.count(if zxid == -1 { "events missed" } else { "events" });

@@ -65,7 +65,7 @@ impl World {
                     return self.cannot(at, &error.to_string());
                 }
             }
-            self.report_at(at_us, at, Input::Log(event));
+            self.do_at(at_us, move |world| world.report(at, Input::Log(event)));
         }
         self.do_at(at_us, move |world| world.on_log_idle(at));
     }
@@ -82,7 +82,7 @@ impl World {
         let Some(through) = zxids.and_then(|zxids| zxids.last().copied()) else { return false };
         if is_due {
             let event = worker::Event::Flushed(FlushReport { through, ..FlushReport::default() });
-            self.report_at(self.now_us, at, Input::Log(event));
+            self.do_within(0, 0, move |world| world.report(at, Input::Log(event)));
             self.do_within(2000, 5000, move |world| world.write_log(at));
         }
         is_due
@@ -123,7 +123,8 @@ impl World {
             // The tree was replaced meanwhile: the snapshot is of no use.
             None => (None, self.rng.range(10, 100)),
         };
-        self.report_at(self.now_us + takes_us, at, Input::SnapshotWritten { job, draft });
+        let written = Input::SnapshotWritten { job, draft };
+        self.do_at(self.now_us + takes_us, move |world| world.report(at, written));
     }
 
     /// Loads the tree from the files, whose log was truncated.
@@ -137,7 +138,8 @@ impl World {
                 let (tree, _) = restorer.finish();
                 self.note(at.server, || format!("> loaded the tree, {}", tree.last_zxid()));
                 self.trace.count("trees rebuilt");
-                self.report_within(10, 2000, at, Input::TreeLoaded(Box::new(tree)));
+                let loaded = Input::TreeLoaded(Box::new(tree));
+                self.do_within(10, 2000, move |world| world.report(at, loaded));
             }
             Err(error) => self.cannot(at, &format!("load the tree again: {}", chain(&error))),
         }
@@ -154,7 +156,8 @@ impl World {
         let tail = log_read::read(&process.disk, &folders(), range, limit_bytes);
         let read = LogRead { before: tail.before, entries: tail.entries };
         self.trace.count("logs read");
-        self.report_within(10, 500, at, Input::LogRead { connection, read });
+        let read = Input::LogRead { connection, read };
+        self.do_within(10, 500, move |world| world.report(at, read));
     }
 }
 

@@ -7,7 +7,7 @@ use super::plan::MS;
 use super::script::Tape;
 use super::trace::short;
 use super::world::World;
-use crate::member::{Action, ConfigChange, Input, QuorumPeer};
+use crate::member::{Action, ConfigChange, Input, Now, QuorumPeer};
 use crate::model::Zxid;
 use crate::replica::{Mode, TICK_MS};
 use crate::store;
@@ -56,7 +56,7 @@ impl World {
         self.note_input(at, &input);
         let (now_us, wall_ms) = (self.now_us, self.servers[at.server].wall_ms(self.now_us));
         let Some(process) = self.process(at) else { return };
-        let now = process.now(now_us, wall_ms);
+        let now = Now { us: process.own_us(now_us), wall_ms };
         process.member.step(now, input, &mut process.actions);
         self.keep_tape(at);
         self.observe(at);

@@ -29,22 +29,19 @@ impl World {
     /// Performs an action that concerns other servers.
     pub fn perform_for_connections(&mut self, at: ProcessId, action: Action) {
         use election_connections::Input as Election;
+        let learner = QuorumPeer::Learner;
         let election = match action {
             Action::SendToLearner { connection, bytes } => {
-                self.see_packets(at, &bytes, false);
-                return self.put(at, QuorumPeer::Learner(connection), bytes);
+                return self.put(at, learner(connection), bytes);
             }
             Action::SendTree { connection, frozen, .. } => {
-                return self.send_tree(at, QuorumPeer::Learner(connection), frozen);
+                return self.send_tree(at, learner(connection), frozen);
             }
-            Action::CloseLearner { connection } => {
-                return self.give_up(at, QuorumPeer::Learner(connection));
-            }
+            Action::CloseLearner { connection } => return self.give_up(at, learner(connection)),
             Action::DialLeader { dial, addresses } => {
                 return self.dial_leader(at, dial, &addresses);
             }
             Action::SendToLeader { bytes } => {
-                self.see_packets(at, &bytes, true);
                 let process = self.process(at);
                 let dial = process.and_then(|process| process.learner_connections.leader_dial);
                 let Some(dial) = dial else { return };
@@ -61,18 +58,16 @@ impl World {
         self.step_election_connections(at, election);
     }
 
-    fn see_packets(&mut self, at: ProcessId, bytes: &Bytes, is_to_leader: bool) {
+    fn see_packets(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &Bytes) {
         let (server, durable) = (at.server, self.servers[at.server].durable);
         let Some(told) = self.process(at).map(|process| process.leader_epoch) else { return };
         let mut bytes = BytesMut::from(&bytes[..]);
         while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
             let packet = &packet;
-            let to = if is_to_leader { "leader" } else { "learner" };
-            self.note(server, || format!("> to {to} {}", short(&format!("{packet:x?}"))));
-            self.see(&if is_to_leader {
-                Seen::ToLeader { server, packet, durable, told }
-            } else {
-                Seen::ToLearner { server, packet, durable }
+            self.note(server, || format!("> to {peer:?} {}", short(&format!("{packet:x?}"))));
+            self.see(&match peer {
+                QuorumPeer::Leader { .. } => Seen::ToLeader { server, packet, durable, told },
+                QuorumPeer::Learner(_) => Seen::ToLearner { server, packet, durable },
             });
         }
     }
@@ -93,6 +88,7 @@ impl World {
     }
 
     fn put(&mut self, at: ProcessId, peer: QuorumPeer, bytes: Bytes) {
+        self.see_packets(at, peer, &bytes);
         let Some(connection) = self.learner_connection(at, peer) else { return };
         if connection.outbox.put(vec![bytes]) {
             self.send_queued(at, peer);
@@ -160,7 +156,8 @@ impl World {
             match event {
                 OutboxEvent::Progress => self.take_received(at, peer, QuorumEvent::Progress),
                 OutboxEvent::TreeEnded(frozen) => {
-                    self.report_within(10, 100, at, Input::TreeSent(frozen));
+                    let sent = Input::TreeSent(frozen);
+                    self.do_within(10, 100, move |world| world.report(at, sent));
                 }
             }
         }

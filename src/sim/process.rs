@@ -8,7 +8,7 @@ use crate::member::dial::Dial;
 use crate::member::election_connections::{self, ConnectionId};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
-use crate::member::{Action, Input, Member, Now, QuorumPeer, SnapshotJob};
+use crate::member::{Action, Input, Member, QuorumPeer, SnapshotJob};
 use crate::model::{Epoch, View, Zxid};
 use crate::replica;
 use crate::request::{self, ClientCommand, Need, Shared};
@@ -96,10 +96,6 @@ impl Process {
     /// Monotonic time of the process.
     pub const fn own_us(&self, now_us: Micros) -> Micros {
         now_us - self.began_us
-    }
-
-    pub const fn now(&self, now_us: Micros, wall_ms: i64) -> Now {
-        Now { us: self.own_us(now_us), wall_ms }
     }
 
     /// The configuration in force here.

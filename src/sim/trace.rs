@@ -1,26 +1,20 @@
 //! What happened in a world, for those who read it.
 
 use super::plan::Micros;
-use std::collections::{BTreeMap, VecDeque};
-
-/// Lines kept by [`Tracing::Last`].
-const KEPT: usize = 400;
+use std::collections::BTreeMap;
 
 /// What becomes of the lines.
 #[derive(Default)]
 pub enum Tracing {
     #[default]
     Off,
-    /// The last ones are kept.
-    Last,
-    /// Each is handed over as it comes, so that nothing is lost when a world ends in a panic.
+    /// Each line is handed over as it comes, so that nothing is lost when a world ends in a panic.
     To(Box<dyn FnMut(&str)>),
 }
 
 #[derive(Default)]
 pub struct Trace {
     pub tracing: Tracing,
-    pub lines: VecDeque<String>,
     /// Number of lines that would have been written: two runs of one plan have the same.
     pub events: u64,
     /// What happened how often: a world in which nothing does proves nothing.
@@ -40,20 +34,9 @@ impl Trace {
         text: impl FnOnce() -> String,
     ) {
         self.events += 1;
-        if matches!(self.tracing, Tracing::Off) {
-            return;
-        }
-        let (whole, part) = (now_us / 1000, now_us % 1000);
-        let line = format!("{whole:>6}.{part:03} {kind}{number} {}", text());
-        match &mut self.tracing {
-            Tracing::Off => {}
-            Tracing::Last => {
-                self.lines.push_back(line);
-                if KEPT < self.lines.len() {
-                    self.lines.pop_front();
-                }
-            }
-            Tracing::To(take) => take(&line),
+        if let Tracing::To(take) = &mut self.tracing {
+            let (whole, part) = (now_us / 1000, now_us % 1000);
+            take(&format!("{whole:>6}.{part:03} {kind}{number} {}", text()));
         }
     }
 }

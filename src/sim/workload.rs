@@ -62,14 +62,18 @@ pub enum Op {
     Sync,
     Close,
     Ping,
-    /// After a change of connections: the watches that are left. The persistent ones are recursive or not.
-    SetWatches {
-        since: i64,
-        data: Vec<String>,
-        absent: Vec<String>,
-        children: Vec<String>,
-        persistent: Vec<(String, bool)>,
-    },
+    /// After a change of connections: the watches that are left.
+    SetWatches(WatchLists),
+}
+
+/// Watched paths. The persistent watches are recursive or not.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct WatchLists {
+    pub since: i64,
+    pub data: Vec<String>,
+    pub absent: Vec<String>,
+    pub children: Vec<String>,
+    pub persistent: Vec<(String, bool)>,
 }
 
 /// A request. A planned one leaves open what only its client knows: data, a version it saw, a znode it made.
@@ -210,8 +214,8 @@ impl Request {
             Op::Sync => op::SYNC,
             Op::Close => op::CLOSE_SESSION,
             Op::Ping => op::PING,
-            Op::SetWatches { persistent, .. } if !persistent.is_empty() => op::SET_WATCHES2,
-            Op::SetWatches { .. } => op::SET_WATCHES,
+            Op::SetWatches(lists) if !lists.persistent.is_empty() => op::SET_WATCHES2,
+            Op::SetWatches(_) => op::SET_WATCHES,
         }
     }
 
@@ -271,7 +275,7 @@ impl Request {
             .encode(to),
             Op::Sync => SyncRequest { path: path() }.encode(to),
             Op::Close | Op::Ping => {}
-            Op::SetWatches { since, data, absent, children, persistent } => {
+            Op::SetWatches(WatchLists { since, data, absent, children, persistent }) => {
                 SetWatches {
                     relative_zxid: *since,
                     data_watches: list(data),

@@ -103,18 +103,11 @@ impl World {
     }
 
     /// One of a process's threads reports to its driver.
-    pub fn report_at(&mut self, at_us: Micros, at: ProcessId, input: Input) {
-        self.do_at(at_us, move |world| {
-            if let Some(process) = world.process(at) {
-                process.reports.push_back(input);
-                world.wake_driver(at);
-            }
-        });
-    }
-
-    pub fn report_within(&mut self, low_us: Micros, high_us: Micros, at: ProcessId, input: Input) {
-        let at_us = self.now_us + self.rng.range(low_us, high_us);
-        self.report_at(at_us, at, input);
+    pub fn report(&mut self, at: ProcessId, input: Input) {
+        if let Some(process) = self.process(at) {
+            process.reports.push_back(input);
+            self.wake_driver(at);
+        }
     }
 
     pub fn process_id(&self, server: usize) -> ProcessId {

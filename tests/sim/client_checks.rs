@@ -9,7 +9,7 @@ use oxkeeper::sim::check::sessions::{RealTime, Sessions};
 use oxkeeper::sim::check::watches::Watches;
 use oxkeeper::sim::check::{Answered, Seen};
 use oxkeeper::sim::history::History;
-use oxkeeper::sim::workload::{Body, Op, Request};
+use oxkeeper::sim::workload::{Body, Op, Request, WatchLists};
 use oxkeeper::tree::txn::write;
 
 fn stat(czxid: i64, mzxid: i64, version: i32, owner: i64) -> Stat {
@@ -198,9 +198,8 @@ fn events_missed_between_connections_are_found() {
     let history = history();
     let get = Request::new(Op::Get { watch: true }, "/a");
     let again = |since| {
-        let (absent, children, persistent) = (Vec::new(), Vec::new(), Vec::new());
-        let data = vec!["/a".into()];
-        Request::new(Op::SetWatches { since, data, absent, children, persistent }, "")
+        let lists = WatchLists { since, data: vec!["/a".into()], ..WatchLists::default() };
+        Request::new(Op::SetWatches(lists), "")
     };
     for (since, fires, about) in [(2, false, "did not fire"), (3, false, ""), (2, true, "")] {
         let mut check = Watches::default();

@@ -137,7 +137,7 @@ fn is_done(request: &Request, body: &Body, txn: &Txn<'_>, state: &State<'_>) -> 
         (Op::Create { ephemeral, sequential, .. }, Txn::Create(create)) => {
             let Body::Path(told, stat) = body else { return differs() };
             let is_name = if *sequential { told.starts_with(path) } else { told == path };
-            let owner = state.node(told).map(|node| node.owner != 0);
+            let owner = state.node(told).map(|node| node.stat.ephemeral_owner != 0);
             let is_data = *told == create.path && Some(&data[..]) == create.data;
             if !is_data || !is_name || owner != Some(*ephemeral) {
                 return differs();
@@ -170,7 +170,7 @@ impl State<'_> {
             Op::Get { .. } | Op::Exists { .. } | Op::Children { .. } if !exists => Code::NO_NODE,
             Op::Set { .. } => self.versioned(path, *version),
             Op::Delete => match self.versioned(path, *version) {
-                Code::OK if self.node(path).is_some_and(|node| 0 < node.children) => {
+                Code::OK if self.node(path).is_some_and(|node| 0 < node.stat.num_children) => {
                     Code::NOT_EMPTY
                 }
                 code => code,
@@ -178,7 +178,9 @@ impl State<'_> {
             Op::Create { sequential, .. } => match self.node(parent(path).unwrap_or_default()) {
                 None => Code::NO_NODE,
                 Some(_) if !sequential && exists => Code::NODE_EXISTS,
-                Some(parent) if parent.owner != 0 => Code::NO_CHILDREN_FOR_EPHEMERALS,
+                Some(parent) if parent.stat.ephemeral_owner != 0 => {
+                    Code::NO_CHILDREN_FOR_EPHEMERALS
+                }
                 Some(_) => Code::OK,
             },
             // Reasons to refuse a multi are in its parts.
@@ -189,7 +191,7 @@ impl State<'_> {
     fn versioned(&self, path: &str, version: i32) -> Code {
         match self.node(path) {
             None => Code::NO_NODE,
-            Some(node) if version != -1 && node.version != version => Code::BAD_VERSION,
+            Some(node) if version != -1 && node.stat.version != version => Code::BAD_VERSION,
             Some(_) => Code::OK,
         }
     }

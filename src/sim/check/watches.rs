@@ -34,12 +34,10 @@ impl Check for Watches {
                 let about = || format!("client {client} receives {kind:?} {path} at {zxid:#x}");
                 received.map_err(|why| format!("{}: {why}", about()))
             }
-            Seen::Asked {
-                client,
-                request: Request { op: Op::SetWatches { since, .. }, .. },
-                ..
-            } => {
-                self.0.entry(client).or_default().since = Some(*since);
+            Seen::Asked { client, request, .. } => {
+                if let Op::SetWatches(lists) = &request.op {
+                    self.0.entry(client).or_default().since = Some(lists.since);
+                }
                 Ok(())
             }
             Seen::Answered(Answered { client, request, header, .. }) => {
@@ -131,7 +129,7 @@ impl Watched {
 
     /// An answer shows that no event through its zxid is still to come.
     fn settle(&mut self, request: &Request, zxid: i64, model: &Model) -> Result<(), String> {
-        if let Op::SetWatches { .. } = request.op {
+        if let Op::SetWatches(_) = request.op {
             self.set_again(zxid, model)?;
         }
         self.settle_persistent(zxid, model)?;
@@ -150,8 +148,8 @@ impl Watched {
         let since = self.since.take().unwrap_or(0);
         for ((path, is_data), left) in &mut self.once {
             let has_fired = match (model.at(path, since), model.at(path, zxid)) {
-                (_, now) if !*is_data => now.is_none_or(|now| since < now.pzxid),
-                (Some(_), Some(now)) => since < now.mzxid,
+                (_, now) if !*is_data => now.is_none_or(|now| since < now.stat.pzxid),
+                (Some(_), Some(now)) => since < now.stat.mzxid,
                 (before, now) => before.is_some() || now.is_some(),
             };
             if has_fired {

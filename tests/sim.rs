@@ -50,7 +50,7 @@ fn runs(plan: &Plan) -> Outcome {
 #[test]
 fn every_world_can_be_told_as_a_script() {
     for seed in 1..=60 {
-        let (failure, tapes) = oxkeeper::sim::run_taped(&Plan::of(seed));
+        let Outcome { failure, tapes, .. } = run(&Plan::of(seed), Tracing::Inputs);
         assert!(failure.is_none(), "seed {seed}: {failure:?}");
         let text = oxkeeper::sim::script::script("whole", &tapes, None).expect("no bug, no choice");
         assert!(text.contains("heard"), "seed {seed}: {text}");

@@ -148,7 +148,7 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
 
 /// The script of a world: of all its servers, or with a bug put back that of the one server that shows it.
 fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
-    let (failure, tapes) = sim::run_taped(plan);
+    let sim::Outcome { failure, tapes, .. } = sim::run(plan, Tracing::Inputs);
     let seed = plan.climate.seed;
     let Some(Failure { check, what }) = failure else {
         say!("seed {seed}: nothing fails, so there is no script");

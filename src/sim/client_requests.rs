@@ -1,7 +1,7 @@
 //! What clients send and receive: connecting, requests, answers, events.
 
 use super::check::{Answered, Seen};
-use super::client::{Connection, Session};
+use super::client::Connection;
 use super::network::{Chunk, EndId};
 use super::plan::{ClientAction, MS, Micros};
 use super::trace::short;
@@ -167,7 +167,7 @@ impl World {
                     return;
                 }
                 let read = match self.clients[client].connection {
-                    Connection::Connecting(_) => self.on_connect_response(client, end, &frame),
+                    Connection::Connecting(_) => self.on_connected(client, end, &frame),
                     _ => self.on_reply(client, &frame),
                 };
                 if let Err(error) = read {
@@ -177,12 +177,7 @@ impl World {
         }
     }
 
-    fn on_connect_response(
-        &mut self,
-        client: usize,
-        end: EndId,
-        frame: &[u8],
-    ) -> Result<(), DecodeError> {
+    fn on_connected(&mut self, client: usize, end: EndId, frame: &[u8]) -> Result<(), DecodeError> {
         let session = ConnectResponse::decode(&mut Reader::new(frame))?.session_id;
         let before = self.clients[client].session.id;
         if session == 0 {
@@ -193,9 +188,6 @@ impl World {
             return Ok(());
         }
         let found = &mut self.clients[client];
-        if before == 0 {
-            found.session = Session { id: session, ..Session::default() };
-        }
         found.session.id = session;
         found.connection = Connection::Connected(end);
         self.note_client(client, || format!("has session {session:#x}"));

@@ -67,7 +67,13 @@ impl World {
             }
             self.do_at(at_us, move |world| world.report(at, Input::Log(event)));
         }
-        self.do_at(at_us, move |world| world.on_log_idle(at));
+        self.do_at(at_us, move |world| {
+            let Some(process) = world.process(at) else { return };
+            process.log_is_due = false;
+            if !process.log.is_empty() {
+                world.wake_log(at);
+            }
+        });
     }
 
     /// A planted fault: what is about to be written is reported as written.
@@ -86,14 +92,6 @@ impl World {
             self.do_within(2000, 5000, move |world| world.write_log(at));
         }
         is_due
-    }
-
-    fn on_log_idle(&mut self, at: ProcessId) {
-        let Some(process) = self.process(at) else { return };
-        process.log_is_due = false;
-        if !process.log.is_empty() {
-            self.wake_log(at);
-        }
     }
 
     pub fn begin_snapshot(&mut self, at: ProcessId, job: SnapshotJob) {

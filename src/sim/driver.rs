@@ -5,7 +5,7 @@ use super::membership;
 use super::network::ProcessId;
 use super::plan::MS;
 use super::script::Tape;
-use super::trace::short;
+use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Input, Now, QuorumPeer};
 use crate::model::Zxid;
@@ -64,17 +64,17 @@ impl World {
 
     /// A process has begun: what its machine of agreement is given is kept, if it is wanted.
     pub fn begin_tape(&mut self, at: ProcessId) {
-        if let Some(tapes) = &mut self.tapes
+        if matches!(self.trace.tracing, Tracing::Inputs)
             && let Some(process) = &mut self.servers[at.server].process
         {
-            tapes.push(Tape::begin(&mut process.member.replica));
+            self.tapes.push(Tape::begin(&mut process.member.replica));
         }
     }
 
     fn keep_tape(&mut self, at: ProcessId) {
-        if let Some(tapes) = &mut self.tapes
-            && let Some(process) = &mut self.servers[at.server].process
-            && let Some(tape) = tapes.iter_mut().rev().find(|tape| tape.server() == at.server)
+        let tape = self.tapes.iter_mut().rev().find(|tape| tape.server() == at.server);
+        if let Some(process) = &mut self.servers[at.server].process
+            && let Some(tape) = tape
         {
             tape.keep(self.now_us, process.member.replica.tape());
         }

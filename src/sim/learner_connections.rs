@@ -273,7 +273,6 @@ impl World {
         process.learner_connections.accepted += 1;
         let connection = LearnerConnectionId(process.learner_connections.accepted);
         let learner = QuorumPeer::Learner(connection);
-        let oldest = process.learner_connections.awaiting_hello.admit(connection, ());
         let end = self.net.connect(
             (at.server, Holder::LearnerConnection(at, peer)),
             (to, Holder::LearnerConnection(there, learner)),
@@ -281,9 +280,9 @@ impl World {
         let receiving = QuorumConnection::accepted(connection, Box::new(NoOpening), now_ms);
         let (end_there, outbox) = (Some(end.other()), QuorumOutbox::default());
         let accepted = LearnerConnection { end: end_there, dialing: None, receiving, outbox };
-        if let Some(process) = self.process(there) {
-            process.learner_connections.all.insert(learner, accepted);
-        }
+        let Some(process) = self.process(there) else { return };
+        process.learner_connections.all.insert(learner, accepted);
+        let oldest = process.learner_connections.awaiting_hello.admit(connection, ());
         if let Some((oldest, ())) = oldest {
             self.give_up(there, QuorumPeer::Learner(oldest));
         }

@@ -28,6 +28,8 @@ pub struct Outcome {
     pub lasted_us: Micros,
     /// What happened how often.
     pub counts: BTreeMap<&'static str, u64>,
+    /// With [`Tracing::Inputs`]: what each process's machine of agreement was given.
+    pub tapes: Vec<Tape>,
 }
 
 /// Runs a world from its beginning to its end.
@@ -42,15 +44,8 @@ pub fn run(plan: &Plan, tracing: Tracing) -> Outcome {
         committed: world.checks.history.committed().len(),
         lasted_us: world.now_us,
         counts: world.trace.counts,
+        tapes: world.tapes,
     }
-}
-
-/// Runs a world, and keeps the inputs of each server's machine of agreement until a property did not hold.
-pub fn run_taped(plan: &Plan) -> (Option<Failure>, Vec<Tape>) {
-    let mut world = World::new(plan.clone(), Tracing::Off);
-    world.tapes = Some(Vec::new());
-    world.run();
-    (world.failure, world.tapes.unwrap_or_default())
 }
 
 impl World {

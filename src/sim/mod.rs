@@ -38,6 +38,6 @@ pub mod workload;
 mod world;
 
 pub use check::Failure;
-pub use lifecycle::{Outcome, run, run_taped};
+pub use lifecycle::{Outcome, run};
 pub use plan::{Climate, Plan, Plant};
 pub use trace::Tracing;

@@ -61,6 +61,7 @@ struct End {
 /// Something will arrive at this end then.
 pub type Due = (Micros, EndId);
 
+#[derive(Default)]
 pub struct Network {
     /// The ends that are open.
     ends: BTreeMap<EndId, End>,
@@ -78,17 +79,8 @@ pub struct Network {
 }
 
 impl Network {
-    pub const fn new(seed: u64, latency_us: Micros) -> Self {
-        Self {
-            ends: BTreeMap::new(),
-            connections: 0,
-            cuts: BTreeMap::new(),
-            lossy: BTreeMap::new(),
-            lost: 0,
-            broken_off: 0,
-            latency_us,
-            rng: Rng::new(seed, 3),
-        }
+    pub fn new(seed: u64, latency_us: Micros) -> Self {
+        Self { latency_us, rng: Rng::new(seed, 3), ..Self::default() }
     }
 
     /// Until then much of what these two nodes send each other is lost, and sent again.

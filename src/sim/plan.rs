@@ -63,7 +63,7 @@ impl Plant {
 }
 
 /// What a world is like.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Climate {
     pub seed: u64,
     pub voters: usize,
@@ -124,28 +124,20 @@ impl Climate {
     }
 
     /// Three servers, three clients, and nothing special.
-    pub const fn calm(seed: u64) -> Self {
+    pub fn calm(seed: u64) -> Self {
         Self {
             seed,
             voters: 3,
-            observers: 0,
-            joiners: 0,
-            changes: false,
             clients: 3,
             snap_count: 100,
-            sends_trees: false,
-            slow_disk: None,
-            relays: false,
-            local_sessions: false,
-            damaged: None,
             counter_max: Zxid::COUNTER_MAX,
             latency_us: 500,
             lasts_us: 6000 * MS,
-            plant: None,
+            ..Self::default()
         }
     }
 
-    /// Voters first, observers behind them, then those that join.
+    /// Voters first, then observers, then those that join.
     pub const fn servers(&self) -> usize {
         self.voters + self.observers + self.joiners
     }

@@ -3,7 +3,7 @@
 use super::model::is_from;
 use super::plan::Plant;
 use super::world::World;
-use crate::model::xid;
+use crate::model::{op, xid};
 use crate::tree::txn::Txn;
 use jute::proto::WatcherEvent;
 use jute::txn::TxnHeader;
@@ -58,13 +58,8 @@ impl World {
     pub fn tamper(&mut self, server: usize) {
         let Some(process) = &self.servers[server].process else { return };
         let mut tree = process.shared.state.tree.write();
-        let header = TxnHeader {
-            client_id: 0,
-            cxid: 0,
-            zxid: tree.last_zxid().to_wire(),
-            time: 0,
-            kind: crate::model::op::SET_DATA,
-        };
+        let (zxid, kind) = (tree.last_zxid().to_wire(), op::SET_DATA);
+        let header = TxnHeader { client_id: 0, cxid: 0, zxid, time: 0, kind };
         let txn = Txn::SetData { path: "/pair1".into(), data: Some(b"tampered"), version: 99 };
         tree.apply(&header, &txn, &mut Vec::new());
     }

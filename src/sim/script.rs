@@ -338,10 +338,10 @@ fn line(input: &Input) -> String {
             format!("learner {} {}", connection.0, words(packet))
         }
         Input::LearnerGone { connection } => format!("learner {} gone", connection.0),
-        Input::Progress { connection: Some(connection) } => {
-            format!("learner {} progress", connection.0)
+        Input::Progress { connection } => {
+            let learner = connection.map(|connection| format!("learner {}", connection.0));
+            learner.unwrap_or("leader".to_owned()) + " progress"
         }
-        Input::Progress { connection: None } => "leader progress".to_owned(),
         Input::Sync { connection } => format!("sync {}", connection.0),
         Input::SnapshotBegun { connection, zxid } => format!("tree {} {zxid:?}", connection.0),
         Input::LogRead { connection, read } => {

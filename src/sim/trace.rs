@@ -10,6 +10,8 @@ pub enum Tracing {
     Off,
     /// Each line is handed over as it comes, so that nothing is lost when a world ends in a panic.
     To(Box<dyn FnMut(&str)>),
+    /// There are none: the inputs of each machine of agreement are kept, until a property does not hold.
+    Inputs,
 }
 
 #[derive(Default)]
@@ -26,23 +28,17 @@ impl Trace {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// * `kind` and `number`: the server or client whose line it is.
-    pub fn note(
-        &mut self,
-        now_us: Micros,
-        (kind, number): (&str, usize),
-        text: impl FnOnce() -> String,
-    ) {
+    /// * `who`: kind and number of the server or client whose line it is.
+    pub fn note(&mut self, now_us: Micros, who: (&str, usize), text: impl FnOnce() -> String) {
         self.events += 1;
         if let Tracing::To(take) = &mut self.tracing {
             let (whole, part) = (now_us / 1000, now_us % 1000);
-            take(&format!("{whole:>6}.{part:03} {kind}{number} {}", text()));
+            take(&format!("{whole:>6}.{part:03} {}{} {}", who.0, who.1, text()));
         }
     }
 }
 
 /// The beginning of a text that may be long.
 pub fn short(text: &str) -> String {
-    let end = text.char_indices().nth(160).map_or(text.len(), |(at, _)| at);
-    text[..end].to_owned()
+    format!("{text:.160}")
 }

@@ -22,47 +22,35 @@ const UNKNOWN_CONFIG: i32 = 77;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Op {
-    Get {
-        watch: bool,
-    },
-    Exists {
-        watch: bool,
-    },
-    Children {
-        watch: bool,
-    },
-    Set {
-        large: bool,
-    },
-    Create {
-        ephemeral: bool,
-        sequential: bool,
-        with_stat: bool,
-    },
+    /// getData
+    Get { watch: bool },
+    /// exists
+    Exists { watch: bool },
+    /// getChildren2
+    Children { watch: bool },
+    /// setData
+    Set { large: bool },
+    /// create or create2
+    Create { ephemeral: bool, sequential: bool, with_stat: bool },
+    /// delete
     Delete,
-    /// Both of [`PAIR`] get the same data, or, `fails`, neither.
-    SetPair {
-        fails: bool,
-    },
+    /// multi: both of [`PAIR`] get the same data, or, `fails`, neither.
+    SetPair { fails: bool },
+    /// multiRead
     GetPair,
-    /// Creates a sequential znode and sets another one, together.
-    CreateAndSet {
-        ephemeral: bool,
-    },
-    /// A watch that stays. * `recursive`: for all below the path too.
-    AddWatch {
-        recursive: bool,
-    },
-    /// The version is that of the configuration that has to be in force.
-    Reconfig {
-        joining: Option<String>,
-        leaving: Option<String>,
-        members: Option<String>,
-    },
+    /// multi: creates a sequential znode and sets another one, together.
+    CreateAndSet { ephemeral: bool },
+    /// addWatch: a watch that stays. * `recursive`: for all below the path too.
+    AddWatch { recursive: bool },
+    /// reconfig: the version is that of the configuration that has to be in force.
+    Reconfig { joining: Option<String>, leaving: Option<String>, members: Option<String> },
+    /// sync
     Sync,
+    /// closeSession
     Close,
+    /// ping
     Ping,
-    /// After a change of connections: the watches that are left.
+    /// setWatches or setWatches2, after a change of connections.
     SetWatches(WatchLists),
 }
 

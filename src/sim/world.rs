@@ -34,8 +34,8 @@ pub struct World {
     pub failure: Option<Failure>,
     pub rng: Rng,
     pub trace: Trace,
-    /// The inputs of each process's machine of agreement, if they are wanted.
-    pub tapes: Option<Vec<Tape>>,
+    /// One for each process, if they are wanted.
+    pub tapes: Vec<Tape>,
     /// Faults are over.
     pub is_healing: bool,
 }
@@ -55,7 +55,7 @@ impl World {
             failure: None,
             rng: Rng::new(seed, 4),
             trace: Trace { tracing, ..Trace::default() },
-            tapes: None,
+            tapes: Vec::new(),
             is_healing: false,
             plan,
         };

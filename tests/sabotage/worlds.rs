@@ -13,7 +13,7 @@ mod votes;
 
 use bugs::Bug;
 use oxkeeper::sabotage;
-use oxkeeper::sim::{Failure, Plan, Tracing, run, run_taped, script as tapes, shrink};
+use oxkeeper::sim::{Failure, Plan, Tracing, run, script as tapes, shrink};
 use std::path::Path;
 
 /// Those that worlds have to find.
@@ -53,10 +53,10 @@ fn a_failing_world_becomes_a_script() {
             outcome.failure.is_some_and(|found| found.check == failure.check)
         };
         let kept = shrink::shrink(plan.steps.len(), 60, fails);
-        let (failure, taped) = sabotage::with(name, || run_taped(&plan.only(&kept)));
-        let title = failure.expect("it still fails").what;
+        let outcome = sabotage::with(name, || run(&plan.only(&kept), Tracing::Inputs));
+        let title = outcome.failure.expect("it still fails").what;
         let spoil = |on: bool| sabotage::set(on.then_some(name));
-        let text = tapes::script(&title, &taped, Some(&spoil)).expect("a server differs");
+        let text = tapes::script(&title, &outcome.tapes, Some(&spoil)).expect("a server differs");
         let sound = script::outcome(&text);
         println!("{name}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
         assert_eq!(script::outcome(&sound), sound, "{name} is not there, and it fails");

@@ -1,4 +1,5 @@
-//! What has to hold in every world, whatever fails. `tests/sim/checks.rs` has for each property the fault that it must find.
+//! What has to hold in every world, whatever fails. `tests/sim/server_checks.rs` and `client_checks.rs` have for each
+//! property the faults that it must find.
 //!
 //! The invariants of "Multi-Grained Specifications for Distributed System Model Checking and Verification" (EuroSys'25),
 //! of which the first seven stand in ZooKeeper's own TLA+ specification too, and the properties that keep them here:
@@ -74,27 +75,23 @@ impl Checks {
     /// # Errors
     /// The first property that does not hold.
     pub fn see(&mut self, seen: &Seen<'_>) -> Result<(), Failure> {
-        match *seen {
-            Seen::Leads { server, epoch, last, .. } => {
-                self.judge(seen, 0..OF_LEADERS)?;
-                self.history.leaders.insert(epoch, (server, last));
-                self.commit_through(last)?;
-                self.judge(seen, OF_LEADERS..self.all.len())
-            }
-            Seen::Logs { zxid, entry, .. } => {
-                self.judge(seen, 0..self.all.len())?;
-                if self.history.proposal(zxid).is_none() {
-                    self.history.propose(zxid, bytes::Bytes::copy_from_slice(entry));
-                }
-                Ok(())
-            }
-            // Only a leader decides what is committed.
-            Seen::Applied { last, leads: Some(_), .. } => {
-                self.commit_through(last)?;
-                self.judge(seen, 0..self.all.len())
-            }
-            _ => self.judge(seen, 0..self.all.len()),
+        let mut judged = 0;
+        if let Seen::Leads { server, epoch, last, .. } = *seen {
+            judged = OF_LEADERS;
+            self.judge(seen, 0..judged)?;
+            self.history.leaders.insert(epoch, (server, last));
         }
+        // Only a leader decides what is committed.
+        if let Seen::Leads { last, .. } | Seen::Applied { last, leads: Some(_), .. } = *seen {
+            self.commit_through(last)?;
+        }
+        self.judge(seen, judged..self.all.len())?;
+        if let Seen::Logs { zxid, entry, .. } = *seen
+            && self.history.proposal(zxid).is_none()
+        {
+            self.history.propose(zxid, bytes::Bytes::copy_from_slice(entry));
+        }
+        Ok(())
     }
 
     fn judge(&mut self, seen: &Seen<'_>, checks: std::ops::Range<usize>) -> Result<(), Failure> {

@@ -1,5 +1,4 @@
-//! What has to hold in every world, whatever fails. `tests/sim/server_checks.rs` and `client_checks.rs` have for each
-//! property the faults that it must find.
+//! What has to hold in every world, whatever fails. The faults that each property must find are in `tests/sim`.
 //!
 //! The invariants of "Multi-Grained Specifications for Distributed System Model Checking and Verification" (EuroSys'25),
 //! of which the first seven stand in ZooKeeper's own TLA+ specification too, and the properties that keep them here:

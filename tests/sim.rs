@@ -181,7 +181,7 @@ fn calm(seed: u64, actions: Vec<(u64, usize, ClientAction)>) -> Plan {
     Plan { climate, steps: actions.into_iter().map(step).collect() }
 }
 
-// Whoever has the connection of a session that its leader found silent closes it: followers too.
+// The server with the connection of a session that has expired closes it: a follower too.
 #[test]
 fn a_silent_client_learns_that_its_session_is_over() {
     for seed in 1..=12 {

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Prints a line. Where nobody reads any more (`sim --seed N | head`) there is nothing left to do.
+/// Prints a line. After its reader has gone (`sim --seed N | head`) there is nothing left to do.
 macro_rules! say {
     ($($text:tt)*) => {
         if writeln!(std::io::stdout(), $($text)*).is_err() {
@@ -42,7 +42,7 @@ struct Arguments {
     /// Tries fresh seeds for so long
     #[arg(long)]
     seconds: Option<u64>,
-    /// Likewise
+    /// Tries fresh seeds for so many minutes
     #[arg(long)]
     minutes: Option<u64>,
     /// The first of the fresh seeds; by default one that was never there

@@ -77,7 +77,7 @@ impl World {
         self.wait_for_rest("before the last writes");
         self.wait_for_ends();
         self.clients.iter_mut().for_each(|client| client.last_done = 0);
-        // What was late before faults ended may still cost somebody a connection.
+        // Delays from before the end of faults may still cost a client its connection.
         for _ in 0..3 {
             self.write_last();
         }

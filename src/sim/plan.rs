@@ -70,7 +70,7 @@ pub struct Climate {
     pub observers: usize,
     /// Servers that are in no configuration when the world begins: they start as joiners, one by one.
     pub joiners: usize,
-    /// Clients change who belongs to the ensemble, and as what.
+    /// Clients change the members of the ensemble, and their roles.
     pub changes: bool,
     pub clients: usize,
     /// Transactions between two snapshots, at the most.
@@ -83,7 +83,7 @@ pub struct Climate {
     pub relays: bool,
     /// Sessions are their server's own until they make something ephemeral.
     pub local_sessions: bool,
-    /// Of this one's disk sectors come back wrong now and then. Never of two: as many disks as that may be lost.
+    /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
     pub damaged: Option<usize>,
     /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
     pub counter_max: u32,

@@ -1,4 +1,4 @@
-//! What happened in a world, for those who read it.
+//! What happened in a world, as lines and as counts.
 
 use super::plan::Micros;
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ impl Trace {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// * `who`: kind and number of the server or client whose line it is.
-    pub fn note(&mut self, now_us: Micros, who: (&str, usize), text: impl FnOnce() -> String) {
+    /// * `subject`: kind and number of the server or client whose line it is.
+    pub fn note(&mut self, now_us: Micros, subject: (&str, usize), text: impl FnOnce() -> String) {
         self.events += 1;
         if let Tracing::To(take) = &mut self.tracing {
             let (whole, part) = (now_us / 1000, now_us % 1000);
-            take(&format!("{whole:>6}.{part:03} {}{} {}", who.0, who.1, text()));
+            take(&format!("{whole:>6}.{part:03} {}{} {}", subject.0, subject.1, text()));
         }
     }
 }

@@ -77,7 +77,7 @@ impl Answers {
     }
 }
 
-/// Why a reconfiguration may be refused; whether it had to be depends on who followed then.
+/// Codes with which a reconfiguration may be refused; whether it had to be depends on the followers of that moment.
 const MAY_REFUSE_CHANGE: [Code; 5] = [
     Code::RECONFIG_IN_PROGRESS,
     Code::NEW_CONFIG_NO_QUORUM,

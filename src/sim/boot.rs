@@ -7,9 +7,7 @@ use super::process::{
     tree_options,
 };
 use crate::member::restorer::Restorer;
-use crate::member::{
-    self, EnsembleSettings, LogReadLimit, Member, Now, election_addresses, election_connections,
-};
+use crate::member::{self, EnsembleSettings, LogReadLimit, Member, Now, election_connections};
 use crate::model::{Epoch, ServerId, SessionId, View, Zxid, chain};
 use crate::replica::{self, Replica};
 use crate::request::prep::Rules;
@@ -25,7 +23,7 @@ use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 use crate::tree::{Options, State, Tree};
 use crate::zab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,10 +64,9 @@ pub fn boot(
         write_first(&disk, &folders, &shared)?;
     }
     recover::consume_initialize(&disk, &folders)?;
-    let election_connections = election_connections(id, &view);
     let mut member = Member::new(replica, member_settings(climate, id, view), began);
     let mut actions = Vec::new();
-    member.start(&mut actions);
+    member.start(began, &mut actions);
     let process = Process {
         member,
         shared,
@@ -85,7 +82,7 @@ pub fn boot(
         actions,
         began_us: now_us,
         learner_connections: LearnerConnections::default(),
-        election_connections,
+        election_connections: ElectionConnections::default(),
         clients: BTreeMap::new(),
         leader_epoch: Epoch(0),
         served: None,
@@ -148,22 +145,9 @@ fn replica_settings(climate: &Climate, me: ServerId, seed: u64, wall_ms: i64) ->
 }
 
 fn member_settings(climate: &Climate, my_id: ServerId, view: View) -> member::Settings {
-    let ensemble = EnsembleSettings {
-        my_id,
-        view,
-        listen_on_all_addresses: false,
-        observer_master_port: climate.relays.then_some(OBSERVER_PORT),
-        backs_up_config: climate.changes,
-        tracked_messages: None,
-    };
-    let log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
-    member::Settings { ensemble: Some(ensemble), log_read }
-}
-
-fn election_connections(me: ServerId, view: &View) -> ElectionConnections {
-    let settings = election_connections::Settings {
-        me,
-        addresses: vec![(format!("host{}", me.0), 3888)],
+    let election = election_connections::Settings {
+        me: my_id,
+        addresses: vec![(format!("host{}", my_id.0), 3888)],
         on_all_addresses: false,
         multi_address: false,
         connect_timeout_ms: 1000,
@@ -171,13 +155,17 @@ fn election_connections(me: ServerId, view: &View) -> ElectionConnections {
         reach_timeout_ms: None,
         bind_tries_max: 0,
     };
-    let addresses = election_addresses(view, me);
-    ElectionConnections {
-        machine: election_connections::ElectionConnections::new(settings, addresses),
-        ends: BTreeMap::new(),
-        dialing: BTreeSet::new(),
-        deadline_ms: None,
-    }
+    let ensemble = EnsembleSettings {
+        my_id,
+        view,
+        election,
+        listen_on_all_addresses: false,
+        observer_master_port: climate.relays.then_some(OBSERVER_PORT),
+        backs_up_config: climate.changes,
+        tracked_messages: None,
+    };
+    let log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
+    member::Settings { ensemble: Some(ensemble), log_read }
 }
 
 fn worker(disk: &Disk, folders: &Folders, last: Zxid) -> Worker<Disk, Clock> {

@@ -11,7 +11,7 @@ use crate::member::{Action, ConfigChange, Input, Now, QuorumPeer};
 use crate::model::Zxid;
 use crate::replica::{Mode, TICK_MS};
 use crate::store;
-use crate::zab::{Note, Notification, Packet};
+use crate::zab::{Note, Packet};
 
 /// Inputs of one kind taken in one turn.
 const TAKEN_MAX: u64 = 32;
@@ -57,7 +57,11 @@ impl World {
         let (now_us, wall_ms) = (self.now_us, self.servers[at.server].wall_ms(self.now_us));
         let Some(process) = self.process(at) else { return };
         let now = Now { us: process.own_us(now_us), wall_ms };
+        let resent = process.member.election_messages_resent();
         process.member.step(now, input, &mut process.actions);
+        if resent < process.member.election_messages_resent() {
+            self.trace.count("votes said twice");
+        }
         self.keep_tape(at);
         self.observe(at);
     }
@@ -95,12 +99,7 @@ impl World {
             }
             Input::Disconnected { from, why } => format!("{from:?} disconnected: {why}"),
             Input::LeaderTree { zxid, .. } => format!("leader's tree {zxid}"),
-            Input::ElectionConnected { to } => format!("election connection to {}", to.0),
-            Input::ElectionDisconnected { to } => format!("no election connection to {}", to.0),
-            Input::Notification { from, message } => match Notification::decode(message) {
-                Ok(notification) => format!("{} {notification:x?}", from.0),
-                Err(error) => format!("{} {error}", from.0),
-            },
+            Input::Election(input) => format!("election connections: {input:?}"),
             _ => return,
         };
         self.note(at.server, || format!("< {}", short(&text)));
@@ -199,7 +198,8 @@ impl World {
                 }
                 Action::ChangeConfigFiles(change) => self.change_config_files(at, &change),
                 Action::End(ended) => self.fail("panic", format!("a server ends: {ended:?}")),
-                action => self.perform_for_connections(at, action),
+                Action::Election(action) => self.perform_for_election(at, action),
+                action => self.perform_for_learners(at, action),
             }
         }
         if let Some(process) = self.process(at)

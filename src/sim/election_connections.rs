@@ -5,81 +5,45 @@ use super::plan::{MS, Micros};
 use super::process::server_at;
 use super::world::World;
 use crate::member;
-use crate::member::election_connections::{Action, ConnectionId, Event, Input};
+use crate::member::election_connections::{Action, ConnectionId, Input};
 
 /// A dial that does not get through is tried again after so long.
 const RETRY_US: Micros = 50 * MS;
 
 impl World {
-    /// Gives the machine an input, and performs its actions.
-    pub fn step_election_connections(&mut self, at: ProcessId, input: Input) {
-        let now_us = self.now_us;
-        let Some(process) = self.process(at) else { return };
-        let (now_ms, began_us) = (process.own_us(now_us) / MS, process.began_us);
-        let connections = &mut process.election_connections;
-        let (mut actions, resent) = (Vec::new(), connections.machine.stats.resent);
-        connections.machine.step(input, now_ms, &mut actions);
-        let is_again = resent < connections.machine.stats.resent;
-        let deadline_ms = connections.machine.next_deadline_ms();
-        let before_ms = std::mem::replace(&mut connections.deadline_ms, deadline_ms);
-        if let Some(deadline_ms) = deadline_ms.filter(|_| deadline_ms != before_ms) {
-            let at_us = began_us + deadline_ms * MS;
-            self.do_at(at_us, move |world| world.report_to_election(at, Input::Tick));
-        }
-        if is_again {
-            self.trace.count("votes said twice");
-        }
-        actions.into_iter().for_each(|action| self.perform_for_election(at, action));
+    fn report_election(&mut self, at: ProcessId, input: Input) {
+        self.come_in(at, member::Input::Election(input));
     }
 
-    fn report_to_election(&mut self, at: ProcessId, input: Input) {
-        if self.is_stalled(at.server) {
-            return self.do_soon(move |world| world.report_to_election(at, input));
-        }
-        self.step_election_connections(at, input);
-    }
-
-    fn perform_for_election(&mut self, at: ProcessId, action: Action) {
+    pub fn perform_for_election(&mut self, at: ProcessId, action: Action) {
         let Some(process) = self.process(at) else { return };
         let connections = &mut process.election_connections;
-        let input = match action {
+        match action {
             Action::Dial { connection, addresses, .. } => {
                 connections.dialing.insert(connection);
                 if let Some(to) = server_at(&addresses) {
                     self.do_within(100, 3000, move |world| world.dial_election(at, connection, to));
                 }
-                return;
             }
             Action::Write { connection, bytes } => {
                 if let Some(&end) = connections.ends.get(&connection) {
                     self.send(end, bytes);
                 }
                 let written = Input::Written { connection };
-                return self.do_within(10, 300, move |world| world.report_to_election(at, written));
+                self.do_within(10, 300, move |world| world.report_election(at, written));
             }
             Action::Close { connection } => {
                 connections.dialing.remove(&connection);
                 if let Some(end) = connections.ends.remove(&connection) {
                     self.close(end);
                 }
-                return;
             }
-            Action::Report(Event::ElectionConnected { to }) => {
-                member::Input::ElectionConnected { to }
-            }
-            Action::Report(Event::ElectionDisconnected { to }) => {
-                member::Input::ElectionDisconnected { to }
-            }
-            Action::Report(Event::Heard { from, message }) => {
-                member::Input::Notification { from, message }
-            }
-            // Every server always listens, and has one address.
+            // Every server always listens, and has one address; `member` takes reports itself.
             Action::Listen { .. }
             | Action::StopListening { .. }
             | Action::LimitSilence { .. }
-            | Action::Report(Event::Deaf { .. }) => return,
-        };
-        self.come_in(at, input);
+            | Action::Report(_) => {}
+        }
     }
 
     /// A dial gets through, is refused, or waits as long as one of the two does not reach the other.
@@ -95,11 +59,12 @@ impl World {
         }
         process.election_connections.dialing.remove(&connection);
         let there = self.process_id(to);
-        let Some(acceptor) = self.process(there) else {
+        let acceptor = self.process(there);
+        let accepted = acceptor.and_then(|process| process.member.next_election_connection());
+        let Some(accepted) = accepted else {
             let error = "refused".to_owned();
-            return self.step_election_connections(at, Input::DialFailed { connection, error });
+            return self.report_election(at, Input::DialFailed { connection, error });
         };
-        let accepted = acceptor.election_connections.machine.next_connection();
         let end = self.net.connect(
             (at.server, Holder::ElectionConnection(at, connection)),
             (to, Holder::ElectionConnection(there, accepted)),
@@ -110,8 +75,8 @@ impl World {
             }
         }
         let peer = at.server.to_string();
-        self.step_election_connections(there, Input::Accepted { connection: accepted, peer });
-        self.step_election_connections(at, Input::Connected { connection, peer: to.to_string() });
+        self.report_election(there, Input::Accepted { connection: accepted, peer });
+        self.report_election(at, Input::Connected { connection, peer: to.to_string() });
     }
 
     pub fn election_connection_receives(
@@ -128,6 +93,6 @@ impl World {
                 Input::Ended { connection, error: None }
             }
         };
-        self.step_election_connections(at, input);
+        self.report_election(at, input);
     }
 }

@@ -10,7 +10,7 @@ use crate::member::dial::{AttemptError, Dial, DialStep, Patience};
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
-use crate::member::{Action, Input, QuorumPeer, election_connections};
+use crate::member::{Action, Input, QuorumPeer};
 use crate::tree::freeze::Frozen;
 use crate::zab::{LearnerConnectionId, Packet};
 use bytes::{Bytes, BytesMut};
@@ -26,36 +26,28 @@ const PATIENCE: Patience = Patience {
 const SILENT_RETRY_US: Micros = 20 * MS;
 
 impl World {
-    /// Performs an action that concerns other servers.
-    pub fn perform_for_connections(&mut self, at: ProcessId, action: Action) {
-        use election_connections::Input as Election;
+    pub fn perform_for_learners(&mut self, at: ProcessId, action: Action) {
         let learner = QuorumPeer::Learner;
-        let election = match action {
+        match action {
             Action::SendToLearner { connection, bytes } => {
-                return self.put(at, learner(connection), bytes);
+                self.put(at, learner(connection), bytes);
             }
             Action::SendTree { connection, frozen, .. } => {
-                return self.send_tree(at, learner(connection), frozen);
+                self.send_tree(at, learner(connection), frozen);
             }
-            Action::CloseLearner { connection } => return self.give_up(at, learner(connection)),
-            Action::DialLeader { dial, addresses } => {
-                return self.dial_leader(at, dial, &addresses);
-            }
+            Action::CloseLearner { connection } => self.give_up(at, learner(connection)),
+            Action::DialLeader { dial, addresses } => self.dial_leader(at, dial, &addresses),
             Action::SendToLeader { bytes } => {
                 let process = self.process(at);
                 let dial = process.and_then(|process| process.learner_connections.leader_dial);
-                let Some(dial) = dial else { return };
-                return self.put(at, QuorumPeer::Leader { dial }, bytes);
+                if let Some(dial) = dial {
+                    self.put(at, QuorumPeer::Leader { dial }, bytes);
+                }
             }
-            Action::CloseLeader => return self.close_leader(at),
-            Action::SendNotification { to, message } => Election::Send { to, message },
-            Action::DialElectionPorts => Election::DialAll,
-            Action::DialElectionPort { to } => Election::Dial { to },
-            Action::SetElectionAddresses(addresses) => Election::SetPeers(addresses),
+            Action::CloseLeader => self.close_leader(at),
             // Every server listens everywhere here; the rest is the driver's.
-            _ => return,
-        };
-        self.step_election_connections(at, election);
+            _ => {}
+        }
     }
 
     fn see_packets(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &Bytes) {

@@ -5,7 +5,7 @@ use super::network::EndId;
 use super::plan::{Crash, MS, Micros};
 use crate::member::awaiting_hello::AwaitingHello;
 use crate::member::dial::Dial;
-use crate::member::election_connections::{self, ConnectionId};
+use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
 use crate::member::{Action, Input, Member, QuorumPeer, SnapshotJob};
@@ -54,12 +54,10 @@ pub struct LearnerConnections {
     pub leader_dial: Option<u64>,
 }
 
+#[derive(Default)]
 pub struct ElectionConnections {
-    pub machine: election_connections::ElectionConnections,
     pub ends: BTreeMap<ConnectionId, EndId>,
     pub dialing: BTreeSet<ConnectionId>,
-    /// The deadline for which a tick was scheduled last.
-    pub deadline_ms: Option<u64>,
 }
 
 pub struct Process {

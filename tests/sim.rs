@@ -4,30 +4,53 @@
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-use oxkeeper::sim::ask::Ask;
-use oxkeeper::sim::plan::{Deed, MS, Step, What};
-use oxkeeper::sim::{Climate, Failure, Lived, Plan, Plant, Tracing, live, shrink};
+#[path = "sim/client_checks.rs"]
+mod client_checks;
+#[path = "sim/parts.rs"]
+mod parts;
+#[path = "sim/planted.rs"]
+mod planted;
+#[path = "sim/server_checks.rs"]
+mod server_checks;
+
+use oxkeeper::sim::plan::{ClientAction, MS, Step, What};
+use oxkeeper::sim::workload::{Op, Request};
+use oxkeeper::sim::{Climate, Failure, Outcome, Plan, Plant, Tracing, run, shrink};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// What becomes of a world, and its lines.
+fn told(plan: &Plan) -> (Outcome, String) {
+    let lines = Rc::new(RefCell::new(String::new()));
+    let taken = lines.clone();
+    let take = move |line: &str| {
+        let mut all = taken.borrow_mut();
+        all.push_str(line);
+        all.push('\n');
+    };
+    let outcome = run(plan, Tracing::To(Box::new(take)));
+    (outcome, lines.take())
+}
+
 #[track_caller]
-fn lives(plan: &Plan) -> Lived {
-    let lived = live(plan, Tracing::Last);
-    if let Some(Failure { check, what }) = &lived.failure {
-        let last: Vec<&str> = lived.lines.iter().map(String::as_str).collect();
-        let last = last[last.len().saturating_sub(40)..].join("\n");
+fn runs(plan: &Plan) -> Outcome {
+    let outcome = run(plan, Tracing::Off);
+    if let Some(Failure { check, what }) = &outcome.failure {
+        let (_, text) = told(plan);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(40)..].join("\n");
         let seed = plan.climate.seed;
         panic!("{last}\nseed {seed}: {check}: {what}");
     }
-    lived
+    outcome
 }
 
 // What a world's machines of agreement were given makes them do the same again, so that whatever fails has a script.
 #[test]
 fn every_world_can_be_told_as_a_script() {
     for seed in 1..=60 {
-        let (failure, tapes) = oxkeeper::sim::live_taped(&Plan::of(seed));
+        let Outcome { failure, tapes, .. } = run(&Plan::of(seed), Tracing::Inputs);
         assert!(failure.is_none(), "seed {seed}: {failure:?}");
         let text = oxkeeper::sim::script::script("whole", &tapes, None).expect("no bug, no choice");
         assert!(text.contains("heard"), "seed {seed}: {text}");
@@ -39,8 +62,8 @@ fn every_world_can_be_told_as_a_script() {
 fn worlds_from_fixed_seeds() {
     let mut counts = BTreeMap::<&str, u64>::new();
     for seed in 1..=300 {
-        let lived = lives(&Plan::of(seed));
-        lived
+        let outcome = runs(&Plan::of(seed));
+        outcome
             .counts
             .into_iter()
             .for_each(|(what, count)| *counts.entry(what).or_default() += count);
@@ -70,14 +93,14 @@ fn worlds_from_fixed_seeds() {
         ("breaks", 200),
         ("clocks set", 200),
         ("slow disks", 50),
-        ("lossy links", 100),
+        ("lossy connections", 100),
         ("purges", 50),
         ("unsynced writes cut", 40),
         ("sent again", 1000),
         ("lost with a connection", 200),
         ("votes said twice", 50),
         ("sectors damaged", 50),
-        ("put aside", 10),
+        ("data quarantined", 10),
         ("configurations adopted", 200),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
@@ -87,18 +110,7 @@ fn worlds_from_fixed_seeds() {
 
 #[test]
 fn a_seed_decides_everything() {
-    let told = || {
-        let lines = Rc::new(RefCell::new(String::new()));
-        let taken = lines.clone();
-        let take = move |line: &str| {
-            let mut all = taken.borrow_mut();
-            all.push_str(line);
-            all.push('\n');
-        };
-        live(&Plan::of(7), Tracing::To(Box::new(take)));
-        lines.take()
-    };
-    let (first, second) = (told(), told());
+    let ((_, first), (_, second)) = (told(&Plan::of(7)), told(&Plan::of(7)));
     assert!(first.lines().count() > 1000);
     assert!(first == second, "two runs of one seed differ");
 }
@@ -109,7 +121,7 @@ fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Fai
         let mut climate = Climate::of(seed);
         spoil(&mut climate);
         let plan = Plan::in_climate(climate);
-        let failure = live(&plan, Tracing::Off).failure?;
+        let failure = run(&plan, Tracing::Off).failure?;
         Some((plan, failure))
     })
 }
@@ -153,7 +165,7 @@ fn a_failing_plan_shrinks() {
     let spoil = |climate: &mut Climate| climate.plant = Some(Plant::LostEvent);
     let (plan, failure) = first_failure(60, spoil).expect("it is found");
     let fails = |kept: &[usize]| {
-        let found = live(&plan.only(kept), Tracing::Off).failure;
+        let found = run(&plan.only(kept), Tracing::Off).failure;
         found.is_some_and(|found| found.check == failure.check)
     };
     let kept = shrink::shrink(plan.steps.len(), 200, fails);
@@ -162,35 +174,39 @@ fn a_failing_plan_shrinks() {
     assert!(fails(&kept));
 }
 
-fn calm(seed: u64, deeds: Vec<(u64, usize, Deed)>) -> Plan {
+fn calm(seed: u64, actions: Vec<(u64, usize, ClientAction)>) -> Plan {
     let climate = Climate::calm(seed);
     let step =
-        |(at_ms, client, deed)| Step { at_us: at_ms * MS, what: What::Client { client, deed } };
-    Plan { climate, steps: deeds.into_iter().map(step).collect() }
+        |(at_ms, client, action)| Step { at_us: at_ms * MS, what: What::Client { client, action } };
+    Plan { climate, steps: actions.into_iter().map(step).collect() }
 }
 
-// Whoever has the connection of a session that its leader found silent closes it: followers too.
+// The server with the connection of a session that has expired closes it: a follower too.
 #[test]
 fn a_silent_client_learns_that_its_session_is_over() {
     for seed in 1..=12 {
-        let deeds =
-            (0..3).map(|client| (1000, client, Deed::Sleep { for_us: 4000 * MS })).collect();
-        let lived = lives(&calm(seed, deeds));
-        assert_eq!(lived.counts.get("sessions lost"), Some(&3));
+        let actions = (0..3)
+            .map(|client| (1000, client, ClientAction::Sleep { for_us: 4000 * MS }))
+            .collect();
+        let outcome = runs(&calm(seed, actions));
+        assert_eq!(outcome.counts.get("sessions lost"), Some(&3));
     }
 }
 
 // With nothing going wrong nothing is lost, refused or done late.
 #[test]
 fn a_calm_world() {
-    let asks = |path| {
-        let set = Ask::Set { path, versioned: false, large: false };
-        Deed::Ask(vec![Ask::Create { path, ephemeral: false }, set, Ask::Get { path, watch: true }])
+    let create = Op::Create { ephemeral: false, sequential: false, with_stat: true };
+    let requests = |path| {
+        let ops = [create.clone(), Op::Set { large: false }, Op::Get { watch: true }];
+        ClientAction::Send(ops.map(|op| Request::new(op, path)).to_vec())
     };
-    let mut deeds = vec![(600, 0, asks(0)), (700, 1, asks(1)), (800, 2, asks(2))];
-    deeds.extend([(900, 0, Deed::Move { server: 1 }), (1200, 1, Deed::Ask(vec![Ask::Close]))]);
-    let lived = lives(&calm(3, deeds));
-    let count = |what| lived.counts.get(what).copied().unwrap_or(0);
+    let mut actions =
+        vec![(600, 0, requests("/a")), (700, 1, requests("/b")), (800, 2, requests("/c"))];
+    let close = ClientAction::Send(vec![Request::new(Op::Close, "")]);
+    actions.extend([(900, 0, ClientAction::Move { server: 1 }), (1200, 1, close)]);
+    let outcome = runs(&calm(3, actions));
+    let count = |what| outcome.counts.get(what).copied().unwrap_or(0);
     assert_eq!((count("sessions lost"), count("sessions"), count("writes")), (0, 4, 13));
     // One leads until the power is gone everywhere, and one after that.
     assert_eq!((count("leaders"), count("power cuts")), (2, 3));

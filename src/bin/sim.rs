@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Prints a line. Where nobody reads any more (`sim --seed N | head`) there is nothing left to do.
+/// Prints a line. After its reader has gone (`sim --seed N | head`) there is nothing left to do.
 macro_rules! say {
     ($($text:tt)*) => {
         if writeln!(std::io::stdout(), $($text)*).is_err() {
@@ -42,7 +42,7 @@ struct Arguments {
     /// Tries fresh seeds for so long
     #[arg(long)]
     seconds: Option<u64>,
-    /// Likewise
+    /// Tries fresh seeds for so many minutes
     #[arg(long)]
     minutes: Option<u64>,
     /// The first of the fresh seeds; by default one that was never there
@@ -134,10 +134,10 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
         plan.steps.iter().enumerate().for_each(|(at, step)| say!("step {at:>4} {step}"));
         Tracing::To(Box::new(|line| say!("{line}")))
     };
-    let lived = sim::live(&plan, tracing);
-    let (events, committed) = (lived.events, lived.committed);
-    say!("seed {seed}: {} ms, {committed} transactions, {events} events", lived.lasted_us / 1000);
-    match lived.failure {
+    let outcome = sim::run(&plan, tracing);
+    let (events, committed) = (outcome.events, outcome.committed);
+    say!("seed {seed}: {} ms, {committed} transactions, {events} events", outcome.lasted_us / 1000);
+    match outcome.failure {
         None => ExitCode::SUCCESS,
         Some(Failure { check, what }) => {
             say!("seed {seed}: {check}: {what}");
@@ -148,7 +148,7 @@ fn replay(arguments: &Arguments, seed: u64) -> ExitCode {
 
 /// The script of a world: of all its servers, or with a bug put back that of the one server that shows it.
 fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
-    let (failure, tapes) = sim::live_taped(plan);
+    let sim::Outcome { failure, tapes, .. } = sim::run(plan, Tracing::Inputs);
     let seed = plan.climate.seed;
     let Some(Failure { check, what }) = failure else {
         say!("seed {seed}: nothing fails, so there is no script");
@@ -205,11 +205,11 @@ fn hunt(arguments: &Arguments, budget: Duration) -> ExitCode {
             }
         };
         SEED.store(seed, Ordering::Relaxed);
-        let lived = sim::live(&plan, Tracing::Off);
-        committed += lived.committed;
-        lasted_us += lived.lasted_us;
-        lived.counts.iter().for_each(|(what, count)| *counts.entry(what).or_default() += count);
-        if let Some(Failure { check, what }) = lived.failure {
+        let outcome = sim::run(&plan, Tracing::Off);
+        committed += outcome.committed;
+        lasted_us += outcome.lasted_us;
+        outcome.counts.iter().for_each(|(what, count)| *counts.entry(what).or_default() += count);
+        if let Some(Failure { check, what }) = outcome.failure {
             tell(arguments, seed, &format!("{check}: {what}"));
             return ExitCode::FAILURE;
         }

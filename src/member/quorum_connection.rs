@@ -18,7 +18,7 @@ pub const HELLO_WITHIN_MS: u64 = 10_000;
 pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
 
 /// The other end of a learner connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum QuorumPeer {
     /// A learner whose connection this server accepted.
     Learner(LearnerConnectionId),

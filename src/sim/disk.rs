@@ -1,23 +1,23 @@
 //! What a server's other threads do: the log thread, snapshots, loading and reading.
 
-use super::check::Seen;
-use super::driver::LogRequest;
+use super::boot::write_snapshot;
+use super::network::ProcessId;
 use super::plan::Plant;
-use super::server::{Job, folders, tree_options, write_snapshot};
-use super::world::{Event, Of, World};
+use super::process::{folders, tree_options};
+use super::world::World;
 use crate::member::restorer::Restorer;
 use crate::member::{Input, SnapshotJob};
 use crate::model::{Zxid, chain};
 use crate::store::worker::{self, FlushReport};
 use crate::store::{Command, RecoverOptions, epoch::EpochFile, log_read, recover};
-use crate::zab;
+use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
 
 impl World {
-    pub fn wake_log(&mut self, of: Of) {
-        let Some(process) = self.process(of) else { return };
+    pub fn wake_log(&mut self, at: ProcessId) {
+        let Some(process) = self.process(at) else { return };
         if !std::mem::replace(&mut process.log_is_due, true) {
-            self.ask_within(10, 100, Event::Log(of));
+            self.do_within(10, 100, move |world| world.write_log(at));
         }
     }
 
@@ -29,12 +29,12 @@ impl World {
     }
 
     /// All that has queued up goes to the disk; what becomes of it is told a while later.
-    pub fn write_log(&mut self, of: Of) {
-        let server = of.server;
-        if self.climate().plant == Some(Plant::EarlyReport) && self.report_early(of) {
+    fn write_log(&mut self, at: ProcessId) {
+        let server = at.server;
+        if self.climate().plant == Some(Plant::EarlyReport) && self.report_early(at) {
             return;
         }
-        let Some(process) = self.process(of) else { return };
+        let Some(process) = self.process(at) else { return };
         let mut batch = std::mem::take(&mut process.log);
         let cuts = cuts_of(&batch);
         let mut events = Vec::new();
@@ -62,18 +62,24 @@ impl World {
                 worker::Event::Failed(error) => {
                     // A truncation that was begun may be done, or not.
                     durable.last = cuts.into_iter().fold(durable.last, Zxid::min);
-                    return self.disk_failed(of, error);
+                    return self.cannot(at, &error.to_string());
                 }
             }
-            self.ask(at_us, Event::Report(of, Input::Log(event)));
+            self.do_at(at_us, move |world| world.report(at, Input::Log(event)));
         }
-        self.ask(at_us, Event::LogIdle(of));
+        self.do_at(at_us, move |world| {
+            let Some(process) = world.process(at) else { return };
+            process.log_is_due = false;
+            if !process.log.is_empty() {
+                world.wake_log(at);
+            }
+        });
     }
 
     /// A planted fault: what is about to be written is reported as written.
-    fn report_early(&mut self, of: Of) -> bool {
+    fn report_early(&mut self, at: ProcessId) -> bool {
         let is_due = self.rng.one_in(3);
-        let Some(process) = self.process(of) else { return false };
+        let Some(process) = self.process(at) else { return false };
         let zxid = |command: &Command| match command {
             Command::Append { zxid, .. } => Some(*zxid),
             _ => None,
@@ -82,88 +88,74 @@ impl World {
         let Some(through) = zxids.and_then(|zxids| zxids.last().copied()) else { return false };
         if is_due {
             let event = worker::Event::Flushed(FlushReport { through, ..FlushReport::default() });
-            self.ask(self.now_us, Event::Report(of, Input::Log(event)));
-            self.ask_within(2000, 5000, Event::Log(of));
+            self.do_within(0, 0, move |world| world.report(at, Input::Log(event)));
+            self.do_within(2000, 5000, move |world| world.write_log(at));
         }
         is_due
     }
 
-    pub fn on_log_idle(&mut self, of: Of) {
-        let Some(process) = self.process(of) else { return };
-        process.log_is_due = false;
-        if !process.log.is_empty() {
-            self.wake_log(of);
-        }
-    }
-
-    pub fn begin_snapshot(&mut self, of: Of, job: SnapshotJob) {
-        self.note(of.server, || format!("> {job:?}"));
-        let Some(process) = self.process(of) else { return };
-        process.jobs.push(Job { job, body: Vec::new() });
-        self.ask_within(100, 6000, Event::Job(of));
+    pub fn begin_snapshot(&mut self, at: ProcessId, job: SnapshotJob) {
+        self.note(at.server, || format!("> {job:?}"));
+        let Some(process) = self.process(at) else { return };
+        process.snapshots.push_back((job, Vec::new()));
+        self.do_within(100, 6000, move |world| world.write_snapshot(at));
     }
 
     /// The next piece of a snapshot, or the whole file.
-    pub fn write_snapshot(&mut self, of: Of) {
-        let Some(process) = self.process(of) else { return };
-        let Some(Job { job, body }) = process.jobs.first_mut() else { return };
-        let is_held = {
+    fn write_snapshot(&mut self, at: ProcessId) {
+        let Some(process) = self.process(at) else { return };
+        let Some((job, mut body)) = process.snapshots.pop_front() else { return };
+        let is_whole = {
             let tree = process.shared.state.tree.read();
-            tree.holds(job.frozen).then(|| tree.freeze_piece(body))
+            tree.holds(job.frozen).then(|| tree.freeze_piece(&mut body))
         };
-        if is_held == Some(false) {
-            return self.ask_within(50, 1000, Event::Job(of));
-        }
-        let Job { job, body } = process.jobs.remove(0);
-        if is_held.is_none() {
+        let (draft, takes_us) = match is_whole {
+            Some(false) => {
+                process.snapshots.push_front((job, body));
+                return self.do_within(50, 1000, move |world| world.write_snapshot(at));
+            }
+            Some(true) => match write_snapshot(&process.disk, &folders(), job.frozen, &body) {
+                Ok(draft) => (Some(draft), self.disk_takes(at.server) * 4),
+                Err(error) => return self.cannot(at, &error.to_string()),
+            },
             // The tree was replaced meanwhile: the snapshot is of no use.
-            let written = Input::SnapshotWritten { job, draft: None };
-            return self.ask_within(10, 100, Event::Report(of, written));
-        }
-        let draft = match write_snapshot(&process.disk, &folders(), job.frozen, &body) {
-            Ok(draft) => Some(draft),
-            Err(error) => return self.disk_failed(of, &error),
+            None => (None, self.rng.range(10, 100)),
         };
-        let takes_us = self.disk_takes(of.server) * 4;
-        self.ask(self.now_us + takes_us, Event::Report(of, Input::SnapshotWritten { job, draft }));
+        let written = Input::SnapshotWritten { job, draft };
+        self.do_at(self.now_us + takes_us, move |world| world.report(at, written));
     }
 
     /// Loads the tree from the files, whose log was truncated.
-    pub fn load_tree(&mut self, of: Of) {
-        let seed = self.climate().seed ^ of.server as u64;
-        let Some(process) = self.process(of) else { return };
+    pub fn load_tree(&mut self, at: ProcessId) {
+        let seed = self.climate().seed ^ at.server as u64;
+        let Some(process) = self.process(at) else { return };
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(tree_options(seed));
         match recover(&process.disk, &folders(), wanted, &mut restorer, || Duration::ZERO) {
             Ok(_) => {
                 let (tree, _) = restorer.finish();
-                self.note(of.server, || format!("> loaded the tree, {}", tree.last_zxid()));
+                self.note(at.server, || format!("> loaded the tree, {}", tree.last_zxid()));
                 self.trace.count("trees rebuilt");
                 let loaded = Input::TreeLoaded(Box::new(tree));
-                self.ask_within(10, 2000, Event::Report(of, loaded));
+                self.do_within(10, 2000, move |world| world.report(at, loaded));
             }
-            Err(error) => self.cannot(of, &format!("load the tree again: {}", chain(&error))),
+            Err(error) => self.cannot(at, &format!("load the tree again: {}", chain(&error))),
         }
     }
 
-    pub fn read_log(&mut self, of: Of, asked: LogRequest) {
-        let Some(process) = self.process(of) else { return };
-        let LogRequest { connection, from, through, limit_bytes } = asked;
-        let tail = log_read::read(&process.disk, &folders(), (from, through), limit_bytes);
-        let read = zab::LogRead { before: tail.before, entries: tail.entries };
+    pub fn read_log(
+        &mut self,
+        at: ProcessId,
+        connection: LearnerConnectionId,
+        range: (Zxid, Zxid),
+        limit_bytes: u64,
+    ) {
+        let Some(process) = self.process(at) else { return };
+        let tail = log_read::read(&process.disk, &folders(), range, limit_bytes);
+        let read = LogRead { before: tail.before, entries: tail.entries };
         self.trace.count("logs read");
-        self.ask_within(10, 500, Event::Report(of, Input::LogRead { connection, read }));
-    }
-
-    /// A change of the disk did not happen: that is the end of the process, one way or the other.
-    fn disk_failed(&mut self, of: Of, error: &dyn std::error::Error) {
-        self.cannot(of, &error.to_string());
-    }
-
-    /// Tells what a server found when it started.
-    pub fn see_started(&mut self, server: usize, found: super::check::Durable, digest: u64) {
-        let before = std::mem::replace(&mut self.servers[server].durable, found);
-        self.see(&Seen::Started { server, found, before, digest });
+        let read = Input::LogRead { connection, read };
+        self.do_within(10, 500, move |world| world.report(at, read));
     }
 }
 

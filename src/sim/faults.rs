@@ -1,185 +1,146 @@
 //! What goes wrong, and how it ends.
 
-use super::check::Durable;
-use super::plan::{Fault, MS, Micros, Plant};
-use super::server::{boot, folders};
-use super::world::{Event, Of, World};
-use crate::store::Disk as _;
-use crate::store::{epoch::EpochFile, purge};
+use super::boot::boot;
+use super::check::{Durable, Seen};
+use super::network::ProcessId;
+use super::plan::{Crash, CrashKind, Fault, MS, Micros, Plant};
+use super::process::folders;
+use super::world::World;
+use crate::model::Zxid;
+use crate::store::record::{HEADER_LEN, Records, Step};
+use crate::store::scan::FileSource;
+use crate::store::sim_disk::SimDisk;
+use crate::store::{Disk as _, epoch::EpochFile, names, purge};
+use std::path::{Path, PathBuf};
 
-/// What ends a process at its next change to the disk, or a bit later.
-#[derive(Clone, Copy, Debug)]
-pub enum Armed {
-    /// * `keeps`: picks what of the unsynced survives.
-    Power {
-        keeps: u64,
-        down_us: Micros,
-    },
-    Process {
-        down_us: Micros,
-    },
-    /// The disk refuses a change.
-    Error {
-        down_us: Micros,
-    },
-}
-
-/// Who is struck at a change to its disk and makes none is struck after so long.
-const STRIKE_US: Micros = 40 * MS;
-
-/// Who ends because of what its disk gives back comes again after so long.
+/// A process that is to crash at a change to its disk and makes none crashes after so long.
+const CRASH_US: Micros = 40 * MS;
+/// A process that ends because of what its damaged disk gives back starts again after so long.
 const DAMAGED_DOWN_US: Micros = 50 * MS;
 
 impl World {
     pub fn strike(&mut self, fault: Fault) {
         let now_us = self.now_us;
+        self.note_fault(|| format!("{fault:?}"));
         match fault {
-            Fault::Kill { server, changes, down_us } => {
-                self.arm(server, changes, Armed::Process { down_us });
-            }
-            Fault::PowerCut { server, changes, keeps, down_us } => {
-                self.arm(server, changes, Armed::Power { keeps, down_us });
-            }
+            Fault::Crash { server, changes, crash } => self.arm(server, changes, crash),
             Fault::PowerCutAll { keeps, down_us } => {
                 for server in 0..self.servers.len() {
                     let down_us = down_us + self.rng.below(50) * MS;
-                    self.end(server, Armed::Power { keeps: keeps ^ server as u64, down_us });
-                }
-            }
-            Fault::DiskError { server, changes, down_us } => {
-                let armed = Armed::Error { down_us };
-                if self.servers[server].armed.is_none() {
-                    self.servers[server].disk.fail_change(changes);
-                    self.servers[server].armed = Some(armed);
-                    self.note(server, || format!("! {armed:?} after {changes} changes"));
+                    let kind = CrashKind::Power { keeps: keeps ^ server as u64 };
+                    self.crash(server, Crash { kind, down_us });
                 }
             }
             Fault::Stall { server, for_us } => {
                 self.trace.count("stalls");
-                self.note(server, || format!("! stands still for {for_us} us"));
-                let stalled = &mut self.servers[server].stalled_us;
-                *stalled = (*stalled).max(now_us + for_us);
+                let stalled_us = &mut self.servers[server].stalled_us;
+                *stalled_us = (*stalled_us).max(now_us + for_us);
             }
-            fault @ (Fault::Cut { .. } | Fault::Break { .. } | Fault::Lossy { .. }) => {
-                self.strike_links(fault);
+            Fault::Cut { from, to, both_ways, for_us } => {
+                self.trace.count(if both_ways { "cuts" } else { "one-way cuts" });
+                let mut cuts = Vec::new();
+                for &one in &from {
+                    cuts.extend(to.iter().map(|&other| (one, other)));
+                    cuts.extend(to.iter().filter(|_| both_ways).map(|&other| (other, one)));
+                }
+                cuts.iter().for_each(|&(from, to)| self.net.cut(from, to));
+                self.do_at(now_us + for_us, move |world| world.mend(&cuts));
             }
+            Fault::Break { one, other } if one != other => {
+                self.trace.count("breaks");
+                let due = self.net.break_between(now_us, one, other);
+                self.expect_arrivals(due);
+            }
+            Fault::Lossy { one, other, for_us } if one != other => {
+                self.trace.count("lossy connections");
+                self.net.lose_much(one, other, now_us + for_us);
+            }
+            Fault::Break { .. } | Fault::Lossy { .. } => {}
             Fault::SetClock { server, by_ms } => {
                 self.trace.count("clocks set");
-                self.note(server, || format!("! clock set by {by_ms} ms"));
                 self.servers[server].wall_off_ms += by_ms;
             }
             Fault::SlowDisk { server, for_us } => {
                 self.trace.count("slow disks");
-                self.note(server, || format!("! slow disk for {for_us} us"));
                 let until_us = &mut self.servers[server].slow_us;
                 *until_us = (*until_us).max(now_us + for_us);
             }
             Fault::Damage { server, place, kills, down_us } => {
-                self.damage(server, place, kills, down_us);
+                self.damage(server, place);
+                if kills && self.servers[server].process.is_some() {
+                    self.crash(server, Crash { kind: CrashKind::Process, down_us });
+                }
             }
             Fault::Purge { server } => {
                 let Some(process) = &self.servers[server].process else { return };
                 self.trace.count("purges");
-                // As `autopurge`: beside the server's own disk, and its errors stop nobody.
+                // As `autopurge`: beside the server's own disk, and its errors stop nothing.
                 let _files = purge::purge(&process.disk, &folders(), purge::KEEP_MIN);
             }
         }
     }
 
-    fn strike_links(&mut self, fault: Fault) {
-        let now_us = self.now_us;
-        match fault {
-            Fault::Cut { from, to, both_ways, for_us } => {
-                self.trace.count(if both_ways { "cuts" } else { "one-way cuts" });
-                self.trace.note(now_us, "!", 0, || {
-                    format!("cut {from:?} to {to:?}, both ways {both_ways}, {for_us} us")
-                });
-                let mut cuts = Vec::new();
-                for &one in &from {
-                    for &other in &to {
-                        cuts.push((one, other));
-                        cuts.extend(both_ways.then_some((other, one)));
-                    }
-                }
-                cuts.iter().for_each(|&(from, to)| self.net.cut(from, to));
-                self.ask(now_us + for_us, Event::Mend(cuts));
-            }
-            Fault::Break { one, other } if one != other => {
-                self.trace.count("breaks");
-                self.trace.note(now_us, "!", 0, || format!("break {one} {other}"));
-                let due = self.net.break_between(now_us, one, other);
-                self.ask_all(due);
-            }
-            Fault::Lossy { one, other, for_us } if one != other => {
-                self.trace.count("lossy links");
-                self.trace.note(now_us, "!", 0, || format!("lossy {one} {other} {for_us} us"));
-                self.net.lose_much(one, other, now_us + for_us);
-            }
-            _ => {}
-        }
-    }
-
-    pub fn mend(&mut self, cuts: &[(usize, usize)]) {
+    fn mend(&mut self, cuts: &[(usize, usize)]) {
         for &(from, to) in cuts {
             let due = self.net.mend(self.now_us, from, to);
-            self.ask_all(due);
+            self.expect_arrivals(due);
         }
     }
 
-    fn arm(&mut self, server: usize, changes: u64, armed: Armed) {
-        if self.servers[server].process.is_none() || self.servers[server].armed.is_some() {
+    /// The process crashes `changes` changes to its disk from now.
+    fn arm(&mut self, server: usize, changes: u64, crash: Crash) {
+        let found = &mut self.servers[server];
+        let is_disk_error = matches!(crash.kind, CrashKind::DiskError);
+        if found.crash.is_some() || found.process.is_none() && !is_disk_error {
             return;
         }
-        self.note(server, || format!("! {armed:?} after {changes} changes"));
-        let disk = &self.servers[server].disk;
-        disk.cut_power_at(disk.counts().changes + changes);
-        self.servers[server].armed = Some(armed);
-        let of = self.of(server);
-        self.ask(self.now_us + STRIKE_US, Event::Strike(of));
+        found.crash = Some(crash);
+        if is_disk_error {
+            return found.disk.fail_change(changes);
+        }
+        found.disk.cut_power_at(found.disk.counts().changes + changes);
+        let at = self.process_id(server);
+        self.do_at(self.now_us + CRASH_US, move |world| {
+            if world.process(at).is_some()
+                && let Some(crash) = world.servers[at.server].crash
+            {
+                world.crash(at.server, crash);
+            }
+        });
     }
 
-    pub fn strike_now(&mut self, of: Of) {
-        if self.process(of).is_some()
-            && let Some(armed) = self.servers[of.server].armed
-        {
-            self.end(of.server, armed);
+    /// A server can't go on: because it is to crash, or for a reason that should not be.
+    pub fn cannot(&mut self, at: ProcessId, why: &str) {
+        let found = &self.servers[at.server];
+        let (crash, is_damaged) = (found.crash, found.is_damaged);
+        self.note(at.server, || format!("! ends: {why}"));
+        if let Some(crash) = crash {
+            self.crash(at.server, crash);
+        } else if is_damaged {
+            self.trace.count("stopped by damage");
+            let crash = Crash { kind: CrashKind::Process, down_us: DAMAGED_DOWN_US };
+            self.crash(at.server, crash);
+        } else {
+            self.fail("panic", format!("server {} can't go on: {why}", at.server));
         }
     }
 
-    /// A server can't go on: because it was struck, or that should not be.
-    pub fn cannot(&mut self, of: Of, why: &str) {
-        match self.servers[of.server].armed {
-            Some(armed) => {
-                self.note(of.server, || format!("! ends: {why}"));
-                self.end(of.server, armed);
-            }
-            None if self.servers[of.server].is_damaged => {
-                self.note(of.server, || format!("! finds its disk damaged: {why}"));
-                self.trace.count("stopped by damage");
-                self.end(of.server, Armed::Process { down_us: DAMAGED_DOWN_US });
-            }
-            None => self.fail("panic", format!("server {} can't go on: {why}", of.server)),
-        }
-    }
-
-    /// A process ends, and with it all its connections; it comes again later.
-    pub fn end(&mut self, server: usize, how: Armed) {
-        self.note(server, || format!("! ends: {how:?}"));
-        self.trace.count(match how {
-            Armed::Power { .. } => "power cuts",
-            Armed::Process { .. } => "kills",
-            Armed::Error { .. } => "disk errors",
+    /// A process ends, and with it all its connections; the next one starts later.
+    pub fn crash(&mut self, server: usize, crash: Crash) {
+        self.note(server, || format!("! {crash:?}"));
+        self.trace.count(match crash.kind {
+            CrashKind::Power { .. } => "power cuts",
+            CrashKind::Process => "kills",
+            CrashKind::DiskError => "disk errors",
         });
         let due = self.net.die(self.now_us, server);
-        self.ask_all(due);
+        self.expect_arrivals(due);
         let found = &mut self.servers[server];
         found.process = None;
-        found.life += 1;
-        found.armed = None;
+        found.number += 1;
+        found.crash = None;
         found.disk.restore_power();
-        let (Armed::Power { down_us, .. } | Armed::Process { down_us } | Armed::Error { down_us }) =
-            how;
-        if let Armed::Power { keeps, .. } = how {
+        if let CrashKind::Power { keeps } = crash.kind {
             if found.disk.unsynced() > 0 {
                 self.trace.count("unsynced writes cut");
             }
@@ -194,9 +155,12 @@ impl World {
             }
             _ => {}
         }
-        let starts_us = self.now_us + down_us;
-        self.servers[server].starts_us = starts_us;
-        self.ask(starts_us, Event::Start(server));
+        self.start_at(server, self.now_us + crash.down_us);
+    }
+
+    fn start_at(&mut self, server: usize, at_us: Micros) {
+        self.servers[server].starts_us = at_us;
+        self.do_at(at_us, move |world| world.start(server));
     }
 
     /// A planted fault.
@@ -215,47 +179,86 @@ impl World {
         if found.process.is_some() || self.now_us < found.starts_us {
             return;
         }
+        let at = self.process_id(server);
         match boot(found, server, self.climate(), self.now_us) {
-            Ok((process, durable, was_put_aside)) => {
+            Ok((process, durable, was_quarantined)) => {
                 let digest = process.shared.state.tree.read().digest();
-                self.note(server, || format!("* starts with {durable:?}, {was_put_aside}"));
-                if was_put_aside {
-                    self.trace.count("put aside");
-                    let found = &mut self.servers[server];
-                    found.lost = found.vouched();
+                self.note(server, || format!("* starts with {durable:?}, {was_quarantined}"));
+                let found = &mut self.servers[server];
+                if was_quarantined {
+                    found.lost = found.acknowledged();
                     found.is_damaged = false;
-                    found.durable.last = crate::model::Zxid::ZERO;
+                    found.durable.last = Zxid::ZERO;
+                    self.trace.count("data quarantined");
                 }
-                self.servers[server].process = Some(process);
-                let of = self.of(server);
-                self.begin_tape(of);
-                self.see_started(server, durable, digest);
-                self.on_timer(of);
+                found.process = Some(process);
+                let before = std::mem::replace(&mut found.durable, durable);
+                self.begin_tape(at);
+                self.see(&Seen::Started { server, found: durable, before, digest });
+                self.on_timer(at);
             }
-            Err(why) => {
-                let of = self.of(server);
-                self.cannot(of, &format!("start: {why}"));
-            }
+            Err(why) => self.cannot(at, &format!("start: {why}")),
         }
     }
 
-    /// Faults end: whatever is cut is mended, whoever is down comes again.
+    /// Faults end: every cut is mended, every server that is down starts.
     pub fn heal(&mut self) {
         self.is_healing = true;
-        self.trace.note(self.now_us, "!", 0, || "faults are over".to_owned());
+        self.note_fault(|| "faults are over".to_owned());
         let due = self.net.mend_all(self.now_us);
-        self.ask_all(due);
+        self.expect_arrivals(due);
         if self.climate().plant == Some(Plant::StuckServer) {
             (1..self.servers.len()).for_each(|other| self.net.cut(other, 0));
         }
         for server in 0..self.servers.len() {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);
-            if let Some(armed) = found.armed {
-                self.end(server, armed);
+            if let Some(crash) = found.crash {
+                self.crash(server, crash);
             }
-            self.servers[server].starts_us = self.now_us;
-            self.ask(self.now_us, Event::Start(server));
+            self.start_at(server, self.now_us);
         }
     }
+
+    /// A byte comes back wrong from now on. * `place`: picks it.
+    fn damage(&mut self, server: usize, place: u64) {
+        let Some((path, at)) = some_byte(&self.servers[server].disk, place) else { return };
+        if self.servers[server].disk.flip(&path, at) {
+            self.note(server, || format!("! byte {at} of {} is wrong", path.display()));
+            self.trace.count("sectors damaged");
+            self.servers[server].is_damaged = true;
+        }
+    }
+}
+
+/// A byte of a snapshot, or of a record of the log that is not the last of its file: damage to the last one looks
+/// like what a power cut leaves.
+fn some_byte(disk: &SimDisk, place: u64) -> Option<(PathBuf, u64)> {
+    let folders = folders();
+    let logs = names::logs(disk, &folders.logs).ok()?;
+    let snapshots = names::snapshots(disk, &folders.snapshots).ok()?;
+    let mut places = Vec::new();
+    for file in logs {
+        let path = folders.logs.join(file.name);
+        let end = last_record(disk, &path).unwrap_or(0);
+        places.push((path, HEADER_LEN, end));
+    }
+    for file in snapshots {
+        let path = folders.snapshots.join(file.name);
+        let len = disk.len(&disk.open(&path).ok()?).ok()?;
+        places.push((path, 0, len));
+    }
+    places.retain(|(_, from, end)| from < end);
+    let (path, from, end) = places.get(place as usize % places.len().max(1))?;
+    Some((path.clone(), from + (place >> 16) % (end - from)))
+}
+
+/// Where the last record of a file begins.
+fn last_record(disk: &SimDisk, path: &Path) -> Option<u64> {
+    let mut records = Records::new(FileSource::open(disk, path).ok()?);
+    let mut last = None;
+    while let Step::Record { at, .. } = records.step().ok()? {
+        last = Some(at);
+    }
+    last
 }

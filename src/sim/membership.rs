@@ -1,16 +1,13 @@
 //! The members of the ensemble, as each server's configuration files say.
 
-use super::ask::member;
 use super::plan::Climate;
-use super::server::Server;
-use super::world::World;
+use super::workload::member;
 use crate::config::{dynamic, parse_properties};
 use crate::member::config_files::ConfigFiles;
 use crate::member::start::Views;
-use crate::model::{ServerId, View, Zxid};
+use crate::model::View;
 use crate::store::disk::{Reading, replace_file};
 use crate::store::sim_disk::SimDisk;
-use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -77,32 +74,10 @@ fn view(text: &[u8]) -> io::Result<View> {
     View::from_bytes(text).map_err(io::Error::other)
 }
 
-impl World {
-    /// Who belongs to the newest configuration that any server has in force.
-    pub fn members(&self) -> BTreeSet<usize> {
-        let views = self.servers.iter().filter_map(|server| Some(server.process.as_ref()?.view()));
-        let newest = views.max_by_key(|view| view.version);
-        newest.into_iter().flat_map(members).collect()
-    }
-
-    /// How many voters have a history on disk, and how many are a quorum: by the configuration a server has in force, and by
-    /// that which was proposed, if there it is worse.
-    pub fn backing(&self, server: usize, last: Zxid) -> (usize, usize) {
-        let Some(process) = &self.servers[server].process else { return (0, 1) };
-        let core = &process.member.replica.peer().core;
-        let has = |id: &ServerId| {
-            self.servers
-                .get(id.0 as usize)
-                .is_some_and(|server: &Server| self.checks.truth.holds(server.vouched(), last))
-        };
-        let of = |view: &View| (view.voters().filter(has).count(), view.voters().count() / 2 + 1);
-        let next = core.next.as_ref().map(of);
-        next.filter(|(holders, quorum)| holders < quorum).unwrap_or_else(|| of(&core.view))
-    }
-}
-
-fn members(view: &View) -> impl Iterator<Item = usize> {
-    view.members.keys().map(|id| id.0 as usize)
+/// How many voters of a configuration `has` names, and how many are a quorum.
+pub fn backing(view: &View, has: impl Fn(usize) -> bool) -> (usize, usize) {
+    let holders = view.voters().filter(|id| has(id.0 as usize)).count();
+    (holders, view.voters().count() / 2 + 1)
 }
 
 pub fn short(view: &View) -> String {

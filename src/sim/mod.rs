@@ -5,38 +5,39 @@
 //! other, so that a seed decides everything. A world has its faults for a while; then they end, and all has to come to
 //! rest. [`check`] says what must hold.
 //!
-//! Reading order: [`plan`] (what will happen), `world` (how it happens), `turns`, `disk`, `peers`, `wires`, `sides` (what a
-//! server's threads do), `client`, `talk`, `faults`, `truth` (what was agreed on), [`check`], [`shrink`].
+//! Reading order: [`plan`] (what will happen), [`workload`] (what clients send), `world` (how it happens), `process`, `boot`,
+//! `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`, `client_requests`, `faults`,
+//! [`history`] (what was agreed on), [`check`], `lifecycle`, [`shrink`].
 //!
 //! # Not here
 //! Sockets, threads, and the locks between threads: those are the business of the tests of `net`, and of `shuttle`.
 
-pub mod ask;
+mod boot;
 pub mod check;
 mod client;
-mod damage;
+mod client_connections;
+mod client_requests;
 mod disk;
 mod driver;
+mod election_connections;
 mod faults;
-pub mod life;
+pub mod history;
+mod learner_connections;
+pub mod lifecycle;
 mod membership;
-mod model;
-mod network;
-mod peers;
+pub mod model;
+pub mod network;
 pub mod plan;
-mod plant;
+mod planted_faults;
+mod process;
 mod rng;
 pub mod script;
-mod server;
 pub mod shrink;
-mod sides;
-mod talk;
 mod trace;
-mod truth;
-mod wires;
+pub mod workload;
 mod world;
 
 pub use check::Failure;
-pub use life::{Lived, live, live_taped};
+pub use lifecycle::{Outcome, run};
 pub use plan::{Climate, Plan, Plant};
 pub use trace::Tracing;

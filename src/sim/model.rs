@@ -14,36 +14,31 @@ use std::rc::Rc;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     pub data: Option<Rc<[u8]>>,
-    pub czxid: i64,
-    pub mzxid: i64,
-    pub pzxid: i64,
-    pub version: i32,
-    pub cversion: i32,
-    pub owner: i64,
-    pub children: i32,
+    /// As in a tree: without times and the length of the data, and `cversion` counts created children only.
+    pub stat: Stat,
 }
 
 impl Node {
-    /// Whether a stat is of this, times left out.
+    /// Whether a client's stat is of this znode; times are left out.
     pub fn is(&self, stat: &Stat) -> bool {
-        let len = self.data.as_ref().map_or(0, |data| data.len() as i32);
-        // Clients are told how many children came and went together.
-        let cversion = self.cversion.wrapping_mul(2).wrapping_sub(self.children);
-        let ours = (self.czxid, self.mzxid, self.pzxid, self.version, cversion, self.owner);
-        let theirs =
-            (stat.czxid, stat.mzxid, stat.pzxid, stat.version, stat.cversion, stat.ephemeral_owner);
-        ours == theirs && (self.children, len) == (stat.num_children, stat.data_length)
+        let ours = Stat {
+            // Clients are told how many children were created and deleted together.
+            cversion: self.stat.cversion.wrapping_mul(2).wrapping_sub(self.stat.num_children),
+            data_length: self.data.as_ref().map_or(0, |data| data.len() as i32),
+            ..self.stat
+        };
+        ours == Stat { ctime: 0, mtime: 0, aversion: 0, ..*stat }
     }
 }
 
-/// One session's life.
+/// The zxids at which a session was opened and closed.
 #[derive(Clone, Copy, Debug)]
-pub struct Life {
+pub struct SessionSpan {
     pub opened: i64,
     pub closed: Option<i64>,
 }
 
-/// Those of a list behind `after` and through `through`.
+/// The events of a list after `after` and through `through`.
 fn span(
     all: &[(i64, EventKind)],
     after: i64,
@@ -66,7 +61,7 @@ pub struct Model {
     nodes: BTreeMap<String, Vec<(i64, Option<Node>)>>,
     /// What watchers of a path could have heard.
     events: BTreeMap<String, Vec<(i64, EventKind)>>,
-    pub sessions: BTreeMap<i64, Life>,
+    pub sessions: BTreeMap<i64, SessionSpan>,
     last: i64,
 }
 
@@ -74,7 +69,8 @@ impl Model {
     /// A new server's.
     pub fn new() -> Self {
         let mut model = Self::default();
-        let root = Node { data: Some(Rc::from([])), children: 1, ..Node::default() };
+        let stat = Stat { num_children: 1, ..Stat::default() };
+        let root = Node { data: Some(Rc::from([])), stat };
         model.nodes.insert(String::new(), vec![(0, Some(root))]);
         model
     }
@@ -82,8 +78,8 @@ impl Model {
     /// The znode at a path after the transaction `zxid`. The root is the empty path.
     pub fn at(&self, path: &str, zxid: i64) -> Option<&Node> {
         let states = self.nodes.get(path)?;
-        let behind = states.partition_point(|(at, _)| *at <= zxid);
-        states[..behind].last()?.1.as_ref()
+        let count = states.partition_point(|(at, _)| *at <= zxid);
+        states[..count].last()?.1.as_ref()
     }
 
     fn now(&self, path: &str) -> Option<&Node> {
@@ -101,7 +97,7 @@ impl Model {
         span(all, after, through)
     }
 
-    /// Likewise of all paths below one, and of itself.
+    /// The same for a path and all paths below it.
     pub fn events_from(
         &self,
         path: &str,
@@ -133,7 +129,7 @@ impl Model {
     }
 
     pub fn is_alive(&self, session: i64) -> bool {
-        self.sessions.get(&session).is_some_and(|life| life.closed.is_none())
+        self.sessions.get(&session).is_some_and(|span| span.closed.is_none())
     }
 
     /// Applies one transaction.
@@ -152,22 +148,23 @@ impl Model {
                 let zxid = header.zxid;
                 let data = data.map(Rc::from);
                 if self.change(path, |node| {
-                    (node.data, node.version, node.mzxid) = (data, *version, zxid);
+                    node.data = data;
+                    (node.stat.version, node.stat.mzxid) = (*version, zxid);
                 }) {
                     self.note(path, EventKind::NodeDataChanged);
                 }
             }
             Txn::CreateSession { .. } => {
-                let life = Life { opened: header.zxid, closed: None };
-                self.sessions.insert(header.client_id, life);
+                let span = SessionSpan { opened: header.zxid, closed: None };
+                self.sessions.insert(header.client_id, span);
             }
             Txn::CloseSession { .. } => {
                 // Whatever the list says: all that the session owned.
                 for path in self.owned_by(header.client_id) {
                     self.delete(&path);
                 }
-                if let Some(life) = self.sessions.get_mut(&header.client_id) {
-                    life.closed.get_or_insert(header.zxid);
+                if let Some(span) = self.sessions.get_mut(&header.client_id) {
+                    span.closed.get_or_insert(header.zxid);
                 }
             }
             Txn::Multi(parts) => self.multi(header, parts),
@@ -189,7 +186,7 @@ impl Model {
 
     /// Paths of a session's ephemerals.
     pub fn owned_by(&self, session: i64) -> Vec<String> {
-        let owned = self.paths().filter(|(_, node)| node.owner == session);
+        let owned = self.paths().filter(|(_, node)| node.stat.ephemeral_owner == session);
         owned.map(|(path, _)| path.to_owned()).collect()
     }
 
@@ -223,17 +220,18 @@ impl Model {
             return;
         }
         let has_parent = self.change(parent, |node| {
-            node.children += 1;
-            if node.cversion < cversion {
-                (node.cversion, node.pzxid) = (cversion, zxid);
+            node.stat.num_children += 1;
+            if node.stat.cversion < cversion {
+                (node.stat.cversion, node.stat.pzxid) = (cversion, zxid);
             }
         });
         if !has_parent {
             return;
         }
         let data = data.map(Rc::from);
-        let (czxid, mzxid, pzxid) = (zxid, zxid, zxid);
-        self.set(path, Some(Node { data, czxid, mzxid, pzxid, owner, ..Node::default() }));
+        let (czxid, mzxid, pzxid, ephemeral_owner) = (zxid, zxid, zxid, owner);
+        let stat = Stat { czxid, mzxid, pzxid, ephemeral_owner, ..Stat::default() };
+        self.set(path, Some(Node { data, stat }));
         self.note(path, EventKind::NodeCreated);
         self.note_children(parent);
     }
@@ -242,8 +240,8 @@ impl Model {
         let (zxid, parent) = (self.last, path::parent(path).unwrap_or_default());
         let is_there = self.now(path).is_some();
         self.change(parent, |node| {
-            node.pzxid = node.pzxid.max(zxid);
-            node.children -= i32::from(is_there);
+            node.stat.pzxid = node.stat.pzxid.max(zxid);
+            node.stat.num_children -= i32::from(is_there);
         });
         if is_there {
             self.set(path, None);

@@ -3,8 +3,8 @@
 //! A plan is made before its world begins, as a list of steps that stand for themselves: a fault brings its own end with
 //! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
 
-use super::ask::{Ask, Change};
 use super::rng::Rng;
+use super::workload::{self, Request};
 use crate::model::Zxid;
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum Plant {
     LostEvent,
     /// An event that comes twice.
     RepeatedEvent,
-    /// An event behind the answer that shows the change.
+    /// An event after the answer that shows the change.
     LateEvent,
     /// An answer of other data than the server gave.
     WrongAnswer,
@@ -63,14 +63,14 @@ impl Plant {
 }
 
 /// What a world is like.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Climate {
     pub seed: u64,
     pub voters: usize,
     pub observers: usize,
     /// Servers that are in no configuration when the world begins: they start as joiners, one by one.
     pub joiners: usize,
-    /// Clients change who belongs to the ensemble, and as what.
+    /// Clients change the members of the ensemble, and their roles.
     pub changes: bool,
     pub clients: usize,
     /// Transactions between two snapshots, at the most.
@@ -79,11 +79,11 @@ pub struct Climate {
     pub sends_trees: bool,
     /// Its disk takes fifty times as long.
     pub slow_disk: Option<usize>,
-    /// Observers call any voter, who passes on what the leader says.
+    /// Observers connect to any voter, which passes on what the leader sends.
     pub relays: bool,
     /// Sessions are their server's own until they make something ephemeral.
     pub local_sessions: bool,
-    /// Of this one's disk sectors come back wrong now and then. Never of two: as many disks as that may be lost.
+    /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
     pub damaged: Option<usize>,
     /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
     pub counter_max: u32,
@@ -98,78 +98,76 @@ impl Climate {
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 1);
         let voters = if rng.one_in(3) { 5 } else { 3 };
-        let mut climate = Self {
-            seed,
+        let observers = if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 };
+        let changes = rng.one_in(3);
+        Self {
             voters,
-            observers: if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 },
-            joiners: 0,
-            changes: false,
+            observers,
+            changes,
+            // Five servers and two more at the most: with more of them less happens to each.
+            joiners: if changes { rng.pick(if voters == 5 { 2 } else { 3 }) } else { 0 },
             clients: rng.range(2, 4) as usize,
             snap_count: [8, 20, 60, 1000][rng.pick(4)],
             sends_trees: rng.one_in(6),
             slow_disk: rng.one_in(4).then(|| rng.pick(voters)),
-            relays: false,
-            local_sessions: false,
-            damaged: None,
-            counter_max: Zxid::COUNTER_MAX,
+            relays: observers > 0 && rng.one_in(2),
+            local_sessions: rng.one_in(5),
+            damaged: (!changes && rng.one_in(3)).then(|| rng.pick(voters)),
+            counter_max: match rng.below(6) {
+                0 => [19, 99, 399][rng.pick(3)],
+                _ => Zxid::COUNTER_MAX,
+            },
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
-            plant: None,
-        };
-        climate.relays = climate.observers > 0 && rng.one_in(2);
-        climate.local_sessions = rng.one_in(5);
-        climate.changes = rng.one_in(3);
-        if climate.changes {
-            // Five servers and two more at the most: with more of them less happens to each.
-            climate.joiners = rng.pick(if voters == 5 { 2 } else { 3 });
-        } else if rng.one_in(3) {
-            climate.damaged = Some(rng.pick(voters));
+            ..Self::calm(seed)
         }
-        if rng.one_in(6) {
-            climate.counter_max = [19, 99, 399][rng.pick(3)];
-        }
-        climate
     }
 
     /// Three servers, three clients, and nothing special.
-    pub const fn calm(seed: u64) -> Self {
+    pub fn calm(seed: u64) -> Self {
         Self {
             seed,
             voters: 3,
-            observers: 0,
-            joiners: 0,
-            changes: false,
             clients: 3,
             snap_count: 100,
-            sends_trees: false,
-            slow_disk: None,
-            relays: false,
-            local_sessions: false,
-            damaged: None,
             counter_max: Zxid::COUNTER_MAX,
             latency_us: 500,
             lasts_us: 6000 * MS,
-            plant: None,
+            ..Self::default()
         }
     }
 
-    /// Voters first, observers behind them, then those that join.
+    /// Voters first, then observers, then those that join.
     pub const fn servers(&self) -> usize {
         self.voters + self.observers + self.joiners
     }
 }
 
-/// Something goes wrong. Those that last say for how long.
+/// How a process ends.
+#[derive(Clone, Copy, Debug)]
+pub enum CrashKind {
+    /// The process is killed; what it wrote stays with its machine.
+    Process,
+    /// The machine loses its power. * `keeps`: picks which unsynced writes survive.
+    Power { keeps: u64 },
+    /// The disk refuses one change, and the process ends because of it.
+    DiskError,
+}
+
+/// The end of a process, and for how long it is down.
+#[derive(Clone, Copy, Debug)]
+pub struct Crash {
+    pub kind: CrashKind,
+    pub down_us: Micros,
+}
+
+/// Something goes wrong. A fault that lasts says for how long.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The process dies during one of the next changes to the disk; those before it are with the machine.
-    Kill { server: usize, changes: u64, down_us: Micros },
-    /// Likewise the power goes; of what was not synced some may be there.
-    PowerCut { server: usize, changes: u64, keeps: u64, down_us: Micros },
-    /// Power goes everywhere at once.
+    /// A server's process ends, `changes` changes to its disk from now.
+    Crash { server: usize, changes: u64, crash: Crash },
+    /// All machines lose their power at once.
     PowerCutAll { keeps: u64, down_us: Micros },
-    /// The disk refuses one change, and with that the process ends.
-    DiskError { server: usize, changes: u64, down_us: Micros },
     /// A server, or all its machine, stands still.
     Stall { server: usize, for_us: Micros },
     /// Nothing passes from one of these nodes to one of the others, or back. Clients count on from the servers.
@@ -184,16 +182,16 @@ pub enum Fault {
     SlowDisk { server: usize, for_us: Micros },
     /// Between two nodes much is lost for a while, and sent again.
     Lossy { one: usize, other: usize, for_us: Micros },
-    /// A byte of a file of the server whose disk is damaged comes back wrong. * `kills`: and its process ends, so that it
-    /// is read soon.
+    /// A byte of a file of the server whose disk is damaged comes back wrong. * `kills`: its process ends too, so that the
+    /// file is read soon.
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
 }
 
 /// A client does something.
 #[derive(Clone, Debug)]
-pub enum Deed {
-    /// Sends these together.
-    Ask(Vec<Ask>),
+pub enum ClientAction {
+    /// Sends these requests together.
+    Send(Vec<Request>),
     /// Leaves its connection and goes to that server with its session.
     Move { server: usize },
     /// Says nothing for so long, which may cost it its session.
@@ -202,7 +200,7 @@ pub enum Deed {
 
 #[derive(Clone, Debug)]
 pub enum What {
-    Client { client: usize, deed: Deed },
+    Client { client: usize, action: ClientAction },
     Fault(Fault),
 }
 
@@ -230,13 +228,12 @@ impl Plan {
         let mut steps = Vec::new();
         let busy_ms = [20, 40, 80][rng.pick(3)];
         for client in 0..climate.clients {
-            let deed = Deed::Ask(vec![Ask::Setup]);
             let mut at_us = (200 + 100 * client as u64) * MS;
-            steps.push(Step { at_us, what: What::Client { client, deed } });
+            let mut action = ClientAction::Send(workload::setup());
             while at_us < climate.lasts_us {
-                let deed = some_deed(&mut rng, &climate);
-                steps.push(Step { at_us, what: What::Client { client, deed } });
+                steps.push(Step { at_us, what: What::Client { client, action } });
                 at_us += rng.range(1, busy_ms) * MS;
+                action = some_action(&mut rng, &climate);
             }
         }
         let mut at_us = 0;
@@ -261,16 +258,16 @@ impl Plan {
     }
 }
 
-fn some_deed(rng: &mut Rng, climate: &Climate) -> Deed {
+fn some_action(rng: &mut Rng, climate: &Climate) -> ClientAction {
     match rng.below(60) {
-        0 | 1 => Deed::Move { server: rng.pick(climate.servers()) },
-        2 => Deed::Sleep { for_us: rng.range(200, 3000) * MS },
+        0 | 1 => ClientAction::Move { server: rng.pick(climate.servers()) },
+        2 => ClientAction::Sleep { for_us: rng.range(200, 3000) * MS },
         3 | 4 if climate.changes => {
-            Deed::Ask(vec![Ask::Change(Change::some(rng, climate.servers()))])
+            ClientAction::Send(vec![Request::some_reconfig(rng, climate.servers())])
         }
         _ => {
             let count = if rng.one_in(4) { rng.range(2, 8) } else { 1 };
-            Deed::Ask((0..count).map(|_| Ask::some(rng)).collect())
+            ClientAction::Send((0..count).map(|_| Request::some(rng)).collect())
         }
     }
 }
@@ -278,27 +275,26 @@ fn some_deed(rng: &mut Rng, climate: &Climate) -> Deed {
 fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
     let server = rng.pick(climate.servers());
     let nodes = climate.servers() + climate.clients;
-    let down_us = rng.range(5, 900) * MS;
+    let (one, other) = (rng.pick(nodes), rng.pick(nodes));
+    let (down_us, for_us) = (rng.range(5, 900) * MS, rng.range(50, 1500) * MS);
+    let (changes, keeps) = (rng.below(12), rng.below(4000));
     if let Some(server) = climate.damaged
         && rng.one_in(8)
     {
         return Fault::Damage { server, place: rng.next(), kills: !rng.one_in(4), down_us };
     }
+    let crash = |kind| Fault::Crash { server, changes, crash: Crash { kind, down_us } };
     match rng.below(29) {
-        0..4 => Fault::Kill { server, changes: rng.below(12), down_us },
-        4..8 => Fault::PowerCut { server, changes: rng.below(12), keeps: rng.below(4000), down_us },
-        8 => Fault::PowerCutAll { keeps: rng.below(4000), down_us },
-        9 => Fault::DiskError { server, changes: rng.below(12), down_us },
+        0..4 => crash(CrashKind::Process),
+        4..8 => crash(CrashKind::Power { keeps }),
+        8 => Fault::PowerCutAll { keeps, down_us },
+        9 => crash(CrashKind::DiskError),
         10..13 => Fault::Stall { server, for_us: rng.range(20, 1200) * MS },
         13..20 => some_cut(rng, climate),
-        20..23 => Fault::Break { one: rng.pick(nodes), other: rng.pick(nodes) },
+        20..23 => Fault::Break { one, other },
         23 | 24 => Fault::SetClock { server, by_ms: rng.below(20_000_000) as i64 - 10_000_000 },
-        25 => Fault::SlowDisk { server, for_us: rng.range(50, 1500) * MS },
-        26 | 27 => Fault::Lossy {
-            one: rng.pick(nodes),
-            other: rng.pick(nodes),
-            for_us: rng.range(50, 1500) * MS,
-        },
+        25 => Fault::SlowDisk { server, for_us },
+        26 | 27 => Fault::Lossy { one, other, for_us },
         _ => Fault::Purge { server },
     }
 }

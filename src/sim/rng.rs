@@ -1,7 +1,7 @@
 //! Chance, from a seed.
 
 /// SplitMix64: the same seed, the same world, on every machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rng(u64);
 
 impl Rng {

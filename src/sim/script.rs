@@ -6,15 +6,12 @@
 //! after the other. What they make of it is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` does that.
 
 use super::plan::Micros;
-use super::world::{Of, World};
 use crate::model::{Epoch, Member, PeerAddress, Role, ServerId, View, Zxid};
+use crate::replica::Replica;
 use crate::tree::txn::config_in;
-use crate::zab::{
-    self, Action, Input, LearnerInfo, LogRead, Notification, Packet, Peer, PeerState, Promise,
-    Settings, Vote,
-};
+use crate::zab::{self, Action, Input, Notification, Packet, Peer, Promise, Settings, Vote};
 use bytes::Bytes;
-use std::fmt::Write;
+use std::fmt::Debug;
 
 /// In front of a payload that proposes a configuration, as scripts have it.
 const VIEW: &str = "view ";
@@ -37,46 +34,6 @@ pub struct Tape {
     start: Start,
     /// As a script can say it: payloads say no more than their zxids, or the configuration they propose.
     inputs: Vec<(Micros, Input)>,
-}
-
-impl World {
-    /// A process has begun.
-    pub fn begin_tape(&mut self, of: Of) {
-        if self.tapes.is_none() {
-            return;
-        }
-        let Some(process) = self.process(of) else { return };
-        process.member.replica.tape();
-        let core = &process.member.replica.peer().core;
-        let start = Start {
-            me: core.me,
-            // Those of scripts: how often a vote is said again does not show in them.
-            settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
-            view: plain(&core.view),
-            next: core.next.as_ref().map(plain),
-            next_follows: core.next_follows(),
-            epochs: (core.accepted, core.current),
-            last: (!core.is_unsure).then_some(core.history.last()),
-        };
-        self.tapes.iter_mut().for_each(|tapes| {
-            tapes.push(Tape { start: start.clone(), inputs: Vec::new() });
-        });
-    }
-
-    /// A process's machine was given something.
-    pub fn keep_tape(&mut self, of: Of) {
-        if self.tapes.is_none() {
-            return;
-        }
-        let now_us = self.now_us;
-        let Some(process) = self.process(of) else { return };
-        let inputs = process.member.replica.tape().into_iter().map(|input| (now_us, said(input)));
-        let inputs: Vec<_> = inputs.collect();
-        let mut tapes = self.tapes.iter_mut().flatten().rev();
-        if let Some(tape) = tapes.find(|tape| tape.start.me.0 == of.server as i64) {
-            tape.inputs.extend(inputs);
-        }
-    }
 }
 
 /// The script of a world that failed.
@@ -107,6 +64,32 @@ pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Opti
 }
 
 impl Tape {
+    /// The tape of a process that has just begun.
+    pub fn begin(replica: &mut Replica) -> Self {
+        replica.tape();
+        let core = &replica.peer().core;
+        let start = Start {
+            me: core.me,
+            // Those of scripts: how often a vote is sent again does not show in them.
+            settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
+            view: plain(&core.view),
+            next: core.next.as_ref().map(plain),
+            next_follows: core.next_follows(),
+            epochs: (core.accepted, core.current),
+            last: (!core.is_unsure).then_some(core.history.last()),
+        };
+        Self { start, inputs: Vec::new() }
+    }
+
+    pub const fn server(&self) -> usize {
+        self.start.me.0 as usize
+    }
+
+    /// The machine was given these inputs.
+    pub fn keep(&mut self, now_us: Micros, inputs: Vec<Input>) {
+        self.inputs.extend(inputs.into_iter().map(|input| (now_us, said(input))));
+    }
+
     /// A script's server begins with a tick.
     fn as_played(&self) -> Self {
         let has_tick = self.inputs.first().is_some_and(|(_, input)| *input == Input::Tick);
@@ -114,20 +97,18 @@ impl Tape {
         Self { start: self.start.clone(), inputs }
     }
 
-    /// Without what only says that somebody lives, or is for others.
+    /// Without packets that only keep a connection alive, or are not for agreement.
     fn terse(&self) -> Self {
-        let says = |packet: &Packet| {
-            !matches!(
+        let is_kept = |input: &Input| match input {
+            Input::Leader { packet } | Input::Learner { packet, .. } => !matches!(
                 packet,
                 Packet::Ping { .. } | Packet::Request(_) | Packet::Revalidate { .. } | Packet::Sync
-            )
-        };
-        let inputs = self.inputs.iter().filter(|(_, input)| match input {
-            Input::Leader { packet } | Input::Learner { packet, .. } => says(packet),
+            ),
             Input::Progress { .. } => false,
             _ => true,
-        });
-        Self { start: self.start.clone(), inputs: inputs.cloned().collect() }
+        };
+        let inputs = self.inputs.iter().filter(|(_, input)| is_kept(input)).cloned().collect();
+        Self { start: self.start.clone(), inputs }
     }
 
     fn peer(&self) -> Peer {
@@ -183,38 +164,33 @@ impl Tape {
     }
 
     fn write(&self, to: &mut String) {
-        let (mut peer, mut ticks, mut is_open) = (self.peer(), 0, true);
+        let (mut peer, mut ticks) = (self.peer(), 0);
         to.push_str(&self.first_line());
         for (_, input) in &self.inputs {
-            match input {
-                Input::Tick => ticks += 1,
-                input => {
-                    put_ticks(&mut ticks, to);
-                    to.push_str(&line(input));
-                    to.push('\n');
-                }
+            if *input == Input::Tick {
+                ticks += 1;
+            } else {
+                put_ticks(&mut ticks, to);
+                *to += &format!("{}\n", line(input));
             }
-            is_open = true;
             if !visible(&mut peer, input.clone()).is_empty() {
                 put_ticks(&mut ticks, to);
                 to.push_str("----\n\n");
-                is_open = false;
             }
         }
         put_ticks(&mut ticks, to);
-        if is_open {
+        if !to.ends_with("----\n\n") {
             to.push_str("----\n");
         }
     }
 
     fn first_line(&self) -> String {
         let Start { me, settings, view, next, next_follows, epochs, last } = &self.start;
-        let mut line = format!("server {} of{}", me.0, ids(view, Role::Participant));
-        if !ids(view, Role::Observer).is_empty() {
-            line += &format!(" observers{}", ids(view, Role::Observer));
-        }
-        let last = last.map_or("-".to_owned(), |last| format!("{last:?}"));
-        line += &format!(" accepted {} current {} last {last}", epochs.0.0, epochs.1.0);
+        let (accepted, current) = (epochs.0.0, epochs.1.0);
+        let members = members(view);
+        let members = members.strip_prefix(" voters").unwrap_or(&members);
+        let mut line = format!("server {} of{members}", me.0);
+        line += &format!(" accepted {accepted} current {current} last {}", or_dash(*last));
         for (is_on, name) in [
             (settings.always_sends_tree, " trees"),
             (settings.reconfigs, " reconfigs"),
@@ -222,17 +198,11 @@ impl Tape {
         ] {
             line += if is_on { name } else { "" };
         }
-        if view.version != 0 {
-            line += &format!(" version {}", zxid(view.version));
-        }
+        line += &version(view.version);
         if let Some(next) = next {
             let after = next_follows.map(|before| format!(" after {}", zxid(before)));
-            line += &format!(
-                " knows {}{}{}",
-                zxid(next.version),
-                after.unwrap_or_default(),
-                members(next)
-            );
+            let after = after.unwrap_or_default();
+            line += &format!(" knows {}{after}{}", zxid(next.version), self::members(next));
         }
         line + "\n"
     }
@@ -240,7 +210,7 @@ impl Tape {
 
 fn put_ticks(ticks: &mut u32, to: &mut String) {
     if *ticks > 0 {
-        writeln!(to, "tick {ticks}").expect("text takes it");
+        *to += &format!("tick {ticks}\n");
         *ticks = 0;
     }
 }
@@ -253,7 +223,7 @@ fn visible(peer: &mut Peer, input: Input) -> Vec<Action> {
     actions
 }
 
-/// With addresses as scripts have them.
+/// A configuration with addresses as scripts have them.
 fn plain(view: &View) -> View {
     let member = |(&id, member): (&ServerId, &Member)| {
         let host = format!("host{}", id.0);
@@ -261,6 +231,11 @@ fn plain(view: &View) -> View {
         (id, Member { id, addresses, role: member.role, client: None })
     };
     View { members: view.members.iter().map(member).collect(), ..view.clone() }
+}
+
+fn plain_text(text: &[u8]) -> Bytes {
+    let view = View::from_bytes(text).ok().filter(|view| view.version != 0);
+    view.map_or(Bytes::new(), |view| plain(&view).to_string().into())
 }
 
 fn view_in(payload: &[u8]) -> Option<View> {
@@ -274,72 +249,59 @@ fn payload(zxid: Zxid, entry: &[u8]) -> Bytes {
 }
 
 /// An input with no more in it than a script says.
-fn said(input: Input) -> Input {
-    match input {
-        Input::Propose { zxid, payload: entry } => {
-            Input::Propose { zxid, payload: payload(zxid, &entry) }
+fn said(mut input: Input) -> Input {
+    match &mut input {
+        Input::Propose { zxid, payload: entry } => *entry = payload(*zxid, entry),
+        Input::LogRead { read, .. } => {
+            read.entries.iter_mut().for_each(|(zxid, entry)| *entry = payload(*zxid, b""));
         }
-        Input::LogRead { connection, read: LogRead { before, entries } } => {
-            let entries = entries.into_iter().map(|(zxid, _)| (zxid, payload(zxid, b"")));
-            Input::LogRead { connection, read: LogRead { before, entries: entries.collect() } }
+        Input::Learner { packet, .. } | Input::Leader { packet } => say_packet(packet),
+        Input::Notification { notification, .. } => {
+            let config = notification.config.as_deref().unwrap_or_default();
+            notification.config = Some(plain_text(config));
+            notification.is_ours = false;
         }
-        Input::Learner { connection, packet } => {
-            Input::Learner { connection, packet: said_packet(packet) }
+        _ => {}
+    }
+    input
+}
+
+fn say_packet(packet: &mut Packet) {
+    match packet {
+        Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. } => {
+            info.protocol_version = 0x1_0000;
         }
-        Input::Leader { packet } => Input::Leader { packet: said_packet(packet) },
-        Input::Notification { from, notification } => {
-            let config = notification.config.as_ref();
-            let view = config.and_then(|text| View::from_bytes(text).ok());
-            let view = view.filter(|view| view.version != 0);
-            let config = view.map_or(Bytes::new(), |view| plain(&view).to_string().into());
-            let config = Some(config);
-            Input::Notification {
-                from,
-                notification: Notification { config, is_ours: false, ..notification },
-            }
-        }
-        input => input,
+        Packet::Proposal { zxid, entry }
+        | Packet::Inform { zxid, entry }
+        | Packet::InformAndActivate { zxid, entry, .. } => *entry = payload(*zxid, entry),
+        Packet::NewLeader { view, .. } => *view = plain_text(view),
+        Packet::Ping { zxid, touched } => (*zxid, *touched) = (0, None),
+        _ => {}
     }
 }
 
-fn said_packet(packet: Packet) -> Packet {
-    let info = |info: LearnerInfo| LearnerInfo { protocol_version: 0x1_0000, ..info };
-    match packet {
-        Packet::FollowerInfo { accepted, info: theirs } => {
-            Packet::FollowerInfo { accepted, info: info(theirs) }
-        }
-        Packet::ObserverInfo { accepted, info: theirs } => {
-            Packet::ObserverInfo { accepted, info: info(theirs) }
-        }
-        Packet::Proposal { zxid, entry } => Packet::Proposal { zxid, entry: payload(zxid, &entry) },
-        Packet::Inform { zxid, entry } => Packet::Inform { zxid, entry: payload(zxid, &entry) },
-        Packet::InformAndActivate { zxid, leader, entry } => {
-            Packet::InformAndActivate { zxid, leader, entry: payload(zxid, &entry) }
-        }
-        Packet::NewLeader { epoch, view } => {
-            let view = View::from_bytes(&view).ok().filter(|view| view.version != 0);
-            let view = view.map_or(Bytes::new(), |view| plain(&view).to_string().into());
-            Packet::NewLeader { epoch, view }
-        }
-        Packet::Ping { .. } => Packet::Ping { zxid: 0, touched: None },
-        packet => packet,
-    }
+fn or_dash(value: Option<impl Debug>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:?}"))
 }
 
 fn zxid(raw: i64) -> String {
-    Zxid::from_wire(raw).map_or("-".to_owned(), |zxid| format!("{zxid:?}"))
+    or_dash(Zxid::from_wire(raw))
 }
 
-fn ids(view: &View, role: Role) -> String {
-    let all = view.members.values().filter(|member| member.role == role);
-    all.map(|member| format!(" {}", member.id.0)).collect()
+/// ` version Z` of a configuration that has one.
+fn version(raw: i64) -> String {
+    if raw == 0 { String::new() } else { format!(" version {}", zxid(raw)) }
 }
 
 /// ` voters 1 2 observers 4`
 fn members(view: &View) -> String {
-    let observers = ids(view, Role::Observer);
+    let ids = |role: Role| {
+        let all = view.members.values().filter(|member| member.role == role);
+        all.map(|member| format!(" {}", member.id.0)).collect::<String>()
+    };
+    let observers = ids(Role::Observer);
     let observers = if observers.is_empty() { observers } else { format!(" observers{observers}") };
-    format!(" voters{}{observers}", ids(view, Role::Participant))
+    format!(" voters{}{observers}", ids(Role::Participant))
 }
 
 /// The members that a payload proposes, if it does.
@@ -347,13 +309,18 @@ fn proposed(payload: &[u8]) -> String {
     view_in(payload).map_or(String::new(), |view| members(&view))
 }
 
+/// The version and members of a configuration, if it is one.
+fn configuration(text: &[u8]) -> String {
+    let view = View::from_bytes(text).ok();
+    view.map_or(String::new(), |view| version(view.version) + &members(&view))
+}
+
 /// An input as a script has it.
 fn line(input: &Input) -> String {
     match input {
         Input::Tick => "tick 1".to_owned(),
         Input::StandDown { .. } => "zxids used up".to_owned(),
-        Input::Oracle { agrees: true } => "oracle yes".to_owned(),
-        Input::Oracle { agrees: false } => "oracle no".to_owned(),
+        Input::Oracle { agrees } => format!("oracle {}", if *agrees { "yes" } else { "no" }),
         Input::Notification { from, notification } => {
             format!("heard {} {}", from.0, vote(notification))
         }
@@ -361,11 +328,8 @@ fn line(input: &Input) -> String {
         Input::ElectionDisconnected { to } => format!("link down {}", to.0),
         Input::Propose { zxid, payload } => format!("propose {zxid:?}{}", proposed(payload)),
         Input::Flushed { through } => format!("disk has {through:?}"),
-        Input::Promised { promise: Promise::Accepted, epoch } => {
-            format!("disk has accepted {}", epoch.0)
-        }
-        Input::Promised { promise: Promise::Current, epoch } => {
-            format!("disk has current {}", epoch.0)
+        Input::Promised { promise, epoch } => {
+            format!("disk has {} {}", format!("{promise:?}").to_lowercase(), epoch.0)
         }
         Input::Truncated { to } => format!("disk is cut to {to:?}"),
         Input::CannotTruncate { last } => format!("disk can't cut, ends at {last:?}"),
@@ -374,16 +338,16 @@ fn line(input: &Input) -> String {
             format!("learner {} {}", connection.0, words(packet))
         }
         Input::LearnerGone { connection } => format!("learner {} gone", connection.0),
-        Input::Progress { connection: Some(connection) } => {
-            format!("learner {} progress", connection.0)
+        Input::Progress { connection } => {
+            let learner = connection.map(|connection| format!("learner {}", connection.0));
+            learner.unwrap_or("leader".to_owned()) + " progress"
         }
-        Input::Progress { connection: None } => "leader progress".to_owned(),
         Input::Sync { connection } => format!("sync {}", connection.0),
         Input::SnapshotBegun { connection, zxid } => format!("tree {} {zxid:?}", connection.0),
         Input::LogRead { connection, read } => {
-            let before = read.before.map_or("-".to_owned(), |before| format!("{before:?}"));
             let entries = read.entries.iter().map(|(zxid, _)| format!(" {zxid:?}"));
-            format!("log {} before {before}, entries{}", connection.0, entries.collect::<String>())
+            let (before, entries) = (or_dash(read.before), entries.collect::<String>());
+            format!("log {} before {before}, entries{entries}", connection.0)
         }
         Input::Leader { packet } => format!("leader {}", words(packet)),
         Input::LeaderGone => "leader gone".to_owned(),
@@ -391,20 +355,13 @@ fn line(input: &Input) -> String {
 }
 
 fn vote(said: &Notification) -> String {
-    let state = match said.state {
-        PeerState::Looking => "looking",
-        PeerState::Following => "following",
-        PeerState::Leading => "leading",
-        PeerState::Observing => "observing",
-    };
+    let state = format!("{:?}", said.state).to_lowercase();
     let Vote { epoch, zxid: last, leader } = said.vote;
     let wanted = match said.vote {
         Vote::NOTHING => "nothing".to_owned(),
         _ => format!("leader {} epoch {epoch} zxid {}", leader.0, zxid(last)),
     };
-    let config = said.config.as_ref().and_then(|text| View::from_bytes(text).ok());
-    let config = config
-        .map_or(String::new(), |view| format!(" version {}{}", zxid(view.version), members(&view)));
+    let config = said.config.as_deref().map(configuration).unwrap_or_default();
     format!("{state} {wanted} round {}{config}", said.round)
 }
 
@@ -412,24 +369,14 @@ fn words(packet: &Packet) -> String {
     let name = packet.name();
     match packet {
         Packet::FollowerInfo { accepted, info } | Packet::ObserverInfo { accepted, info } => {
-            let version = match info.view_version {
-                0 => String::new(),
-                version => format!(" version {}", zxid(version)),
-            };
-            format!("{name} {} accepted {}{version}", info.id.0, accepted.0)
+            format!("{name} {} accepted {}{}", info.id.0, accepted.0, version(info.view_version))
         }
         Packet::LeaderInfo { epoch } => format!("{name} {}", epoch.0),
         Packet::AckEpoch { current, last } => {
-            let current = current.map_or("-".to_owned(), |epoch| epoch.0.to_string());
-            let last = last.map_or("-".to_owned(), |last| format!("{last:?}"));
-            format!("{name} current {current} last {last}")
+            let current = or_dash(current.map(|epoch| epoch.0));
+            format!("{name} current {current} last {}", or_dash(*last))
         }
-        Packet::NewLeader { epoch, view } => match View::from_bytes(view) {
-            Ok(view) if view.version != 0 => {
-                format!("{name} {} version {}{}", epoch.0, zxid(view.version), members(&view))
-            }
-            _ => format!("{name} {}", epoch.0),
-        },
+        Packet::NewLeader { epoch, view } => format!("{name} {}{}", epoch.0, configuration(view)),
         Packet::Proposal { zxid, entry } | Packet::Inform { zxid, entry } => {
             format!("{name} {zxid:?}{}", proposed(entry))
         }

@@ -34,21 +34,3 @@ pub fn shrink(
     }
     kept
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_needed_stays() {
-        let mut tries = 0;
-        let kept = shrink(500, 1000, |steps| {
-            tries += 1;
-            [17, 18, 400].iter().all(|step| steps.contains(step))
-        });
-        assert_eq!(kept, [17, 18, 400]);
-        assert!(tries < 200, "{tries}");
-        assert!(shrink(40, 1000, |_| true).is_empty());
-        assert_eq!(shrink(4, 1000, |_| false), [0, 1, 2, 3]);
-    }
-}

@@ -1,27 +1,23 @@
-//! What happened in a world, for those who read it.
+//! What happened in a world, as lines and as counts.
 
 use super::plan::Micros;
-use std::collections::{BTreeMap, VecDeque};
-
-/// Lines kept by [`Tracing::Last`].
-const KEPT: usize = 400;
+use std::collections::BTreeMap;
 
 /// What becomes of the lines.
 #[derive(Default)]
 pub enum Tracing {
     #[default]
     Off,
-    /// The last ones are kept.
-    Last,
-    /// Each is handed over as it comes, so that nothing is lost when a world ends in a panic.
+    /// Each line is handed over as it comes, so that nothing is lost when a world ends in a panic.
     To(Box<dyn FnMut(&str)>),
+    /// There are none: the inputs of each machine of agreement are kept, until a property does not hold.
+    Inputs,
 }
 
 #[derive(Default)]
 pub struct Trace {
     pub tracing: Tracing,
-    pub lines: VecDeque<String>,
-    /// Of all that would have been written: two runs of one plan have the same.
+    /// Number of lines that would have been written: two runs of one plan have the same.
     pub events: u64,
     /// What happened how often: a world in which nothing does proves nothing.
     pub counts: BTreeMap<&'static str, u64>,
@@ -32,23 +28,17 @@ impl Trace {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// * `who`: whose line it is.
-    pub fn note(&mut self, now_us: Micros, who: &str, at: usize, text: impl FnOnce() -> String) {
+    /// * `subject`: kind and number of the server or client whose line it is.
+    pub fn note(&mut self, now_us: Micros, subject: (&str, usize), text: impl FnOnce() -> String) {
         self.events += 1;
-        if matches!(self.tracing, Tracing::Off) {
-            return;
-        }
-        let (whole, part) = (now_us / 1000, now_us % 1000);
-        let line = format!("{whole:>6}.{part:03} {who}{at} {}", text());
-        match &mut self.tracing {
-            Tracing::Off => {}
-            Tracing::Last => {
-                self.lines.push_back(line);
-                if KEPT < self.lines.len() {
-                    self.lines.pop_front();
-                }
-            }
-            Tracing::To(take) => take(&line),
+        if let Tracing::To(take) = &mut self.tracing {
+            let (whole, part) = (now_us / 1000, now_us % 1000);
+            take(&format!("{whole:>6}.{part:03} {}{} {}", subject.0, subject.1, text()));
         }
     }
+}
+
+/// The beginning of a text that may be long.
+pub fn short(text: &str) -> String {
+    format!("{text:.160}")
 }

@@ -14,8 +14,8 @@ mod zab {
 }
 
 use oxkeeper::sabotage as switch;
+use oxkeeper::sim::{Failure, Plan, Tracing, run, script as tapes, shrink};
 use sabotage::bugs::{self, Bug};
-use oxkeeper::sim::{Failure, Plan, Tracing, live, live_taped, script as tapes, shrink};
 use std::path::Path;
 use zab::script;
 
@@ -31,7 +31,7 @@ fn wanted() -> Vec<Bug> {
 fn first_failure(bug: &'static str) -> (Plan, Failure) {
     let found = (1..=300).find_map(|seed| {
         let plan = Plan::of(seed);
-        let failure = switch::with(bug, || live(&plan, Tracing::Off)).failure?;
+        let failure = switch::with(bug, || run(&plan, Tracing::Off)).failure?;
         Some((plan, failure))
     });
     found.unwrap_or_else(|| panic!("{bug} is not found"))
@@ -52,14 +52,14 @@ fn a_failing_world_becomes_a_script() {
     for Bug { name, .. } in wanted().into_iter().filter(|bug| bug.whole.1) {
         let (plan, failure) = first_failure(name);
         let fails = |kept: &[usize]| {
-            let lived = switch::with(name, || live(&plan.only(kept), Tracing::Off));
-            lived.failure.is_some_and(|found| found.check == failure.check)
+            let outcome = switch::with(name, || run(&plan.only(kept), Tracing::Off));
+            outcome.failure.is_some_and(|found| found.check == failure.check)
         };
         let kept = shrink::shrink(plan.steps.len(), 60, fails);
-        let (failure, taped) = switch::with(name, || live_taped(&plan.only(&kept)));
-        let title = failure.expect("it still fails").what;
+        let outcome = switch::with(name, || run(&plan.only(&kept), Tracing::Inputs));
+        let title = outcome.failure.expect("it still fails").what;
         let spoil = |on: bool| switch::set(on.then_some(name));
-        let text = tapes::script(&title, &taped, Some(&spoil)).expect("a server differs");
+        let text = tapes::script(&title, &outcome.tapes, Some(&spoil)).expect("a server differs");
         let sound = script::outcome(&text);
         println!("{name}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
         assert_eq!(script::outcome(&sound), sound, "{name} is not there, and it fails");

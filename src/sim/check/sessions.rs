@@ -1,73 +1,62 @@
-//! A session sees time go forward wherever its client connects, its answers come in the order it asked, its ephemerals
-//! live as long as it does, and who is told that it is over can rely on that.
+//! Promises to sessions: time goes forward wherever the client connects, answers come in the order of the requests,
+//! ephemerals live as long as their session, a session that has expired never comes back, and writes are linearizable.
 
-use super::{Check, Seen};
-use crate::sim::ask::Request;
-use crate::sim::truth::Truth;
+use super::seen::{Answered, Check, Seen};
+use crate::sim::history::History;
+use crate::sim::workload::Op;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Default)]
 pub struct Sessions {
-    /// What was asked and not answered, by client.
-    asked: BTreeMap<usize, VecDeque<i32>>,
+    /// Requests without an answer, by client.
+    outstanding: BTreeMap<usize, VecDeque<i32>>,
     /// The newest zxid each session has seen.
-    seen: BTreeMap<i64, i64>,
-    /// Said to be over.
-    over: BTreeSet<i64>,
+    newest: BTreeMap<i64, i64>,
+    expired: BTreeSet<i64>,
     opened: BTreeSet<i64>,
 }
 
 impl Check for Sessions {
-    fn name(&self) -> &'static str {
-        "sessions"
-    }
-
-    fn see(&mut self, seen: &Seen<'_>, truth: &Truth) -> Result<(), String> {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
         match *seen {
             Seen::Welcomed { client, session, is_new } => {
-                let life = truth.model.sessions.get(&session);
-                if life.is_none() && !truth.local_sessions {
-                    return Err(format!(
-                        "client {client} has session {session:#x}, which nobody knows"
-                    ));
+                let span = history.model.sessions.get(&session);
+                if span.is_none() && !history.local_sessions {
+                    return Err(format!("session {session:#x} of {client}, which nobody knows"));
                 }
                 if is_new && !self.opened.insert(session) {
                     return Err(format!("session {session:#x} is given to client {client} anew"));
                 }
-                if self.over.contains(&session) {
-                    let opened = life.map_or(0, |life| life.opened);
+                if self.expired.contains(&session) {
+                    let opened = span.map_or(0, |span| span.opened);
                     return Err(format!(
                         "session {session:#x} of {opened:#x} was over, and is back"
                     ));
                 }
             }
             Seen::Expired { session, .. } => {
-                self.over.insert(session);
+                self.expired.insert(session);
             }
-            Seen::Asked { client, xid, request, .. } if *request != Request::Ping => {
-                self.asked.entry(client).or_default().push_back(xid);
+            Seen::Asked { client, xid, request, .. } if request.op != Op::Ping => {
+                self.outstanding.entry(client).or_default().push_back(xid);
             }
-            Seen::Answered { client, session, request, header, .. } => {
-                if *request != Request::Ping {
-                    let next = self.asked.get_mut(&client).and_then(VecDeque::pop_front);
-                    if next != Some(header.xid) {
-                        let xid = header.xid;
-                        return Err(format!(
-                            "client {client} is answered {xid}, and awaits {next:?}"
-                        ));
+            Seen::Answered(Answered { client, session, request, header, .. }) => {
+                let xid = header.xid;
+                if request.op != Op::Ping {
+                    let next = self.outstanding.get_mut(&client).and_then(VecDeque::pop_front);
+                    if next != Some(xid) {
+                        return Err(format!("client {client} is answered {xid}, awaits {next:?}"));
                     }
                 }
-                let newest = self.seen.entry(session).or_default();
+                let newest = self.newest.entry(session).or_default();
                 if header.zxid < *newest {
                     let (zxid, newest) = (header.zxid, *newest);
                     return Err(format!("session {session:#x} sees {zxid:#x} after {newest:#x}"));
                 }
                 *newest = header.zxid;
             }
-            Seen::Parted { client } => {
-                self.asked.remove(&client);
-            }
-            Seen::Calm { .. } => return self.at_the_end(truth),
+            Seen::Disconnected { client } => drop(self.outstanding.remove(&client)),
+            Seen::AllAtRest => return self.at_the_end(history),
             _ => {}
         }
         Ok(())
@@ -75,64 +64,55 @@ impl Check for Sessions {
 }
 
 impl Sessions {
-    fn at_the_end(&self, truth: &Truth) -> Result<(), String> {
-        let alive = self.over.iter().find(|&&session| truth.model.is_alive(session));
-        if let Some(session) = alive {
+    fn at_the_end(&self, history: &History) -> Result<(), String> {
+        let model = &history.model;
+        if let Some(session) = self.expired.iter().find(|&&session| model.is_alive(session)) {
             return Err(format!("session {session:#x} was said to be over, and lives"));
         }
-        let orphan = truth
-            .model
-            .paths()
-            .find(|(_, node)| node.owner != 0 && !truth.model.is_alive(node.owner));
-        match orphan {
+        let is_orphan = |owner| owner != 0 && !model.is_alive(owner);
+        match model.paths().find(|(_, node)| is_orphan(node.stat.ephemeral_owner)) {
             Some((path, node)) => {
-                Err(format!("{path} is of session {:#x}, which is over", node.owner))
+                Err(format!("{path} is of session {:#x}, which is over", node.stat.ephemeral_owner))
             }
             None => Ok(()),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::planted::{fails, holds, truth, zxid};
-    use super::*;
-    use crate::sim::ask::Body;
-    use jute::proto::ReplyHeader;
+/// A write that was answered before another one was sent stands before it in the history.
+#[derive(Default)]
+pub struct RealTime {
+    /// The newest zxid of an answered write.
+    answered: i64,
+    /// That zxid when each write under way was sent, by client and xid.
+    floors: BTreeMap<(usize, i32), i64>,
+}
 
-    #[test]
-    fn time_going_back_and_lost_order_are_found() {
-        let (mut check, truth) = (Sessions::default(), truth());
-        let request = &Request::ReadPair;
-        let asked = |xid| Seen::Asked { client: 0, session: 7, xid, request, at_us: 0 };
-        let answered = |xid, counter| Seen::Answered {
-            client: 0,
-            session: 7,
-            request,
-            header: ReplyHeader { xid, zxid: zxid(1, counter).to_wire(), err: 0 },
-            body: &Body::Nothing,
-            at_us: 0,
-        };
-        (1..7).for_each(|xid| holds(&mut check, &asked(xid), &truth));
-        holds(&mut check, &answered(1, 2), &truth);
-        holds(&mut check, &answered(2, 2), &truth);
-        fails(&mut check, &answered(3, 1), &truth, "sees 0x100000001 after 0x100000002");
-        fails(&mut check, &answered(5, 3), &truth, "awaits Some(4)");
-        holds(&mut check, &Seen::Parted { client: 0 }, &truth);
-        fails(&mut check, &answered(6, 3), &truth, "awaits None");
-    }
-
-    #[test]
-    fn sessions_that_come_back_or_live_on_are_found() {
-        let (mut check, truth) = (Sessions::default(), truth());
-        let welcomed = |session, is_new| Seen::Welcomed { client: 0, session, is_new };
-        holds(&mut check, &welcomed(7, true), &truth);
-        holds(&mut check, &welcomed(7, false), &truth);
-        fails(&mut check, &welcomed(8, true), &truth, "nobody knows");
-        fails(&mut check, &welcomed(7, true), &truth, "anew");
-        holds(&mut check, &Seen::Calm { servers: &[] }, &truth);
-        holds(&mut check, &Seen::Expired { client: 0, session: 7 }, &truth);
-        fails(&mut check, &Seen::Calm { servers: &[] }, &truth, "and lives");
-        fails(&mut check, &welcomed(7, false), &truth, "is back");
+impl Check for RealTime {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        match *seen {
+            Seen::Asked { client, xid, request, .. } if request.is_write() => {
+                self.floors.insert((client, xid), self.answered);
+            }
+            Seen::Answered(Answered { client, request, header, .. }) if request.is_write() => {
+                let floor = self.floors.remove(&(client, header.xid)).unwrap_or(0);
+                // The end of a session that only its server knew is no transaction.
+                let is_local = history.local_sessions && request.op == Op::Close;
+                // A write that was refused may take no place in the history.
+                if is_local || header.err != 0 {
+                    return Ok(());
+                }
+                if header.zxid <= floor {
+                    let zxid = header.zxid;
+                    return Err(format!(
+                        "a write of client {client} is {zxid:#x}, {floor:#x} was answered before"
+                    ));
+                }
+                self.answered = self.answered.max(header.zxid);
+            }
+            Seen::Disconnected { client } => self.floors.retain(|(of, _), _| *of != client),
+            _ => {}
+        }
+        Ok(())
     }
 }

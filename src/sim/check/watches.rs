@@ -1,63 +1,52 @@
-//! A watch fires for the first change behind the answer that left it, once, before any answer that shows the change; and
-//! none is lost while its session lives, wherever that goes.
+//! A watch fires for the first change after the answer that left it, once, before any answer that shows the change; and
+//! none is lost while its session lives, at whatever server the session is.
 
-use super::{Check, Seen};
+use super::seen::{Answered, Check, Seen};
 use crate::model::{Code, EventKind};
-use crate::sim::ask::{Body, Request};
+use crate::sim::history::History;
 use crate::sim::model::{Model, is_from};
-use crate::sim::truth::Truth;
+use crate::sim::workload::{Op, Request, Watch};
 use std::collections::BTreeMap;
 
-/// What one client waits for.
+/// The watches of one client.
 #[derive(Default)]
-struct Waiting {
-    /// Paths, each with the zxid of the answer that left the watch.
-    data: BTreeMap<String, i64>,
-    children: BTreeMap<String, i64>,
-    /// Those that stay: path and whether for all below, with the zxid through which nothing more can come.
-    lasting: BTreeMap<(String, bool), i64>,
-    /// What was heard of them since, and how often: one transaction may change the children of a path more than once.
-    heard: BTreeMap<(i64, String, i32), usize>,
+struct Watched {
+    /// One-shot watches: the path and whether its data is watched or its children, with the zxid of the answer that left
+    /// the watch.
+    once: BTreeMap<(String, bool), i64>,
+    /// Persistent watches: the path and whether all below is watched, with the zxid through which no more events can come.
+    persistent: BTreeMap<(String, bool), i64>,
+    /// Events of persistent watches since, and how often: one transaction may change the children of a path more than once.
+    received: BTreeMap<(i64, String, i32), usize>,
     /// The newest zxid when the connection broke, until the server has been told of the watches again.
     since: Option<i64>,
 }
 
 #[derive(Default)]
-pub struct Watches(BTreeMap<usize, Waiting>);
+pub struct Watches(BTreeMap<usize, Watched>);
 
 impl Check for Watches {
-    fn name(&self) -> &'static str {
-        "watches"
-    }
-
-    fn see(&mut self, seen: &Seen<'_>, truth: &Truth) -> Result<(), String> {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        let model = &history.model;
         match *seen {
             Seen::Event { client, zxid, kind, path } => {
-                let waiting = self.0.entry(client).or_default();
-                let heard = waiting.hear(zxid, kind, path, &truth.model);
-                heard.map_err(|why| {
-                    format!("client {client} hears {kind:?} {path} at {zxid:#x}: {why}")
-                })
+                let received = self.0.entry(client).or_default().receive(zxid, kind, path, model);
+                let about = || format!("client {client} receives {kind:?} {path} at {zxid:#x}");
+                received.map_err(|why| format!("{}: {why}", about()))
             }
-            Seen::Asked { client, request: Request::Watches { since, .. }, .. } => {
-                self.0.entry(client).or_default().since = Some(*since);
-                Ok(())
-            }
-            Seen::Answered { client, request, header, body, .. } => {
-                let waiting = self.0.entry(client).or_default();
-                let (zxid, model) = (header.zxid, &truth.model);
-                if let Request::Watches { .. } = request {
-                    waiting
-                        .take_up(zxid, model)
-                        .map_err(|why| format!("client {client}: {why}"))?;
+            Seen::Asked { client, request, .. } => {
+                if let Op::SetWatches(lists) = &request.op {
+                    self.0.entry(client).or_default().since = Some(lists.since);
                 }
-                waiting
-                    .miss_nothing(zxid, model)
-                    .map_err(|why| format!("client {client}: {why}"))?;
-                waiting.leave(request, Code(header.err), zxid, body);
                 Ok(())
             }
-            // With the session its watches go.
+            Seen::Answered(Answered { client, request, header, .. }) => {
+                let watched = self.0.entry(client).or_default();
+                let settled = watched.settle(request, header.zxid, model);
+                watched.leave(request, Code(header.err), header.zxid);
+                settled.map_err(|why| format!("client {client}: {why}"))
+            }
+            // The watches go with their session.
             Seen::Expired { client, .. } | Seen::Welcomed { client, is_new: true, .. } => {
                 self.0.remove(&client);
                 Ok(())
@@ -67,53 +56,48 @@ impl Check for Watches {
     }
 }
 
-impl Waiting {
-    /// What an answer leaves behind.
-    fn leave(&mut self, request: &Request, code: Code, zxid: i64, _: &Body) {
-        match request {
-            Request::Get { path, watch: true } if code.is_ok() => {
-                self.data.insert(path.clone(), zxid);
+impl Watched {
+    fn leave(&mut self, request: &Request, code: Code, zxid: i64) {
+        let path = request.path.clone();
+        match request.watch_left(code) {
+            Some(Watch::Data) => drop(self.once.insert((path, true), zxid)),
+            Some(Watch::Children) => drop(self.once.insert((path, false), zxid)),
+            // A persistent watch that is there already stays as it is.
+            Some(Watch::Persistent { recursive }) => {
+                self.persistent.entry((path, recursive)).or_insert(zxid);
             }
-            Request::Exists { path, watch: true } if matches!(code, Code::OK | Code::NO_NODE) => {
-                self.data.insert(path.clone(), zxid);
-            }
-            Request::Children { path, watch: true } if code.is_ok() => {
-                self.children.insert(path.clone(), zxid);
-            }
-            Request::Follow { path, deep } if code.is_ok() => {
-                // One that is there already stays as it is.
-                self.lasting.entry((path.clone(), *deep)).or_insert(zxid);
-            }
-            _ => {}
+            None => {}
         }
     }
 
-    fn hear(
+    fn receive(
         &mut self,
         zxid: i64,
         kind: EventKind,
         path: &str,
         model: &Model,
     ) -> Result<(), String> {
-        let of_children = matches!(kind, EventKind::NodeChildrenChanged | EventKind::NodeDeleted);
-        let of_data = kind != EventKind::NodeChildrenChanged;
-        let data = if of_data { self.data.remove(path) } else { None };
-        // What was missed is told once for each list of watches.
-        let is_told = zxid == -1 && data.is_some();
-        let children = if of_children && !is_told { self.children.remove(path) } else { None };
-        let lasts = zxid != -1 && self.hear_lasting(zxid, kind, path, model)?;
-        if data.is_none() && children.is_none() && !lasts {
+        let mut fired = Vec::new();
+        for is_data in [true, false] {
+            // What was missed is told once for each list of watches.
+            let is_told = zxid == -1 && !fired.is_empty();
+            if fires(kind, is_data) && !is_told {
+                let left = self.once.remove(&(path.to_owned(), is_data));
+                fired.extend(left.map(|left| (left, is_data)));
+            }
+        }
+        let is_persistent = zxid != -1 && self.receive_persistent(zxid, kind, path, model)?;
+        if fired.is_empty() && !is_persistent {
             return Err("nothing like that is waited for".to_owned());
         }
         if zxid == -1 {
-            // Missed while there was no connection: no more is said of it than that.
+            // Missed while there was no connection: the event says no more than that.
             return match self.since {
                 Some(_) => Ok(()),
                 None => Err("the server was told of no watches".to_owned()),
             };
         }
-        for (left, is_data) in [(data, true), (children, false)] {
-            let Some(left) = left else { continue };
+        for (left, is_data) in fired {
             let first = first_change(model, path, is_data, left, i64::MAX);
             if first != Some((zxid, kind)) {
                 return Err(format!("left at {left:#x}, should have fired for {first:x?}"));
@@ -122,91 +106,78 @@ impl Waiting {
         Ok(())
     }
 
-    /// The server was told of what is waited for: what it did not find missed is left anew.
-    fn take_up(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
-        let since = self.since.take().unwrap_or(0);
-        for (path, left) in &mut self.data {
-            let before = model.at(path, since);
-            let now = model.at(path, zxid);
-            let has_fired = match (before, now) {
-                (Some(_), None) | (None, Some(_)) => true,
-                (Some(_), Some(now)) => since < now.mzxid,
-                (None, None) => false,
-            };
-            if has_fired {
-                return Err(format!("the watch of {path}, missed since {since:#x}, did not fire"));
-            }
-            *left = zxid;
-        }
-        // Of what they missed they are told nothing.
-        self.lasting.values_mut().for_each(|left| *left = zxid);
-        self.heard.clear();
-        for (path, left) in &mut self.children {
-            let now = model.at(path, zxid);
-            if now.is_none_or(|now| since < now.pzxid) {
-                return Err(format!(
-                    "the watch below {path}, missed since {since:#x}, did not fire"
-                ));
-            }
-            *left = zxid;
-        }
-        Ok(())
-    }
-
-    /// Whether a watch that stays hears of this.
-    fn hear_lasting(
+    /// Whether a persistent watch fires for this.
+    fn receive_persistent(
         &mut self,
         zxid: i64,
         kind: EventKind,
         path: &str,
         model: &Model,
     ) -> Result<bool, String> {
-        let covers = |((at, deep), left): (&(String, bool), &i64)| {
-            *left < zxid && if *deep { hears_deep(at, path, kind) } else { at == path }
-        };
-        if !self.lasting.iter().any(covers) {
+        let mut watches = self.persistent.iter();
+        if !watches.any(|((at, deep), left)| *left < zxid && covers(at, *deep, path, kind)) {
             return Ok(false);
         }
-        let heard = self.heard.entry((zxid, path.to_owned(), kind as i32)).or_default();
-        *heard += 1;
+        let received = self.received.entry((zxid, path.to_owned(), kind as i32)).or_default();
+        *received += 1;
         match times(model, path, zxid, kind) {
             0 => Err("nothing like that happened then".to_owned()),
-            times if times < *heard => Err("that was heard before".to_owned()),
+            times if times < *received => Err("that was heard before".to_owned()),
             _ => Ok(true),
         }
     }
 
-    /// All that happened through `zxid` was heard of.
-    fn settle_lasting(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
-        for ((path, deep), left) in &mut self.lasting {
+    /// An answer shows that no event through its zxid is still to come.
+    fn settle(&mut self, request: &Request, zxid: i64, model: &Model) -> Result<(), String> {
+        if let Op::SetWatches(_) = request.op {
+            self.set_again(zxid, model)?;
+        }
+        self.settle_persistent(zxid, model)?;
+        for ((path, is_data), &left) in &self.once {
+            if let Some((at, kind)) = first_change(model, path, *is_data, left, zxid) {
+                return Err(format!(
+                    "an answer of {zxid:#x} before {kind:?} {path} of {at:#x}, watched since {left:#x}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The server was told of the watches: those whose change it did not find missed are left anew.
+    fn set_again(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
+        let since = self.since.take().unwrap_or(0);
+        for ((path, is_data), left) in &mut self.once {
+            let has_fired = match (model.at(path, since), model.at(path, zxid)) {
+                (_, now) if !*is_data => now.is_none_or(|now| since < now.stat.pzxid),
+                (Some(_), Some(now)) => since < now.stat.mzxid,
+                (before, now) => before.is_some() || now.is_some(),
+            };
+            if has_fired {
+                return Err(format!("the watch of {path}, missed since {since:#x}, did not fire"));
+            }
+            *left = zxid;
+        }
+        // Events that persistent watches missed are not told.
+        self.persistent.values_mut().for_each(|left| *left = zxid);
+        self.received.clear();
+        Ok(())
+    }
+
+    fn settle_persistent(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
+        for ((path, deep), left) in &mut self.persistent {
             let missed = model.events_from(path, *left, zxid).find(|&(at, when, kind)| {
-                let concerns = if *deep { hears_deep(path, at, kind) } else { at == path };
-                let heard = self.heard.get(&(when, at.to_owned(), kind as i32)).copied();
-                concerns && heard.unwrap_or(0) < times(model, at, when, kind)
+                let received = self.received.get(&(when, at.to_owned(), kind as i32)).copied();
+                covers(path, *deep, at, kind)
+                    && received.unwrap_or(0) < times(model, at, when, kind)
             });
             if let Some((at, when, kind)) = missed {
                 return Err(format!(
-                    "an answer of {zxid:#x} before {kind:?} {at} of {when:#x}, and {path} is followed since {left:#x}"
+                    "an answer of {zxid:#x} before {kind:?} {at} of {when:#x}, and {path} is watched since {left:#x}"
                 ));
             }
             *left = zxid.max(*left);
         }
-        self.heard.retain(|(when, _, _), _| zxid < *when);
-        Ok(())
-    }
-
-    /// Nothing that is waited for happened through `zxid`.
-    fn miss_nothing(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
-        self.settle_lasting(zxid, model)?;
-        for (watches, is_data) in [(&self.data, true), (&self.children, false)] {
-            for (path, &left) in watches {
-                if let Some((at, kind)) = first_change(model, path, is_data, left, zxid) {
-                    return Err(format!(
-                        "an answer of {zxid:#x} before {kind:?} {path} of {at:#x}, watched since {left:#x}"
-                    ));
-                }
-            }
-        }
+        self.received.retain(|(when, _, _), _| zxid < *when);
         Ok(())
     }
 }
@@ -216,9 +187,18 @@ fn times(model: &Model, path: &str, zxid: i64, kind: EventKind) -> usize {
     model.events(path, zxid - 1, zxid).filter(|(_, happened)| *happened == kind).count()
 }
 
-/// Whether a watch on `at` and all below hears of this.
-fn hears_deep(at: &str, path: &str, kind: EventKind) -> bool {
-    kind != EventKind::NodeChildrenChanged && is_from(at, path)
+/// Whether a persistent watch at `at` fires for this.
+fn covers(at: &str, recursive: bool, path: &str, kind: EventKind) -> bool {
+    if recursive { kind != EventKind::NodeChildrenChanged && is_from(at, path) } else { at == path }
+}
+
+/// Whether a one-shot watch on data, or on children, fires for this.
+const fn fires(kind: EventKind, is_data: bool) -> bool {
+    match kind {
+        EventKind::NodeDeleted => true,
+        EventKind::NodeChildrenChanged => !is_data,
+        EventKind::NodeCreated | EventKind::NodeDataChanged => is_data,
+    }
 }
 
 /// The first change that a watch on a path's data, or on its children, fires for.
@@ -229,104 +209,5 @@ fn first_change(
     after: i64,
     through: i64,
 ) -> Option<(i64, EventKind)> {
-    let concerns = |kind: EventKind| match kind {
-        EventKind::NodeDeleted => true,
-        EventKind::NodeChildrenChanged => !is_data,
-        EventKind::NodeCreated | EventKind::NodeDataChanged => is_data,
-    };
-    model.events(path, after, through).find(|(_, kind)| concerns(*kind))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::planted::{fails, holds, truth, zxid};
-    use super::*;
-    use jute::proto::ReplyHeader;
-
-    fn at(counter: u32) -> i64 {
-        zxid(1, counter).to_wire()
-    }
-
-    fn answered<'a>(request: &'a Request, counter: u32, err: i32) -> Seen<'a> {
-        let header = ReplyHeader { xid: 1, zxid: at(counter), err };
-        Seen::Answered { client: 0, session: 7, request, header, body: &Body::Nothing, at_us: 0 }
-    }
-
-    fn event(kind: EventKind, path: &str, zxid: i64) -> Seen<'_> {
-        Seen::Event { client: 0, zxid, kind, path }
-    }
-
-    #[test]
-    fn late_lost_repeated_and_wrong_events_are_found() {
-        use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged};
-        let (mut check, truth) = (Watches::default(), truth());
-        let absent = Request::Exists { path: "/e".into(), watch: true };
-        let get = Request::Get { path: "/a".into(), watch: true };
-        let other = Request::ReadPair;
-        holds(&mut check, &answered(&absent, 1, -101), &truth);
-        holds(&mut check, &answered(&get, 2, 0), &truth);
-        holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &truth);
-        fails(&mut check, &event(NodeDataChanged, "/a", at(3)), &truth, "nothing like that");
-        holds(&mut check, &answered(&other, 3, 0), &truth);
-        fails(&mut check, &answered(&other, 4, 0), &truth, "before NodeCreated /e");
-        holds(&mut check, &event(NodeCreated, "/e", at(4)), &truth);
-        holds(&mut check, &answered(&get, 2, 0), &truth);
-        fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &truth, "should have fired");
-        let children = Request::Children { path: "/".into(), watch: true };
-        holds(&mut check, &answered(&children, 2, 0), &truth);
-        fails(&mut check, &event(NodeChildrenChanged, "/", -1), &truth, "told of no watches");
-    }
-
-    #[test]
-    fn events_of_lasting_watches_that_are_lost_or_repeated_are_found() {
-        use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged};
-        let truth = truth();
-        for deep in [false, true] {
-            let mut check = Watches::default();
-            let path = if deep { "/" } else { "/a" };
-            let follow = Request::Follow { path: path.into(), deep };
-            holds(&mut check, &answered(&follow, 1, 0), &truth);
-            let other = Request::ReadPair;
-            fails(&mut check, &answered(&other, 2, 0), &truth, "before NodeCreated /a");
-            holds(&mut check, &event(NodeCreated, "/a", at(2)), &truth);
-            fails(&mut check, &event(NodeCreated, "/a", at(2)), &truth, "heard before");
-            holds(&mut check, &answered(&other, 2, 0), &truth);
-            fails(&mut check, &event(NodeCreated, "/a", at(2)), &truth, "nothing like that");
-            fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &truth, "happened then");
-            holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &truth);
-            let children = event(NodeChildrenChanged, "/", at(4));
-            fails(&mut check, &children, &truth, "nothing like that");
-            if deep {
-                holds(&mut check, &event(NodeCreated, "/e", at(4)), &truth);
-            }
-            holds(&mut check, &answered(&other, 4, 0), &truth);
-        }
-    }
-
-    #[test]
-    fn what_is_missed_between_connections_is_found() {
-        let truth = truth();
-        let get = Request::Get { path: "/a".into(), watch: true };
-        let again = |since| Request::Watches {
-            since,
-            data: vec!["/a".into()],
-            absent: Vec::new(),
-            children: Vec::new(),
-            lasting: Vec::new(),
-        };
-        for (since, fires, about) in [(2, false, "did not fire"), (3, false, ""), (2, true, "")] {
-            let mut check = Watches::default();
-            let request = again(at(since));
-            holds(&mut check, &answered(&get, 2, 0), &truth);
-            let asked = Seen::Asked { client: 0, session: 7, xid: -8, request: &request, at_us: 0 };
-            holds(&mut check, &asked, &truth);
-            if fires {
-                holds(&mut check, &event(EventKind::NodeDataChanged, "/a", -1), &truth);
-            }
-            match about {
-                "" => holds(&mut check, &answered(&request, 4, 0), &truth),
-                about => fails(&mut check, &answered(&request, 4, 0), &truth, about),
-            }
-        }
-    }
+    model.events(path, after, through).find(|(_, kind)| fires(*kind, is_data))
 }

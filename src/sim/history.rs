@@ -1,5 +1,5 @@
-//! What all servers together have agreed on, as seen from outside: who proposed what, which of it is committed, and the
-//! state after each transaction.
+//! The history of an ensemble as seen from outside: which server proposed what, which transactions are committed, and the
+//! state after each of them.
 //!
 //! A zxid names one proposal, and the epoch's leader says which history it began with. So the last zxid of a server names
 //! all of its history, whether it came by log, by DIFF or as a tree.
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 pub struct Committed {
     pub zxid: Zxid,
     pub entry: Bytes,
-    /// Of the tree behind it, as its leader foretold.
+    /// Of the tree after it, as its leader computed it.
     pub digest: u64,
 }
 
 #[derive(Default)]
-pub struct Truth {
+pub struct History {
     proposed: BTreeMap<Zxid, Bytes>,
-    /// Who led each epoch, and the last of the history it began with.
+    /// The leader of each epoch, and the last zxid of the history it began with.
     pub leaders: BTreeMap<Epoch, (usize, Zxid)>,
     committed: Vec<Committed>,
     pub model: Model,
@@ -32,10 +32,10 @@ pub struct Truth {
     first_digest: u64,
 }
 
-impl Truth {
+impl History {
     /// * `first_digest`: of a new server's tree.
-    pub fn new(first_digest: u64) -> Self {
-        Self { first_digest, model: Model::new(), ..Self::default() }
+    pub fn new(first_digest: u64, local_sessions: bool) -> Self {
+        Self { first_digest, local_sessions, model: Model::new(), ..Self::default() }
     }
 
     pub fn last(&self) -> Zxid {
@@ -48,6 +48,12 @@ impl Truth {
 
     pub fn proposal(&self, zxid: Zxid) -> Option<&Bytes> {
         self.proposed.get(&zxid)
+    }
+
+    /// The last proposal of an epoch.
+    pub fn last_proposal(&self, epoch: Epoch) -> Option<Zxid> {
+        let of_epoch = Zxid::new(epoch, 0)..=Zxid::new(epoch, u32::MAX);
+        self.proposed.range(of_epoch).next_back().map(|(&zxid, _)| zxid)
     }
 
     pub fn propose(&mut self, zxid: Zxid, entry: Bytes) {
@@ -82,7 +88,7 @@ impl Truth {
         }
     }
 
-    /// What a history that ends with `last` holds behind `after`, in order.
+    /// What a history that ends with `last` holds after `after`, in order.
     ///
     /// # Errors
     /// In words, why there is no such history.

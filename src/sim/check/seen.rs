@@ -1,0 +1,144 @@
+//! What the checks of a world are told.
+
+use crate::model::{Epoch, EventKind, Zxid};
+use crate::sim::history::History;
+use crate::sim::workload::{Body, Request};
+use crate::tree::Tree;
+use crate::zab::Packet;
+use jute::proto::ReplyHeader;
+
+/// What a server's disk holds for certain.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Durable {
+    /// The end of its history.
+    pub last: Zxid,
+    pub accepted: Epoch,
+    pub current: Epoch,
+}
+
+/// What a server that serves believes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Standing {
+    pub accepted: Epoch,
+    pub current: Epoch,
+    pub committed: Zxid,
+    /// The end of its history, and how much of it the disk has reported as flushed.
+    pub last: Zxid,
+    pub flushed: Zxid,
+}
+
+/// A client's request and its answer.
+#[derive(Clone, Copy)]
+pub struct Answered<'a> {
+    pub client: usize,
+    pub session: i64,
+    pub request: &'a Request,
+    pub header: ReplyHeader,
+    pub body: &'a Body,
+}
+
+/// An observation. `backing`: how many voters have the history on disk, and how many are a quorum.
+pub enum Seen<'a> {
+    /// A server has started with the state that it found. `before`: what its disk held for certain.
+    Started {
+        server: usize,
+        found: Durable,
+        before: Durable,
+        digest: u64,
+    },
+    /// An epoch is established.
+    Leads {
+        server: usize,
+        epoch: Epoch,
+        last: Zxid,
+        backing: (usize, usize),
+    },
+    /// A server hands this to its log.
+    Logs {
+        server: usize,
+        zxid: Zxid,
+        entry: &'a [u8],
+    },
+    /// A server serves with this tree. `leads`: the backing, if it commits.
+    Applied {
+        server: usize,
+        last: Zxid,
+        digest: u64,
+        leads: Option<(usize, usize)>,
+    },
+    /// A server serves, and believes something new.
+    Stands {
+        server: usize,
+        standing: Standing,
+        durable: Durable,
+    },
+    /// A packet to a leader, from a learner whose leader said that this is its epoch.
+    ToLeader {
+        server: usize,
+        packet: &'a Packet,
+        durable: Durable,
+        told: Epoch,
+    },
+    /// A packet to a learner.
+    ToLearner {
+        server: usize,
+        packet: &'a Packet,
+        durable: Durable,
+    },
+    /// A client sends a request.
+    Asked {
+        client: usize,
+        session: i64,
+        xid: i32,
+        request: &'a Request,
+    },
+    Answered(Answered<'a>),
+    /// A client receives an event.
+    Event {
+        client: usize,
+        zxid: i64,
+        kind: EventKind,
+        path: &'a str,
+    },
+    /// A client's connection is gone, with all requests that were not answered on it.
+    Disconnected {
+        client: usize,
+    },
+    /// A client has a session: a new one, or the one it had.
+    Welcomed {
+        client: usize,
+        session: i64,
+        is_new: bool,
+    },
+    /// A client is told that its session is no more.
+    Expired {
+        client: usize,
+        session: i64,
+    },
+    /// All faults are over, everything has come to rest, and this is a member's tree. `mismatches`: digests that were not those
+    /// its leaders had computed.
+    AtRest {
+        server: usize,
+        tree: &'a Tree,
+        mismatches: u64,
+    },
+    /// All members' trees were seen at rest.
+    AllAtRest,
+    /// The world should have come to rest long ago.
+    Restless {
+        why: &'a str,
+    },
+}
+
+pub trait Check {
+    /// # Errors
+    /// What does not hold.
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String>;
+}
+
+/// A property of single observations is a function.
+impl<F: FnMut(&Seen<'_>, &History) -> Result<(), String>> Check for F {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        self(seen, history)
+    }
+}

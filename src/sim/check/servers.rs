@@ -1,0 +1,228 @@
+//! Properties of agreement, of disks and of trees, one function each.
+
+use super::seen::{Check, Durable, Seen, Standing};
+use crate::model::Zxid;
+use crate::sim::history::History;
+use crate::tree::Tree;
+use crate::zab::Packet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An epoch has one leader (I-1).
+///
+/// # Errors
+/// What does not hold, here and below.
+pub fn one_leader(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    let &Seen::Leads { server, epoch, .. } = seen else { return Ok(()) };
+    match history.leaders.get(&epoch) {
+        None => Ok(()),
+        Some((other, _)) => Err(format!("{server} leads epoch {}, which {other} led", epoch.0)),
+    }
+}
+
+/// Only the leader of an epoch proposes in it, without a gap, and begins with all that was committed before (I-5, I-6, I-7,
+/// I-13).
+pub fn primary_order(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    match *seen {
+        Seen::Leads { server, epoch, last, .. } => {
+            if epoch <= last.epoch() {
+                return Err(format!("{server} leads epoch {} and has {last}", epoch.0));
+            }
+            // A leader whose epoch is over may learn only now that a quorum had its history: it commits nothing any more.
+            let is_over =
+                history.leaders.last_key_value().is_some_and(|(newest, _)| epoch < *newest);
+            let lost = history.last();
+            if is_over || history.holds(last, lost) {
+                return Ok(());
+            }
+            Err(format!("leader {server} begins with {last} and lacks {lost}, committed before"))
+        }
+        Seen::Logs { server, zxid, .. } if history.proposal(zxid).is_none() => {
+            let epoch = zxid.epoch();
+            let Some((leader, _)) = history.leaders.get(&epoch) else {
+                return Err(format!("{server} logs {zxid}, and nobody leads its epoch"));
+            };
+            if *leader != server {
+                return Err(format!("{server} logs {zxid}, which {leader} never proposed"));
+            }
+            let before = history.last_proposal(epoch).unwrap_or(Zxid::new(epoch, 0));
+            if zxid.counter() != before.counter() + 1 {
+                return Err(format!("{server} proposes {zxid} after {before}"));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// All serve one history; each transaction in it was proposed, once; and no server ever goes back in it (I-2, I-3, I-4, I-10,
+/// I-14).
+#[derive(Default)]
+pub struct Agreement {
+    /// How far each server has served.
+    served: BTreeMap<usize, Zxid>,
+}
+
+impl Check for Agreement {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        match *seen {
+            Seen::Logs { server, zxid, entry } => match history.proposal(zxid) {
+                Some(proposed) if proposed[..] != *entry => {
+                    Err(format!("{server} logs as {zxid} what was not proposed as that"))
+                }
+                _ => Ok(()),
+            },
+            Seen::Leads { server, last, .. } | Seen::Applied { server, last, .. } => {
+                if last != Zxid::ZERO && history.find(last).is_none() {
+                    let end = history.last();
+                    return Err(format!(
+                        "{server} serves {last}, not committed: {end} is the last"
+                    ));
+                }
+                match self.served.insert(server, last) {
+                    Some(before) if last < before => {
+                        Err(format!("{server} serves {last}, and had served {before}"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Equal last zxid, equal tree: its digest is the one that its leader computed, on every server (I-10).
+pub fn digests(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    // What a server finds at its start may end with transactions that were never committed.
+    let (server, last, digest) = match *seen {
+        Seen::Applied { server, last, digest, .. } => (server, last, digest),
+        Seen::Started { server, found, digest, .. } => (server, found.last, digest),
+        _ => return Ok(()),
+    };
+    match history.digest_at(last) {
+        Some(wanted) if wanted != digest => {
+            Err(format!("the tree of {server} at {last} is {digest:#x}, its leader's {wanted:#x}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Committed transactions are on the disks of a quorum at that very moment, and no disk loses what it had for certain (I-9,
+/// I-14).
+pub fn durability(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    match *seen {
+        Seen::Leads { server, last, backing: (holders, quorum), .. }
+        | Seen::Applied { server, last, leads: Some((holders, quorum)), .. }
+            if holders < quorum && last != Zxid::ZERO =>
+        {
+            Err(format!("leader {server} commits {last}, which {holders} of {quorum} disks have"))
+        }
+        Seen::Started { server, found, before, .. } => {
+            let keeps_epochs = before.accepted <= found.accepted && before.current <= found.current;
+            if keeps_epochs && history.holds(found.last, before.last) {
+                return Ok(());
+            }
+            Err(format!("{server} starts with {found:?}, and had {before:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// No packet says what the disk does not hold yet: epochs, histories and acknowledgements (I-8, I-12).
+pub fn promises(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+    match *seen {
+        Seen::ToLearner { server, packet: Packet::LeaderInfo { epoch }, durable }
+            if durable.accepted < *epoch =>
+        {
+            let (epoch, saved) = (epoch.0, durable.accepted.0);
+            Err(format!("{server} tells of epoch {epoch}, and its disk of {saved}"))
+        }
+        Seen::ToLearner { server, packet: Packet::NewLeader { epoch, .. }, durable }
+            if durable.current < *epoch =>
+        {
+            Err(format!("{server} sends NEWLEADER before epoch {} is saved", epoch.0))
+        }
+        Seen::ToLeader { server, packet: Packet::AckEpoch { .. }, durable, told }
+            if durable.accepted < told =>
+        {
+            Err(format!("{server} promises epoch {} before it is saved", told.0))
+        }
+        Seen::ToLeader { server, packet: Packet::Ack { zxid }, durable, .. } => {
+            if zxid.counter() == 0 && durable.current < zxid.epoch() {
+                return Err(format!("{server} acknowledges {zxid} before its epoch is saved"));
+            }
+            if zxid.counter() != 0 && durable.last < *zxid {
+                let last = durable.last;
+                return Err(format!("{server} acknowledges {zxid}, and its disk has {last}"));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// No server that serves is in a state it cannot have come to: it believes nothing of its disk that this does not hold, and
+/// the epochs, the end of its history and what of it is committed stand in their order (I-11).
+pub fn states(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+    let &Seen::Stands { server, standing, durable } = seen else { return Ok(()) };
+    match complaint(standing, durable) {
+        None => Ok(()),
+        Some(why) => {
+            Err(format!("{server} serves with {standing:?}, and its disk has {durable:?}: {why}"))
+        }
+    }
+}
+
+fn complaint(believed: Standing, durable: Durable) -> Option<&'static str> {
+    let Standing { accepted, current, committed, last, flushed } = believed;
+    if durable.accepted < accepted || durable.current < current {
+        Some("it believes in an epoch that is not saved")
+    } else if durable.last < flushed {
+        Some("it believes in a history that is not flushed")
+    } else if accepted < current {
+        Some("it follows an epoch it never promised itself to")
+    } else if current < last.epoch() {
+        Some("its history goes on after its epoch")
+    } else if last < committed {
+        Some("it has committed what it does not have")
+    } else {
+        None
+    }
+}
+
+/// After the last fault every member serves, all have the same tree, and it is the one that the history makes.
+pub fn convergence(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    match *seen {
+        Seen::Restless { why } => Err(why.to_owned()),
+        Seen::AtRest { server, mismatches: count @ 1.., .. } => {
+            Err(format!("server {server}: {count} digests were not its leader's"))
+        }
+        Seen::AtRest { server, tree, .. } => {
+            compare(tree, history).map_err(|why| format!("server {server}: {why}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn compare(tree: &Tree, history: &History) -> Result<(), String> {
+    if tree.last_zxid() != history.last() {
+        return Err(format!("ends with {}, all with {}", tree.last_zxid(), history.last()));
+    }
+    let open = history.model.sessions.iter().filter(|(_, span)| span.closed.is_none());
+    let wanted: BTreeSet<i64> = open.map(|(&id, _)| id).collect();
+    let found: BTreeSet<i64> = tree.sessions().keys().copied().collect();
+    if wanted != found {
+        return Err(format!("has sessions {found:x?}, those that live are {wanted:x?}"));
+    }
+    let mut count = 0;
+    for (path, node) in history.model.paths() {
+        count += 1;
+        let Some(id) = tree.find(path) else { return Err(format!("lacks {path:?}")) };
+        let znode = tree.znode(id);
+        if !node.is(&znode.stat()) || node.data.as_deref() != znode.data().bytes() {
+            return Err(format!("has {path:?} with {:?}, and not {node:?}", znode.stat()));
+        }
+    }
+    // Beside the root, which Java counts twice, there are the four of the system's own.
+    let own = tree.node_count() - 1 - 3;
+    if own == count { Ok(()) } else { Err(format!("has {own} znodes, and not {count}")) }
+}

@@ -1,0 +1,113 @@
+//! Client connections at their server: performs what `request::Connection` decides, as `net::client`.
+
+use super::network::{Chunk, EndId, Holder, ProcessId};
+use super::process::ClientConnection;
+use super::world::World;
+use crate::model::sync::Ordering;
+use crate::request::{Conn, Connection, Need, Outgoing};
+use std::task::Waker;
+
+impl World {
+    /// A client connects to a server; gives the client's end. `None`: no process is reached.
+    pub fn accept_client(&mut self, client: usize, server: usize) -> Option<EndId> {
+        let (node, at) = (self.servers.len() + client, self.process_id(server));
+        if self.process(at).is_none() || !self.net.reaches(node, server) {
+            return None;
+        }
+        let end = self
+            .net
+            .connect((node, Holder::Client(client)), (server, Holder::ClientConnection(at)));
+        let process = self.process(at)?;
+        let now_ms = process.shared.clock_ms.load(Ordering::Relaxed);
+        let peer = ([10, 0, 0, node as u8], 1000).into();
+        let conn = process.shared.conns.add(|id| Conn::new(id, peer, now_ms));
+        let machine = Connection::new(conn, process.shared.clone());
+        let connection =
+            ClientConnection { machine, input: Vec::new(), need: Need::Bytes(1), is_due: false };
+        process.clients.insert(end.other(), connection);
+        Some(end)
+    }
+
+    pub fn client_connection_receives(&mut self, at: ProcessId, end: EndId, chunk: Chunk) {
+        let Some(process) = self.process(at) else { return };
+        let Some(connection) = process.clients.get_mut(&end) else { return };
+        match chunk {
+            Chunk::Bytes(bytes) => {
+                connection.input.extend_from_slice(&bytes);
+                self.wake_client_connection(at, end);
+            }
+            Chunk::End => self.end_client_connection(at, end),
+        }
+    }
+
+    fn wake_client_connection(&mut self, at: ProcessId, end: EndId) {
+        let Some(process) = self.process(at) else { return };
+        let Some(connection) = process.clients.get_mut(&end) else { return };
+        if !std::mem::replace(&mut connection.is_due, true) {
+            self.do_within(0, 200, move |world| world.turn_client_connection(at, end));
+        }
+    }
+
+    /// Wakes the tasks of connections that have something to do.
+    pub fn wake_client_connections(&mut self, at: ProcessId) {
+        let Some(process) = self.process(at) else { return };
+        let is_woken = |connection: &ClientConnection| {
+            !connection.machine.wait(Waker::noop()) || connection.need == Need::Turn
+        };
+        let woken = process.clients.iter().filter(|(_, found)| !found.is_due && is_woken(found));
+        let woken: Vec<EndId> = woken.map(|(&end, _)| end).collect();
+        woken.into_iter().for_each(|end| self.wake_client_connection(at, end));
+    }
+
+    fn turn_client_connection(&mut self, at: ProcessId, end: EndId) {
+        if self.is_stalled(at.server) {
+            return self.do_soon(move |world| world.turn_client_connection(at, end));
+        }
+        let now_us = self.now_us;
+        let Some(process) = self.process(at) else { return };
+        let own_us = process.own_us(now_us);
+        let Some(connection) = process.clients.get_mut(&end) else { return };
+        connection.is_due = false;
+        let (taken, need) = connection.machine.advance(&connection.input, own_us);
+        connection.input.drain(..taken);
+        connection.need = need.clone();
+        let bytes = take_out(&mut connection.machine.unsent);
+        let is_over = matches!(need, Need::Close(_) | Need::Word(_));
+        let commands = process.commands.len();
+        process.commands.extend(std::mem::take(&mut connection.machine.commands));
+        if commands < process.commands.len() {
+            self.wake_driver(at);
+        }
+        if !bytes.is_empty() {
+            self.send(end, bytes.into());
+        }
+        if is_over {
+            self.note(at.server, || format!("* closes a client connection: {need:?}"));
+            self.end_client_connection(at, end);
+        } else if need == Need::Turn || taken > 0 {
+            self.wake_client_connection(at, end);
+        }
+    }
+
+    fn end_client_connection(&mut self, at: ProcessId, end: EndId) {
+        let Some(process) = self.process(at) else { return };
+        let Some(mut connection) = process.clients.remove(&end) else { return };
+        connection.machine.end();
+        process.commands.extend(connection.machine.commands.drain(..));
+        self.close(end);
+        self.wake_driver(at);
+    }
+}
+
+/// Large data stands beside the bytes it belongs between.
+fn take_out(from: &mut Outgoing) -> Vec<u8> {
+    let (mut bytes, mut at) = (Vec::with_capacity(from.len()), 0);
+    for (place, piece) in &from.shared {
+        bytes.extend_from_slice(&from.bytes[at..*place]);
+        bytes.extend_from_slice(piece);
+        at = *place;
+    }
+    bytes.extend_from_slice(&from.bytes[at..]);
+    from.clear();
+    bytes
+}

@@ -1,0 +1,187 @@
+//! A world from its beginning to its end.
+
+use super::check::{Failure, Seen};
+use super::client::Client;
+use super::membership;
+use super::plan::{ClientAction, Crash, CrashKind, MS, Micros, Plan, Plant};
+use super::process::Process;
+use super::script::Tape;
+use super::trace::Tracing;
+use super::workload::{Op, PATHS, Request};
+use super::world::World;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Once faults are over all has to come to rest within this.
+const REST_US: Micros = 20_000 * MS;
+/// Looked at this often.
+const LOOK_US: Micros = 20 * MS;
+/// Rest is what lasts so long.
+const STILL_US: Micros = 100 * MS;
+
+/// What became of a world.
+pub struct Outcome {
+    pub failure: Option<Failure>,
+    /// Number of lines that a trace has: the same for the same plan.
+    pub events: u64,
+    /// Transactions that were committed.
+    pub committed: usize,
+    pub lasted_us: Micros,
+    /// What happened how often.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// With [`Tracing::Inputs`]: what each process's machine of agreement was given.
+    pub tapes: Vec<Tape>,
+}
+
+/// Runs a world from its beginning to its end.
+pub fn run(plan: &Plan, tracing: Tracing) -> Outcome {
+    let mut world = World::new(plan.clone(), tracing);
+    world.run();
+    let (lost, broken_off) = (world.net.lost, world.net.broken_off);
+    world.trace.counts.extend([("sent again", lost), ("lost with a connection", broken_off)]);
+    Outcome {
+        failure: world.failure,
+        events: world.trace.events,
+        committed: world.checks.history.committed().len(),
+        lasted_us: world.now_us,
+        counts: world.trace.counts,
+        tapes: world.tapes,
+    }
+}
+
+impl World {
+    fn run(&mut self) {
+        let lasts_us = self.climate().lasts_us;
+        if self.climate().plant == Some(Plant::TamperedTree) {
+            self.run_until(lasts_us / 2);
+            self.tamper(0);
+        }
+        self.run_until(lasts_us);
+        if self.failure.is_some() {
+            return;
+        }
+        self.heal();
+        self.come_to_rest();
+        if self.failure.is_some() {
+            return;
+        }
+        // Whatever was committed is there again after the power was gone everywhere.
+        for server in 0..self.servers.len() {
+            let keeps = self.rng.below(1000);
+            self.crash(server, Crash { kind: CrashKind::Power { keeps }, down_us: 0 });
+        }
+        self.come_to_rest();
+    }
+
+    /// All serve, a write of each client succeeds, and all have the same.
+    fn come_to_rest(&mut self) {
+        self.wait_for_rest("before the last writes");
+        self.wait_for_ends();
+        self.clients.iter_mut().for_each(|client| client.last_done = 0);
+        // Delays from before the end of faults may still cost a client its connection.
+        for _ in 0..3 {
+            self.write_last();
+        }
+        if self.failure.is_some() {
+            return;
+        }
+        if let Some(client) = self.clients.iter().find(|client| client.last_done == 0) {
+            let number = client.number;
+            return self.see_restless(format!("client {number} could not write in a calm world"));
+        }
+        self.see_rest();
+    }
+
+    fn write_last(&mut self) {
+        for client in 0..self.clients.len() {
+            if self.clients[client].last_done == 0 {
+                let (sync, pair) = (Request::new(Op::Sync, "/a"), Request::new(Op::GetPair, ""));
+                let mut requests = vec![Request::create_end(), sync, pair];
+                requests.extend(PATHS.map(|path| Request::new(Op::Get { watch: false }, path)));
+                self.act_as_client(client, ClientAction::Send(requests));
+            }
+        }
+        self.wait_for_rest("after the last writes");
+    }
+
+    fn see_restless(&mut self, why: String) {
+        self.see(&Seen::Restless { why: &why });
+    }
+
+    fn wait_for_rest(&mut self, when: &str) {
+        let end_us = self.now_us + REST_US;
+        let mut still_us = 0;
+        while self.failure.is_none() {
+            self.run_until(self.now_us + LOOK_US);
+            still_us = if self.is_at_rest() { still_us + LOOK_US } else { 0 };
+            if STILL_US <= still_us {
+                return;
+            }
+            if end_us < self.now_us {
+                return self.see_restless(format!("no rest {when}: {}", self.describe()));
+            }
+        }
+    }
+
+    /// Waits for the end of sessions that no client has.
+    fn wait_for_ends(&mut self) {
+        let end_us = self.now_us + REST_US;
+        while self.failure.is_none() {
+            let held: Vec<i64> = self.clients.iter().map(|client| client.session.id).collect();
+            let mut sessions = self.checks.history.model.sessions.iter();
+            let left = sessions.find(|(id, span)| span.closed.is_none() && !held.contains(id));
+            let Some((&id, _)) = left else { return };
+            if end_us < self.now_us {
+                return self.see_restless(format!("session {id:#x} of no client does not end"));
+            }
+            self.run_until(self.now_us + LOOK_US);
+        }
+    }
+
+    /// The members of the newest configuration that any server has in force.
+    fn members(&self) -> BTreeSet<usize> {
+        let views = self.servers.iter().filter_map(|server| Some(server.process.as_ref()?.view()));
+        let newest = views.max_by_key(|view| view.version);
+        newest.into_iter().flat_map(|view| view.members.keys()).map(|id| id.0 as usize).collect()
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let last = self.checks.history.last();
+        let rests = |process: &Process| {
+            process.is_serving() && process.is_quiet() && process.last() == last
+        };
+        self.clients.iter().all(Client::is_idle)
+            && self.members().iter().all(|&at| self.servers[at].process.as_ref().is_some_and(rests))
+    }
+
+    /// The state of servers and clients, in words.
+    fn describe(&self) -> String {
+        let mut text = format!("committed {}", self.checks.history.last());
+        for (number, server) in self.servers.iter().enumerate() {
+            text += &match &server.process {
+                None => format!("; server {number} down"),
+                Some(process) => {
+                    let (mode, last) = (process.member.replica.mode(), process.last());
+                    let quiet = if process.is_quiet() { "quiet" } else { "busy" };
+                    let view = membership::short(process.view());
+                    format!("; server {number} {mode:?} at {last}, {quiet}, {view}")
+                }
+            };
+        }
+        for client in &self.clients {
+            let Client { number, connection, outstanding, .. } = client;
+            text += &format!("; client {number} {connection:?}, {} requests", outstanding.len());
+        }
+        text
+    }
+
+    fn see_rest(&mut self) {
+        for server in self.members() {
+            let Some(process) = &self.servers[server].process else { continue };
+            let shared = process.shared.clone();
+            let mismatches = process.member.replica.stats.digest_mismatches;
+            let tree = &shared.state.tree.read();
+            self.see(&Seen::AtRest { server, tree, mismatches });
+        }
+        self.see(&Seen::AllAtRest);
+    }
+}

@@ -1,0 +1,66 @@
+//! Faults that no server makes: they show that the checks look at what goes on in a world.
+
+use super::model::is_from;
+use super::plan::Plant;
+use super::world::World;
+use crate::model::{op, xid};
+use crate::tree::txn::Txn;
+use jute::proto::WatcherEvent;
+use jute::txn::TxnHeader;
+use jute::{Decode as _, Reader};
+
+/// Bytes of a reply's header: xid, zxid, code.
+const HEADER_LEN: usize = 16;
+
+impl World {
+    /// The frames that reach a client in the place of one.
+    pub fn spoil_frame(&mut self, client: usize, mut frame: Vec<u8>) -> Vec<Vec<u8>> {
+        let Some(plant) = self.climate().plant else { return vec![frame] };
+        let xid = frame.first_chunk().map_or(0, |head| i32::from_be_bytes(*head));
+        let is_event = xid == xid::NOTIFICATION;
+        let is_answer = 0 < xid && HEADER_LEN <= frame.len();
+        let is_due = self.rng.one_in(8);
+        let found = &mut self.clients[client];
+        match plant {
+            Plant::LostEvent if is_event && is_due => return Vec::new(),
+            Plant::LostLastingEvent if is_event && is_due => {
+                let event = WatcherEvent::decode(&mut Reader::new(&frame[HEADER_LEN..]));
+                let path = event.as_ref().ok().and_then(|event| event.path.as_deref());
+                let path = path.unwrap_or_default();
+                let mut watches = found.session.persistent_watches.iter();
+                if watches.any(|(at, recursive)| at == path || *recursive && is_from(at, path)) {
+                    return Vec::new();
+                }
+            }
+            Plant::RepeatedEvent if is_event && is_due => return vec![frame.clone(), frame],
+            Plant::LateEvent if is_event => {
+                found.held = frame;
+                return Vec::new();
+            }
+            Plant::SwappedAnswers if is_answer && is_due => {
+                found.held = frame;
+                return Vec::new();
+            }
+            Plant::LateEvent | Plant::SwappedAnswers if !found.held.is_empty() => {
+                return vec![frame, std::mem::take(&mut found.held)];
+            }
+            // In the data, after its length, or in whatever stands there.
+            Plant::WrongAnswer if is_answer && is_due && HEADER_LEN + 5 < frame.len() => {
+                frame[HEADER_LEN + 5] ^= 1;
+            }
+            Plant::OldZxid if is_answer && is_due => frame[4..12].fill(0),
+            _ => {}
+        }
+        vec![frame]
+    }
+
+    /// Changes a server's tree without a transaction.
+    pub fn tamper(&mut self, server: usize) {
+        let Some(process) = &self.servers[server].process else { return };
+        let mut tree = process.shared.state.tree.write();
+        let (zxid, kind) = (tree.last_zxid().to_wire(), op::SET_DATA);
+        let header = TxnHeader { client_id: 0, cxid: 0, zxid, time: 0, kind };
+        let txn = Txn::SetData { path: "/pair1".into(), data: Some(b"tampered"), version: 99 };
+        tree.apply(&header, &txn, &mut Vec::new());
+    }
+}

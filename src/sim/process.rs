@@ -1,0 +1,199 @@
+//! A server: a disk that outlives its processes, and while a process lives all that `server` would hold.
+
+use super::check::{Durable, Standing};
+use super::network::EndId;
+use super::plan::{Crash, MS, Micros};
+use crate::member::awaiting_hello::AwaitingHello;
+use crate::member::dial::Dial;
+use crate::member::election_connections::ConnectionId;
+use crate::member::quorum_connection::QuorumConnection;
+use crate::member::quorum_outbox::QuorumOutbox;
+use crate::member::{Action, Input, Member, QuorumPeer, SnapshotJob};
+use crate::model::{Epoch, View, Zxid};
+use crate::replica;
+use crate::request::{self, ClientCommand, Need, Shared};
+use crate::store::sim_disk::{Image, SimDisk};
+use crate::store::{self, FailStop, Folders, Worker};
+use crate::tree::Options;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub type Disk = FailStop<SimDisk>;
+pub type Clock = fn() -> Duration;
+
+pub const TICK_TIME_MS: u64 = 100;
+/// Milliseconds since 1970 when a world begins.
+const WALL_MS: i64 = 1_700_000_000_000;
+
+/// A server's end of a client connection.
+pub struct ClientConnection {
+    pub machine: request::Connection,
+    pub input: Vec<u8>,
+    pub need: Need,
+    pub is_due: bool,
+}
+
+/// One end of a learner connection.
+pub struct LearnerConnection {
+    /// `None`: it is not made yet.
+    pub end: Option<EndId>,
+    /// At a learner: the server that it dials.
+    pub dialing: Option<(usize, Dial)>,
+    pub receiving: QuorumConnection,
+    pub outbox: QuorumOutbox,
+}
+
+#[derive(Default)]
+pub struct LearnerConnections {
+    pub all: BTreeMap<QuorumPeer, LearnerConnection>,
+    pub awaiting_hello: AwaitingHello<()>,
+    pub accepted: u64,
+    /// Number of the dial of the current leader.
+    pub leader_dial: Option<u64>,
+}
+
+#[derive(Default)]
+pub struct ElectionConnections {
+    pub ends: BTreeMap<ConnectionId, EndId>,
+    pub dialing: BTreeSet<ConnectionId>,
+}
+
+pub struct Process {
+    pub member: Member,
+    pub shared: Arc<Shared>,
+    pub disk: Disk,
+    pub worker: Worker<Disk, Clock>,
+    /// Commands for the log thread.
+    pub log: Vec<store::Command>,
+    pub log_is_due: bool,
+    /// Snapshots that are being written, and the bytes of their trees so far.
+    pub snapshots: VecDeque<(SnapshotJob, Vec<u8>)>,
+    /// Reports of its own threads that the driver has not taken yet.
+    pub reports: VecDeque<Input>,
+    /// Inputs from other servers, in the order in which they came.
+    pub incoming: VecDeque<Input>,
+    pub commands: VecDeque<ClientCommand>,
+    pub turn_is_due: bool,
+    pub actions: Vec<Action>,
+    pub began_us: Micros,
+    pub learner_connections: LearnerConnections,
+    pub election_connections: ElectionConnections,
+    pub clients: BTreeMap<EndId, ClientConnection>,
+    /// The epoch in the LEADERINFO of its current leader.
+    pub leader_epoch: Epoch,
+    /// The last zxid of its tree when it last served.
+    pub served: Option<Zxid>,
+    /// Whether it led after its last step.
+    pub is_leading: bool,
+    pub standing: Option<Standing>,
+}
+
+impl Process {
+    /// Monotonic time of the process.
+    pub const fn own_us(&self, now_us: Micros) -> Micros {
+        now_us - self.began_us
+    }
+
+    /// The configuration in force here.
+    pub const fn view(&self) -> &View {
+        &self.member.replica.peer().core.view
+    }
+
+    /// What it believes of its own history while it serves.
+    pub fn standing(&self) -> Standing {
+        let core = &self.member.replica.peer().core;
+        Standing {
+            accepted: core.accepted,
+            current: core.current,
+            committed: core.history.committed(),
+            last: core.history.last(),
+            flushed: core.flushed,
+        }
+    }
+
+    pub fn is_serving(&self) -> bool {
+        self.member.replica.mode() != replica::Mode::Resting
+    }
+
+    /// The last zxid of its tree.
+    pub fn last(&self) -> Zxid {
+        self.shared.state.tree.read().last_zxid()
+    }
+
+    pub fn has_inputs(&self) -> bool {
+        !self.reports.is_empty() || !self.incoming.is_empty() || !self.commands.is_empty()
+    }
+
+    /// The next inputs: reports first, then packets, then clients' commands, as the driver of the server takes them.
+    pub fn take_inputs(&mut self, count_max: usize) -> Vec<Input> {
+        if !self.reports.is_empty() {
+            return self.reports.drain(..).collect();
+        }
+        if !self.incoming.is_empty() {
+            return self.incoming.drain(..count_max.min(self.incoming.len())).collect();
+        }
+        let count = count_max.min(self.commands.len());
+        self.commands.drain(..count).map(Input::Client).collect()
+    }
+
+    /// Whether nothing is on its way through it.
+    pub fn is_quiet(&self) -> bool {
+        self.reports.is_empty()
+            && self.commands.is_empty()
+            && self.log.is_empty()
+            && !self.log_is_due
+            && self.snapshots.is_empty()
+            && self.member.replica.outstanding() == 0
+    }
+}
+
+#[derive(Default)]
+pub struct Server {
+    pub disk: SimDisk,
+    pub process: Option<Process>,
+    /// Number of the process, or of the next one.
+    pub number: u64,
+    pub durable: Durable,
+    /// How far its wall clock is off.
+    pub wall_off_ms: i64,
+    /// Its machine stands still until then.
+    pub stalled_us: Micros,
+    /// Its process starts again then.
+    pub starts_us: Micros,
+    /// The crash that is about to end its process.
+    pub crash: Option<Crash>,
+    /// Its disk is slow until then.
+    pub slow_us: Micros,
+    /// Sectors of its disk came back wrong, and it has not served since.
+    pub is_damaged: bool,
+    /// The end of the history that was quarantined: its disk had it when it acknowledged it.
+    pub lost: Zxid,
+    /// A planted fault: all that the next power cut leaves.
+    pub lied: Option<Image>,
+}
+
+impl Server {
+    /// The end of the history that this server's disk has, or had when it acknowledged it.
+    pub fn acknowledged(&self) -> Zxid {
+        self.durable.last.max(self.lost)
+    }
+
+    pub const fn wall_ms(&self, now_us: Micros) -> i64 {
+        WALL_MS + (now_us / MS) as i64 + self.wall_off_ms
+    }
+}
+
+pub fn folders() -> Folders {
+    Folders::new(Path::new("/data"), Path::new("/log"))
+}
+
+pub fn tree_options(seed: u64) -> Options {
+    Options { seed, ..Options::default() }
+}
+
+/// The server that has these addresses: hosts are named `host<server>`.
+pub fn server_at(addresses: &[(String, u16)]) -> Option<usize> {
+    addresses.first()?.0.strip_prefix("host")?.parse().ok()
+}

@@ -1,0 +1,218 @@
+//! The checks of what clients receive find the faults that are planted into observations.
+
+use super::planted::{entry, fails, history, holds, zxid};
+use jute::data::Stat;
+use jute::proto::ReplyHeader;
+use oxkeeper::model::{EventKind, op};
+use oxkeeper::sim::check::answers::Answers;
+use oxkeeper::sim::check::sessions::{RealTime, Sessions};
+use oxkeeper::sim::check::watches::Watches;
+use oxkeeper::sim::check::{Answered, Seen};
+use oxkeeper::sim::history::History;
+use oxkeeper::sim::workload::{Body, Op, Request, WatchLists};
+use oxkeeper::tree::txn::write;
+
+fn stat(czxid: i64, mzxid: i64, version: i32, owner: i64) -> Stat {
+    Stat {
+        czxid,
+        mzxid,
+        ctime: 1,
+        mtime: 1,
+        version,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: owner,
+        data_length: 1,
+        num_children: 0,
+        pzxid: czxid,
+    }
+}
+
+#[test]
+fn wrong_answers_are_found() {
+    let (mut check, history) = (Answers::default(), history());
+    for xid in 1..4 {
+        let request = &Request::new(Op::Ping, "");
+        let asked = Seen::Asked { client: 0, session: 7, xid, request };
+        holds(&mut check, &asked, &History::new(0, false));
+    }
+    let mut told = |request: &Request, xid, zxid, err, body: &Body, wrong: Option<&str>| {
+        let header = ReplyHeader { xid, zxid, err };
+        let seen = Seen::Answered(Answered { client: 0, session: 7, request, header, body });
+        match wrong {
+            None => holds(&mut check, &seen, &history),
+            Some(about) => fails(&mut check, &seen, &history, about),
+        }
+    };
+    let get = Request::new(Op::Get { watch: false }, "/a");
+    let data = |data: &[u8], version| {
+        Body::Data(Some(data.to_vec()), stat(at(2), at(2 + i64::from(version) as u32), version, 0))
+    };
+    told(&get, 9, at(2), 0, &data(b"1", 0), None);
+    told(&get, 9, at(3), 0, &data(b"2", 1), None);
+    told(&get, 9, at(3), 0, &data(b"1", 1), Some("other data"));
+    told(&get, 9, at(3), 0, &data(b"2", 0), Some("where there is"));
+    told(&get, 9, at(9), 0, &data(b"2", 1), Some("not committed"));
+    told(&get, 9, at(3), -101, &Body::Nothing, Some("calls for 0"));
+    let set = Request::new(Op::Set { large: false }, "/a");
+    let set = Request { data: b"2".to_vec(), version: 0, ..set };
+    let done = Body::Stat(stat(at(2), at(3), 1, 0));
+    told(&set, 2, at(3), 0, &done, None);
+    told(&set, 4, at(3), 0, &done, Some("request 2 of 0x7"));
+    told(&set, 2, at(2), 0, &done, Some("request 1 of"));
+    told(&set, 2, at(3), -103, &Body::Nothing, None);
+    told(&set, 2, at(2), -103, &Body::Nothing, Some("calls for 0"));
+    let children = Request::new(Op::Children { watch: false }, "");
+    let root = Body::Children(vec!["a".into()], stat(0, 0, 0, 0));
+    told(&children, 9, at(4), 0, &root, Some("where there are"));
+}
+
+#[test]
+fn writes_that_were_not_sent_or_are_done_twice_are_found() {
+    let mut check = Answers::default();
+    fails(&mut check, &Seen::Disconnected { client: 0 }, &history(), "which nobody sent");
+    let mut history = history();
+    let again = entry(zxid(1, 5), (7, 2), op::DELETE, |to| write::delete(to, "/a"));
+    history.propose(zxid(1, 5), again.into());
+    history.commit(&[zxid(1, 5)]).unwrap();
+    let mut check = Answers::default();
+    let request = &Request::new(Op::Ping, "");
+    let asked = Seen::Asked { client: 0, session: 7, xid: 9, request };
+    holds(&mut check, &asked, &History::new(0, false));
+    fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "stands before it");
+}
+
+#[test]
+fn zxids_going_back_and_answers_out_of_order_are_found() {
+    let (mut check, history) = (Sessions::default(), history());
+    let request = &Request::new(Op::GetPair, "");
+    let asked = |xid| Seen::Asked { client: 0, session: 7, xid, request };
+    let answered = |xid, counter| {
+        let header = ReplyHeader { xid, zxid: at(counter), err: 0 };
+        Seen::Answered(Answered { client: 0, session: 7, request, header, body: &Body::Nothing })
+    };
+    (1..7).for_each(|xid| holds(&mut check, &asked(xid), &history));
+    holds(&mut check, &answered(1, 2), &history);
+    holds(&mut check, &answered(2, 2), &history);
+    fails(&mut check, &answered(3, 1), &history, "sees 0x100000001 after 0x100000002");
+    fails(&mut check, &answered(5, 3), &history, "awaits Some(4)");
+    holds(&mut check, &Seen::Disconnected { client: 0 }, &history);
+    fails(&mut check, &answered(6, 3), &history, "awaits None");
+}
+
+#[test]
+fn sessions_that_come_back_or_live_on_are_found() {
+    let (mut check, history) = (Sessions::default(), history());
+    let welcomed = |session, is_new| Seen::Welcomed { client: 0, session, is_new };
+    holds(&mut check, &welcomed(7, true), &history);
+    holds(&mut check, &welcomed(7, false), &history);
+    fails(&mut check, &welcomed(8, true), &history, "nobody knows");
+    fails(&mut check, &welcomed(7, true), &history, "anew");
+    holds(&mut check, &Seen::AllAtRest, &history);
+    holds(&mut check, &Seen::Expired { client: 0, session: 7 }, &history);
+    fails(&mut check, &Seen::AllAtRest, &history, "and lives");
+    fails(&mut check, &welcomed(7, false), &history, "is back");
+}
+
+#[test]
+fn write_before_one_that_was_answered_is_found() {
+    let (mut check, history) = (RealTime::default(), history());
+    let request = &Request::new(Op::Delete, "/a");
+    let asked = |client| Seen::Asked { client, session: 7, xid: 1, request };
+    let answered = |client, counter| {
+        let header = ReplyHeader { xid: 1, zxid: at(counter), err: 0 };
+        Seen::Answered(Answered { client, session: 7, request, header, body: &Body::Nothing })
+    };
+    holds(&mut check, &asked(0), &history);
+    holds(&mut check, &asked(1), &history);
+    holds(&mut check, &answered(0, 3), &history);
+    holds(&mut check, &answered(1, 2), &history);
+    holds(&mut check, &asked(1), &history);
+    fails(&mut check, &answered(1, 3), &history, "was answered before");
+    holds(&mut check, &asked(2), &history);
+    holds(&mut check, &Seen::Disconnected { client: 2 }, &history);
+}
+
+fn at(counter: u32) -> i64 {
+    zxid(1, counter).to_wire()
+}
+
+fn answered<'a>(request: &'a Request, counter: u32, err: i32) -> Seen<'a> {
+    let header = ReplyHeader { xid: 1, zxid: at(counter), err };
+    Seen::Answered(Answered { client: 0, session: 7, request, header, body: &Body::Nothing })
+}
+
+fn event(kind: EventKind, path: &str, zxid: i64) -> Seen<'_> {
+    Seen::Event { client: 0, zxid, kind, path }
+}
+
+#[test]
+fn late_lost_repeated_and_wrong_events_are_found() {
+    use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged};
+    let (mut check, history) = (Watches::default(), history());
+    let absent = Request::new(Op::Exists { watch: true }, "/e");
+    let get = Request::new(Op::Get { watch: true }, "/a");
+    let other = Request::new(Op::GetPair, "");
+    holds(&mut check, &answered(&absent, 1, -101), &history);
+    holds(&mut check, &answered(&get, 2, 0), &history);
+    holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &history);
+    fails(&mut check, &event(NodeDataChanged, "/a", at(3)), &history, "nothing like that");
+    holds(&mut check, &answered(&other, 3, 0), &history);
+    fails(&mut check, &answered(&other, 4, 0), &history, "before NodeCreated /e");
+    holds(&mut check, &event(NodeCreated, "/e", at(4)), &history);
+    holds(&mut check, &answered(&get, 2, 0), &history);
+    fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &history, "should have fired");
+    let children = Request::new(Op::Children { watch: true }, "/");
+    holds(&mut check, &answered(&children, 2, 0), &history);
+    fails(&mut check, &event(NodeChildrenChanged, "/", -1), &history, "told of no watches");
+}
+
+#[test]
+fn events_of_persistent_watches_that_are_lost_or_repeated_are_found() {
+    use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged};
+    let history = history();
+    for recursive in [false, true] {
+        let mut check = Watches::default();
+        let path = if recursive { "/" } else { "/a" };
+        let follow = Request::new(Op::AddWatch { recursive }, path);
+        holds(&mut check, &answered(&follow, 1, 0), &history);
+        let other = Request::new(Op::GetPair, "");
+        fails(&mut check, &answered(&other, 2, 0), &history, "before NodeCreated /a");
+        holds(&mut check, &event(NodeCreated, "/a", at(2)), &history);
+        fails(&mut check, &event(NodeCreated, "/a", at(2)), &history, "heard before");
+        holds(&mut check, &answered(&other, 2, 0), &history);
+        fails(&mut check, &event(NodeCreated, "/a", at(2)), &history, "nothing like that");
+        fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &history, "happened then");
+        holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &history);
+        let children = event(NodeChildrenChanged, "/", at(4));
+        fails(&mut check, &children, &history, "nothing like that");
+        if recursive {
+            holds(&mut check, &event(NodeCreated, "/e", at(4)), &history);
+        }
+        holds(&mut check, &answered(&other, 4, 0), &history);
+    }
+}
+
+#[test]
+fn events_missed_between_connections_are_found() {
+    let history = history();
+    let get = Request::new(Op::Get { watch: true }, "/a");
+    let again = |since| {
+        let lists = WatchLists { since, data: vec!["/a".into()], ..WatchLists::default() };
+        Request::new(Op::SetWatches(lists), "")
+    };
+    for (since, fires, about) in [(2, false, "did not fire"), (3, false, ""), (2, true, "")] {
+        let mut check = Watches::default();
+        let request = again(at(since));
+        holds(&mut check, &answered(&get, 2, 0), &history);
+        let asked = Seen::Asked { client: 0, session: 7, xid: -8, request: &request };
+        holds(&mut check, &asked, &history);
+        if fires {
+            holds(&mut check, &event(EventKind::NodeDataChanged, "/a", -1), &history);
+        }
+        match about {
+            "" => holds(&mut check, &answered(&request, 4, 0), &history),
+            about => fails(&mut check, &answered(&request, 4, 0), &history, about),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The checks of agreement, disks and trees find the faults that are planted into observations.
+
+use super::planted::{fails, history, holds, zxid};
+use oxkeeper::model::{Epoch, Zxid, op};
+use oxkeeper::sim::check::servers::{
+    Agreement, convergence, digests, durability, one_leader, primary_order, promises, states,
+};
+use oxkeeper::sim::check::{Durable, Seen, Standing};
+use oxkeeper::sim::history::History;
+use oxkeeper::tree::txn::{Entry, Txn};
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::Packet;
+
+#[test]
+fn second_leader_of_an_epoch_is_found() {
+    let mut history = history();
+    let (last, backing) = (zxid(1, 4), (2, 2));
+    let leads = |server, epoch| Seen::Leads { server, epoch: Epoch(epoch), last, backing };
+    holds(&mut one_leader, &leads(1, 2), &history);
+    fails(&mut one_leader, &leads(2, 1), &history, "which 0 led");
+    history.leaders.insert(Epoch(2), (1, last));
+    fails(&mut one_leader, &leads(1, 2), &history, "which 1 led");
+}
+
+#[test]
+fn gaps_foreign_proposals_and_leaders_without_the_history_are_found() {
+    let (mut check, mut history) = (primary_order, history());
+    let backing = (2, 2);
+    let leads = |epoch, last| Seen::Leads { server: 0, epoch: Epoch(epoch), last, backing };
+    let logs = |server, zxid| Seen::Logs { server, zxid, entry: b"" };
+    holds(&mut check, &leads(1, Zxid::ZERO), &History::new(0, false));
+    holds(&mut check, &logs(1, zxid(1, 4)), &history);
+    fails(&mut check, &logs(0, zxid(1, 6)), &history, "after 0x100000004");
+    fails(&mut check, &logs(1, zxid(1, 7)), &history, "never proposed");
+    fails(&mut check, &logs(1, zxid(2, 1)), &history, "nobody leads");
+    fails(&mut check, &leads(2, zxid(1, 3)), &history, "lacks 0x100000004");
+    fails(&mut check, &leads(3, zxid(3, 1)), &history, "and has");
+    holds(&mut check, &leads(4, zxid(1, 4)), &history);
+    history.leaders.insert(Epoch(4), (0, zxid(1, 4)));
+    holds(&mut check, &leads(3, zxid(1, 3)), &history);
+}
+
+#[test]
+fn other_history_and_steps_back_are_found() {
+    let (mut check, history) = (Agreement::default(), history());
+    let applied = |server, last| Seen::Applied { server, last, digest: 0, leads: None };
+    holds(&mut check, &applied(0, zxid(1, 3)), &history);
+    holds(&mut check, &applied(1, Zxid::ZERO), &history);
+    fails(&mut check, &applied(0, zxid(1, 2)), &history, "had served 0x100000003");
+    fails(&mut check, &applied(1, zxid(1, 5)), &history, "not committed");
+    fails(&mut check, &applied(2, zxid(2, 1)), &history, "not committed");
+    let logs = |entry| Seen::Logs { server: 2, zxid: zxid(1, 2), entry };
+    let right = history.proposal(zxid(1, 2)).unwrap().clone();
+    holds(&mut check, &logs(&right), &history);
+    fails(&mut check, &logs(b"other"), &history, "what was not proposed");
+}
+
+#[test]
+fn tree_with_another_digest_is_found() {
+    let history = history();
+    let last = zxid(1, 3);
+    let applied = |digest| Seen::Applied { server: 1, last, digest, leads: None };
+    holds(&mut digests, &applied(last.to_wire() as u64), &history);
+    fails(&mut digests, &applied(5), &history, "the tree of 1 at");
+    let found = Durable { last, ..Durable::default() };
+    let before = found;
+    fails(&mut digests, &Seen::Started { server: 2, found, before, digest: 1 }, &history, "of 2");
+}
+
+#[test]
+fn commits_without_a_quorum_and_lost_disk_contents_are_found() {
+    let history = history();
+    let applied = |leads| Seen::Applied { server: 0, last: zxid(1, 2), digest: 0, leads };
+    holds(&mut durability, &applied(Some((2, 2))), &history);
+    holds(&mut durability, &applied(None), &history);
+    fails(&mut durability, &applied(Some((1, 2))), &history, "1 of 2 disks");
+    let before = Durable { last: zxid(1, 3), accepted: Epoch(2), current: Epoch(1) };
+    let started = |found| Seen::Started { server: 1, found, before, digest: 0 };
+    holds(&mut durability, &started(before), &history);
+    let short = Durable { last: zxid(1, 2), ..before };
+    fails(&mut durability, &started(short), &history, "had Durable");
+    let forgot = Durable { accepted: Epoch(1), ..before };
+    fails(&mut durability, &started(forgot), &history, "accepted: Epoch(1)");
+}
+
+#[test]
+fn packets_sent_before_the_disk_is_written_are_found() {
+    let history = history();
+    let durable = Durable { last: zxid(1, 3), accepted: Epoch(2), current: Epoch(1) };
+    let up = |packet: &Packet, told: u32, check: &mut dyn FnMut(&Seen<'_>)| {
+        check(&Seen::ToLeader { server: 1, packet, durable, told: Epoch(told) });
+    };
+    let ack = |zxid: Zxid| Packet::Ack { zxid };
+    up(&ack(zxid(1, 3)), 2, &mut |seen| holds(&mut promises, seen, &history));
+    up(&ack(zxid(1, 0)), 2, &mut |seen| holds(&mut promises, seen, &history));
+    up(&ack(zxid(1, 4)), 2, &mut |seen| fails(&mut promises, seen, &history, "its disk has"));
+    up(&ack(zxid(2, 0)), 2, &mut |seen| fails(&mut promises, seen, &history, "its epoch"));
+    let promise = Packet::AckEpoch { current: None, last: None };
+    up(&promise, 2, &mut |seen| holds(&mut promises, seen, &history));
+    up(&promise, 3, &mut |seen| fails(&mut promises, seen, &history, "promises epoch 3"));
+    let down = |packet| Seen::ToLearner { server: 0, packet, durable };
+    let info = Packet::LeaderInfo { epoch: Epoch(3) };
+    fails(&mut promises, &down(&info), &history, "tells of epoch 3");
+    let new = Packet::NewLeader { epoch: Epoch(2), view: bytes::Bytes::new() };
+    fails(&mut promises, &down(&new), &history, "NEWLEADER");
+}
+
+#[test]
+fn impossible_states_are_found() {
+    let history = history();
+    let durable = Durable { last: zxid(2, 3), accepted: Epoch(2), current: Epoch(2) };
+    let sound = Standing {
+        accepted: Epoch(2),
+        current: Epoch(2),
+        committed: zxid(2, 2),
+        last: zxid(2, 4),
+        flushed: zxid(2, 3),
+    };
+    let seen = |standing| Seen::Stands { server: 1, standing, durable };
+    holds(&mut states, &seen(sound), &history);
+    for (standing, about) in [
+        (Standing { accepted: Epoch(3), ..sound }, "not saved"),
+        (Standing { flushed: zxid(2, 4), ..sound }, "not flushed"),
+        (Standing { accepted: Epoch(1), ..sound }, "never promised"),
+        (Standing { current: Epoch(1), ..sound }, "after its epoch"),
+        (Standing { committed: zxid(2, 5), ..sound }, "does not have"),
+    ] {
+        fails(&mut states, &seen(standing), &history, about);
+    }
+}
+
+#[test]
+fn servers_that_lag_or_differ_at_rest_are_found() {
+    let history = history();
+    let tree = |count: usize, spoil: bool| {
+        let mut tree = Tree::new(Options::default());
+        for committed in history.committed().iter().take(count) {
+            let entry = Entry::decode(&committed.entry).unwrap();
+            tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+            if spoil {
+                tree.apply(&entry.header, &entry.txn, &mut Vec::new());
+            }
+        }
+        tree
+    };
+    fn server(tree: &Tree, mismatches: u64) -> Seen<'_> {
+        Seen::AtRest { server: 2, tree, mismatches }
+    }
+    let (whole, short, mut check) = (tree(4, false), tree(3, false), convergence);
+    holds(&mut check, &server(&whole, 0), &history);
+    fails(&mut check, &server(&short, 0), &history, "ends with");
+    fails(&mut check, &server(&whole, 1), &history, "1 digests");
+    let mut other = tree(4, false);
+    let close =
+        jute::txn::TxnHeader { client_id: 7, cxid: 0, zxid: 0, time: 0, kind: op::CLOSE_SESSION };
+    other.apply(&close, &Txn::CloseSession { paths: None }, &mut Vec::new());
+    fails(&mut check, &server(&other, 0), &history, "has sessions");
+    fails(&mut check, &Seen::Restless { why: "no leader" }, &history, "no leader");
+}

@@ -41,6 +41,10 @@ impl Elections {
         self.connections.next_deadline_ms().map(|ms| ms * 1000)
     }
 
+    pub fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
     /// The oldest report that agreement has not processed.
     pub fn next_report(&mut self) -> Option<zab::Input> {
         loop {

@@ -24,7 +24,7 @@ const QUIET_TICKS_MAX: u64 = 1000 / TICK_MS;
 pub struct Member {
     pub replica: Replica,
     /// `None`: standalone.
-    ensemble: Option<Ensemble>,
+    pub(super) ensemble: Option<Ensemble>,
     disk: DiskWork,
     stop: Stop,
     /// Ticks of [`TICK_MS`] that `replica` was told of.
@@ -34,13 +34,13 @@ pub struct Member {
     /// Requests of learners' clients that came in so far.
     pub learner_requests: u64,
     /// What `replica` asked for and was not translated yet: empty between two steps.
-    asked: Vec<replica::Action>,
+    pub(super) asked: Vec<replica::Action>,
 }
 
 /// What only a member of an ensemble has.
-struct Ensemble {
-    quorum: QuorumConnections,
-    elections: Elections,
+pub(super) struct Ensemble {
+    pub quorum: QuorumConnections,
+    pub elections: Elections,
     configuration: Configuration,
 }
 
@@ -117,6 +117,7 @@ impl Member {
         }
         self.process_election_reports(now, out);
         self.end_if_stopped(now, out);
+        self.assert_invariants();
     }
 
     fn step_elections(
@@ -164,7 +165,9 @@ impl Member {
         let before = out.len();
         self.tick_through(self.quiet_through.min(now.us / 1000 / TICK_MS), now, out);
         self.quiet_through = self.ticks;
-        debug_assert_eq!(before, out.len(), "a quiet tick does nothing: {:?}", &out[before..]);
+        if cfg!(any(debug_assertions, feature = "sim")) {
+            assert_eq!(before, out.len(), "a quiet tick does nothing: {:?}", &out[before..]);
+        }
     }
 
     fn tick_through(&mut self, due: u64, now: Now, out: &mut Vec<Action>) {
@@ -294,10 +297,7 @@ impl Member {
                 zab::Input::Promised { promise, epoch }
             }
             worker::Event::Failed(error) => {
-                if let Some(failed) = failure(&error) {
-                    self.step(now, failed, out);
-                }
-                return;
+                return out.extend(failure(&error).map(Action::End));
             }
         };
         self.step_zab(now, input, out);
@@ -400,7 +400,7 @@ impl Member {
         let quorum = self.ensemble.as_mut().map(|ensemble| &mut ensemble.quorum);
         match quorum.filter(|quorum| quorum.is_current(QuorumPeer::Learner(connection))) {
             Some(quorum) => quorum.send_tree(connection, frozen, now, out),
-            None => self.step(now, Input::TreeSent(frozen), out),
+            None => self.step_replica(now, replica::Input::SnapshotEnded(frozen), out),
         }
     }
 
@@ -425,7 +425,7 @@ impl Member {
 }
 
 /// How a failure of the log thread ends the server; `None`: the snapshot thread met the same failure and reports it.
-fn failure(error: &WorkerError) -> Option<Input> {
+fn failure(error: &WorkerError) -> Option<Ended> {
     if is_echo(error) {
         return None;
     }
@@ -437,5 +437,5 @@ fn failure(error: &WorkerError) -> Option<Input> {
         | WorkerError::Purge(_)
         | WorkerError::Mark(_) => ("the log's disk failed", 1),
     };
-    Some(Input::Failed { reason: format!("{what}: {}", chain(error)), exit })
+    Some(Ended::Failed { reason: format!("{what}: {}", chain(error)), exit })
 }

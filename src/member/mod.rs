@@ -31,6 +31,7 @@ pub mod election_hello;
 pub mod election_listeners;
 mod elections;
 mod inputs;
+mod invariants;
 mod machine;
 mod message_tracker;
 pub mod opening;

@@ -51,6 +51,10 @@ impl QuorumConnections {
         }
     }
 
+    pub const fn has_leader(&self) -> bool {
+        self.leader.is_some()
+    }
+
     /// Notes what a connection brought before it is processed.
     pub fn note_packets(&mut self, from: QuorumPeer, packets: &[Packet], now: Now) {
         match from {

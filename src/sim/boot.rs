@@ -79,6 +79,7 @@ pub fn boot(
         incoming: VecDeque::new(),
         commands: VecDeque::new(),
         turn_is_due: false,
+        timer_us: None,
         actions,
         began_us: now_us,
         learner_connections: LearnerConnections::default(),

@@ -3,13 +3,12 @@
 use super::check::Seen;
 use super::membership;
 use super::network::ProcessId;
-use super::plan::MS;
 use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Input, Now, QuorumPeer};
 use crate::model::Zxid;
-use crate::replica::{Mode, TICK_MS};
+use crate::replica::Mode;
 use crate::store;
 use crate::zab::{Note, Packet};
 
@@ -25,11 +24,18 @@ impl World {
         }
     }
 
-    pub fn on_timer(&mut self, at: ProcessId) {
-        if self.process(at).is_some() {
-            self.wake_driver(at);
-            self.do_at(self.now_us + TICK_MS * MS, move |world| world.on_timer(at));
+    /// Wakes the driver when its member's next deadline comes, unless a turn before that gives another one.
+    fn set_timer(&mut self, at: ProcessId) {
+        let Some(process) = self.process(at) else { return };
+        let due_us = process.began_us + process.member.next_deadline_us();
+        if process.timer_us.replace(due_us) == Some(due_us) {
+            return;
         }
+        self.do_at(due_us, move |world| {
+            if world.process(at).is_some_and(|process| process.timer_us == Some(due_us)) {
+                world.wake_driver(at);
+            }
+        });
     }
 
     fn turn(&mut self, at: ProcessId) {
@@ -43,6 +49,7 @@ impl World {
         inputs.push(Input::Timer);
         inputs.into_iter().for_each(|input| self.step(at, input));
         self.perform(at);
+        self.set_timer(at);
         self.wake_client_connections(at);
         if self.process(at).is_some_and(|process| process.has_inputs()) {
             self.wake_driver(at);

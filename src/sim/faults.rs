@@ -195,7 +195,7 @@ impl World {
                 let before = std::mem::replace(&mut found.durable, durable);
                 self.begin_tape(at);
                 self.see(&Seen::Started { server, found: durable, before, digest });
-                self.on_timer(at);
+                self.wake_driver(at);
             }
             Err(why) => self.cannot(at, &format!("start: {why}")),
         }

@@ -76,6 +76,8 @@ pub struct Process {
     pub incoming: VecDeque<Input>,
     pub commands: VecDeque<ClientCommand>,
     pub turn_is_due: bool,
+    /// When the driver is woken for its member's next deadline.
+    pub timer_us: Option<Micros>,
     pub actions: Vec<Action>,
     pub began_us: Micros,
     pub learner_connections: LearnerConnections,

@@ -92,7 +92,8 @@ impl Leader {
         }
     }
 
-    pub(super) fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
+    /// Connections of its learners.
+    pub fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
         self.handlers.connections()
     }
 

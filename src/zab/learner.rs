@@ -126,7 +126,7 @@ impl Learner {
     }
 
     /// Connections of its observers.
-    pub(super) fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
+    pub fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
         self.observer_master.iter().flat_map(|master| master.handlers.connections())
     }
 

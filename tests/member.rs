@@ -2,6 +2,11 @@
 //!
 //! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
 
+mod member {
+    mod election_connections;
+    pub mod quorum_connection;
+    mod quorum_outbox;
+}
 mod support;
 
 use bytes::Bytes;

@@ -4,14 +4,12 @@
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-#[path = "sim/client_checks.rs"]
-mod client_checks;
-#[path = "sim/parts.rs"]
-mod parts;
-#[path = "sim/planted.rs"]
-mod planted;
-#[path = "sim/server_checks.rs"]
-mod server_checks;
+mod sim {
+    mod client_checks;
+    mod parts;
+    mod planted;
+    mod server_checks;
+}
 
 use oxkeeper::sim::plan::{ClientAction, MS, Step, What};
 use oxkeeper::sim::workload::{Op, Request};

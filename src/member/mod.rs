@@ -25,8 +25,6 @@ pub mod dial;
 mod disk_work;
 pub mod election_connection;
 pub mod election_connections;
-#[cfg(test)]
-mod election_connections_tests;
 pub mod election_hello;
 pub mod election_listeners;
 mod elections;

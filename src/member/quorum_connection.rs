@@ -288,7 +288,3 @@ fn foreign(head: &[u8]) -> Option<QuorumError> {
     let calls_elections = (head == [0xff; 4]).then_some(QuorumError::ElectionHello);
     Foreign::recognise(head).map(QuorumError::Foreign).or(calls_elections)
 }
-
-#[cfg(test)]
-#[path = "quorum_connection_tests.rs"]
-pub(in crate::member) mod tests;

@@ -206,7 +206,3 @@ impl QuorumOutbox {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "quorum_outbox_tests.rs"]
-mod tests;

@@ -24,7 +24,7 @@ const REPORTS_MAX: usize = 64;
 
 /// What a task reports to [`super::ElectionSockets::take`].
 pub enum Report {
-    /// * The permit counts against [`REPORTS_MAX`] until it is dropped.
+    /// * The permit is one of a fixed number: tasks read nothing more while all are in use.
     Input(Input, Option<OwnedSemaphorePermit>),
     Dialed {
         connection: ConnectionId,

@@ -1,11 +1,11 @@
 //! Scripts over the election connections of one server, and whole conversations between several.
 
-use super::election_connections::{
+use bytes::{Bytes, BytesMut};
+use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
 };
-use super::election_hello::Hello;
-use crate::model::ServerId;
-use bytes::{Bytes, BytesMut};
+use oxkeeper::member::election_hello::Hello;
+use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
 
 fn settings(me: i64) -> Settings {

@@ -1,12 +1,17 @@
-use super::*;
-use crate::member::opening::NoOpening;
-use crate::model::Epoch;
-use bytes::Bytes;
+//! Bytes of a learner connection, in and out of its machine.
+
+use bytes::{Buf, Bytes, BytesMut};
+use oxkeeper::member::opening::{NoOpening, Opened, Opening};
+use oxkeeper::member::quorum_connection::*;
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::tree::Options;
+use oxkeeper::tree::load::Loader;
+use oxkeeper::zab::{LearnerConnectionId, Packet, PacketError, SIGNATURE};
 
 const SNAP_ZXID: Zxid = Zxid::new(Epoch(1), 7);
 
 /// The stream of a tree with the root and so many znodes with 100 bytes of data each.
-pub(in crate::member) fn tree_stream(znodes: usize) -> Vec<u8> {
+pub fn tree_stream(znodes: usize) -> Vec<u8> {
     let mut stream = vec![0; 8]; // No sessions, no access lists.
     let mut znode = |path: &str, data: &[u8]| {
         for part in [path.as_bytes(), data] {
@@ -23,7 +28,7 @@ pub(in crate::member) fn tree_stream(znodes: usize) -> Vec<u8> {
 }
 
 /// Znodes of the tree in that stream, those included that every tree has.
-pub(in crate::member) fn count(znodes: usize) -> usize {
+pub fn count(znodes: usize) -> usize {
     let mut loader = Loader::new(Options::default());
     assert!(loader.take(&tree_stream(znodes)).unwrap().ended);
     loader.finish(SNAP_ZXID).unwrap().node_count()

@@ -1,8 +1,15 @@
-use super::*;
-use crate::member::quorum_connection::tests::{count, tree_stream};
-use crate::model::{Epoch, Zxid};
-use crate::tree::load::Loader;
-use crate::tree::{Options, State, Tree};
+//! What is sent over a learner connection: packets and trees in their order, and the limit on what is unsent.
+
+use crate::member::quorum_connection::{count, tree_stream};
+use crate::support::builders;
+use bytes::Bytes;
+use oxkeeper::member::quorum_outbox::*;
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::request::{Limits, Shared};
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::Packet;
+use std::sync::Arc;
 
 /// More znodes than one piece scans.
 const ZNODES: usize = 10_000;
@@ -15,15 +22,7 @@ fn shared_with(znodes: usize, counter: u32) -> Arc<Shared> {
     let mut loader = Loader::new(Options::default());
     assert!(loader.take(&tree_stream(znodes)).unwrap().ended);
     let tree = loader.finish(Zxid::new(Epoch(1), counter)).unwrap();
-    Arc::new(Shared {
-        state: State::new(tree, 0),
-        conns: Default::default(),
-        throttle: Default::default(),
-        limits: Default::default(),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    })
+    builders::shared(tree, Limits::default())
 }
 
 fn frozen(shared: &Arc<Shared>) -> TreeToSend {

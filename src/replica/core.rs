@@ -8,7 +8,7 @@ use super::snapshot_schedule::SnapshotSchedule;
 use super::stats::Figures;
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{CONTAINER, SessionId, Zxid};
-use crate::request::{Batch, Conn, Done, Namespaces, Sessions, Shared, reply};
+use crate::request::{Batch, Conn, Done, Namespaces, ReopenSession, Sessions, Shared, reply};
 use crate::tree::Tree;
 use crate::zab::{self, Packet};
 use bytes::Bytes;
@@ -195,10 +195,11 @@ impl Core {
     /// * `old`: the connection that spoke for the session until now.
     pub fn welcome_back(
         &mut self,
-        (conn, session, timeout_ms): (&Arc<Conn>, SessionId, i32),
+        reopen: &ReopenSession,
         old: Option<Arc<Conn>>,
         is_read_only: bool,
     ) {
+        let ReopenSession { conn, session, timeout_ms } = reopen;
         // Exclusively: a read of the old connection is either before this, or finds itself closed.
         let _tree = self.shared.state.tree.write();
         if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, conn)) {
@@ -208,8 +209,8 @@ impl Core {
                 self.shared.state.watches.remove_watcher(old.id);
             }
         }
-        conn.push_welcome(session, &mut self.wakers, |out| {
-            reply::welcome(out, session, timeout_ms, conn.wants_read_only(), is_read_only);
+        conn.push_welcome(*session, &mut self.wakers, |out| {
+            reply::welcome(out, *session, *timeout_ms, conn.wants_read_only(), is_read_only);
         });
     }
 

@@ -8,7 +8,7 @@
 use super::core::Core;
 use super::inflight::Inflight;
 use crate::model::Zxid;
-use crate::request::{Batch, BatchedRequest, access};
+use crate::request::{BatchedWrite, access};
 use crate::tree::Tree;
 
 impl Core {
@@ -20,10 +20,11 @@ impl Core {
     /// * `is_forwarding`: whether this server has forwarded a request of the session that is not proposed yet.
     pub fn refuses_early(
         &mut self,
-        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
+        write: BatchedWrite<'_>,
         tree: &Tree,
         is_forwarding: impl FnOnce() -> bool,
     ) -> bool {
+        let BatchedWrite { batch, request: asked, body } = write;
         let limits = &self.shared.limits;
         if !self.settings.eager_acl_check || limits.skip_acl {
             return false;

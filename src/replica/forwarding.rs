@@ -12,7 +12,9 @@ use super::observer_master::{ObserverMaster, refused};
 use super::stats::WriteSample;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
-use crate::request::{Batch, BatchedRequest, Conn, Owner, Sessions, prep};
+use crate::request::{
+    Batch, BatchedWrite, Conn, OpenSession, Owner, ReopenSession, Sessions, prep,
+};
 use crate::zab::{self, LearnerConnectionId, Packet, Request};
 use bytes::{Buf, Bytes};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +25,7 @@ pub struct Forwarding {
     pub sessions: Sessions,
     pub requests: ForwardedRequests,
     /// Clients that came with a session, until the leader says whether it lives.
-    returning: BTreeMap<SessionId, (Arc<Conn>, i32)>,
+    returning: BTreeMap<SessionId, ReopenSession>,
     /// Questions whether a session lives, in order: of this server's clients, or of an observer.
     revalidations: VecDeque<(SessionId, Option<LearnerConnectionId>)>,
     /// Empty unless this is a follower.
@@ -57,13 +59,8 @@ impl Forwarding {
     }
 
     /// A client of this server wants a new session.
-    pub fn open(
-        &mut self,
-        core: &mut Core,
-        conn: Arc<Conn>,
-        (timeout_ms, received_us): (i32, u64),
-        out: &mut Vec<Action>,
-    ) {
+    pub fn open(&mut self, core: &mut Core, open: OpenSession, out: &mut Vec<Action>) {
+        let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
         self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.now_ms);
         let inflight = Inflight::of_server(session, op::CREATE_SESSION);
@@ -72,19 +69,17 @@ impl Forwarding {
     }
 
     /// A client has come to this server with a session it has.
-    pub fn reopen(
-        &mut self,
-        core: &mut Core,
-        (conn, session, timeout_ms): (Arc<Conn>, SessionId, i32),
-        out: &mut Vec<Action>,
-    ) {
+    pub fn reopen(&mut self, core: &mut Core, reopen: ReopenSession, out: &mut Vec<Action>) {
+        let (session, timeout_ms) = (reopen.session, reopen.timeout_ms);
         // Before the leader gives the session to this server: what an older connection still asks would be taken for the
         // new connection's.
-        if let Some(old) = self.sessions.owner(session).filter(|old| !Arc::ptr_eq(old, &conn)) {
+        if let Some(old) =
+            self.sessions.owner(session).filter(|old| !Arc::ptr_eq(old, &reopen.conn))
+        {
             old.close(&mut core.wakers);
         }
-        if let Some((old, _)) = self.returning.insert(session, (conn, timeout_ms)) {
-            old.close(&mut core.wakers);
+        if let Some(older) = self.returning.insert(session, reopen) {
+            older.conn.close(&mut core.wakers);
         }
         self.observers.left(session);
         self.revalidations.push_back((session, None));
@@ -106,34 +101,32 @@ impl Forwarding {
             return core.drop_batch(batch);
         }
         let mut bytes = Vec::with_capacity(batch.bytes.len() + batch.requests.len() * 64);
-        let mut start = 0;
-        for asked in &batch.requests {
-            let body = &batch.bytes[start..asked.end];
-            start = asked.end;
-            if core.settings.eager_acl_check && self.refuses_early(core, (batch, asked, body)) {
+        for write in batch.writes() {
+            if core.settings.eager_acl_check && self.refuses_early(core, write) {
                 continue;
             }
-            self.forward(core, (batch, asked, body), place, &mut bytes);
+            self.forward(core, write, place, &mut bytes);
         }
         if !bytes.is_empty() {
             out.push(Action::Peer(zab::Action::ToLeader { bytes: bytes.into() }));
         }
     }
 
-    fn refuses_early(&self, core: &mut Core, request: (&Batch, &BatchedRequest, &[u8])) -> bool {
+    fn refuses_early(&self, core: &mut Core, write: BatchedWrite<'_>) -> bool {
         let shared = core.shared.clone();
         let tree = shared.state.tree.read();
-        core.refuses_early(request, &tree, || self.requests.waits(request.0.session))
+        core.refuses_early(write, &tree, || self.requests.waits(write.batch.session))
     }
 
     /// Appends the packets for one write or sync to `bytes`.
     fn forward(
         &mut self,
         core: &mut Core,
-        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
+        write: BatchedWrite<'_>,
         place: SessionPlace,
         bytes: &mut Vec<u8>,
     ) {
+        let BatchedWrite { batch, request: asked, body } = write;
         let mut inflight = Inflight::asked(batch, asked);
         // Its form is checked here: no client can use this server to harm a leader (G-01). The refusal takes its place in
         // the order as a sync does.
@@ -170,7 +163,7 @@ impl Forwarding {
     /// Where the session of one of this server's connections is.
     fn place_of(&self, conn: &Arc<Conn>, session: SessionId) -> SessionPlace {
         let is_other = |owner: &Arc<Conn>| !Arc::ptr_eq(owner, conn);
-        if self.returning.get(&session).is_some_and(|(owner, _)| is_other(owner))
+        if self.returning.get(&session).is_some_and(|reopen| is_other(&reopen.conn))
             || self.sessions.owner(session).is_some_and(is_other)
         {
             SessionPlace::NewerConnection
@@ -217,7 +210,7 @@ impl Forwarding {
     }
 
     fn on_own_revalidated(&mut self, core: &mut Core, session: SessionId, lives: bool) {
-        let Some((conn, timeout_ms)) = self.returning.remove(&session) else {
+        let Some(reopen) = self.returning.remove(&session) else {
             if let Some(owner) = self.sessions.owner(session).filter(|_| !lives) {
                 // It went on elsewhere: the follower that is our observer master says so unasked.
                 owner.close(&mut core.wakers);
@@ -225,9 +218,9 @@ impl Forwarding {
             return;
         };
         if !lives {
-            return core.refuse_session(&conn);
+            return core.refuse_session(&reopen.conn);
         }
-        let owner = Owner::Conn(conn.clone());
+        let (owner, timeout_ms) = (Owner::Conn(reopen.conn.clone()), reopen.timeout_ms);
         let old = match self.sessions.take_over(session, timeout_ms, owner.clone(), core.now_ms) {
             Ok(old) => old,
             Err(_) => {
@@ -235,7 +228,7 @@ impl Forwarding {
                 None
             }
         };
-        core.welcome_back((&conn, session, timeout_ms), old, false);
+        core.welcome_back(&reopen, old, false);
     }
 
     /// The leader's SYNC: all that was committed before the sync is applied, since the leader says this after it.

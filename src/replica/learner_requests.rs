@@ -1,11 +1,11 @@
 //! A leader, and what the clients of its learners ask of it.
 
 use super::core::{Core, OutOfZxids};
-use super::epoch_end::QuietMoment;
 use super::inflight::Inflight;
 use super::interface::Action;
 use super::learner_packets::{LearnerPacket, revalidated, sessions_in, to_learner};
 use super::request_processor::RequestProcessor;
+use super::zxid_rollover::QuietMoment;
 use crate::model::{SessionId, op};
 use crate::request::Owner;
 use crate::request::prep::{Asker, Prepared};

@@ -4,8 +4,7 @@
 
 use super::core::Core;
 use crate::model::SessionId;
-use crate::model::sync::Arc;
-use crate::request::{Conn, Owner, Sessions, prep, reply};
+use crate::request::{OpenSession, Owner, ReopenSession, Sessions, prep, reply};
 
 /// Whether a write needs its session to become a global one before it can be processed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,27 +21,24 @@ impl Core {
     /// Opens a session that no other server hears of.
     pub fn open_local(
         &mut self,
-        (conn, timeout_ms): (&Arc<Conn>, i32),
+        open: &OpenSession,
         sessions: Option<&Sessions>,
         is_read_only: bool,
     ) {
+        let OpenSession { conn, timeout_ms, .. } = open;
         let session = self.new_session(sessions);
-        self.locals.track(session, timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
+        self.locals.track(session, *timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
         conn.push_welcome(session, &mut self.wakers, |out| {
-            reply::welcome(out, session, timeout_ms, conn.wants_read_only(), is_read_only);
+            reply::welcome(out, session, *timeout_ms, conn.wants_read_only(), is_read_only);
         });
     }
 
     /// A client came back with a local session of this server.
-    pub fn reopen_local(
-        &mut self,
-        (conn, session, timeout_ms): (&Arc<Conn>, SessionId, i32),
-        is_read_only: bool,
-    ) {
-        let owner = Owner::Conn(conn.clone());
-        match self.locals.take_over(session, timeout_ms, owner, self.now_ms) {
-            Ok(old) => self.welcome_back((conn, session, timeout_ms), old, is_read_only),
-            Err(_) => self.refuse_session(conn),
+    pub fn reopen_local(&mut self, reopen: &ReopenSession, is_read_only: bool) {
+        let owner = Owner::Conn(reopen.conn.clone());
+        match self.locals.take_over(reopen.session, reopen.timeout_ms, owner, self.now_ms) {
+            Ok(old) => self.welcome_back(reopen, old, is_read_only),
+            Err(_) => self.refuse_session(&reopen.conn),
         }
     }
 

@@ -23,7 +23,7 @@ mod digest_mismatches;
 mod dispatch;
 mod eager_acl_check;
 mod ended_sessions;
-mod epoch_end;
+
 mod forwarded;
 mod forwarding;
 mod inflight;
@@ -42,13 +42,16 @@ mod sessions;
 mod snapshot_schedule;
 mod stats;
 mod tree_sync;
+mod zxid_rollover;
 
 pub use interface::{Action, Input, Mode, Settings, TICK_MS};
 pub use stats::{Figures, Samples, Stats, WriteSample};
 
 use crate::model::sync::Arc;
 use crate::model::{ServerId, SessionId, Zxid};
-use crate::request::{Batch, ClientCommand, Conn, Namespaces, Sessions, Shared};
+use crate::request::{
+    Batch, ClientCommand, Namespaces, OpenSession, ReopenSession, Sessions, Shared,
+};
 use crate::tree::txn;
 use crate::zab::{self, LearnerConnectionId, Packet};
 use bytes::Bytes;
@@ -263,12 +266,8 @@ impl Replica {
 
     fn on_command(&mut self, command: ClientCommand, out: &mut Vec<Action>) {
         match command {
-            ClientCommand::Open { conn, timeout_ms, received_us } => {
-                self.on_open(conn, (timeout_ms, received_us), out);
-            }
-            ClientCommand::Reopen { conn, session, timeout_ms } => {
-                self.on_reopen((conn, session, timeout_ms), out);
-            }
+            ClientCommand::Open(open) => self.on_open(open, out),
+            ClientCommand::Reopen(reopen) => self.on_reopen(reopen, out),
             ClientCommand::Writes(batch) => self.on_writes(&batch, out),
             ClientCommand::Gone { conn } => {
                 match dispatch::gone(self.mode()) {
@@ -280,48 +279,33 @@ impl Replica {
         }
     }
 
-    fn on_open(
-        &mut self,
-        conn: Arc<Conn>,
-        (timeout_ms, received_us): (i32, u64),
-        out: &mut Vec<Action>,
-    ) {
+    fn on_open(&mut self, open: OpenSession, out: &mut Vec<Action>) {
         let (mode, core) = (self.mode(), &mut self.core);
         match dispatch::open(mode, core.settings.local_sessions) {
             Open::Drop => {}
-            Open::Close => conn.close(&mut core.wakers),
+            Open::Close => open.conn.close(&mut core.wakers),
             Open::Local => {
                 let is_read_only = mode == Mode::ReadOnly;
-                core.open_local((&conn, timeout_ms), self.role.sessions(), is_read_only);
+                core.open_local(&open, self.role.sessions(), is_read_only);
             }
-            Open::Process => self.process(0, out, |processor, core| {
-                processor.open(core, conn, timeout_ms, received_us)
-            }),
-            Open::Forward => self.forward(|forwarding, core| {
-                forwarding.open(core, conn, (timeout_ms, received_us), out);
-            }),
+            Open::Process => self.process(0, out, |processor, core| processor.open(core, open)),
+            Open::Forward => self.forward(|forwarding, core| forwarding.open(core, open, out)),
         }
     }
 
-    fn on_reopen(
-        &mut self,
-        (conn, session, timeout_ms): (Arc<Conn>, SessionId, i32),
-        out: &mut Vec<Action>,
-    ) {
+    fn on_reopen(&mut self, reopen: ReopenSession, out: &mut Vec<Action>) {
         let (mode, core) = (self.mode(), &mut self.core);
-        match dispatch::reopen(mode, core.locals.contains(session)) {
+        match dispatch::reopen(mode, core.locals.contains(reopen.session)) {
             Reopen::Drop => {}
-            Reopen::Local => {
-                core.reopen_local((&conn, session, timeout_ms), mode == Mode::ReadOnly);
-            }
-            Reopen::ReadOnly => core.reopen_read_only(&conn, session, timeout_ms),
+            Reopen::Local => core.reopen_local(&reopen, mode == Mode::ReadOnly),
+            Reopen::ReadOnly => core.reopen_read_only(&reopen),
             Reopen::Process => self.process(0, out, |processor, core| {
-                processor.reopen(core, &conn, session, timeout_ms);
+                processor.reopen(core, &reopen);
                 Ok(())
             }),
-            Reopen::Forward => self.forward(|forwarding, core| {
-                forwarding.reopen(core, (conn, session, timeout_ms), out);
-            }),
+            Reopen::Forward => {
+                self.forward(|forwarding, core| forwarding.reopen(core, reopen, out))
+            }
         }
     }
 

@@ -4,19 +4,19 @@
 
 use super::core::Core;
 use super::inflight::Inflight;
-use crate::model::sync::Arc;
-use crate::model::{Code, SessionId, op};
-use crate::request::{Batch, Conn, Done, Owner};
+use crate::model::{Code, op};
+use crate::request::{Batch, Done, Owner, ReopenSession};
 
 impl Core {
     /// A client came back with a session that is not local, while there is no leader to ask.
-    pub fn reopen_read_only(&mut self, conn: &Arc<Conn>, session: SessionId, timeout_ms: i32) {
-        if !self.is_global(session) {
+    pub fn reopen_read_only(&mut self, reopen: &ReopenSession) {
+        let ReopenSession { conn, session, timeout_ms } = reopen;
+        if !self.is_global(*session) {
             return self.refuse_session(conn);
         }
         // Only a leader could renew it; until there is one its client reads on.
-        self.locals.track(session, timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
-        self.welcome_back((conn, session, timeout_ms), None, true);
+        self.locals.track(*session, *timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
+        self.welcome_back(reopen, None, true);
     }
 
     /// Nothing can be written; only a local session of this server can be closed.

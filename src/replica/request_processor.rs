@@ -6,7 +6,7 @@ use super::inflight::Inflight;
 use super::local_sessions::Upgrade;
 use crate::model::{Code, Epoch, SessionId, Zxid, op};
 use crate::request::prep::{Asker, Prep, Prepared};
-use crate::request::{Batch, BatchedRequest, Ensemble, Owner, Sessions, Shared};
+use crate::request::{Batch, BatchedWrite, Ensemble, Owner, Sessions};
 use crate::tree::{AHEAD_MAX, Tree};
 use crate::zab;
 use bytes::Bytes;
@@ -86,15 +86,11 @@ impl RequestProcessor {
         {
             let shared = core.shared.clone();
             let tree = shared.state.tree.read();
-            let mut start = 0;
-            for (at, asked) in batch.requests.iter().enumerate() {
+            for (at, write) in batch.writes().enumerate() {
                 if at.is_multiple_of(AHEAD_MAX) {
                     batch.look_ahead(&tree, at);
                 }
-                let body = &batch.bytes[start..asked.end];
-                start = asked.end;
-                let request = (batch, asked, body);
-                if self.process(core, request, &mut by, (&shared, &tree), &mut drafts).is_err() {
+                if self.process(core, write, &mut by, &tree, &mut drafts).is_err() {
                     break;
                 }
             }
@@ -108,12 +104,13 @@ impl RequestProcessor {
     fn process(
         &mut self,
         core: &mut Core,
-        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
+        write: BatchedWrite<'_>,
         by: &mut Rights,
-        (shared, tree): (&Shared, &Tree),
+        tree: &Tree,
         drafts: &mut Drafts,
     ) -> Result<(), OutOfZxids> {
-        if by.acts.is_ok() && core.refuses_early((batch, asked, body), tree, || false) {
+        let BatchedWrite { batch, request: asked, body } = write;
+        if by.acts.is_ok() && core.refuses_early(write, tree, || false) {
             return Ok(());
         }
         let mut inflight = Inflight::asked(batch, asked);
@@ -130,7 +127,7 @@ impl RequestProcessor {
             inflight.code = by.acts.err().unwrap_or(Code::OK);
             inflight.entry = Bytes::copy_from_slice(body);
         } else {
-            match self.draft_write(core, (batch, asked, body), by, (shared, tree), drafts) {
+            match self.draft_write(core, write, by, tree, drafts) {
                 Ok(Prepared::Proposal(zxid)) => inflight.zxid = Some(zxid),
                 Ok(Prepared::Refused(code)) => inflight.code = code,
                 Err(error) => {
@@ -146,11 +143,13 @@ impl RequestProcessor {
     fn draft_write(
         &mut self,
         core: &mut Core,
-        (batch, asked, body): (&Batch, &BatchedRequest, &[u8]),
+        write: BatchedWrite<'_>,
         by: &mut Rights,
-        (shared, tree): (&Shared, &Tree),
+        tree: &Tree,
         drafts: &mut Drafts,
     ) -> Result<Prepared, OutOfZxids> {
+        let BatchedWrite { batch, request: asked, body } = write;
+        let shared = core.shared.clone();
         let upgrade = core.upgrade_for(batch.session, asked.op, body);
         if let Upgrade::Needed { timeout_ms } = upgrade {
             by.may_own = Ok(());

@@ -3,19 +3,13 @@
 use super::core::{Core, OutOfZxids};
 use super::inflight::Inflight;
 use super::request_processor::RequestProcessor;
-use crate::model::sync::Arc;
 use crate::model::{SessionId, op};
-use crate::request::{Conn, Owner};
+use crate::request::{OpenSession, Owner, ReopenSession};
 
 impl RequestProcessor {
     /// A client of this server wants a new session.
-    pub fn open(
-        &mut self,
-        core: &mut Core,
-        conn: Arc<Conn>,
-        timeout_ms: i32,
-        received_us: u64,
-    ) -> Result<(), OutOfZxids> {
+    pub fn open(&mut self, core: &mut Core, open: OpenSession) -> Result<(), OutOfZxids> {
+        let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
         // From now, not from its commit: a slow disk must not make it immortal.
         self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.now_ms);
@@ -25,17 +19,11 @@ impl RequestProcessor {
     }
 
     /// A client has come to this server with a session it has.
-    pub fn reopen(
-        &mut self,
-        core: &mut Core,
-        conn: &Arc<Conn>,
-        session: SessionId,
-        timeout_ms: i32,
-    ) {
-        let owner = Owner::Conn(conn.clone());
-        match self.sessions.take_over(session, timeout_ms, owner, core.now_ms) {
-            Ok(old) => core.welcome_back((conn, session, timeout_ms), old, false),
-            Err(_) => core.refuse_session(conn),
+    pub fn reopen(&mut self, core: &mut Core, reopen: &ReopenSession) {
+        let owner = Owner::Conn(reopen.conn.clone());
+        match self.sessions.take_over(reopen.session, reopen.timeout_ms, owner, core.now_ms) {
+            Ok(old) => core.welcome_back(reopen, old, false),
+            Err(_) => core.refuse_session(&reopen.conn),
         }
     }
 

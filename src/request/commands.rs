@@ -6,16 +6,31 @@ use crate::model::{Identity, SessionId};
 
 /// A command of one client connection to `replica`.
 pub enum ClientCommand {
-    /// Create a session.
-    ///
-    /// * `received_us`: monotonic microseconds at which the connect request was read.
-    Open { conn: Arc<Conn>, timeout_ms: i32, received_us: u64 },
-    /// Move an existing session to this connection; the client sent the session's password.
-    Reopen { conn: Arc<Conn>, session: SessionId, timeout_ms: i32 },
+    Open(OpenSession),
+    Reopen(ReopenSession),
     /// Process writes and syncs, in request order.
     Writes(Batch),
     /// The connection is closed.
-    Gone { conn: Arc<Conn> },
+    Gone {
+        conn: Arc<Conn>,
+    },
+}
+
+/// Create a session.
+#[derive(Clone)]
+pub struct OpenSession {
+    pub conn: Arc<Conn>,
+    pub timeout_ms: i32,
+    /// Monotonic microseconds at which the connect request was read.
+    pub received_us: u64,
+}
+
+/// Move an existing session to this connection; the client sent the session's password.
+#[derive(Clone)]
+pub struct ReopenSession {
+    pub conn: Arc<Conn>,
+    pub session: SessionId,
+    pub timeout_ms: i32,
 }
 
 /// Writes and syncs of one connection that were read in the same turn.
@@ -29,6 +44,26 @@ pub struct Batch {
     pub requests: Vec<BatchedRequest>,
     /// Monotonic microseconds at which the requests were read.
     pub received_us: u64,
+}
+
+/// One request of a [`Batch`], with what it shares with the others.
+#[derive(Clone, Copy)]
+pub struct BatchedWrite<'a> {
+    pub batch: &'a Batch,
+    pub request: &'a BatchedRequest,
+    pub body: &'a [u8],
+}
+
+impl Batch {
+    /// The requests in their order.
+    pub fn writes(&self) -> impl Iterator<Item = BatchedWrite<'_>> {
+        let mut start = 0;
+        self.requests.iter().map(move |request| {
+            let body = &self.bytes[start..request.end];
+            start = request.end;
+            BatchedWrite { batch: self, request, body }
+        })
+    }
 }
 
 /// One request of a [`Batch`].

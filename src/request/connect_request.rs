@@ -2,7 +2,7 @@
 
 use super::connection::Phase;
 use super::foreign::Foreign;
-use super::{ClientCommand, Connection, Need, password, reply};
+use super::{ClientCommand, Connection, Need, OpenSession, ReopenSession, password, reply};
 use crate::model::SessionId;
 use crate::model::sync::Ordering;
 use jute::{Decode, Reader};
@@ -70,9 +70,11 @@ impl Connection {
         self.phase = Phase::Opening;
         self.counts.revalidations += u64::from(session.0 != 0);
         if session.0 == 0 {
-            self.commands.push(ClientCommand::Open { conn, timeout_ms, received_us: now_us });
+            let open = OpenSession { conn, timeout_ms, received_us: now_us };
+            self.commands.push(ClientCommand::Open(open));
         } else if secret == Some(&password(session)) {
-            self.commands.push(ClientCommand::Reopen { conn, session, timeout_ms });
+            let reopen = ReopenSession { conn, session, timeout_ms };
+            self.commands.push(ClientCommand::Reopen(reopen));
         } else {
             // Checked before anything happens to the connection that owns the session now (P-18).
             let flag = self.conn.wants_read_only();

@@ -44,7 +44,9 @@ mod write_context;
 mod write_request;
 
 pub use blue_throttle::Connects;
-pub use commands::{Batch, BatchedRequest, ClientCommand};
+pub use commands::{
+    Batch, BatchedRequest, BatchedWrite, ClientCommand, OpenSession, ReopenSession,
+};
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use connection_table::Conns;

@@ -8,7 +8,7 @@ use super::inbox::Inbox;
 use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
-use super::roles::Roles;
+use super::role_log::Roles;
 use super::turns::{LogReports, Turns};
 use super::{member, snapshots, stop};
 use crate::admin::Word;

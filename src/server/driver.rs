@@ -6,7 +6,7 @@ use super::peers::Peers;
 use super::pipeline::{self, Handed, Pipeline};
 use super::publish::Published;
 use super::replica_report::Report;
-use super::roles::Roles;
+use super::role_log::Roles;
 use super::snapshots;
 use crate::member::{Action, Ended, Input, Member, Now, SnapshotJob};
 use crate::metrics::{Registry, SizeValues};

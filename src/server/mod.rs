@@ -21,7 +21,7 @@ mod ready;
 mod replica_report;
 mod report;
 mod restore;
-mod roles;
+mod role_log;
 mod snapshots;
 mod stop;
 mod turns;

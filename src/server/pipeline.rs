@@ -68,9 +68,9 @@ impl Pipeline {
     /// The judge comes to a command.
     pub fn take(&self, command: &ClientCommand, now_us: u64, taken: &mut Taken) {
         let (count, received_us) = match command {
-            ClientCommand::Open { received_us, .. } => (1, *received_us),
+            ClientCommand::Open(open) => (1, open.received_us),
             ClientCommand::Writes(batch) => (batch.requests.len() as u64, batch.received_us),
-            ClientCommand::Reopen { .. } | ClientCommand::Gone { .. } => return,
+            ClientCommand::Reopen(_) | ClientCommand::Gone { .. } => return,
         };
         taken.requests += count;
         let waited_ms = now_us.saturating_sub(received_us) as i64 / 1000;

@@ -1,7 +1,7 @@
 //! What only the driver knows, for those that answer four-letter words.
 
 use super::clock::Clock;
-use super::roles::Roles;
+use super::role_log::Roles;
 use crate::admin::{LeaderInfo, MemberInfo, Mode};
 use crate::model::Zxid;
 use crate::replica::{self, Replica};

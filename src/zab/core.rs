@@ -222,7 +222,7 @@ impl Core {
     }
 
     /// Ends the role once the input under way is dealt with.
-    pub(super) fn look(&mut self, why: String) {
+    pub(super) fn end_role(&mut self, why: String) {
         self.over.get_or_insert((why, None));
     }
 
@@ -234,7 +234,7 @@ impl Core {
         if gives_way {
             self.gave_way_ticks = self.settings.init_ticks();
             let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
-            self.look(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
+            self.end_role(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
         }
         gives_way
     }

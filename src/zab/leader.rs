@@ -289,7 +289,7 @@ impl Leader {
                 }
                 if core.without_other().is_some() {
                     // Without it this server would go on alone, and what only the other one has would be lost.
-                    core.look(format!("server {}: {why}", server.0));
+                    core.end_role(format!("server {}: {why}", server.0));
                 }
                 return self.handlers.close(id, why, out);
             }
@@ -390,7 +390,7 @@ impl Leader {
         }
         if !core.view.is_voter(core.me) {
             // The reconfiguration of an earlier leader is committed now, and another server leads by it.
-            core.look("this server does not vote by the configuration now in force".to_owned());
+            core.end_role("this server does not vote by the configuration now in force".to_owned());
         }
     }
 
@@ -410,7 +410,7 @@ impl Leader {
             self.try_leave(core, to);
         } else if settings.init_ticks() < self.ticks {
             let why = format!("no quorum within initLimit, while {:?}", self.phase);
-            core.look(why);
+            core.end_role(why);
         }
     }
 
@@ -426,7 +426,7 @@ impl Leader {
     fn look_after_quorum(&self, core: &mut Core) {
         let there = self.servers_from(core, Stage::Synchronised);
         if !core.is_quorum(&there, self.without_other(core)) {
-            core.look(format!("only {there:?} follow, which is no quorum"));
+            core.end_role(format!("only {there:?} follow, which is no quorum"));
         }
     }
 }

@@ -184,11 +184,11 @@ impl Learner {
             Input::Leader { packet } => {
                 self.silent_ticks = 0;
                 if let Err(why) = self.on_packet(core, packet, out) {
-                    core.look(why);
+                    core.end_role(why);
                 }
             }
             Input::Progress { connection: None } => self.silent_ticks = 0,
-            Input::LeaderGone => core.look(format!("leader {} is gone", self.leader.0)),
+            Input::LeaderGone => core.end_role(format!("leader {} is gone", self.leader.0)),
             // An own election is the peer's.
             Input::Propose { .. }
             | Input::Notification { .. }
@@ -558,7 +558,7 @@ impl Learner {
             _ => core.settings.init_ticks(),
         };
         if limit < self.silent_ticks {
-            core.look(format!("leader {} has been silent for too long", self.leader.0));
+            core.end_role(format!("leader {} has been silent for too long", self.leader.0));
         }
     }
 }

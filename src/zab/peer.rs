@@ -186,7 +186,7 @@ impl Peer {
             (Role::Learning(learner), Input::ElectionDisconnected { to })
                 if learner.leader() == to && learner.is_asking() =>
             {
-                self.core.look(format!("leader {to} left before it was reached"));
+                self.core.end_role(format!("leader {to} left before it was reached"));
             }
             (
                 _,

@@ -223,7 +223,7 @@ impl Leader {
         });
         for (id, server, why) in std::mem::take(&mut self.ahead) {
             if is_needed {
-                core.look(format!("server {}: {why}", server.0));
+                core.end_role(format!("server {}: {why}", server.0));
             }
             if self.handlers.get(id).is_some() {
                 self.handlers.close(id, why, out);

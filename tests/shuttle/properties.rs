@@ -7,7 +7,7 @@ use jute::data::Stat;
 use jute::txn::TxnHeader;
 use jute::{Encode, Reader};
 use oxkeeper::model::{OPEN_ACL, Zxid, op};
-use oxkeeper::request::{ClientCommand, Shared, reply};
+use oxkeeper::request::{ClientCommand, ReopenSession, Shared, reply};
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::txn::{CreateKind, Entry, write};
 use oxkeeper::tree::{Effects, Options, Tree, WatchKind};
@@ -236,7 +236,7 @@ fn takeover(meddler: Meddler) {
 
 /// The fault: the new connection is welcomed, and then the old one is closed.
 fn welcome_first(shared: &Shared, command: ClientCommand) -> Option<ClientCommand> {
-    let ClientCommand::Reopen { conn, session, timeout_ms } = &command else {
+    let ClientCommand::Reopen(ReopenSession { conn, session, timeout_ms }) = &command else {
         return Some(command);
     };
     let old = shared.conns.all().into_iter().find(|old| old.session() == Some(*session));

@@ -1,4 +1,4 @@
-//! What becomes of a member of an ensemble: elections, roles, learners; told in the log, timed and counted.
+//! The story of one member in the log and the metrics: elections, roles, learners.
 
 use crate::metrics::{Queues, Registry};
 use crate::model::ServerId;

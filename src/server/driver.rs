@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Commands judged before the log thread is handed what they gave, so that one flush covers every append in them.
+/// Inputs processed before their actions are performed, so that one flush covers every append in them.
 const BATCH_MAX: usize = 1024;
 
 /// Loads the tree from the files; in words, why it can't.
@@ -88,7 +88,11 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         self.parts.inbox.take(&mut self.waiting);
         let mut events = std::mem::take(&mut self.waiting.events);
         let mut now = self.now();
-        for event in events.drain(..) {
+        for (at, event) in events.drain(..).enumerate() {
+            if at > 0 && at.is_multiple_of(BATCH_MAX) {
+                self.perform(now.us);
+                now = self.now();
+            }
             if matches!(event, Event::Input(Input::Stop)) && !self.is_stopping {
                 // Commands that have arrived by now are still performed.
                 now = self.judge_all(now);

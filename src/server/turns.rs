@@ -15,6 +15,16 @@ use tokio::runtime::Handle;
 /// Clients to whom the log thread sends replies itself: few, for the next batch waits meanwhile.
 const DIRECT_REPLIES_MAX: u32 = 4;
 
+/// A timer that is so late says that the process stood still.
+const STOOD_STILL: Duration = Duration::from_millis(100);
+
+/// Whether a turn was taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Turn {
+    Taken,
+    OfAnotherThread,
+}
+
 /// The driver, and what those who run its turns tell each other.
 pub struct Turns<D> {
     driver: Mutex<Driver<D>>,
@@ -36,15 +46,25 @@ impl<D: Disk + Clone + 'static> Turns<D> {
     /// Runs until the server ends.
     pub async fn run(&self) -> Ended {
         loop {
-            let has_run = self.turn_until_empty();
+            let turn = self.turn_on_task();
             if let Some(ended) = self.inbox.is_closed().then(|| self.ended()).flatten() {
                 return ended;
+            }
+            if turn == Turn::Taken && !self.inbox.is_empty() {
+                // The tasks that this turn has woken come first.
+                tokio::task::yield_now().await;
+                continue;
             }
             let due = self.epoch + Duration::from_micros(self.deadline_us.load(Ordering::Acquire));
             tokio::select! {
                 biased;
                 () = self.inbox.filled() => {}
-                () = tokio::time::sleep_until(due.into()), if has_run => {}
+                () = tokio::time::sleep_until(due.into()), if turn == Turn::Taken => {
+                    if STOOD_STILL < due.elapsed() {
+                        // What peers and clients have sent meanwhile is read before they are found to have been silent.
+                        tokio::task::yield_now().await;
+                    }
+                }
             }
         }
     }
@@ -53,27 +73,21 @@ impl<D: Disk + Clone + 'static> Turns<D> {
         self.driver.lock().expect("a panic aborts").ended()
     }
 
-    /// `false`: the log thread is in a turn, and wakes the driver's task after it.
-    fn turn_until_empty(&self) -> bool {
-        loop {
-            if !self.turn(0) {
-                self.is_wanted.store(true, Ordering::SeqCst);
-                // The log thread may have ended its turn before it could see this.
-                if !self.turn(0) {
-                    return false;
-                }
-            }
-            if self.inbox.is_empty() {
-                return true;
-            }
+    /// A turn on the driver's task. If the log thread is in one, it wakes the task after it.
+    fn turn_on_task(&self) -> Turn {
+        if self.turn(0) == Turn::Taken {
+            return Turn::Taken;
         }
+        // Swapped and not stored: this thread sees all that the log thread did before it looked here.
+        self.is_wanted.swap(true, Ordering::SeqCst);
+        // The log thread may have ended its turn before it could see this.
+        self.turn(0)
     }
 
-    /// `false`: another thread is in a turn.
-    fn turn(&self, direct_replies_max: u32) -> bool {
+    fn turn(&self, direct_replies_max: u32) -> Turn {
         let mut driver = match self.driver.try_lock() {
             Ok(driver) => driver,
-            Err(TryLockError::WouldBlock) => return false,
+            Err(TryLockError::WouldBlock) => return Turn::OfAnotherThread,
             Err(TryLockError::Poisoned(_)) => unreachable!("a panic aborts"),
         };
         driver.turn(direct_replies_max);
@@ -81,15 +95,15 @@ impl<D: Disk + Clone + 'static> Turns<D> {
         if driver.ended().is_some() {
             self.inbox.close();
         }
-        true
+        Turn::Taken
     }
 
     /// A turn on the log thread.
     fn turn_at_rest(&self) {
         let before_us = self.deadline_us.load(Ordering::Acquire);
-        let has_run = self.turn(DIRECT_REPLIES_MAX);
+        let turn = self.turn(DIRECT_REPLIES_MAX);
         let is_sooner = self.deadline_us.load(Ordering::Acquire) < before_us;
-        let is_wanted = has_run && self.is_wanted.swap(false, Ordering::SeqCst);
+        let is_wanted = turn == Turn::Taken && self.is_wanted.swap(false, Ordering::SeqCst);
         if is_sooner || is_wanted || !self.inbox.is_empty() || self.inbox.is_closed() {
             self.inbox.wake();
         }

@@ -40,6 +40,10 @@ pub trait Disk: Send + Sync {
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes a file that no start counts, so that it harms nothing if it stays.
+    fn remove_leftover(&self, path: &Path) -> io::Result<()> {
+        self.remove(path)
+    }
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
@@ -220,6 +224,14 @@ impl<D: Disk> Disk for FailStop<D> {
         self.change(|disk| disk.remove(path))
     }
 
+    /// An error stops nothing: no thread would report it, and the server would wait for a disk that refuses every change.
+    fn remove_leftover(&self, path: &Path) -> io::Result<()> {
+        if self.stopped() {
+            return Err(io::Error::other(StoppedEarlier));
+        }
+        self.disk.remove(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.change(|disk| disk.sync_dir(dir))
     }
@@ -320,6 +332,17 @@ mod tests {
         assert!(sim.sync_data(&file).is_ok());
         let twin = disk.clone();
         assert!(twin.write_at(&file, 0, b"y").is_err());
+    }
+
+    #[test]
+    fn a_leftover_that_cannot_be_removed_does_not_stop_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = FailStop::new(RealDisk);
+        // A folder cannot be removed as a file.
+        assert!(disk.remove_leftover(folder.path()).is_err());
+        assert!(!disk.stopped());
+        assert!(disk.remove(folder.path()).is_err());
+        assert!(disk.stopped() && is_echo(&disk.remove_leftover(folder.path()).unwrap_err()));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use byteorder::{BE, WriteBytesExt};
 use simd_adler32::Adler32;
 
-use super::disk::{self, Disk, Reading};
+use super::disk::{Disk, Reading};
 use super::names::{self, Packing};
 use super::packing::{GZIP_MAGIC, Packer, SNAPPY_MAGIC};
 use crate::model::Zxid;
@@ -103,7 +103,9 @@ impl Draft {
 }
 
 fn remove_unfinished<D: Disk>(disk: &D, temporary: &Path) {
-    if let Err(error) = disk::remove_if_there(disk, temporary) {
+    if let Err(error) = disk.remove_leftover(temporary)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
         tracing::warn!(path = %temporary.display(), %error, "unfinished snapshot stays");
     }
 }

@@ -287,7 +287,8 @@ impl Peer {
     /// A leader's connection breaks before its learners look for another.
     fn note_election_connection(&mut self, input: &Input) {
         match input {
-            Input::ElectionDisconnected { to } => {
+            // Strangers connect to the election port too, each with another id.
+            Input::ElectionDisconnected { to } if self.core.is_voter(*to) => {
                 self.down.insert(*to);
             }
             Input::ElectionConnected { to } | Input::Notification { from: to, .. } => {

@@ -23,7 +23,8 @@ impl Peer {
 
 impl Leader {
     fn quiet_ticks(&self, core: &Core) -> u64 {
-        if !self.is_broadcasting() {
+        // An oracle's answer is looked at by ticks.
+        if !self.is_broadcasting() || core.oracle.is_some() {
             return 0;
         }
         let ping = before_next_multiple(self.ticks, core.settings.ping_ticks());
@@ -71,6 +72,15 @@ const fn before_next_multiple(ticks: u64, period: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ServerId, Zxid};
+
+    #[test]
+    fn a_leader_with_an_oracle_has_no_quiet_ticks() {
+        let mut peer = Peer::alone(ServerId(1), Zxid::ZERO);
+        assert!(0 < peer.quiet_ticks());
+        peer.core.oracle = Some(true);
+        assert_eq!(peer.quiet_ticks(), 0);
+    }
 
     #[test]
     fn the_tick_of_a_ping_is_not_quiet() {

@@ -20,7 +20,7 @@ const READ_BYTES: usize = 4096;
 const NO_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Reports of bytes and of accepted connections that wait to be processed; while there are so many, nothing more is read.
-const REPORTS_MAX: usize = 64;
+const REPORTS_MAX: usize = 8;
 
 /// What a task reports to [`super::ElectionSockets::take`].
 pub enum Report {

@@ -217,6 +217,23 @@ fn a_follower_refuses_what_a_session_asks_where_it_is_no_more() {
     }
 }
 
+/// The leader does not know an observer's local session. While it is slow to say so, the client goes back to the observer.
+// rows: Q-94 G-23
+#[test]
+fn a_client_that_returns_to_its_observer_with_a_local_session_may_write() {
+    let settings = Settings { local_sessions: true, ..SETTINGS };
+    let mut ensemble = Ensemble::behind(FOLLOWER, &settings, &Limits::default());
+    let client = ensemble.client(OBSERVER, "10.0.0.1");
+    let session = ensemble.session(client);
+    ensemble.stalled = Some(LEADER);
+    ensemble.ask_for_session(FOLLOWER, session);
+    let back = ensemble.client_again(OBSERVER, session);
+    assert!(ensemble.say(back, [create(1, "/a", "")]).is_empty());
+    ensemble.stalled = None;
+    ensemble.pass(5);
+    assert!(ensemble.heard(back)[0].ends_with("ok /a"));
+}
+
 /// Not with what was made of it without a zxid either.
 // rows: Q-80
 #[test]

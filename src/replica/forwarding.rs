@@ -250,6 +250,7 @@ impl Forwarding {
     /// What an observer of this follower asks of the leader.
     pub fn on_observer(
         &mut self,
+        core: &Core,
         connection: LearnerConnectionId,
         packet: LearnerPacket,
         out: &mut Vec<Action>,
@@ -261,19 +262,24 @@ impl Forwarding {
                 self.revalidations.push_back((session, Some(connection)));
                 out.push(to_leader(&revalidate(session, timeout_ms)));
             }
-            LearnerPacket::Request(request) => self.on_observers_request(connection, request, out),
+            LearnerPacket::Request(request) => {
+                self.on_observers_request(core, connection, request, out);
+            }
         }
     }
 
     fn on_observers_request(
         &mut self,
+        core: &Core,
         connection: LearnerConnectionId,
         request: Request,
         out: &mut Vec<Action>,
     ) {
         let session = request.session;
-        let is_here =
-            || self.returning.contains_key(&session) || self.sessions.owner(session).is_some();
+        // A client that waits here with an observer's local session will be refused, because the leader does not know that
+        // session. It may be back at the observer before that.
+        let returns = || self.returning.contains_key(&session) && core.is_global(session);
+        let is_here = || returns() || self.sessions.owner(session).is_some();
         if request.op == op::SYNC {
             self.requests.push_observers_sync(connection);
         } else if request.op == op::CREATE_SESSION {

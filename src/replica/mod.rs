@@ -460,7 +460,9 @@ impl Replica {
                 }
             }
             FromLearner::Forward => {
-                self.forward(|forwarding, _| forwarding.on_observer(connection, packet, out));
+                self.forward(|forwarding, core| {
+                    forwarding.on_observer(core, connection, packet, out)
+                });
             }
             FromLearner::Never => self.is_misled("a learner's packet"),
         }

@@ -43,6 +43,8 @@ pub struct Ensemble {
     servers: Vec<Server>,
     /// On their way, with the server that hears them.
     packets: VecDeque<(usize, zab::Input)>,
+    /// A server that is slow: packets to it wait.
+    pub stalled: Option<usize>,
     passes_on: usize,
 }
 
@@ -54,7 +56,8 @@ impl Ensemble {
     /// * `passes_on`: to whom the observer goes.
     pub fn behind(passes_on: usize, settings: &Settings, limits: &Limits) -> Self {
         let servers = (1..=4).map(|id| Server::new(id, settings, limits)).collect();
-        let mut ensemble = Self { servers, packets: VecDeque::new(), passes_on };
+        let packets = VecDeque::new();
+        let mut ensemble = Self { servers, packets, stalled: None, passes_on };
         ensemble.pass(TICK_MS);
         for at in [LEADER, FOLLOWER, OTHER, OBSERVER] {
             let votes = votes_for(ensemble.servers[at - 1].host.replica.peer(), ServerId(1));
@@ -81,7 +84,12 @@ impl Ensemble {
         client
     }
 
-    /// Likewise; the server reads it first, and then what the `older` connection had sent, before anybody else does anything.
+    /// A connection that asks for a session, whatever the answer.
+    pub fn ask_for_session(&mut self, at: usize, session: i64) -> Client {
+        self.greet(at, "10.0.0.9", &hello_again(session)).0
+    }
+
+    /// As [`Self::client_again`]; the server reads it first, and then what the `older` connection had sent, before anybody else does anything.
     pub fn greet_late(&mut self, at: usize, session: i64, older: (Client, Vec<u8>)) -> Client {
         let client = self.connect(at, "10.0.0.9", &hello_again(session));
         let (old, bytes) = older;
@@ -187,7 +195,9 @@ impl Ensemble {
                     done.into_iter().for_each(|input| self.step(at, input));
                 }
             }
-            while let Some((at, input)) = self.packets.pop_front() {
+            let stalled = self.stalled;
+            while let Some(next) = self.packets.iter().position(|(at, _)| Some(*at) != stalled) {
+                let (at, input) = self.packets.remove(next).expect("just found");
                 moved = true;
                 self.step(at, Input::Peer { input, now_us: 1 });
             }

@@ -69,7 +69,7 @@ pub enum Input {
         from: QuorumPeer,
         why: String,
     },
-    /// Of an election connection.
+    /// Something happened to an election connection.
     Election(election_connections::Input),
     /// Finish what clients asked, then end.
     Stop,

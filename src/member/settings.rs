@@ -23,7 +23,7 @@ pub struct EnsembleSettings {
     pub my_id: ServerId,
     /// The configuration of the start.
     pub view: View,
-    /// Of the election connections.
+    /// How the election connections are set up.
     pub election: election_connections::Settings,
     /// Listen on every address of the machine (`quorumListenOnAllIPs`).
     pub listen_on_all_addresses: bool,

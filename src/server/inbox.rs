@@ -15,9 +15,9 @@ pub type Dues = (Vec<(u64, SessionId)>, Option<Vec<(u64, SessionId)>>);
 /// What reaches the driver besides the clients' commands.
 pub enum Event {
     Input(Input),
-    /// Of a learner connection.
+    /// Something happened to a learner connection.
     Quorum(PeerEvent),
-    /// Of an election socket.
+    /// A report of an election socket.
     Election(election::Report),
     /// Asks for the figures that only the driver knows.
     Report(oneshot::Sender<Report>),

@@ -29,7 +29,7 @@ enum Turn {
 pub struct Turns<D> {
     driver: Mutex<Driver<D>>,
     inbox: Arc<Inbox>,
-    /// Of [`Driver::deadline_us`], after the last turn.
+    /// [`Driver::deadline_us`] as it was after the last turn.
     deadline_us: AtomicU64,
     /// The driver's task came while the log thread was in a turn.
     is_wanted: AtomicBool,

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct Committed {
     pub zxid: Zxid,
     pub entry: Bytes,
-    /// Of the tree after it, as its leader computed it.
+    /// Digest of the tree after the transaction, as its leader computed it.
     pub digest: u64,
 }
 

@@ -3,7 +3,7 @@
 //! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
 
 mod member {
-    mod election_connections;
+    pub mod election_connections;
     pub mod quorum_connection;
     mod quorum_outbox;
 }
@@ -58,14 +58,8 @@ impl Server {
             my_id: ServerId(1),
             view: View::parse(THREE).unwrap(),
             election: election_connections::Settings {
-                me: ServerId(1),
                 addresses: vec![("a".to_owned(), 2)],
-                on_all_addresses: false,
-                multi_address: false,
-                connect_timeout_ms: 5000,
-                hello_timeout_ms: 500,
-                reach_timeout_ms: None,
-                bind_tries_max: 3,
+                ..member::election_connections::settings(1)
             },
             listen_on_all_addresses: false,
             observer_master_port,

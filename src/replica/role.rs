@@ -250,15 +250,8 @@ mod tests {
 
     /// A member that looks for a leader.
     fn member(settings: Settings) -> Core {
-        let shared = Arc::new(Shared {
-            state: State::new(Tree::new(Options::default()), 0),
-            conns: Default::default(),
-            throttle: Default::default(),
-            limits: Limits::default(),
-            clock_ms: Default::default(),
-            at_rest: Default::default(),
-            is_read_only: Default::default(),
-        });
+        let shared =
+            Arc::new(Shared::new(State::new(Tree::new(Options::default()), 0), Limits::default()));
         let view = View::of_one(ServerId(1));
         let epochs = (Epoch(0), Epoch(0));
         let zab_settings = zab::Settings::DEFAULT;

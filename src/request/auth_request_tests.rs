@@ -1,8 +1,8 @@
 //! A connection machine from its handshake on: who it is, and when that counts.
 
-use super::{ClientCommand, Conn, Connection, Conns, Limits, Need, Shared};
+use super::{ClientCommand, Conn, Connection, Limits, Need, Shared};
 use crate::auth::Schemes;
-use crate::model::sync::{Arc, AtomicU64};
+use crate::model::sync::Arc;
 use crate::model::{Code, Identity, SessionId, op};
 use crate::tree::{Options, State, Tree};
 use jute::proto::{AuthPacket, ConnectRequest, ReplyHeader, RequestHeader};
@@ -25,15 +25,7 @@ fn open_under(schemes: Schemes) -> Connection {
         ..Limits::default()
     };
     let state = State::new(Tree::new(Options::default()), 1);
-    let shared = Arc::new(Shared {
-        state,
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits,
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-        clock_ms: AtomicU64::new(0),
-    });
+    let shared = Arc::new(Shared::new(state, limits));
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
     let mut machine = Connection::new(conn.clone(), shared);
     let mut hello = Vec::new();

@@ -606,15 +606,7 @@ mod tests {
             outstanding_max: 10,
             ..Limits::default()
         };
-        let shared = Arc::new(Shared {
-            state: State::new(Tree::new(Options::default()), 0),
-            conns: Default::default(),
-            throttle: Default::default(),
-            limits,
-            clock_ms: Default::default(),
-            at_rest: Default::default(),
-            is_read_only: Default::default(),
-        });
+        let shared = Arc::new(Shared::new(State::new(Tree::new(Options::default()), 0), limits));
         let peer = ([127, 0, 0, 1], 1).into();
         Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
     }

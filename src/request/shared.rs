@@ -22,6 +22,18 @@ pub struct Shared {
 }
 
 impl Shared {
+    pub fn new(state: State, limits: Limits) -> Self {
+        Self {
+            state,
+            conns: Conns::default(),
+            throttle: Throttle::default(),
+            limits,
+            clock_ms: AtomicU64::default(),
+            at_rest: AtomicBool::default(),
+            is_read_only: AtomicBool::default(),
+        }
+    }
+
     /// Whether `acl` gives one of the identities `who` a permission of `wanted`.
     pub fn permits(&self, acl: &[crate::model::Acl], wanted: i32, who: &[Identity]) -> bool {
         self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, who)

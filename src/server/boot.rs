@@ -20,7 +20,7 @@ use crate::model::{ServerId, SessionId, chain};
 use crate::net::{Link, Listener, Sink};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
-use crate::request::{Connects, Conns, Limits, Shared};
+use crate::request::{Connects, Limits, Shared};
 use crate::store::decide::Start;
 use crate::store::recover::{self};
 use crate::store::start::{self, StartError};
@@ -122,15 +122,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
 
 /// What connections and the driver have in common.
 fn share(tree: Tree, config: &Config, seed: u64) -> Arc<Shared> {
-    Arc::new(Shared {
-        state: State::new(tree, seed),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits: limits(config, seed),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    })
+    Arc::new(Shared::new(State::new(tree, seed), limits(config, seed)))
 }
 
 /// What is left to do once the driver has ended.

@@ -63,15 +63,7 @@ fn drive(tree: Tree) -> Driven {
     disk.create_dir(&folders.logs).unwrap();
     disk.slow_down(Duration::from_millis(60));
     let last = tree.last_zxid();
-    let shared = Arc::new(Shared {
-        state: State::new(tree, 0),
-        conns: Default::default(),
-        throttle: Default::default(),
-        limits: boot::limits(&config, 0),
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    });
+    let shared = Arc::new(Shared::new(State::new(tree, 0), boot::limits(&config, 0)));
     let settings = boot::settings(&config, 0);
     let replica = Replica::standalone(shared.clone(), settings, clock.now_ms());
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());

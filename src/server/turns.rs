@@ -1,6 +1,6 @@
-//! Who runs the driver's turns: a task of the runtime, and the log thread where nothing else waits for it.
+//! Turns of the driver run on a task of the runtime, and on the log thread when no command waits for it.
 //!
-//! Then a flush that is done is applied, and the next batch begun, without a change of threads in between.
+//! On the log thread a flush that is done is applied, and the next batch begun, without a change of threads in between.
 
 use super::driver::Driver;
 use super::inbox::{Event, Inbox};

@@ -11,7 +11,7 @@ use crate::member::{self, EnsembleSettings, LogReadLimit, Member, Now, election_
 use crate::model::{Epoch, ServerId, SessionId, View, Zxid, chain};
 use crate::replica::{self, Replica};
 use crate::request::prep::Rules;
-use crate::request::{Conns, Limits, Shared};
+use crate::request::{Limits, Shared};
 use crate::sim::check::Durable;
 use crate::store::decide::Start;
 use crate::store::start::{self, Found};
@@ -184,15 +184,7 @@ fn shared(tree: Tree, seed: u64) -> Arc<Shared> {
         skip_acl: true,
         ..Limits::default()
     };
-    Arc::new(Shared {
-        state: State::new(tree, seed),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits,
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    })
+    Arc::new(Shared::new(State::new(tree, seed), limits))
 }
 
 /// A new directory gets its first snapshot before anything else happens.

@@ -144,7 +144,9 @@ impl Leader {
                     self.try_leave(core, to);
                 }
             }
-            Input::Progress { connection: Some(connection) } => self.handlers.heard(connection),
+            Input::Progress { connection: Some(connection) } => {
+                self.handlers.heard(connection);
+            }
             Input::SnapshotBegun { connection, zxid } => {
                 let new_leader = self.new_leader(core);
                 self.handlers.on_snapshot(core, (connection, zxid), &new_leader, out);
@@ -177,9 +179,7 @@ impl Leader {
         packet: Packet,
         out: &mut Vec<Action>,
     ) {
-        self.handlers.heard(id);
-        let stage = self.handlers.get(id).map(|handler| handler.stage);
-        match (stage, packet) {
+        match (self.handlers.heard(id), packet) {
             (None, Packet::FollowerInfo { accepted, info }) => {
                 self.on_hello(core, id, Hello { accepted, info, is_observer: false }, out);
             }
@@ -214,10 +214,7 @@ impl Leader {
                     out.push(Action::FromLearner { connection: id, packet });
                 }
             }
-            (stage, packet) => {
-                let why = format!("unexpected {} in stage {stage:?}", packet.name());
-                self.handlers.close(id, why, out);
-            }
+            (stage, packet) => self.handlers.close_unexpected(id, stage, &packet, out),
         }
     }
 

@@ -67,10 +67,22 @@ impl LearnerHandlers {
         out.push(Action::CloseLearner { connection: id, why });
     }
 
-    pub fn heard(&mut self, id: LearnerConnectionId) {
-        if let Some(handler) = self.get_mut(id) {
-            handler.silent_ticks = 0;
-        }
+    /// Closes a connection whose learner has sent what no learner sends in that stage.
+    pub fn close_unexpected(
+        &mut self,
+        id: LearnerConnectionId,
+        stage: Option<Stage>,
+        packet: &Packet,
+        out: &mut Vec<Action>,
+    ) {
+        self.close(id, format!("unexpected {} in stage {stage:?}", packet.name()), out);
+    }
+
+    /// Something has come from a learner. Returns its stage; `None`: no hello has come.
+    pub fn heard(&mut self, id: LearnerConnectionId) -> Option<Stage> {
+        let handler = self.get_mut(id)?;
+        handler.silent_ticks = 0;
+        Some(handler.stage)
     }
 
     /// Lets a learner in, in the place of an older connection from the same server; or closes the connection.

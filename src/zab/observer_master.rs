@@ -39,7 +39,9 @@ impl ObserverMaster {
             Input::Tick => self.on_tick(core, out),
             Input::Learner { connection, packet } => self.on_packet(core, connection, packet, out),
             Input::LearnerGone { connection } => self.handlers.remove(connection),
-            Input::Progress { connection: Some(connection) } => self.handlers.heard(connection),
+            Input::Progress { connection: Some(connection) } => {
+                self.handlers.heard(connection);
+            }
             Input::SnapshotBegun { connection, zxid } => {
                 let new_leader = self.new_leader(core);
                 self.handlers.on_snapshot(core, (connection, zxid), &new_leader, out);
@@ -59,9 +61,7 @@ impl ObserverMaster {
         packet: Packet,
         out: &mut Vec<Action>,
     ) {
-        self.handlers.heard(id);
-        let stage = self.handlers.get(id).map(|handler| handler.stage);
-        match (stage, packet) {
+        match (self.handlers.heard(id), packet) {
             (None, Packet::ObserverInfo { accepted, info }) => {
                 let hello = Hello { accepted, info, is_observer: true };
                 if self.handlers.greet(core, id, hello, out)
@@ -85,10 +85,7 @@ impl ObserverMaster {
                 Some(Stage::Synchronised | Stage::Active),
                 packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
             ) => out.push(Action::FromLearner { connection: id, packet }),
-            (stage, packet) => {
-                let why = format!("unexpected {} in stage {stage:?}", packet.name());
-                self.handlers.close(id, why, out);
-            }
+            (stage, packet) => self.handlers.close_unexpected(id, stage, &packet, out),
         }
     }
 

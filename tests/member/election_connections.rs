@@ -8,7 +8,7 @@ use oxkeeper::member::election_hello::Hello;
 use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
 
-fn settings(me: i64) -> Settings {
+pub fn settings(me: i64) -> Settings {
     Settings {
         me: ServerId(me),
         addresses: vec![(format!("zoo{me}"), 3888)],

@@ -3,7 +3,7 @@
 use oxkeeper::model::sync::Arc;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::replica::Settings;
-use oxkeeper::request::{Conns, Limits, Shared};
+use oxkeeper::request::{Limits, Shared};
 use oxkeeper::tree::{State, Tree};
 use oxkeeper::zab::{self, LearnerInfo, Peer};
 
@@ -43,15 +43,7 @@ pub fn settings() -> Settings {
 }
 
 pub fn shared(tree: Tree, limits: Limits) -> Arc<Shared> {
-    Arc::new(Shared {
-        state: State::new(tree, 7),
-        conns: Conns::default(),
-        throttle: Default::default(),
-        limits,
-        clock_ms: Default::default(),
-        at_rest: Default::default(),
-        is_read_only: Default::default(),
-    })
+    Arc::new(Shared::new(State::new(tree, 7), limits))
 }
 
 /// A peer of the ensemble that `view` describes, with no epoch yet.

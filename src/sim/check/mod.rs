@@ -1,7 +1,7 @@
 //! What has to hold in every world, whatever fails. The faults that each property must find are in `tests/sim`.
 //!
 //! The invariants of "Multi-Grained Specifications for Distributed System Model Checking and Verification" (EuroSys'25),
-//! of which the first seven stand in ZooKeeper's own TLA+ specification too, and the properties that keep them here:
+//! with the properties that keep them here. ZooKeeper's own TLA+ specification has the first seven too.
 //!
 //! ```text
 //! I-1   primary uniqueness           one_leader

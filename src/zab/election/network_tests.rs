@@ -47,7 +47,7 @@ struct World {
     /// What anyone ever voted, to know that nobody counts a vote which nobody cast. Votes of several rounds may count
     /// together.
     cast: BTreeSet<(i64, Vote)>,
-    /// Who had a connection to whom, in this life: without one a server is not known to be dead.
+    /// Servers that have had an election connection since they started: a server knows of no other server's death.
     met: BTreeSet<(i64, i64)>,
 }
 

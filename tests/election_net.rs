@@ -1,15 +1,16 @@
 //! Election connections over real sockets: who makes them, what is sent over them, and what a bad peer can't do.
 
-#[path = "../compat-tests/common/election_net.rs"]
-#[allow(dead_code, reason = "shared with the test against Java's elections")]
-mod election_net;
+mod support {
+    #![allow(dead_code, reason = "shared with the test against Java's elections")]
+    pub mod election_net;
+}
 
 use bytes::Bytes;
-use election_net::{ElectionNet, Inbox};
 use oxkeeper::member::election_connections::{Event, Peers, Settings};
 use oxkeeper::model::ServerId;
 use std::net::SocketAddr;
 use std::time::Duration;
+use support::election_net::{ElectionNet, Inbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};

@@ -17,7 +17,7 @@
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the differential test, which uses other parts")]
 mod common;
-#[path = "../common/election_net.rs"]
+#[path = "../../tests/support/election_net.rs"]
 #[allow(dead_code, reason = "shared with a test that uses other parts")]
 mod election_net;
 mod java;

@@ -18,10 +18,10 @@ use oxkeeper::member::election_hello::Hello;
 use oxkeeper::tree::Options;
 use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LogRead, Notification, Packet, Peer, Role, Settings};
-use support::election::votes_for;
+use support::peer::PeerOnDisk;
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
-const LINK: LearnerConnectionId = LearnerConnectionId(1);
+const CONNECTION: LearnerConnectionId = LearnerConnectionId(1);
 const ME: ServerId = ServerId(2);
 const LEADER: ServerId = ServerId(3);
 /// Where the captures of Java's members begin.
@@ -42,8 +42,9 @@ fn member(leader: ServerId, bytes: &[u8]) {
     let view = View::parse(text).expect("a view");
     let mut peer = Peer::member(ME, SETTINGS, view, (Epoch(1), Epoch(1)), Some(LAST));
     peer.core.finds_view = |entry| View::from_bytes(config_in(entry)?).ok();
-    step(&mut peer, Input::Tick);
-    votes_for(&peer, leader).into_iter().for_each(|vote| step(&mut peer, vote));
+    let mut server = PeerOnDisk::new(peer);
+    step(&mut server, Input::Tick);
+    server.votes_for(leader.0).into_iter().for_each(|vote| step(&mut server, vote));
     let (heard, is_whole) = hear(leader, &[bytes]);
     let (front, back) = bytes.split_at(bytes.len() / 2);
     assert!((heard.clone(), is_whole) == hear(leader, &[front, back]), "cut or not");
@@ -51,8 +52,8 @@ fn member(leader: ServerId, bytes: &[u8]) {
         let again = Packet::decode(&mut BytesMut::from(&packet.to_bytes()[..]));
         assert_eq!(again.as_ref(), Ok(&Some(packet.clone())), "written and read again");
         match leader == ME {
-            true => step(&mut peer, Input::Learner { connection: LINK, packet }),
-            false => step(&mut peer, Input::Leader { packet }),
+            true => step(&mut server, Input::Learner { connection: CONNECTION, packet }),
+            false => step(&mut server, Input::Leader { packet }),
         }
     }
 }
@@ -61,7 +62,7 @@ fn member(leader: ServerId, bytes: &[u8]) {
 fn hear(leader: ServerId, parts: &[&[u8]]) -> (Vec<Packet>, bool) {
     let options = Options { seed: 1, ..Options::default() };
     let mut connection = match leader == ME {
-        true => QuorumConnection::accepted(LINK, Box::new(NoOpening), 0),
+        true => QuorumConnection::accepted(CONNECTION, Box::new(NoOpening), 0),
         false => QuorumConnection::dialed(1, Box::new(NoOpening), options, 0),
     };
     let mut events = Vec::new();
@@ -79,41 +80,36 @@ fn hear(leader: ServerId, parts: &[&[u8]]) -> (Vec<Packet>, bool) {
     (packets, is_whole)
 }
 
-/// A driver whose disk takes no time.
-fn step(peer: &mut Peer, input: Input) {
-    let mut out = Vec::new();
-    peer.step(input, &mut out);
-    for action in out {
+/// Performs what follows from an input, on a disk that takes no time.
+fn step(server: &mut PeerOnDisk, input: Input) {
+    for action in server.settle(input) {
         match action {
-            Action::Promise { promise, epoch } => step(peer, Input::Promised { promise, epoch }),
-            Action::Append { zxid, .. } => step(peer, Input::Flushed { through: zxid }),
-            Action::Truncate { to } => step(peer, Input::Truncated { to }),
-            Action::Install { zxid } => step(peer, Input::Installed { zxid }),
             Action::ReadLog { connection, .. } => {
-                step(peer, Input::LogRead { connection, read: LogRead::default() });
+                step(server, Input::LogRead { connection, read: LogRead::default() });
             }
             Action::SendSnapshot { connection } => {
-                let zxid = peer.core.history.committed();
-                step(peer, Input::SnapshotBegun { connection, zxid });
+                let zxid = server.peer.core.history.committed();
+                step(server, Input::SnapshotBegun { connection, zxid });
             }
             Action::FromLearner { packet: Packet::Request(asked), connection } => {
-                step(peer, Input::Sync { connection });
-                propose(peer, asked.body);
+                step(server, Input::Sync { connection });
+                propose(server, asked.body);
             }
-            Action::CloseLearner { connection, .. } => step(peer, Input::LearnerGone { connection }),
+            Action::CloseLearner { connection, .. } => step(server, Input::LearnerGone { connection }),
             _ => {}
         }
     }
 }
 
-fn propose(peer: &mut Peer, payload: Bytes) {
+fn propose(server: &mut PeerOnDisk, payload: Bytes) {
+    let peer = &server.peer;
     let Role::Leading(leader) = peer.role() else { return };
     if !leader.is_broadcasting() {
         return;
     }
     let last = peer.core.history.last().max(Zxid::new(leader.epoch(), 0));
     let Some(zxid) = last.next() else { return };
-    step(peer, Input::Propose { zxid, payload });
+    step(server, Input::Propose { zxid, payload });
 }
 
 fn election(bytes: &[u8]) {

@@ -29,7 +29,7 @@ fn wanted() -> Vec<Bug> {
 
 /// The first world that fails with a bug, and how.
 fn first_failure(bug: &'static str) -> (Plan, Failure) {
-    let found = (1..=300).find_map(|seed| {
+    let found = (1..=1000).find_map(|seed| {
         let plan = Plan::of(seed);
         let failure = switch::with(bug, || run(&plan, Tracing::Off)).failure?;
         Some((plan, failure))

@@ -1,0 +1,151 @@
+//! What a client is by what it shows, what access lists permit it, and which lists are accepted.
+
+use oxkeeper::auth::{self, InvalidAcl, Proof, Schemes, user};
+use oxkeeper::model::{Acl, Identity, perms};
+
+fn permits(acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
+    auth::permits(&Schemes::default(), acl, wanted, who)
+}
+
+fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
+    auth::fix(&Schemes::default(), asked, who)
+}
+
+fn prove(schemes: &Schemes, scheme: &str, shown: Option<&[u8]>) -> Proof {
+    auth::prove(schemes, scheme, shown, || None)
+}
+
+fn acl(perms: i32, scheme: &str, id: &str) -> Acl {
+    Acl { perms, who: Identity::new(scheme, id) }
+}
+
+// rows: U-02 U-13 U-15
+#[test]
+fn lists_permit_by_scheme_and_bit() {
+    let local = [Identity::new("ip", "127.0.0.1")];
+    assert!(permits(&[], perms::ADMIN, &local));
+    assert!(permits(&[acl(perms::READ, "world", "anyone")], perms::READ, &[]));
+    assert!(!permits(&[acl(perms::READ, "world", "anyone")], perms::WRITE, &local));
+    assert!(permits(&[acl(perms::ALL, "ip", "127.0.0.0/8")], perms::WRITE, &local));
+    assert!(!permits(&[acl(perms::ALL, "digest", "a:b")], perms::WRITE, &local));
+    assert!(permits(
+        &[acl(perms::ALL, "digest", "a:b")],
+        perms::WRITE,
+        &[Identity::new("super", "")]
+    ));
+}
+
+// rows: U-04 U-05 U-07 P-60d C-212
+#[test]
+fn showing_a_secret_makes_an_identity() {
+    let plain = Schemes::default();
+    let with_super = Schemes {
+        super_digest: Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into()),
+        ..Schemes::default()
+    };
+    let owner = Identity::new("digest", "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+    let shown = Some(&b"super:admin"[..]);
+    assert_eq!(prove(&plain, "digest", shown), Proof::Is(vec![owner.clone()]));
+    let both = vec![Identity::new("super", ""), owner];
+    assert_eq!(prove(&with_super, "digest", shown), Proof::Is(both.clone()));
+    assert_eq!(both.iter().map(user).collect::<Vec<_>>(), ["", "super"]);
+    assert_eq!(prove(&plain, "ip", None), Proof::Is(vec![]));
+    let off = Schemes { digest: false, ..Schemes::default() };
+    for (schemes, scheme, shown) in [
+        (&plain, "digest", None),
+        (&off, "digest", shown),
+        (&plain, "world", shown),
+        (&plain, "auth", shown),
+        (&plain, "super", shown),
+        (&plain, "", shown),
+        (&plain, "ensemble", shown),
+        (&plain, "key", shown),
+    ] {
+        assert_eq!(prove(schemes, scheme, shown), Proof::Fails, "{scheme}");
+    }
+}
+
+// rows: U-03 U-14
+#[test]
+fn lists_are_fixed_as_java_does() {
+    let open = Acl::open();
+    assert_eq!(fix(vec![open.clone(), open.clone()], &[]), Ok(vec![open]));
+    let bad = [
+        ("world", "bob"),
+        ("super", ""),
+        ("x509", "CN=a"),
+        ("ip", "127.0.0.1/33"),
+        ("digest", "nocolon"),
+        ("auth", ""),
+    ];
+    for (scheme, id) in bad {
+        assert_eq!(
+            fix(vec![acl(31, scheme, id)], &[Identity::new("ip", "::1")]),
+            Err(InvalidAcl),
+            "{scheme}:{id}"
+        );
+    }
+    assert_eq!(fix(vec![], &[]), Err(InvalidAcl));
+    assert_eq!(fix(vec![acl(0, "world", "anyone")], &[]), Ok(vec![acl(0, "world", "anyone")]));
+    let me = [Identity::new("digest", "a:b")];
+    assert_eq!(fix(vec![acl(3, "auth", "ignored")], &me), Ok(vec![acl(3, "digest", "a:b")]));
+    // All that were proved, and neither the address nor what is above all lists (U-03).
+    let many = [
+        Identity::new("ip", "::1"),
+        Identity::new("super", ""),
+        Identity::new("digest", "a:b"),
+        Identity::new("digest", "c:d"),
+    ];
+    let all = vec![acl(3, "digest", "a:b"), acl(3, "digest", "c:d")];
+    assert_eq!(fix(vec![acl(3, "auth", "")], &many), Ok(all));
+}
+
+// rows: C-211 U-01
+#[test]
+fn without_digest_no_list_may_name_it_and_none_lets_in() {
+    let off = Schemes { digest: false, ..Schemes::default() };
+    let me = [Identity::new("digest", "a:b")];
+    for entry in [acl(31, "digest", "a:b"), acl(31, "auth", "")] {
+        assert_eq!(auth::fix(&off, vec![entry], &me), Err(InvalidAcl));
+    }
+    assert!(!auth::permits(&off, &[acl(31, "digest", "a:b")], perms::READ, &me));
+}
+
+// rows: U-10 C-217
+#[test]
+fn a_client_may_say_which_ensemble_it_looks_for() {
+    let any = Schemes { ensemble: true, ..Schemes::default() };
+    let named = Schemes { ensemble_names: Some(vec!["a".into(), "b".into()]), ..any.clone() };
+    for (schemes, shown, expected) in [
+        (&any, Some(&b"x"[..]), Proof::Anywhere),
+        (&named, None, Proof::Anywhere),
+        (&named, Some(b""), Proof::Anywhere),
+        (&named, Some(b"b"), Proof::AtHome),
+        (&named, Some(b"x"), Proof::Astray),
+    ] {
+        assert_eq!(prove(schemes, "ensemble", shown), expected, "{shown:?}");
+    }
+    assert_eq!(auth::fix(&any, vec![acl(31, "ensemble", "a")], &[]), Err(InvalidAcl));
+}
+
+// rows: U-11
+#[test]
+fn a_key_is_a_multiple_of_the_servers() {
+    let schemes = Schemes { key: true, ..Schemes::default() };
+    let id = Identity::new("key", "");
+    let prove = |key: Option<&str>, shown: &str| {
+        let key = key.map(|key| key.as_bytes().to_vec());
+        auth::prove(&schemes, "key", Some(shown.as_bytes()), || key)
+    };
+    for (key, shown) in [(None, "anything"), (Some("7"), "21"), (Some("0"), "3"), (Some("-1"), "5")]
+    {
+        assert_eq!(prove(key, shown), Proof::Is(vec![id.clone()]), "{key:?} {shown}");
+    }
+    for (key, shown) in [(Some("7"), "22"), (Some("7"), "x"), (Some(""), "7"), (Some("7"), "")] {
+        assert_eq!(prove(key, shown), Proof::Fails, "{key:?} {shown}");
+    }
+    let mine = auth::fix(&schemes, vec![acl(31, "auth", "")], std::slice::from_ref(&id));
+    assert_eq!(mine, Ok(vec![acl(31, "key", "")]));
+    let guarded = [acl(31, "key", "")];
+    assert!(auth::permits(&schemes, &guarded, perms::READ, &[id]));
+}

@@ -1,0 +1,112 @@
+//! The forms of the command line, and the files that are read for it.
+
+use oxkeeper::config::{Environment, Launch, Settings, load, parse_args};
+use std::fs;
+
+fn settings(args: &[&str], env: &[(&str, &str)]) -> Settings {
+    let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+    let env = env.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+    parse_args(&args, &env).unwrap().settings
+}
+
+// rows: C-07
+#[test]
+fn takes_every_form_java_takes() {
+    assert_eq!(settings(&["a.cfg"], &[]), Settings::File("a.cfg".into()));
+    assert_eq!(settings(&["start-foreground", "a.cfg"], &[]), Settings::File("a.cfg".into()));
+    assert_eq!(
+        settings(&["2181", "-Dx=y", "/d"], &[]),
+        Settings::Positional(vec!["2181".into(), "/d".into()])
+    );
+    assert_eq!(settings(&["start-foreground"], &[]), Settings::Defaults);
+    let file = Settings::File("/conf/zoo.cfg".into());
+    assert_eq!(settings(&[], &[("ZOOCFGDIR", "/conf")]), file);
+    let five: Vec<String> = ["1", "2", "3", "4", "5"].map(str::to_owned).into();
+    assert!(parse_args(&five, &Environment::new()).is_err());
+}
+
+// rows: D-01
+#[test]
+fn reads_the_file_and_myid() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zoo.cfg");
+    let launch = Launch { settings: Settings::File(file.clone()), flags: vec![] };
+    let error = load(&launch, &Environment::new()).unwrap_err().to_string();
+    assert!(error.contains("zoo.cfg: read file"), "{error}");
+
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("myid"), "3\n").unwrap();
+    let text = format!("dataDir={}\nserver.3=localhost:1:2;2189\n", data.display());
+    fs::write(&file, text).unwrap();
+    assert_eq!(load(&launch, &Environment::new()).unwrap().client_port, 2189);
+}
+
+// rows: C-06 C-31
+#[test]
+fn servers_may_stand_in_a_dynamic_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
+    let data = dir.path().display();
+    let fixed = format!("dataDir={data}\ndynamicConfigFile={data}/zoo.dyn\n");
+    fs::write(path("zoo.cfg"), &fixed).unwrap();
+    fs::write(path("myid"), "3\n").unwrap();
+    let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+    let error = loaded().unwrap_err();
+    assert!(error.contains("zoo.cfg:2: dynamicConfigFile=") && error.contains("No such file"));
+
+    fs::write(path("zoo.dyn"), "server.3=localhost:1:2;2189\n").unwrap();
+    assert_eq!(loaded().unwrap().client_port, 2189);
+    fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\nserver.4=b:1:2\n").unwrap();
+    let error = loaded().unwrap_err();
+    assert!(error.contains("zoo.dyn:1: initLimit is not set"), "{error}");
+    fs::write(path("zoo.dyn"), "server.3=a:1:2;2189\ntickTime=3\nversion=1").unwrap();
+    let error = loaded().unwrap_err();
+    assert!(error.contains("zoo.dyn:2: tickTime must not stand in a dynamic file"), "{error}");
+    assert!(error.contains("zoo.dyn:3: version must not"), "{error}");
+    fs::write(path("zoo.cfg"), format!("{fixed}server.3=a:1:2;2189")).unwrap();
+    let error = loaded().unwrap_err();
+    assert!(error.contains("zoo.cfg:3: server.3 stands beside dynamicConfigFile"), "{error}");
+}
+
+// rows: D-09 D-11 C-31
+#[test]
+fn an_ensemble_knows_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let launch = Launch { settings: Settings::File(path("zoo.cfg")), flags: vec![] };
+    let loaded = || load(&launch, &Environment::new()).map_err(|error| error.to_string());
+    let (data, dynamic) = (dir.path().display(), path("zoo.cfg.dynamic.1f"));
+    let fixed = format!("dataDir={data}\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n");
+    let servers = "server.3=a:1:2\nserver.4=b:1:2\n";
+    fs::write(path("myid"), "3\n").unwrap();
+    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a:1:2\nversion=20").unwrap();
+
+    fs::write(path("zoo.cfg"), format!("{fixed}{servers}")).unwrap();
+    let ensemble = loaded().unwrap().ensemble.unwrap();
+    assert_eq!((ensemble.config_file, ensemble.dynamic_file), (path("zoo.cfg"), None));
+    assert_eq!((ensemble.view.version, ensemble.last_seen), (0, None));
+
+    // As a reconfiguration would make it.
+    fs::write(&dynamic, servers).unwrap();
+    let text = fs::read(path("zoo.cfg")).unwrap();
+    let name = dynamic.to_str().unwrap();
+    let text = oxkeeper::config::dynamic::static_naming(&text, name, false).unwrap();
+    fs::write(path("zoo.cfg"), text).unwrap();
+    let ensemble = loaded().unwrap().ensemble.unwrap();
+    assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic), 0x1f));
+    assert_eq!(ensemble.last_seen.unwrap().version, 0x20);
+    // What names nobody proposes nothing.
+    for text in ["", "\n", "no such thing"] {
+        fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
+        let config = loaded().unwrap();
+        assert_eq!(config.ensemble.unwrap().last_seen, None);
+        let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let wanted = "zoo.cfg.dynamic.next: names no server; nothing was proposed by it";
+        assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");
+    }
+    fs::write(path("zoo.cfg.dynamic.next"), "server.3=a").unwrap();
+    let error = loaded().unwrap_err();
+    assert!(error.contains("zoo.cfg.dynamic.next: server.3=a is not host:port:port"), "{error}");
+}

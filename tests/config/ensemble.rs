@@ -1,0 +1,173 @@
+//! Whole configurations of members, and what is refused or warned of.
+
+use crate::{file, with as with_base};
+use oxkeeper::config::Config;
+use oxkeeper::model::Rule;
+use std::path::Path;
+
+const THREE: &str = "dataDir=/d\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+
+fn with(lines: &str, my_id: Option<&str>) -> Result<Config, String> {
+    file(&format!("{THREE}{lines}\n"), my_id).map_err(|error| error.to_string())
+}
+
+// rows: D-01
+#[test]
+fn what_is_missing_is_told_with_its_line() {
+    assert_eq!(
+        with("", Some("1")).unwrap_err(),
+        "zoo.cfg:3: initLimit is not set, which an ensemble needs; add initLimit=10\n\
+         zoo.cfg:3: syncLimit is not set, which an ensemble needs; add syncLimit=5"
+    );
+    let limits = "initLimit=5\nsyncLimit=2";
+    assert_eq!(
+        with(limits, None).unwrap_err(),
+        "zoo.cfg:3: the file myid in dataDir is missing; \
+         write into it which of 1, 2, 3 this server is"
+    );
+    assert_eq!(
+        with(limits, Some("4")).unwrap_err(),
+        "zoo.cfg:3: myid 4 is none of the servers 1, 2, 3; add server.4 or correct myid"
+    );
+    let text = format!("dataDir=/d\n{limits}\nserver.1=a:1:2;2181\nserver.2=b:1:2;2181\n");
+    assert_eq!(
+        file(&text, Some("4")).unwrap_err().to_string(),
+        "zoo.cfg:4: myid 4 is none of the servers 1, 2; add server.4 or correct myid",
+        "its line would tell the client port"
+    );
+    assert_eq!(
+        with(&format!("{limits}\nserver.4=d:1:1\nserver.5=e"), Some("1")).unwrap_err(),
+        "zoo.cfg:8: server.4=d:1:1 has one port twice; quorum and election need one each; correct it\n\
+         zoo.cfg:9: server.5=e is not host:port:port; correct it"
+    );
+    assert_eq!(
+        with(&format!("{limits}\ngroup.1=1:2"), Some("1")).unwrap_err(),
+        "zoo.cfg:5: server.3 votes and is in no group; correct it"
+    );
+    let error = with("initLimit=0\nsyncLimit=2", Some("1")).unwrap_err();
+    assert!(error.starts_with("zoo.cfg:6: initLimit=0 is not within 1 and"), "{error}");
+    for wrong in [
+        "initLimit=-1\nsyncLimit=2",
+        "initLimit=5\nsyncLimit=-2",
+        "initLimit=5\nsyncLimit=2\nobserverMasterPort=65536",
+    ] {
+        assert!(with(wrong, Some("1")).unwrap_err().contains("is not within"), "{wrong}");
+    }
+    let error = with("initLimit=5\nsyncLimit=2\ncnxTimeout=5s", Some("1")).unwrap_err();
+    assert_eq!(
+        error,
+        "zoo.cfg:8: cnxTimeout=5s is no number of ms; write one from 0 to 2147483647"
+    );
+}
+
+// rows: C-66
+#[test]
+fn groups_and_versions_of_nobody_are_still_checked() {
+    let of = |lines: &str| {
+        let config = with_base(lines).map_err(|error| error.to_string())?;
+        assert_eq!(config.ensemble, None, "{lines}");
+        Ok(config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        of("group.1=1\nweight.1=1").unwrap(),
+        [
+            "zoo.cfg:3: group.1=1: no effect; there are no server.N lines",
+            "zoo.cfg:4: weight.1=1: no effect; there are no server.N lines",
+        ]
+    );
+    assert!(of("version=1f").unwrap()[0].starts_with("zoo.cfg:3: version=1f: no effect"));
+    for (lines, why) in [
+        ("version=xyz", "zoo.cfg:3: version=xyz is no hexadecimal number; correct it"),
+        ("version=", "zoo.cfg:3: version= is no hexadecimal number"),
+        ("group.1=1", "zoo.cfg:3: group.1 names server 1, which does not vote and has no weight"),
+        ("weight.1=x", "zoo.cfg:3: weight.1=x is no weight"),
+        ("group.1=1\nweight.1=1\nversion=x", "zoo.cfg:5: version=x is no"),
+        ("standaloneEnabled=false\nweight.1=1", "zoo.cfg:3: standaloneEnabled=false needs servers"),
+    ] {
+        let error: String = of(lines).expect_err(lines);
+        assert!(error.starts_with(why), "{error}");
+    }
+}
+
+// rows: D-01
+#[test]
+fn the_number_of_a_server_leaves_room_for_ttl_znodes() {
+    let of = |id: &str, lines: &str| {
+        let text = format!(
+            "dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n\
+             server.254=c:1:2\nserver.255=d:1:2\n{lines}\n"
+        );
+        file(&text, Some(id)).map_err(|error| error.to_string()).map(drop)
+    };
+    assert_eq!((of("255", ""), of("254", "extendedTypesEnabled=true")), (Ok(()), Ok(())));
+    let error = of("255", "extendedTypesEnabled=true").unwrap_err();
+    let expected = "zoo.cfg: myid 255 is above 254, the highest with extendedTypesEnabled=true";
+    assert!(error.starts_with(expected), "{error}");
+    assert_eq!(of("one", ""), Err("zoo.cfg: myid \"one\" is not a number".to_owned()));
+}
+
+// rows: C-27
+#[test]
+fn there_is_one_kind_of_election() {
+    let limits = "initLimit=5\nsyncLimit=2";
+    assert!(with(&format!("{limits}\nelectionAlg=3"), Some("1")).unwrap().warnings.is_empty());
+    for other in ["0", "1", "2", "4", "-1"] {
+        let error = with(&format!("{limits}\nelectionAlg={other}"), Some("1")).unwrap_err();
+        assert!(error.starts_with(&format!("zoo.cfg:8: electionAlg={other} must be 3")), "{error}");
+    }
+}
+
+// rows: C-08 C-29
+#[test]
+fn what_will_be_regretted_is_warned_of() {
+    let warned = |lines: &str| {
+        let config = with(&format!("initLimit=5\nsyncLimit=2\n{lines}"), Some("1")).unwrap();
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(""), [""; 0]);
+    assert_eq!(
+        warned("server.4=0.0.0.0:1:2"),
+        [
+            "zoo.cfg:3: 4 voters: no more of them may fail than of 3",
+            "zoo.cfg:8: server.4 is at every address, where no other server finds it; \
+             name one, and set quorumListenOnAllIPs=true",
+        ]
+    );
+    assert_eq!(
+        warned("server.3=c:1:2:observer\npeerType=observer"),
+        [
+            "zoo.cfg:3: 2 voters: none may fail; three are the least that may",
+            "zoo.cfg:5: server.3 is set again in line 8, which counts",
+            "zoo.cfg:9: peerType=observer: server.1 is a participant, which counts",
+        ]
+    );
+    assert_eq!(
+        warned("oraclePath=/o"),
+        ["zoo.cfg:8: oraclePath=/o: no effect with 3 voters; it is for two"]
+    );
+    let pair = warned("server.3=c:1:2:observer\noraclePath=/o");
+    assert_eq!(pair.len(), 2, "{pair:?}");
+    assert!(pair[0].starts_with("zoo.cfg:3: 2 voters and an oracle: should both"), "{pair:?}");
+    assert_eq!(
+        warned("group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=0"),
+        ["zoo.cfg:3: even all voters together are no quorum; correct the weights"]
+    );
+}
+
+#[test]
+fn numbers_that_follow_others() {
+    let of = |lines: &str| {
+        let lines = format!("initLimit=5\nsyncLimit=2\ntickTime=2000\n{lines}");
+        with(&lines, Some("1")).unwrap().ensemble.unwrap()
+    };
+    let plain = of("");
+    assert_eq!((plain.connect_limit_ticks, plain.election_read_timeout_ms), (5, 4000));
+    assert_eq!(plain.election_bind_tries, Some(3));
+    assert_eq!((plain.oracle_path.as_ref(), plain.dynamic_file.as_ref()), (None, None));
+    assert_eq!(of("quorumCnxnTimeoutMs=7").election_read_timeout_ms, 7);
+    assert_eq!(of("electionPortBindRetry=0").election_bind_tries, None);
+    assert_eq!(of("electionPortBindRetry=-1").election_bind_tries, Some(3));
+    let oracle = of("oraclePath=/o\ngroup.1=1");
+    assert_eq!(oracle.oracle_path.unwrap(), Path::new("/o"));
+    assert_eq!(oracle.view.rule, Rule::Majority, "no groups beside an oracle");
+}

@@ -1,0 +1,190 @@
+//! The table of all settings: its rows, its names, and whether a setting does what its class says.
+
+use crate::{BASE, of};
+use oxkeeper::config::keys::{Class, Form, KEYS, Key, Scope, in_file, in_flag, nearest};
+use oxkeeper::config::{Config, ConfigError, Environment, Source, parse};
+use std::collections::BTreeSet;
+
+/// Rows about the file as a whole, and about setters of the JVM.
+const RULES: [&str; 11] =
+    ["C-01", "C-02", "C-03", "C-05", "C-06", "C-07", "C-08", "C-09", "C-10", "C-11", "C-270"];
+/// Rows whose first word is no key.
+const LISTS: [&str; 3] = ["C-267", "C-268", "C-269"];
+/// Settings that work without a trace in [`Config`]: they decide whether there is one, or about the log, or need
+/// another beside them.
+const CHECKS: [&str; 8] = [
+    "enforce.auth.enabled",
+    "enforce.auth.schemes",
+    "oxkeeper.log.level",
+    "oxkeeper.log.format",
+    "dynamicConfigFile",
+    "multiAddress.enabled",
+    "serverCnxnFactory",
+    "DigestAuthenticationProvider.digestAlg",
+];
+
+#[test]
+fn every_row_is_in_the_table_under_its_name() {
+    let mut rows = BTreeSet::new();
+    for line in include_str!("../../docs/parity-rows.tsv").lines() {
+        let mut fields = line.split('\t');
+        let (Some(row), Some(what)) = (fields.next(), fields.next()) else { continue };
+        if !row.starts_with("C-") || RULES.contains(&row) {
+            continue;
+        }
+        rows.insert(row);
+        let mut keys = KEYS.iter().filter(|key| key.row == row).peekable();
+        assert!(keys.peek().is_some(), "{row} {what} is not in keys.txt");
+        // Java's own row names leave the prefix out, or not.
+        let what = what.trim_start_matches("zookeeper.");
+        let bare = |key: &Key| key.name.trim_start_matches("zookeeper.").trim_end_matches('*');
+        let named = |key: &Key| what.starts_with(bare(key));
+        assert!(LISTS.contains(&row) || keys.any(named), "{row} is {what}, not so in keys.txt");
+    }
+    for key in KEYS.iter() {
+        let is_ours = key.row == "own";
+        assert!(is_ours || rows.contains(key.row), "{} {} has no row", key.row, key.name);
+    }
+    let names: BTreeSet<_> = KEYS.iter().map(|key| key.name).collect();
+    assert_eq!(names.len(), KEYS.len(), "a key stands there twice");
+}
+
+#[test]
+fn keys_are_found_where_they_may_be_made() {
+    let name = |key: Option<&'static Key>| key.map(|key| key.name);
+    assert_eq!(name(in_file("tickTime")), Some("tickTime"));
+    assert_eq!(name(in_file("ssl.quorum.crl")), Some("ssl.crl"));
+    assert_eq!(name(in_file("ssl.quorum.new")), Some("ssl.*"));
+    assert_eq!(name(in_file("server.12")), Some("server.*"));
+    // In a file Java takes it for a server's line.
+    assert_eq!(name(in_file("server.realm")), Some("server.*"));
+    assert_eq!(name(in_flag("zookeeper.server.realm")), Some("zookeeper.server.realm"));
+    assert_eq!(name(in_flag("zookeeper.snapCount")), Some("snapCount"));
+    assert_eq!(name(in_flag("snapCount")), None);
+    assert_eq!(name(in_flag("jute.maxbuffer")), Some("jute.maxbuffer"));
+    assert_eq!(name(in_flag("zookeeper.jute.maxbuffer")), None);
+    for own in [in_file, in_flag] {
+        assert_eq!(name(own("oxkeeper.quorumSync")), Some("oxkeeper.quorumSync"));
+    }
+    assert_eq!(name(in_flag("zookeeper.oxkeeper.quorumSync")), None);
+    assert_eq!(nearest("oxkeeper.quorumsync"), Some("oxkeeper.quorumSync"));
+    assert_eq!(nearest("ticktime"), Some("tickTime"));
+    assert_eq!((nearest("x"), nearest("frobnicate")), (None, None));
+}
+
+fn with(key: &Key, value: &str) -> Result<Config, ConfigError> {
+    let name = key.name.replace('*', "1");
+    let (line, flag) = match key.scope {
+        Scope::Flag => (String::new(), format!("-D{name}={value}")),
+        _ => (format!("{name}={value}"), String::new()),
+    };
+    let text = format!("{BASE}{line}\n");
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+    parse(source, &Environment::new(), &[flag])
+}
+
+/// The configuration without any key but the two it needs.
+fn plain() -> Config {
+    of("")
+}
+
+/// A value that is not the default.
+fn example(key: &Key) -> &'static str {
+    match (key.name, key.form) {
+        ("skipACL", _) => "yes",
+        ("version", _) => "1f",
+        ("watchManagerName", _) => "org.apache.zookeeper.server.watch.WatchManagerOptimized",
+        ("maxSessionTimeout", _) => "70000",
+        ("forceSync", _) => "no",
+        ("snapshot.compression.method", _) => "gz",
+        ("metricsProvider.className", _) => "org.apache.zookeeper.metrics.impl.NullMetricsProvider",
+        ("pathStats.sampleRate" | "snapshotSizeFactor", _) => "0.7",
+        (name, Form::Text) if name.starts_with("connection_throttle_") => "0.7",
+        (_, Form::Int | Form::Long) => "700",
+        (_, Form::Bool) if key.default == "true" => "false",
+        (_, Form::Bool) => "true",
+        (_, Form::Three) => "3",
+        (_, Form::Role) => "observer",
+        (_, Form::Text | Form::Provider) => "/other",
+    }
+}
+
+#[test]
+fn a_key_does_what_its_class_says() {
+    let same = |config: Config| Config { warnings: vec![], ..config } == plain();
+    for key in KEYS.iter().filter(|key| key.scope != Scope::Variable) {
+        let value = example(key);
+        let result = with(key, value);
+        match key.class {
+            Class::Works if CHECKS.contains(&key.name) => {}
+            Class::Works => {
+                let config = result.unwrap_or_else(|error| panic!("{error}"));
+                assert!(!same(config), "{}={value} changes nothing", key.name);
+            }
+            Class::Tunes | Class::Member if key.asks_nothing(value) => {
+                assert_eq!(result.unwrap().warnings, vec![], "{}", key.name);
+            }
+            Class::Tunes | Class::Member => {
+                let warned = format!("{:?}", result.unwrap().warnings);
+                assert!(warned.contains(key.name.trim_end_matches('*')), "{}: {warned}", key.name);
+                assert!(warned.contains("no effect"), "{}: {warned}", key.name);
+            }
+            Class::Guards => {
+                let harmless = key.harmless.map_or("false", |harmless| harmless);
+                let refused = if harmless == value { with(key, "x") } else { result };
+                let error = refused.expect_err(key.name).to_string();
+                assert!(error.contains(key.text), "{error}");
+                // Only TLS has guards that are on by default.
+                assert!(!key.disarms(harmless) || key.text == "TLS", "{}", key.name);
+            }
+            // Only some values make an ensemble: tested where they are read.
+            Class::Ensemble => {}
+        }
+    }
+}
+
+#[test]
+fn what_members_use_changes_their_configuration() {
+    let ensemble = |line: &str| {
+        let is_other = |limit: &&str| line.split('=').next() != limit.split('=').next();
+        let limits = ["initLimit=5\n", "syncLimit=2\n"].into_iter().filter(is_other);
+        let limits: String = limits.collect();
+        let text = format!(
+            "dataDir=/d\nclientPort=2181\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n{limits}{line}\n"
+        );
+        let source = Source { name: "z", text: text.as_bytes(), my_id: Some("1") };
+        let config = parse(source, &Environment::new(), &[]).unwrap();
+        (config.ensemble.unwrap(), config.warnings)
+    };
+    let (plain, warnings) = ensemble("");
+    assert_eq!(warnings, vec![]);
+    let in_member = |key: &&Key| key.class == Class::Member && key.scope != Scope::Flag;
+    for key in KEYS.iter().filter(in_member) {
+        let name = key.name;
+        let value = if name == "leaderServes" { "no" } else { example(key) };
+        let (changed, warnings) = ensemble(&format!("{name}={value}"));
+        if name == "peerType" {
+            // It only repeats what the server's own line says.
+            assert!(format!("{warnings:?}").contains("server.1 is a participant"));
+            continue;
+        }
+        assert!(changed != plain, "{name}={value} changes nothing");
+        assert_eq!(warnings, vec![], "{name}");
+        if !["none", "-1"].contains(&key.default) {
+            let (same, _) = ensemble(&format!("{name}={}", key.default));
+            assert!(same == plain, "{name}={} changes something", key.default);
+        }
+    }
+}
+
+#[test]
+fn defaults_are_what_the_table_says() {
+    let words = ["required", "none", "dataDir", "all addresses", "jute.maxbuffer"];
+    for key in KEYS.iter().filter(|key| key.class == Class::Works) {
+        if key.scope != Scope::Variable && !words.contains(&key.default) {
+            let config = with(key, key.default).unwrap_or_else(|error| panic!("{error}"));
+            let config = Config { warnings: vec![], ..config };
+            assert_eq!(config, plain(), "{}={}", key.name, key.default);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether snapshots and the log lead to a zxid that they are to be cut to.
+
+use crate::log_file;
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::cut::reaches;
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{Disk as _, Packing, names, record};
+use std::path::Path;
+
+fn zxid(epoch: u32, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), counter)
+}
+
+fn put(disk: &SimDisk, name: &str, bytes: &[u8]) {
+    crate::put(disk, &Path::new("/d").join(name), bytes);
+}
+
+/// Snapshots at these, and one log file with these.
+fn disk(snapshots: &[Zxid], log: &[Zxid]) -> SimDisk {
+    let disk = SimDisk::new();
+    for at in snapshots {
+        put(&disk, &names::snapshot_name(*at, Packing::Plain), b"ZKSN......\0\0\0\x01/");
+    }
+    if let Some(first) = log.first() {
+        let zxids: Vec<i64> = log.iter().map(|at| at.to_wire()).collect();
+        put(&disk, &names::log_name(*first), &log_file(&zxids, 36));
+    }
+    disk
+}
+
+fn can(disk: &SimDisk, to: Zxid) -> bool {
+    reaches(disk, Path::new("/d"), Path::new("/d"), to)
+}
+
+// rows: D-52 Q-66
+#[test]
+fn what_is_left_must_lead_there() {
+    let log: Vec<Zxid> = (3..=9).map(|n| zxid(1, n)).collect();
+    let both = disk(&[zxid(1, 2), zxid(1, 7)], &log);
+    // Below the newer snapshot too, and at a snapshot itself.
+    for n in 2..=9 {
+        assert!(can(&both, zxid(1, n)), "{n}");
+    }
+    // Before the older one there is nothing; behind the end it is another's history.
+    assert!(!can(&both, zxid(1, 1)) && !can(&both, zxid(1, 10)) && !can(&both, zxid(1, 0)));
+    let newer = disk(&[zxid(1, 7)], &log);
+    assert!(!can(&newer, zxid(1, 6)) && can(&newer, zxid(1, 8)));
+    // Records are missing behind the snapshot, or on the way.
+    assert!(!can(&disk(&[zxid(1, 1)], &log), zxid(1, 5)));
+    let holed = [zxid(1, 3), zxid(1, 4), zxid(1, 6)];
+    let holed = disk(&[zxid(1, 2)], &holed);
+    assert!(can(&holed, zxid(1, 4)) && !can(&holed, zxid(1, 5)) && !can(&holed, zxid(1, 6)));
+}
+
+// rows: D-52
+#[test]
+fn the_begin_of_an_epoch_is_before_its_first_record() {
+    let log = [zxid(1, 8), zxid(3, 1), zxid(3, 2)];
+    let disk = disk(&[zxid(1, 7)], &log);
+    assert!(can(&disk, zxid(3, 0)) && can(&disk, zxid(3, 1)) && can(&disk, zxid(1, 8)));
+    assert!(!can(&disk, zxid(2, 0)) && !can(&disk, zxid(4, 0)) && !can(&disk, zxid(2, 1)));
+}
+
+#[test]
+fn a_log_from_the_first_transaction_on_needs_no_snapshot() {
+    let log = [zxid(0, 1), zxid(0, 2), zxid(0, 3)];
+    assert!(can(&disk(&[], &log), zxid(0, 2)) && !can(&disk(&[], &log[1..]), zxid(0, 2)));
+    assert!(!can(&disk(&[], &[]), zxid(0, 2)));
+}
+
+#[test]
+fn a_log_that_is_damaged_before_leads_nowhere() {
+    let log = [zxid(0, 1), zxid(0, 2), zxid(0, 3)];
+    let disk = disk(&[zxid(0, 0)], &log);
+    let file = disk.open(Path::new("/d/log.1")).unwrap();
+    let second = record::HEADER_LEN + record::record_len(36);
+    disk.write_at(&file, second + 20, b"\x55").unwrap();
+    assert!(!can(&disk, zxid(0, 2)) && !can(&disk, zxid(0, 3)));
+}

@@ -1,0 +1,88 @@
+//! The files of the epochs: after a crash, as Java writes them, and damaged.
+
+use crate::put as put_file;
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::epoch::{
+    EpochError, EpochFile, check_current, promised, read, read_left_over, save,
+};
+use oxkeeper::store::sim_disk::SimDisk;
+use std::path::Path;
+
+const DIR: &str = "/data/version-2";
+
+// rows: D-05
+#[test]
+fn a_crash_leaves_the_old_epoch_or_the_new() {
+    let (disk, dir, which) = (SimDisk::new(), Path::new(DIR), EpochFile::Accepted);
+    assert_eq!(read(&disk, dir, which).unwrap(), None);
+    save(&disk, dir, which, Epoch(7)).unwrap();
+    disk.keep_images();
+    save(&disk, dir, which, Epoch(12)).unwrap();
+    for image in disk.take_images() {
+        for seed in 0..20 {
+            let found = read(&image.crash(seed), dir, which).unwrap();
+            assert!([Some(Epoch(7)), Some(Epoch(12))].contains(&found), "{found:?}");
+        }
+    }
+    assert_eq!(read(&disk.image().crash(0), dir, which).unwrap(), Some(Epoch(12)));
+}
+
+// rows: D-05 D-06
+#[test]
+fn text_as_java_writes_it() {
+    let (disk, dir) = (SimDisk::new(), Path::new(DIR));
+    let put = |name: &str, text: &str| put_file(&disk, &dir.join(name), text.as_bytes());
+    put("currentEpoch", "3\n");
+    put("currentEpoch.tmp", "4");
+    put("acceptedEpoch", "");
+    put("acceptedEpoch.tmp", "99999999999");
+    assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(3)));
+    assert_eq!(read_left_over(&disk, dir, EpochFile::Current).unwrap(), Some(Epoch(4)));
+    assert!(matches!(read(&disk, dir, EpochFile::Accepted), Err(EpochError::Malformed { .. })));
+    assert_eq!(read_left_over(&disk, dir, EpochFile::Accepted).unwrap(), None);
+}
+
+// rows: D-05 D-06
+#[test]
+fn epochs_are_what_the_files_promise() {
+    let dir = Path::new(DIR);
+    let last = Zxid::new(Epoch(5), 7);
+    let found = |files: &[(&str, &str)]| {
+        let disk = SimDisk::new();
+        for (name, text) in files {
+            put_file(&disk, &dir.join(name), text.as_bytes());
+        }
+        let epochs = promised(&disk, dir, last).ok();
+        // What was only left over may have been unsynced; from now on it is answered for.
+        if files.iter().any(|(name, _)| name.ends_with(".tmp")) {
+            assert_eq!(promised(&disk.image().crash(0), dir, last).ok(), epochs);
+        }
+        epochs.map(|(accepted, current)| (accepted.0, current.0))
+    };
+    assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
+    assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
+    assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "cut short");
+    assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
+    assert_eq!(found(&[("currentEpoch", "six")]), None);
+    assert_eq!(found(&[("acceptedEpoch", "2147483646")]), Some((i32::MAX as u32 - 1, 5)));
+    assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other could follow");
+}
+
+// rows: D-05
+#[test]
+fn a_current_epoch_that_was_never_promised_is_damage() {
+    let (disk, dir) = (SimDisk::new(), Path::new(DIR));
+    let check = |accepted: Option<u32>, current| {
+        for (which, epoch) in [(EpochFile::Accepted, accepted), (EpochFile::Current, Some(current))]
+        {
+            if let Some(epoch) = epoch {
+                save(&disk, dir, which, Epoch(epoch)).unwrap();
+            }
+        }
+        check_current(&disk, dir).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(None, 900), Ok(()), "nothing says that it is wrong");
+    assert_eq!((check(Some(7), 7), check(Some(7), 6)), (Ok(()), Ok(())));
+    let error = check(Some(7), 8).unwrap_err();
+    assert!(error.contains("currentEpoch: epoch 8 was never promised"), "{error}");
+}

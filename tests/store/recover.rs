@@ -1,0 +1,332 @@
+//! What a start makes of snapshots and logs.
+
+use crate::{log_file, put, zxid};
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::decide::Start;
+use oxkeeper::store::epoch::{self, EpochFile};
+use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{
+    Disk as _, Folders, Packing, Progress, RecoverError, RecoverOptions, Recovered, Restore,
+    SnapshotWriter, Trailers, names, recover,
+};
+use std::path::Path;
+use std::time::Duration;
+
+/// A state that is the zxids it was given; its snapshot is one of them per 8 bytes, ended by -1.
+#[derive(Debug, Default, PartialEq)]
+struct State(Vec<i64>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("zxid 666")]
+struct Refused;
+
+impl Restore for State {
+    type Error = Refused;
+    fn reset(&mut self) {
+        self.0.clear();
+    }
+    fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, Refused> {
+        let (mut consumed, mut finished) = (0, false);
+        for chunk in bytes.chunks_exact(8) {
+            consumed += 8;
+            match i64::from_be_bytes(chunk.try_into().unwrap()) {
+                -1 => {
+                    finished = true;
+                    break;
+                }
+                666 => return Err(Refused),
+                zxid => self.0.push(zxid),
+            }
+        }
+        Ok(Progress { consumed, finished })
+    }
+    fn snapshot_done(&mut self, _: Zxid, _: Trailers) -> Result<(), Refused> {
+        Ok(())
+    }
+    fn replay(&mut self, zxid: i64, _: &[u8]) -> Result<(), Refused> {
+        if zxid == 666 {
+            return Err(Refused);
+        }
+        self.0.push(zxid);
+        Ok(())
+    }
+}
+
+fn folders() -> Folders {
+    Folders::new(Path::new("/data"), Path::new("/log"))
+}
+
+fn put_snapshot(disk: &SimDisk, zxid: i64, zxids: &[i64]) {
+    put_packed(disk, zxid, zxids, Packing::Plain);
+}
+
+fn put_packed(disk: &SimDisk, raw: i64, zxids: &[i64], packing: Packing) {
+    let dir = folders().snapshots;
+    let mut writer = SnapshotWriter::create(disk, &dir, zxid(raw), packing).unwrap();
+    zxids.iter().chain([&-1]).for_each(|zxid| writer.body(&zxid.to_be_bytes()).unwrap());
+    writer.finish(Trailers { digest: None, zxid: Some(raw) }).unwrap();
+}
+
+fn put_log(disk: &SimDisk, name: &str, zxids: &[i64]) {
+    put(disk, &folders().logs.join(name), &log_file(zxids, 40));
+}
+
+fn run(
+    disk: &SimDisk,
+    options: RecoverOptions,
+) -> Result<(Vec<i64>, Recovered), RecoverError<Refused>> {
+    let mut state = State(vec![99]);
+    let mut now = 0;
+    let recovered = recover(disk, &folders(), options, &mut state, || {
+        now += 1;
+        Duration::from_millis(now * now)
+    })?;
+    Ok((state.0, recovered))
+}
+
+fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
+    run(disk, RecoverOptions::default()).unwrap()
+}
+
+// rows: D-31 D-48
+#[test]
+fn newest_snapshot_then_the_log_behind_it() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 3, &[1, 2, 3]);
+    put_snapshot(&disk, 5, &[1, 2, 3, 4, 5]);
+    put_log(&disk, "log.1", &[1, 2, 3, 4]);
+    put_log(&disk, "log.5", &[5, 6, 7]);
+    let (zxids, recovered) = default(&disk);
+    assert_eq!(zxids, [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!((recovered.start, recovered.txns), (Start::Replay, 2));
+    assert_eq!((recovered.last, recovered.trailers.zxid), (Zxid::from_wire(7), Some(5)));
+    assert_eq!((recovered.snapshot_took.as_millis(), recovered.replay_took.as_millis()), (3, 5));
+}
+
+#[test]
+fn what_was_read_once_outlives_a_power_cut() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 3, &[1, 2, 3]);
+    put_log(&disk, "log.1", &[1, 2, 3, 4]);
+    disk.sync_data(&disk.open(&folders().logs.join("log.1")).unwrap()).unwrap();
+    // A process was killed before it had flushed this.
+    put_log(&disk, "log.5", &[5, 6]);
+    disk.sync_dir(&folders().logs).unwrap();
+    let (zxids, _) = default(&disk);
+    assert_eq!(zxids, [1, 2, 3, 4, 5, 6], "and is answered for from now on");
+    let (found, _) = default(&disk.image().crash(0));
+    assert_eq!(found, zxids);
+}
+
+// rows: D-30 D-31
+#[test]
+fn damaged_snapshots_fall_back_to_older_ones() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_snapshot(&disk, 4, &[1, 2, 3, 4]);
+    put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+    put(&disk, &folders().snapshots.join("snapshot.6"), b"ZKSN");
+    put(&disk, &folders().snapshots.join(".snapshot.7.tmp"), b"ZKSN");
+    // As a Java server leaves it that was killed while it wrote what its leader had sent.
+    put(&disk, &folders().snapshots.join("snapshot.99.tmp"), b"ZKSN");
+    put(&disk, &folders().snapshots.join("snapshot.99.gz.tmp"), b"\x1f\x8b");
+    let file = disk.open(&folders().snapshots.join("snapshot.4")).unwrap();
+    disk.write_at(&file, 23, &[7]).unwrap();
+    put_log(&disk, "log.1", &[1, 2, 3, 4, 5, 6]);
+    let (zxids, recovered) = default(&disk);
+    assert_eq!(zxids, [1, 2, 3, 4, 5, 6]);
+    let why: Vec<&SkipReason> = recovered.skipped.iter().map(|skipped| &skipped.why).collect();
+    assert_eq!(
+        why[..2],
+        [&SkipReason::NotWhole, &SkipReason::Bad("decode snapshot behind 16: zxid 666".into())]
+    );
+    assert!(matches!(why[2], SkipReason::Bad(why) if why.starts_with("seal at 56")), "{why:?}");
+    assert!(!disk.list(&folders().snapshots).unwrap().contains(&".snapshot.7.tmp".to_owned()));
+    disk.remove(&folders().snapshots.join("snapshot.2")).unwrap();
+    disk.remove(&folders().logs.join("log.1")).unwrap();
+    put_log(&disk, "log.2", &[2, 3, 4, 5, 6]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(matches!(error, RecoverError::AllSnapshotsBad { tried: 2, .. }), "{error}");
+}
+
+#[test]
+fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+    put_log(&disk, "log.1", &[1, 2, 3]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("snapshot.5 is damaged"), "{error}");
+    put_log(&disk, "log.4", &[4, 5]);
+    assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
+    // A new leader's snapshot may be named by an epoch that has no txn yet.
+    put_snapshot(&disk, 1 << 32, &[666]);
+    assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
+    // The log goes on behind it, but nothing has what it alone held.
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);
+    put_log(&disk, "log.6", &[6, 7]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("whole up to 0x2 at most;"), "{error}");
+    // A leader sent it, in place of all of an epoch that the log knows nothing of: no gap shows that.
+    let (sent, later) = ((2 << 32) + 9, (3 << 32) + 1);
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_snapshot(&disk, sent, &[666]);
+    put_log(&disk, "log.3", &[3, 4]);
+    put_log(&disk, "log.300000001", &[later]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("snapshot.200000009 is damaged"), "{error}");
+    put_log(&disk, "log.200000001", &((2 << 32) + 1..=sent).collect::<Vec<i64>>());
+    assert_eq!(default(&disk).0.last(), Some(&later), "its own log has all of it");
+}
+
+// rows: D-30
+#[test]
+fn a_member_may_have_answered_for_a_snapshot_without_an_end() {
+    let disk = SimDisk::new();
+    put(&disk, &folders().snapshots.join("snapshot.5"), b"ZKSN");
+    assert!(default(&disk).0.is_empty(), "never finished, and nothing was before it");
+    epoch::save(&disk, &folders().snapshots, EpochFile::Current, Epoch(1)).unwrap();
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("snapshot.5 is damaged"), "{error}");
+    put_snapshot(&disk, 2, &[1, 2]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("whole up to 0x2 at most"), "{error}");
+    put_log(&disk, "log.3", &[3, 4, 5]);
+    assert_eq!(default(&disk).0, [1, 2, 3, 4, 5], "as Java leaves it when it is killed");
+}
+
+// rows: D-48
+#[test]
+fn a_hole_in_the_log_is_fatal_as_in_java() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_log(&disk, "log.1", &[1, 2, 3, 4]);
+    put_log(&disk, "log.7", &[7, 8]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("goes from 0x4 to 0x7"), "{error}");
+    // A newer snapshot makes up for it.
+    put_snapshot(&disk, 6, &[1, 2, 3, 4, 5, 6]);
+    assert_eq!(default(&disk).0, [1, 2, 3, 4, 5, 6, 7, 8]);
+    // Between the snapshot and the first record Java sees no hole either; another epoch may begin anywhere.
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_log(&disk, "log.4", &[4, (1 << 32) + 3]);
+    assert_eq!(default(&disk).0, [1, 2, 4, (1 << 32) + 3]);
+}
+
+/// As a power cut leaves it when Java's first snapshot was not on disk yet.
+// rows: D-31 D-61
+#[test]
+fn a_log_from_the_first_txn_on_needs_no_snapshot() {
+    let started = |zxids: &[i64], snapshot: Option<&[u8]>| {
+        let disk = SimDisk::new();
+        put_log(&disk, "log.1", zxids);
+        if let Some(bytes) = snapshot {
+            put(&disk, &folders().snapshots.join("snapshot.0"), bytes);
+        }
+        run(&disk, RecoverOptions::default()).map(|(zxids, found)| (zxids, found.start)).ok()
+    };
+    let damaged = b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff........\0\0\0\x01/";
+    for snapshot in [None, Some(&b""[..]), Some(b"ZKSN"), Some(damaged)] {
+        let all = Some((vec![1, 2, 2, 3], Start::ReplayOntoEmpty));
+        assert_eq!(started(&[1, 2, 2, 3], snapshot), all);
+        assert_eq!(started(&[2, 3], snapshot), None);
+        assert_eq!(started(&[1, 2, 4], snapshot), None);
+        assert_eq!(started(&[1, 2, (1 << 32) + 1], snapshot), None);
+    }
+}
+
+// rows: D-60 D-61 D-02
+#[test]
+fn without_a_snapshot() {
+    let disk = SimDisk::new();
+    let initialize = || put(&disk, Path::new("/log/initialize"), b"");
+    let strict = RecoverOptions { autocreate: false, ..RecoverOptions::default() };
+    let (zxids, recovered) = default(&disk);
+    assert_eq!((zxids.len(), recovered.start, recovered.last), (0, Start::Empty, Some(Zxid::ZERO)));
+    let recovered = run(&disk, strict).unwrap().1;
+    assert_eq!((recovered.start, recovered.last), (Start::Unsure, None));
+    initialize();
+    let recovered = run(&disk, strict).unwrap().1;
+    assert_eq!((recovered.start, recovered.initialize), (Start::Empty, true));
+    assert!(consume_initialize(&disk, &folders()).unwrap());
+    put_log(&disk, "log.1", &[]);
+    assert_eq!(default(&disk).1.start, Start::Empty);
+    put_log(&disk, "log.2", &[2, 3]);
+    assert!(matches!(run(&disk, RecoverOptions::default()), Err(RecoverError::NoSnapshot { .. })));
+    initialize();
+    let (zxids, recovered) = run(&disk, RecoverOptions { trust_empty: true, ..strict }).unwrap();
+    assert_eq!((zxids, recovered.start), (vec![2, 3], Start::ReplayOntoEmpty));
+    assert!(!consume_initialize(&disk, &folders()).unwrap());
+}
+
+// rows: D-13
+#[test]
+fn files_in_the_other_folder() {
+    let disk = SimDisk::new();
+    prepare_folders(&disk, &folders(), true).unwrap();
+    put(&disk, &folders().logs.join("snapshot.1"), b"");
+    let error = prepare_folders(&disk, &folders(), true).unwrap_err();
+    assert!(error.to_string().starts_with("snapshot /log/version-2/snapshot.1 lies in"), "{error}");
+    let one = Folders::new(Path::new("/log"), Path::new("/log"));
+    prepare_folders(&disk, &one, false).unwrap();
+}
+
+// rows: D-03 D-29 D-31
+#[test]
+fn packed_snapshots_are_read_whatever_the_setting() {
+    for packing in [Packing::Gzip, Packing::Snappy] {
+        let disk = SimDisk::new();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_packed(&disk, 5, &[1, 2, 3, 4, 5], packing);
+        put_log(&disk, "log.3", &[3, 4, 5, 6]);
+        let (zxids, recovered) = default(&disk);
+        assert_eq!((zxids, recovered.txns), (vec![1, 2, 3, 4, 5, 6], 1));
+        assert_eq!(recovered.trailers.zxid, Some(5));
+    }
+}
+
+/// Cut anywhere, it is a snapshot that was never finished; damaged, it is one that was.
+// rows: D-29 D-30 D-31
+#[test]
+fn torn_packed_snapshots_are_passed_over() {
+    for packing in [Packing::Gzip, Packing::Snappy] {
+        let disk = SimDisk::new();
+        let many: Vec<i64> =
+            (1..30_000i64).map(|n| n.wrapping_mul(0x1e37_79b9_7f4a_7c15)).collect();
+        put_snapshot(&disk, 2, &[1, 2]);
+        put_packed(&disk, 5, &many, packing);
+        let path = folders().snapshots.join(names::snapshot_name(zxid(5), packing));
+        let file = disk.open(&path).unwrap();
+        let len = disk.len(&file).unwrap();
+        assert_eq!(default(&disk).0.len(), many.len());
+        // Only the checksum of the packing is gone, if it has one: what Java loads as well.
+        disk.set_len(&file, len - 1).unwrap();
+        let loaded = default(&disk).0.len();
+        assert_eq!(loaded, if packing == Packing::Gzip { many.len() } else { 2 });
+        for left in [len - 60, len / 2, 40_000, 20, 9, 2, 0] {
+            disk.set_len(&file, left).unwrap();
+            let (zxids, recovered) = default(&disk);
+            assert_eq!((zxids, &recovered.skipped[0].why), (vec![1, 2], &SkipReason::NotWhole));
+        }
+        disk.remove(&path).unwrap();
+        put_packed(&disk, 5, &many, packing);
+        let file = disk.open(&path).unwrap();
+        disk.write_at(&file, len / 2, &[0; 8]).unwrap();
+        let error = run(&disk, RecoverOptions::default()).unwrap_err();
+        assert!(matches!(error, RecoverError::Behind { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_txn_the_state_refuses_is_named() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 0, &[]);
+    put_log(&disk, "log.1", &[1, 666]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "take transaction 0x29a at /log/version-2/log.1 offset 69");
+}

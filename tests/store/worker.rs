@@ -1,0 +1,174 @@
+//! The log thread: commands in, events out.
+
+use crate::{entry, zxid};
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::epoch::EpochFile;
+use oxkeeper::store::sim_disk::{Fault, SimDisk};
+use oxkeeper::store::worker::{LogQueue, spawn};
+use oxkeeper::store::{Command, Disk as _, Event, FailStop, Log, LogOptions, RealDisk, Worker};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+fn append(raw: i64, len: usize) -> Command {
+    Command::Append { zxid: zxid(raw), entry: entry(raw, len).into() }
+}
+
+fn worker(disk: &SimDisk, force_sync: bool) -> Worker<FailStop<SimDisk>, impl FnMut() -> Duration> {
+    slow_worker(disk, force_sync, 20)
+}
+
+/// Its clock goes on by 15 ms whenever it is read.
+fn slow_worker(
+    disk: &SimDisk,
+    force_sync: bool,
+    slow_after_ms: u64,
+) -> Worker<FailStop<SimDisk>, impl FnMut() -> Duration> {
+    let disk = FailStop::new(disk.clone());
+    let options = LogOptions { prealloc: 1 << 16, size_limit: 0, force_sync };
+    let log = Log::new(disk.clone(), Path::new("/log"), options, None);
+    let mut now = 0;
+    Worker::new(disk, log, Path::new("/data"), Duration::from_millis(slow_after_ms), move || {
+        now += 15;
+        Duration::from_millis(now)
+    })
+}
+
+fn run(
+    worker: &mut Worker<FailStop<SimDisk>, impl FnMut() -> Duration>,
+    mut batch: Vec<Command>,
+) -> Vec<String> {
+    let mut events = Vec::new();
+    worker.run(&mut batch, &mut |event| {
+        events.push(match event {
+            Event::Flushed(report) => {
+                format!("flushed {} of {}", report.through, report.records)
+            }
+            Event::Truncated { to } => format!("truncated to {to}"),
+            Event::CannotTruncate { last } => format!("can't cut, ends at {last}"),
+            Event::Placed { zxid, .. } => format!("placed {zxid}"),
+            Event::EpochSaved { file, epoch } => format!("saved {} {}", file.name(), epoch.0),
+            Event::Failed(error) => format!("failed: {error}"),
+        });
+    });
+    events
+}
+
+#[test]
+fn events_come_in_the_order_of_commands() {
+    let disk = SimDisk::new();
+    let mut worker = worker(&disk, true);
+    assert_eq!(
+        run(&mut worker, vec![append(1, 40), append(2, 40), append(3, 40)]),
+        ["flushed 0x3 of 3"]
+    );
+    let epoch = Command::SaveEpoch { file: EpochFile::Current, epoch: Epoch(4) };
+    let to = zxid(4);
+    let batch = vec![
+        append(4, 40),
+        append(5, 40),
+        Command::Truncate { to, replaced: false },
+        epoch,
+        append(5, 40),
+        Command::Roll,
+    ];
+    assert_eq!(
+        run(&mut worker, batch),
+        ["flushed 0x5 of 2", "truncated to 0x4", "saved currentEpoch 4", "flushed 0x5 of 1"]
+    );
+    assert_eq!(disk.list(Path::new("/log")).unwrap(), ["log.1", "log.5"]);
+    assert!(run(&mut worker, vec![Command::Roll]).is_empty());
+}
+
+#[test]
+fn large_batches_are_flushed_in_parts() {
+    let disk = SimDisk::new();
+    let mut worker = worker(&disk, true);
+    let batch = vec![append(1, 3 << 20), append(2, 1 << 20), append(3, 9 << 20), append(4, 40)];
+    assert_eq!(
+        run(&mut worker, batch),
+        ["flushed 0x1 of 1", "flushed 0x2 of 1", "flushed 0x3 of 1", "flushed 0x4 of 1"]
+    );
+}
+
+#[test]
+fn an_error_is_reported_once_and_is_the_end() {
+    let disk = SimDisk::new();
+    let mut worker = worker(&disk, true);
+    run(&mut worker, vec![append(1, 40)]);
+    disk.fail_next(Fault::Sync);
+    let events = run(&mut worker, vec![append(2, 40), Command::Roll, append(3, 40)]);
+    assert_eq!(events, ["failed: flush log file /log/log.1 through 0x2"]);
+    let changes = disk.counts().changes;
+    assert!(run(&mut worker, vec![append(4, 40)]).is_empty());
+    assert!(!worker.wants_ahead());
+    assert_eq!(disk.counts().changes, changes);
+}
+
+// rows: D-49
+#[test]
+fn force_sync_off_never_syncs() {
+    let disk = SimDisk::new();
+    let mut worker = worker(&disk, false);
+    assert_eq!(run(&mut worker, vec![append(1, 40)]), ["flushed 0x1 of 1"]);
+    assert_eq!(disk.counts().syncs, 0);
+}
+
+// rows: D-49
+#[test]
+fn slow_syncs_are_told() {
+    let mut slow = Vec::new();
+    for slow_after_ms in [14, 15] {
+        let disk = SimDisk::new();
+        let mut worker = slow_worker(&disk, true, slow_after_ms);
+        worker.run(&mut vec![append(1, 40)], &mut |event| {
+            let Event::Flushed(report) = event else { panic!("{event:?}") };
+            slow.push((report.slow, report.sync_took.map(|took| took.as_millis())));
+        });
+    }
+    assert_eq!(slow, [(true, Some(15)), (false, Some(15))]);
+}
+
+#[test]
+fn writing_is_timed_apart_from_syncing() {
+    for force_sync in [true, false] {
+        let disk = SimDisk::new();
+        let mut worker = worker(&disk, force_sync);
+        let mut costs = Vec::new();
+        let large = vec![append(1, 3 << 20), append(2, 3 << 20), append(3, 40)];
+        for mut batch in [large, vec![append(4, 40), append(5, 40)]] {
+            worker.run(&mut batch, &mut |event| {
+                let Event::Flushed(report) = event else { panic!("{event:?}") };
+                assert_eq!(report.sync_took.is_some(), force_sync);
+                costs.push((report.records, report.write_took.as_millis(), report.full));
+            });
+        }
+        // The clock goes on by 15 ms whenever it is read: at the first record, after the write, after the sync.
+        assert_eq!(costs, [(1, 15, true), (2, 15, false), (2, 15, false)]);
+    }
+}
+
+#[test]
+fn the_thread_finishes_what_was_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FailStop::new(RealDisk);
+    let log = Log::new(disk.clone(), dir.path(), LogOptions::default(), None);
+    let (sender, events) = mpsc::channel();
+    let slow_after = Duration::from_secs(1);
+    let queue = LogQueue::default();
+    let report = move |event| sender.send(event).unwrap();
+    let thread = spawn(queue.clone(), disk, log, dir.path(), slow_after, report).unwrap();
+    for raw in 1..=100 {
+        queue.send(append(raw, 100));
+    }
+    queue.send_all(&mut vec![append(101, 100), Command::Roll]);
+    drop(thread);
+    let mut records = 0;
+    let mut through = Zxid::ZERO;
+    for event in events {
+        let Event::Flushed(report) = event else { panic!("{event:?}") };
+        assert!(through < report.through);
+        (through, records) = (report.through, records + report.records);
+    }
+    assert_eq!((through, records), (zxid(101), 101));
+}

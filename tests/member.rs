@@ -3,7 +3,12 @@
 //! One follower (server 1 of three) whose leader is server 3, or a standalone server; inputs by hand, actions compared.
 
 mod member {
+    mod config_files;
+    mod dial;
+    mod election_connection;
     pub mod election_connections;
+    mod election_hello;
+    mod listeners;
     pub mod quorum_connection;
     mod quorum_outbox;
 }

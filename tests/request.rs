@@ -1,15 +1,19 @@
-//! The connection's machine and the replica behind it, byte for byte, without sockets, threads or a disk.
+//! The connection's machine and the replica, byte for byte, without sockets, threads or a disk.
 //!
-//! Each test lets a few clients talk and states all that they hear, one line per frame: `2 @5 ok "x" v1` is the answer
+//! Most tests have a [`World`](request::harness::World). Each lets a few clients talk and states all that they hear, one line per frame: `2 @5 ok "x" v1` is the answer
 //! to the request with xid 2, at zxid 5; `event @5 NodeDeleted /a` is what a watch tells.
 
 mod support;
 mod request {
+    mod auth;
+    mod connection;
     pub mod frames;
     pub mod handshake;
     pub mod harness;
     pub mod limits;
     pub mod order;
+    mod reconfig;
+    mod session_tracker;
     pub mod sessions;
     pub mod watches;
 }

@@ -1,4 +1,5 @@
-//! Peers alone: whole ensembles of [`oxkeeper::zab::Peer`] on virtual disks and connections, one seed decides everything.
+//! Peers alone: whole ensembles of [`oxkeeper::zab::Peer`] on virtual disks and connections, one seed decides everything;
+//! and their parts: elections, notifications, packets, the history in memory.
 
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
@@ -8,7 +9,13 @@ mod zab {
     pub mod changes;
     pub mod checks;
     pub mod conditions;
+    mod election;
+    mod election_network;
+    mod election_orders;
+    mod history;
     pub mod notation;
+    mod notification;
+    mod packet;
     pub mod script;
     pub mod script_ensemble;
     pub mod strangers;

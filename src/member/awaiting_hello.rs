@@ -33,26 +33,3 @@ impl<T> AwaitingHello<T> {
         self.0.retain(|(waiting, _)| *waiting != connection);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn oldest_connection_without_a_hello_makes_room() {
-        let mut waiting = AwaitingHello::default();
-        for connection in 0..AWAITING_HELLO_MAX as u64 {
-            assert_eq!(waiting.admit(LearnerConnectionId(connection), connection), None);
-        }
-        waiting.remove(LearnerConnectionId(0));
-        assert_eq!(
-            waiting.admit(LearnerConnectionId(1000), 1000),
-            None,
-            "the first has sent its hello"
-        );
-        assert_eq!(
-            waiting.admit(LearnerConnectionId(1001), 1001),
-            Some((LearnerConnectionId(1), 1))
-        );
-    }
-}

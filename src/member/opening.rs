@@ -32,15 +32,3 @@ impl Opening for NoOpening {
         Ok(Opened::Done)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_opening_takes_and_sends_nothing() {
-        let (mut input, mut output) = (BytesMut::from(&b"hello"[..]), Vec::new());
-        assert_eq!(NoOpening.step(&mut input, &mut output), Ok(Opened::Done));
-        assert_eq!((&input[..], output.len()), (&b"hello"[..], 0));
-    }
-}

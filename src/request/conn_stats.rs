@@ -180,34 +180,3 @@ impl ConnStats {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::op;
-
-    #[test]
-    fn the_last_answer_is_shown_and_can_be_forgotten() {
-        let stats = ConnStats::default();
-        let fresh = stats.figures();
-        assert_eq!((fresh.last_op, fresh.last_xid, fresh.last_zxid), (0, None, -1));
-        let get = Answered {
-            op: op::GET_DATA,
-            xid: 7,
-            zxid: 9,
-            count: 2,
-            began_us: 3_000,
-            ended_us: 7_999,
-        };
-        stats.note(get);
-        stats.note(Answered { op: op::PING, xid: -2, count: 1, began_us: 7_000, ..get });
-        let figures = stats.figures();
-        assert_eq!((figures.last_op, figures.last_xid, figures.last_zxid), (op::PING, Some(7), 9));
-        assert_eq!((figures.last_answer_ms, figures.last_latency_ms), (7, 0));
-        let latencies = (figures.min_latency_ms, figures.avg_latency_ms, figures.max_latency_ms);
-        assert_eq!(latencies, (0, 2, 4));
-        stats.add_received(3);
-        stats.reset();
-        assert_eq!(stats.figures(), fresh);
-    }
-}

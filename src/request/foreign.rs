@@ -46,38 +46,3 @@ impl Foreign {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_length_of_the_answer_is_true() {
-        let text = str::from_utf8(HTTP_ANSWER).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
-    }
-
-    #[test]
-    fn only_the_two_are_recognised() {
-        for line in [
-            "GET / HTTP/1.1",
-            "HEAD /",
-            "POST /",
-            "PUT /",
-            "DELETE /",
-            "CONNECT a:1",
-            "OPTIONS *",
-            "TRACE /",
-            "PATCH /",
-            "PRI * HTTP/2.0",
-        ] {
-            let head = line.as_bytes().first_chunk().unwrap();
-            assert_eq!(Foreign::recognise(*head), Some(Foreign::Http), "{line}");
-        }
-        assert_eq!(Foreign::recognise([22, 3, 1, 2]), Some(Foreign::Tls));
-        for head in [*b"ruok", [0, 0, 0, 45], [22, 2, 0, 0], [128, 46, 1, 3]] {
-            assert_eq!(Foreign::recognise(head), None, "{head:?}");
-        }
-    }
-}

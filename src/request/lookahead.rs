@@ -130,12 +130,4 @@ mod tests {
             Ahead::new().next(&tree, &twice);
         }
     }
-
-    #[test]
-    fn a_wrong_guess_is_found_out() {
-        let tree = Tree::new(Options::default());
-        let other = tree.find("/zookeeper").expect("it is there");
-        assert_eq!(tree.find_likely("/", other), tree.find("/"));
-        assert_eq!(tree.find_likely("/missing", other), None);
-    }
 }

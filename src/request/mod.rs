@@ -12,8 +12,6 @@
 
 pub mod access;
 mod auth_request;
-#[cfg(test)]
-mod auth_request_tests;
 mod blue_throttle;
 mod commands;
 mod conn_stats;

@@ -311,23 +311,3 @@ impl Conn {
         true
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shared_pieces_keep_their_place() {
-        let mut a = Outgoing::default();
-        a.frame(|out| {
-            out.bytes.push(1);
-            out.share(Bytes::from_static(b"xyz"));
-            out.bytes.push(2);
-        });
-        assert_eq!((&a.bytes[..], a.len()), (&[0, 0, 0, 5, 1, 2][..], 9));
-        let mut b = Outgoing { bytes: vec![9], ..Outgoing::default() };
-        b.append(&mut a);
-        assert_eq!((b.shared[0].0, b.len()), (6, 10));
-        assert!(a.is_empty());
-    }
-}

@@ -16,13 +16,3 @@ pub fn password(session: SessionId) -> [u8; 16] {
     }
     bytes
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differs_by_session() {
-        assert_ne!(password(SessionId(1)), password(SessionId(2)));
-    }
-}

@@ -35,14 +35,10 @@ mod read;
 pub mod rebuild;
 mod scan;
 mod state;
-#[cfg(test)]
-mod tests;
 pub mod txn;
 mod watch;
 mod watch_kind;
 mod watch_shard;
-#[cfg(test)]
-mod watch_tests;
 
 pub use acls::{AclId, decode as decode_acl, encode as encode_acl, to_owned as own_acl};
 pub use ahead::AHEAD_MAX;

@@ -175,25 +175,3 @@ impl<'t> Znode<'t> {
         digest::node(digest::start(path.as_bytes(), self.data().bytes()), &self.stat_part())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::Options;
-    use crate::model::{CONTAINER, Owner};
-
-    // rows: P-73 C-99
-    #[test]
-    fn ttls_of_353_are_known_if_wanted() {
-        let old = i64::MIN | 1234;
-        let new = Owner::encode_ttl(1234);
-        let of = |extended_types, emulate_353, raw| {
-            Options { extended_types, emulate_353, ..Options::default() }.owner(raw)
-        };
-        assert_eq!(of(true, true, old), Owner::Ttl(1234));
-        assert_eq!(of(true, true, new), Owner::Ttl(1234));
-        assert_eq!(of(true, true, CONTAINER), Owner::Container);
-        assert_eq!(of(true, true, 77), Owner::Session(77));
-        assert_eq!(of(true, false, old), Owner::Session(old));
-        assert_eq!(of(false, true, old), Owner::Session(old));
-    }
-}

@@ -18,11 +18,7 @@
 mod ballots;
 mod current_vote;
 mod machine;
-#[cfg(test)]
-mod network_tests;
 mod notification;
-#[cfg(test)]
-mod tests;
 mod views;
 
 pub use current_vote::{Backing, CurrentVote};

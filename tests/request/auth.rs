@@ -1,12 +1,13 @@
-//! A connection machine from its handshake on: who it is, and when that counts.
+//! A connection from its handshake on: the client's identities, and when they count.
 
-use super::{ClientCommand, Conn, Connection, Limits, Need, Shared};
-use crate::auth::Schemes;
-use crate::model::sync::Arc;
-use crate::model::{Code, Identity, SessionId, op};
-use crate::tree::{Options, State, Tree};
-use jute::proto::{AuthPacket, ConnectRequest, ReplyHeader, RequestHeader};
+use crate::support::builders;
+use crate::support::requests::{hello, hello_bytes};
+use jute::proto::{AuthPacket, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
+use oxkeeper::auth::Schemes;
+use oxkeeper::model::{Code, Identity, SessionId, op};
+use oxkeeper::request::{ClientCommand, Conn, Connection, Limits, Need};
+use oxkeeper::tree::{Options, Tree};
 
 const BOB: &str = "bob:WGAwC+XYxdw8bJ5K6KcPh8oL58U=";
 
@@ -24,22 +25,10 @@ fn open_under(schemes: Schemes) -> Connection {
         outstanding_max: 10,
         ..Limits::default()
     };
-    let state = State::new(Tree::new(Options::default()), 1);
-    let shared = Arc::new(Shared::new(state, limits));
+    let shared = builders::shared(Tree::new(Options::default()), limits);
     let conn = shared.conns.add(|id| Conn::new(id, "127.0.0.1:1".parse().unwrap(), 0));
     let mut machine = Connection::new(conn.clone(), shared);
-    let mut hello = Vec::new();
-    put_frame(&mut hello, |to| {
-        let request = ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: 0,
-            timeout_ms: 1000,
-            session_id: 0,
-            password: Some(&[0; 16]),
-            read_only: false,
-        };
-        request.encode(to);
-    });
+    let hello = hello_bytes(&hello());
     assert_eq!(machine.advance(&hello, 0), (hello.len(), Need::Answer));
     assert!(matches!(machine.commands.pop(), Some(ClientCommand::Open { .. })));
     conn.push_welcome(SessionId(7), &mut Vec::new(), |_| {});

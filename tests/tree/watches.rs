@@ -1,6 +1,6 @@
 //! The watch tables against Java's two tables, written down as plainly as they can be.
 
-use super::{FiredCounts, Trigger, WatchKind, WatcherId, Watches};
+use oxkeeper::tree::{FiredCounts, Trigger, WatchKind, WatcherId, Watches};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

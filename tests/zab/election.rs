@@ -1,24 +1,18 @@
-//! One server's part in an election, word by word.
+//! One server's part in an election, notification by notification.
 
-use super::{Action, Elected, Election, Input, Setup, TICK_MS};
-use super::{Backing, CurrentVote, Notification, PeerState, Views, Vote};
-use crate::model::{Member, Role, Rule, ServerId, View};
+use crate::support::views::view_of;
 use bytes::Bytes;
+use oxkeeper::model::{Rule, ServerId, View};
+use oxkeeper::zab::election::{
+    Action, Backing, CurrentVote, Elected, Election, Input, Setup, TICK_MS,
+};
+use oxkeeper::zab::{Notification, PeerState, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const TEXT: &str = "server.1=a:1:2:participant\nversion=0";
 
 pub fn view(voters: impl IntoIterator<Item = i64>, observers: &[i64]) -> View {
-    let voters = voters.into_iter().map(|id| (id, Role::Participant));
-    let observers = observers.iter().map(|&id| (id, Role::Observer));
-    let member = |(id, role)| {
-        (ServerId(id), Member { id: ServerId(id), addresses: Vec::new(), role, client: None })
-    };
-    View {
-        version: 0,
-        members: voters.chain(observers).map(member).collect(),
-        rule: Rule::Majority,
-    }
+    view_of(0, voters, observers.iter().copied())
 }
 
 pub fn vote(leader: i64, zxid: i64, epoch: i64) -> Vote {

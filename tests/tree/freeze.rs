@@ -1,10 +1,10 @@
 //! The tree against a plain map, and the frozen stream against the tree it froze.
 
-use super::load::Loader;
-use super::txn::{Create, CreateKind, Txn};
-use super::{Applied, Options, Tree};
-use crate::model::{Code, OPEN_ACL, Zxid, op};
 use jute::txn::TxnHeader;
+use oxkeeper::model::{Code, OPEN_ACL, Zxid, op};
+use oxkeeper::tree::load::{LoadError, Loader};
+use oxkeeper::tree::txn::{Create, CreateKind, Entry, Txn};
+use oxkeeper::tree::{Applied, Options, Tree, digest};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn dump(tree: &Tree) -> BTreeMap<String, String> {
         names.sort_unstable();
         assert_eq!(names.len(), znode.children() as usize);
         open.extend(names.iter().map(|name| tree.find(&format!("{path}/{name}")).unwrap()));
-        if super::digest::counts(path.as_bytes()) {
+        if digest::counts(path.as_bytes()) {
             digest = digest.wrapping_add(znode.fresh_digest(path));
         }
         let acl = tree.acl(znode.acl());
@@ -217,7 +217,7 @@ proptest! {
         let mut entry = Vec::new();
         jute::Encode::encode(&header(1, kind), &mut entry);
         entry.extend(bytes);
-        if let Ok(entry) = super::txn::Entry::decode(&entry) {
+        if let Ok(entry) = Entry::decode(&entry) {
             tree.apply(&entry.header, &entry.txn, &mut Vec::new());
         }
         dump(&tree);
@@ -232,7 +232,7 @@ fn a_snapshot_without_a_list_is_damaged() {
     stream.extend_from_slice(&5i64.to_be_bytes());
     stream.extend_from_slice(&(-1i32).to_be_bytes());
     let error = Loader::new(Options::default()).take(&stream).unwrap_err();
-    assert_eq!(error, super::load::LoadError::NullAcl { index: 5 });
+    assert_eq!(error, LoadError::NullAcl { index: 5 });
     // An empty one is a list.
     stream.splice(16.., 0i32.to_be_bytes());
     assert!(!Loader::new(Options::default()).take(&stream).unwrap().ended);

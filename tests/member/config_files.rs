@@ -1,0 +1,79 @@
+//! The configuration files that a reconfiguration changes, on disks that lose power.
+
+use oxkeeper::config::{dynamic, parse_properties};
+use oxkeeper::member::config_files::ConfigFiles;
+use oxkeeper::model::View;
+use oxkeeper::store::disk::{Reading, replace_file};
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{Disk as _, RealDisk};
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+const STATIC: &str = "# ours\ndataDir=/d\nclientPort=2181\nserver.1=a:1:2;2181\n";
+
+fn view(version: i64) -> View {
+    let text = "server.1=a:1:2;2181\nserver.2=b:1:2";
+    View::parse(&format!("{text}\nversion={version:x}")).unwrap()
+}
+
+// rows: D-08 D-09 D-10 D-11
+#[test]
+fn a_reconfiguration_leaves_the_files_of_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let text = |name: &str| fs::read_to_string(path(name)).unwrap();
+    fs::write(path("zoo.cfg"), STATIC).unwrap();
+    let files = ConfigFiles::new(RealDisk, path("zoo.cfg"), path("zoo.cfg"));
+    files.back_up().unwrap();
+    assert_eq!(text("zoo.cfg.bak"), STATIC);
+    files.propose(&view(0x1f)).unwrap();
+    let members = "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant";
+    assert_eq!(text("zoo.cfg.dynamic.next"), format!("{members}\nversion=1f"));
+    files.commit(&view(0x1f), true, true).unwrap();
+    assert_eq!(text("zoo.cfg.dynamic.1f"), members);
+    let here = dir.path().display();
+    let head = "# ours\ndataDir=/d\n";
+    let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.1f\n");
+    assert_eq!(text("zoo.cfg"), expected);
+    assert!(!path("zoo.cfg.dynamic.next").exists());
+    files.propose(&view(0x21)).unwrap();
+    files.commit(&view(0x20), true, false).unwrap();
+    let expected = format!("{head}dynamicConfigFile={here}/zoo.cfg.dynamic.20\n");
+    assert_eq!(text("zoo.cfg"), expected);
+    assert!(path("zoo.cfg.dynamic.next").exists() && path("zoo.cfg.dynamic.1f").exists());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5, "nothing temporary stays");
+}
+
+fn text_of(disk: &SimDisk, path: &Path) -> Vec<u8> {
+    let mut text = Vec::new();
+    Reading::open(disk, path).unwrap().read_to_end(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_power_cut_leaves_one_view_or_the_other() {
+    let disk = SimDisk::new();
+    let config_file = Path::new("/c/zoo.cfg");
+    disk.create_dir(Path::new("/c")).unwrap();
+    let files = ConfigFiles::new(disk.clone(), config_file.to_owned(), config_file.to_owned());
+    replace_file(&disk, Path::new("/c"), "zoo.cfg", "zoo.cfg.tmp", STATIC.as_bytes()).unwrap();
+    files.commit(&view(1), true, true).unwrap();
+    disk.keep_images();
+    files.propose(&view(2)).unwrap();
+    files.commit(&view(2), true, true).unwrap();
+    let images = disk.take_images();
+    assert!(images.len() > 6);
+    let mut versions = Vec::new();
+    for (image, seed) in images.iter().flat_map(|image| (0..8).map(move |seed| (image, seed))) {
+        let disk = image.crash(seed);
+        let entries = parse_properties(&text_of(&disk, config_file)).unwrap();
+        assert_eq!(entries["dataDir"].value, "/d");
+        let name = &entries["dynamicConfigFile"].value;
+        let members = text_of(&disk, Path::new(name));
+        let version = dynamic::version_in(name).unwrap();
+        assert_eq!(String::from_utf8(members).unwrap(), dynamic::decided(&view(version)));
+        versions.push(version);
+    }
+    assert!(versions.contains(&1) && versions.contains(&2));
+}

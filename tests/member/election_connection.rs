@@ -1,0 +1,169 @@
+//! Bytes of one election connection, in and out of its machine.
+
+use bytes::{Buf, Bytes, BytesMut};
+use oxkeeper::member::election_connection::{
+    ConnectionError, ElectionConnection, LengthError, Received, next_message,
+};
+use oxkeeper::member::election_hello::{Hello, HelloError};
+use oxkeeper::member::opening::{NoOpening, Opened, Opening};
+use oxkeeper::model::ServerId;
+use oxkeeper::request::foreign::Foreign;
+
+/// Both ends say a word, the dialing one first; the accepting one answers once it has heard it.
+struct Words {
+    says: &'static [u8],
+    expects: &'static [u8],
+    is_first: bool,
+    has_said: bool,
+}
+
+impl Words {
+    fn boxed(says: &'static str, expects: &'static str, is_first: bool) -> Box<Self> {
+        let (says, expects) = (says.as_bytes(), expects.as_bytes());
+        Box::new(Self { says, expects, is_first, has_said: false })
+    }
+}
+
+impl Opening for Words {
+    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
+        if self.is_first && !std::mem::replace(&mut self.has_said, true) {
+            output.extend(self.says);
+        }
+        let common = input.len().min(self.expects.len());
+        if input[..common] != self.expects[..common] {
+            return Err("another word".to_owned());
+        }
+        if input.len() < self.expects.len() {
+            return Ok(Opened::NotYet);
+        }
+        input.advance(self.expects.len());
+        if !self.is_first {
+            output.extend(self.says);
+        }
+        Ok(Opened::Done)
+    }
+}
+
+fn hello() -> Hello {
+    Hello { id: ServerId(3), addresses: vec![("zoo3".to_owned(), 3888)] }
+}
+
+/// All output of one end goes to the other, at most `step` bytes at a time.
+fn carry(from: &mut ElectionConnection, to: &mut ElectionConnection, step: usize) -> bool {
+    let Some(bytes) = from.take_output() else { return false };
+    bytes.chunks(step).for_each(|piece| to.receive(piece));
+    from.written();
+    true
+}
+
+fn message(text: &'static str) -> Result<Option<Received>, ConnectionError> {
+    Ok(Some(Received::Message(Bytes::from_static(text.as_bytes()))))
+}
+
+#[test]
+fn opening_then_hello_then_messages_are_read_however_the_bytes_are_split() {
+    for step in 1..40 {
+        let opening = Words::boxed("please", "welcome", true);
+        let mut dialed = ElectionConnection::dialed(opening, hello().encode(false), 70);
+        let opening = Words::boxed("welcome", "please", false);
+        let mut accepted = ElectionConnection::accepted(opening, 50);
+        accepted.connected();
+        dialed.connected();
+        assert!(!carry(&mut accepted, &mut dialed, step), "the dialing end speaks first");
+        assert!(carry(&mut dialed, &mut accepted, step));
+        assert_eq!((accepted.next_received(), accepted.is_open()), (Ok(None), false));
+        assert_eq!((dialed.deadline_ms(), accepted.deadline_ms()), (Some(70), Some(50)));
+        assert!(carry(&mut accepted, &mut dialed, step));
+        assert!(!dialed.is_open(), "its hello is not written");
+        assert!(carry(&mut dialed, &mut accepted, step));
+        assert_eq!(accepted.next_received(), Ok(Some(Received::Hello(hello()))));
+        assert!(dialed.is_open() && accepted.is_open());
+        assert_eq!((dialed.deadline_ms(), accepted.deadline_ms()), (None, None));
+        dialed.send(b"a vote");
+        accepted.send(b"another vote");
+        assert!(carry(&mut dialed, &mut accepted, step));
+        assert!(carry(&mut accepted, &mut dialed, step));
+        assert_eq!(accepted.next_received(), message("a vote"));
+        assert_eq!(dialed.next_received(), message("another vote"));
+        assert_eq!((dialed.next_received(), accepted.next_received()), (Ok(None), Ok(None)));
+    }
+}
+
+#[test]
+fn opening_that_fails_ends_the_connection_with_its_reason() {
+    let opening = Words::boxed("welcome", "please", false);
+    let mut accepted = ElectionConnection::accepted(opening, 50);
+    accepted.connected();
+    accepted.receive(b"pl");
+    assert_eq!(accepted.next_received(), Ok(None));
+    accepted.receive(b"ow");
+    let error = accepted.next_received().unwrap_err();
+    assert_eq!(error, ConnectionError::Opening("another word".to_owned()));
+    accepted.receive(b"please");
+    assert_eq!(accepted.next_received(), Err(error), "nothing is read after that");
+    assert_eq!(accepted.take_output(), None);
+}
+
+#[test]
+fn messages_that_come_with_the_hello_are_read_after_it() {
+    let mut accepted = ElectionConnection::accepted(Box::new(NoOpening), 50);
+    accepted.connected();
+    accepted.receive(&[&hello().encode(false)[..], b"\0\0\0\x02ab\0\0\0\x01c\0\0"].concat());
+    assert_eq!(accepted.next_received(), Ok(Some(Received::Hello(hello()))));
+    assert_eq!(accepted.next_received(), message("ab"));
+    assert_eq!(accepted.next_received(), message("c"));
+    assert_eq!(accepted.next_received(), Ok(None));
+}
+
+#[test]
+fn another_protocol_is_named_and_a_bad_hello_is_refused() {
+    let error = |bytes: &[u8]| {
+        let mut accepted = ElectionConnection::accepted(Box::new(NoOpening), 50);
+        accepted.receive(bytes);
+        accepted.next_received().unwrap_err()
+    };
+    assert_eq!(error(b"GET / HT"), ConnectionError::Foreign(Foreign::Http));
+    assert_eq!(error(&[22, 3, 1, 0, 200]), ConnectionError::Foreign(Foreign::Tls));
+    let unknown = HelloError::Version(-7);
+    assert_eq!(error(&(-7_i64).to_be_bytes()), ConnectionError::Hello(unknown));
+    let bad_length = [&3_i64.to_be_bytes()[..], &0_i32.to_be_bytes()].concat();
+    let mut accepted = ElectionConnection::accepted(Box::new(NoOpening), 50);
+    accepted.receive(&bad_length);
+    assert!(matches!(accepted.next_received(), Ok(Some(Received::Hello(_)))));
+    assert_eq!(accepted.next_received(), Err(ConnectionError::Length(0)));
+}
+
+#[test]
+fn one_write_is_under_way_at_a_time() {
+    let mut dialed = ElectionConnection::dialed(Box::new(NoOpening), hello().encode(false), 70);
+    assert_eq!(dialed.take_output(), None, "there is no connection yet");
+    dialed.connected();
+    assert_eq!(dialed.take_output().unwrap(), hello().encode(false));
+    assert!(!dialed.has_room() && dialed.take_output().is_none());
+    dialed.written();
+    assert!(dialed.has_room());
+    dialed.send(b"ab");
+    assert_eq!(dialed.take_output().unwrap(), b"\0\0\0\x02ab"[..]);
+    assert!(!dialed.has_room());
+}
+
+// rows: Q-24
+#[test]
+fn messages_have_a_length() {
+    let mut read = BytesMut::from(&b"\0\0\0\x02ab\0\0\0\x01c\0\0\0\x05de"[..]);
+    let mut next = || next_message(&mut read).unwrap().map(|message| message.to_vec());
+    assert_eq!([next(), next(), next()], [Some(b"ab".to_vec()), Some(b"c".to_vec()), None]);
+    for len in [0, -1, 512 * 1024 + 1, i32::MAX] {
+        let error = next_message(&mut BytesMut::from(&len.to_be_bytes()[..])).unwrap_err();
+        assert!(matches!(error, LengthError(claimed) if claimed == len));
+    }
+    let longest = 512 * 1024_i32;
+    assert!(next_message(&mut BytesMut::from(&longest.to_be_bytes()[..])).unwrap().is_none());
+}
+
+#[test]
+fn no_opening_takes_and_sends_nothing() {
+    let (mut input, mut output) = (BytesMut::from(&b"hello"[..]), Vec::new());
+    assert_eq!(NoOpening.step(&mut input, &mut output), Ok(Opened::Done));
+    assert_eq!((&input[..], output.len()), (&b"hello"[..], 0));
+}

@@ -1,0 +1,124 @@
+//! A connection and its parts without a replica: first bytes, the outbox, statistics.
+
+use crate::support::builders;
+use bytes::Bytes;
+use oxkeeper::model::{SessionId, op};
+use oxkeeper::request::foreign::Foreign;
+use oxkeeper::request::{
+    Answered, Conn, ConnStats, Connection, Counts, Limits, Need, Outgoing, password,
+};
+use oxkeeper::tree::{Options, Tree};
+
+fn connection(frame_max: usize) -> Connection {
+    let limits = Limits {
+        frame_max,
+        min_session_timeout_ms: 1,
+        max_session_timeout_ms: 1000,
+        outstanding_max: 10,
+        ..Limits::default()
+    };
+    let shared = builders::shared(Tree::new(Options::default()), limits);
+    let peer = ([127, 0, 0, 1], 1).into();
+    Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+}
+
+#[test]
+fn http_and_tls_are_answered_in_kind() {
+    for (bytes, answer, about) in [
+        (&b"GET /ruok HTTP/1.1\r\n"[..], &b"HTTP/1.1 400 "[..], "an HTTP request"),
+        (b"PRI * HTTP/2.0\r\n", b"HTTP/1.1 400 ", "an HTTP request"),
+        (&[22, 3, 1, 2, 0, 1, 0, 1], &[21, 3, 3, 0, 2, 2, 40], "a TLS handshake"),
+    ] {
+        let mut machine = connection(1000);
+        let (_, need) = machine.advance(bytes, 0);
+        assert!(matches!(&need, Need::Close(reason) if reason.starts_with(about)), "{need:?}");
+        assert!(machine.unsent.bytes.starts_with(answer), "{bytes:?}");
+        assert_eq!(machine.counts, Counts::default(), "it is no packet");
+        // Less than four bytes say nothing, and a client with such frames is not mistaken for it.
+        assert_eq!(connection(1000).advance(&bytes[..3], 0), (0, Need::Bytes(1)));
+        let need = connection(i32::MAX as usize).advance(bytes, 0);
+        assert!(matches!(need, (0, Need::Bytes(_))));
+    }
+}
+
+#[test]
+fn a_frame_may_have_more_bytes_behind_it() {
+    let mut connect = vec![0, 0, 0, 29];
+    connect.extend([0; 29]);
+    for (bytes, expected) in [
+        (&connect[..10], (0, Need::Bytes(23))),
+        (&[&connect[..], &[7; 90]].concat(), (33, Need::Answer)),
+    ] {
+        assert_eq!(connection(1000).advance(bytes, 0), expected);
+    }
+}
+
+#[test]
+fn the_length_of_the_answer_is_true() {
+    let text = str::from_utf8(Foreign::Http.answer()).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
+}
+
+#[test]
+fn only_the_two_are_recognised() {
+    for line in [
+        "GET / HTTP/1.1",
+        "HEAD /",
+        "POST /",
+        "PUT /",
+        "DELETE /",
+        "CONNECT a:1",
+        "OPTIONS *",
+        "TRACE /",
+        "PATCH /",
+        "PRI * HTTP/2.0",
+    ] {
+        let head = line.as_bytes().first_chunk().unwrap();
+        assert_eq!(Foreign::recognise(*head), Some(Foreign::Http), "{line}");
+    }
+    assert_eq!(Foreign::recognise([22, 3, 1, 2]), Some(Foreign::Tls));
+    for head in [*b"ruok", [0, 0, 0, 45], [22, 2, 0, 0], [128, 46, 1, 3]] {
+        assert_eq!(Foreign::recognise(head), None, "{head:?}");
+    }
+}
+
+#[test]
+fn shared_pieces_keep_their_place() {
+    let mut a = Outgoing::default();
+    a.frame(|out| {
+        out.bytes.push(1);
+        out.share(Bytes::from_static(b"xyz"));
+        out.bytes.push(2);
+    });
+    assert_eq!((&a.bytes[..], a.len()), (&[0, 0, 0, 5, 1, 2][..], 9));
+    let mut b = Outgoing::default();
+    b.bytes.push(9);
+    b.append(&mut a);
+    assert_eq!((b.shared[0].0, b.len()), (6, 10));
+    assert!(a.is_empty());
+}
+
+#[test]
+fn the_last_answer_is_shown_and_can_be_forgotten() {
+    let stats = ConnStats::default();
+    let fresh = stats.figures();
+    assert_eq!((fresh.last_op, fresh.last_xid, fresh.last_zxid), (0, None, -1));
+    let get =
+        Answered { op: op::GET_DATA, xid: 7, zxid: 9, count: 2, began_us: 3_000, ended_us: 7_999 };
+    stats.note(get);
+    stats.note(Answered { op: op::PING, xid: -2, count: 1, began_us: 7_000, ..get });
+    let figures = stats.figures();
+    assert_eq!((figures.last_op, figures.last_xid, figures.last_zxid), (op::PING, Some(7), 9));
+    assert_eq!((figures.last_answer_ms, figures.last_latency_ms), (7, 0));
+    let latencies = (figures.min_latency_ms, figures.avg_latency_ms, figures.max_latency_ms);
+    assert_eq!(latencies, (0, 2, 4));
+    stats.add_received(3);
+    stats.reset();
+    assert_eq!(stats.figures(), fresh);
+}
+
+#[test]
+fn differs_by_session() {
+    assert_ne!(password(SessionId(1)), password(SessionId(2)));
+}

@@ -1,0 +1,134 @@
+//! What a leader proposes, or answers, when a client asks for another configuration.
+
+use jute::Encode;
+use jute::proto::ReconfigRequest;
+use oxkeeper::auth::Schemes;
+use oxkeeper::model::{Code, ServerId, SessionId, View, Zxid, op};
+use oxkeeper::request::Ensemble;
+use oxkeeper::request::prep::{Asker, Prep, Prepared, Rules};
+use oxkeeper::tree::txn::config_in;
+use oxkeeper::tree::{Options, Tree};
+
+const NOW: &str = "server.1=a:1:2;3\nserver.2=b:1:2;3\nserver.3=c:1:2;3\nversion=100000000";
+
+fn ensemble(synced: &[i64]) -> Option<Ensemble> {
+    let synced = synced.iter().map(|&id| ServerId(id)).collect();
+    Some(Ensemble { view: View::parse(NOW).unwrap(), is_changing: false, synced })
+}
+
+struct Leader {
+    tree: Tree,
+    prep: Prep,
+    schemes: Schemes,
+}
+
+impl Leader {
+    fn new(rules: Rules) -> Self {
+        Self::with(Rules { reconfigs: true, ..rules })
+    }
+
+    fn with(rules: Rules) -> Self {
+        let tree = Tree::new(Options::default());
+        let prep = Prep::new(&tree, 1, rules);
+        Self { tree, prep, schemes: Schemes::default() }
+    }
+
+    /// The configuration proposed, or why there is none.
+    fn ask(
+        &mut self,
+        ensemble: Option<Ensemble>,
+        request: &ReconfigRequest<'_>,
+        skip_acl: bool,
+    ) -> Result<View, Code> {
+        let asker = Asker {
+            session: SessionId(1),
+            xid: 1,
+            who: &[],
+            standing: Ok(()),
+            may_own: Ok(()),
+            wall_ms: 7,
+            skip_acl,
+            schemes: &self.schemes,
+            ensemble,
+        };
+        let (mut body, mut entry) = (Vec::new(), Vec::new());
+        request.encode(&mut body);
+        let prepared = self.prep.prepare(&self.tree, &asker, op::RECONFIG, &body, &mut entry);
+        let Some(Prepared::Proposal(zxid)) = prepared else { panic!("{prepared:?}") };
+        let Some(text) = config_in(&entry) else {
+            let code = entry[entry.len() - 4..].try_into().unwrap();
+            return Err(Code(i32::from_be_bytes(code)));
+        };
+        let view = View::parse(std::str::from_utf8(text).unwrap()).unwrap();
+        assert_eq!(view.version, zxid.to_wire(), "its version is its zxid");
+        Ok(view)
+    }
+
+    fn asks(&mut self, request: &ReconfigRequest<'_>) -> Result<Vec<i64>, Code> {
+        let asked = self.ask(ensemble(&[1, 2, 3]), request, true);
+        asked.map(|view| view.voters().map(|id| id.0).collect())
+    }
+}
+
+const NOTHING: ReconfigRequest<'_> = ReconfigRequest {
+    joining_servers: None,
+    leaving_servers: None,
+    new_members: None,
+    cur_config_id: -1,
+};
+
+// rows: P-54 Q-97
+#[test]
+fn one_at_a_time_and_by_a_quorum_of_the_new() {
+    let mut leader = Leader::new(Rules::DEFAULT);
+    let leaving = ReconfigRequest { leaving_servers: Some("3".into()), ..NOTHING };
+    assert_eq!(leader.ask(None, &leaving, true), Err(Code::UNIMPLEMENTED), "it is alone");
+    let stale = ReconfigRequest { cur_config_id: 5, ..leaving.clone() };
+    assert_eq!(leader.asks(&stale), Err(Code::BAD_VERSION));
+    assert_eq!(leader.ask(ensemble(&[1, 3]), &leaving, true), Err(Code::NEW_CONFIG_NO_QUORUM));
+    assert_eq!(leader.ask(ensemble(&[1, 2]), &leaving, false), Err(Code::NO_AUTH));
+    let changing = ensemble(&[1, 2]).map(|now| Ensemble { is_changing: true, ..now });
+    assert_eq!(leader.ask(changing, &leaving, true), Err(Code::RECONFIG_IN_PROGRESS));
+    let current = ReconfigRequest { cur_config_id: 0x1_0000_0000, ..leaving.clone() };
+    assert_eq!(leader.asks(&current), Ok(vec![1, 2]));
+    assert_eq!(leader.asks(&current), Err(Code::RECONFIG_IN_PROGRESS), "it is proposed");
+    leader.prep.applied(Zxid::from_wire(i64::MAX).unwrap());
+    assert_eq!(leader.asks(&leaving), Ok(vec![1, 2]));
+    let mut fixed = Leader::with(Rules { reconfigs: false, ..Rules::DEFAULT });
+    assert_eq!(fixed.asks(&leaving), Err(Code::RECONFIG_DISABLED));
+}
+
+// rows: Q-98 G-18
+#[test]
+fn every_answer_to_what_is_asked_for() {
+    let joining =
+        |text: &'static str| ReconfigRequest { joining_servers: Some(text.into()), ..NOTHING };
+    let leaving =
+        |text: &'static str| ReconfigRequest { leaving_servers: Some(text.into()), ..NOTHING };
+    let whole = |text: &'static str| ReconfigRequest { new_members: Some(text.into()), ..NOTHING };
+    for (request, wanted) in [
+        (NOTHING, Ok(vec![1, 2, 3])),
+        (joining("server.3=c:1:2:observer;3"), Ok(vec![1, 2])),
+        (joining("server.4=d:1:2;3"), Ok(vec![1, 2, 3, 4])),
+        (joining("server.4=d:1:2"), Err(Code::BAD_ARGUMENTS)),
+        (joining("server.4=d:1:2|e:1:2;3"), Err(Code::BAD_ARGUMENTS)),
+        (joining("server.x=nonsense"), Err(Code::MARSHALLING_ERROR)),
+        (joining("server.9=nonsense"), Err(Code::BAD_ARGUMENTS)),
+        (leaving("1,2,3"), Err(Code::BAD_ARGUMENTS)),
+        (leaving("1,x"), Err(Code::MARSHALLING_ERROR)),
+        (leaving("1,2"), Err(Code::BAD_ARGUMENTS)),
+        (whole("server.1=a:1:2;3,server.2=b:1:2;3"), Ok(vec![1, 2])),
+        (whole("server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2"), Ok(vec![1, 2])),
+        (whole("server.1=a:1:2"), Err(Code::BAD_ARGUMENTS)),
+        (whole("server.1=a:1:2,server.2=b:1:2:observer"), Err(Code::MARSHALLING_ERROR)),
+        (whole(""), Err(Code::BAD_ARGUMENTS)),
+        (whole("clientPort=1"), Err(Code::BAD_ARGUMENTS)),
+        (whole("server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:x"), Err(Code::MARSHALLING_ERROR)),
+    ] {
+        assert_eq!(Leader::new(Rules::DEFAULT).asks(&request), wanted, "{request:?}");
+    }
+    let alone = Rules { needs_two_voters: false, ..Rules::DEFAULT };
+    assert_eq!(Leader::new(alone).asks(&leaving("1,2")), Ok(vec![3]));
+    let many = Rules { many_addresses: true, ..Rules::DEFAULT };
+    assert_eq!(Leader::new(many).asks(&joining("server.4=d:1:2|e:1:2;3")), Ok(vec![1, 2, 3, 4]));
+}

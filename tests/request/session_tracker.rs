@@ -1,0 +1,71 @@
+//! Sessions alone: which connection each belongs to, and when it expires.
+
+use oxkeeper::model::sync::Arc;
+use oxkeeper::model::{Code, SessionId};
+use oxkeeper::request::{Conn, Owner, Sessions};
+use oxkeeper::tree::WatcherId;
+
+fn conn(now_ms: u64) -> Arc<Conn> {
+    Arc::new(Conn::new(WatcherId(0), "127.0.0.1:1".parse().unwrap(), now_ms))
+}
+
+// rows: P-21 P-22
+#[test]
+fn silence_expires_in_buckets() {
+    let mut sessions = Sessions::new(2000);
+    let (a, b) = (conn(100), conn(100));
+    sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 100);
+    sessions.track(SessionId(2), 4000, Owner::Conn(b.clone()), 100);
+    assert_eq!(sessions.expired(5999), []);
+    assert!(b.heard(5000));
+    assert_eq!(sessions.dues(), [(6000, SessionId(1)), (10_000, SessionId(2))]);
+    assert_eq!(sessions.expired(6000), [SessionId(1)]);
+    assert_eq!(
+        sessions.check(SessionId(1), &Owner::Conn(a.clone())),
+        Err(Code::SESSION_EXPIRED),
+        "it is closing"
+    );
+    assert_eq!(sessions.expired(9999), []);
+    assert_eq!(sessions.expired(10_000), [SessionId(2)]);
+    // Whoever is answered lives on: what comes after the decision is not answered.
+    assert!(!b.heard(10_000));
+    assert!(!a.heard(7000));
+}
+
+#[test]
+fn a_session_belongs_to_its_last_connection() {
+    let mut sessions = Sessions::new(2000);
+    let (a, b) = (conn(0), conn(0));
+    sessions.track(SessionId(1), 4000, Owner::Nobody, 0);
+    assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Ok(()));
+    let old = sessions.take_over(SessionId(1), 10_000, Owner::Conn(b.clone()), 1000).unwrap();
+    assert!(Arc::ptr_eq(&old.unwrap(), &a));
+    assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Err(Code::SESSION_MOVED));
+    assert_eq!(sessions.expired(11_999), []);
+    assert_eq!(sessions.expired(12_000), [SessionId(1)]);
+    assert!(sessions.take_over(SessionId(9), 1, Owner::Conn(b.clone()), 0).is_err());
+}
+
+#[test]
+fn the_connection_that_a_session_left_keeps_it_alive_and_ends_with_it() {
+    let mut sessions = Sessions::new(2000);
+    let (a, b) = (conn(0), conn(0));
+    sessions.track(SessionId(1), 4000, Owner::Conn(a.clone()), 0);
+    for link in [1, 2] {
+        let old = sessions.take_over(SessionId(1), 4000, Owner::Elsewhere(link), 1000).unwrap();
+        assert!(old.is_none(), "it stays");
+    }
+    assert_eq!(sessions.check(SessionId(1), &Owner::Conn(a.clone())), Err(Code::SESSION_MOVED));
+    assert!(sessions.owner(SessionId(1)).is_none());
+    assert!(a.heard(5000));
+    assert_eq!(sessions.expired(9999), []);
+    assert_eq!(sessions.expired(10_000), [SessionId(1)]);
+    assert!(!a.heard(10_000));
+    assert!(Arc::ptr_eq(&sessions.remove(SessionId(1)).unwrap(), &a));
+    // One that comes to this server again puts an end to it.
+    sessions.track(SessionId(2), 4000, Owner::Conn(a.clone()), 0);
+    sessions.take_over(SessionId(2), 4000, Owner::Elsewhere(1), 0).unwrap();
+    let old = sessions.take_over(SessionId(2), 4000, Owner::Conn(b.clone()), 0).unwrap();
+    assert!(Arc::ptr_eq(&old.unwrap(), &a));
+    assert!(Arc::ptr_eq(&sessions.remove(SessionId(2)).unwrap(), &b));
+}

@@ -1,0 +1,142 @@
+//! Every order in which the messages of three servers can arrive, while no server's clock ticks.
+
+use super::election::{TEXT, setup, view, vote};
+use bytes::Bytes;
+use oxkeeper::model::ServerId;
+use oxkeeper::zab::election::{Action, CurrentVote, Elected, Election, Input};
+use oxkeeper::zab::{Notification, PeerState, Views, Vote};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone)]
+enum Server {
+    Looking(Box<Election>),
+    Settled(CurrentVote),
+}
+
+/// Three servers and what is unread between each two: the newest only, as the slots keep it.
+#[derive(Clone)]
+struct Moment {
+    servers: Vec<Server>,
+    slots: BTreeMap<(i64, i64), Notification>,
+}
+
+impl Moment {
+    fn key(&self) -> String {
+        let servers = self.servers.iter().map(|server| match server {
+            Server::Looking(election) => format!("{election:?}"),
+            Server::Settled(current_vote) => format!("{current_vote:?}"),
+        });
+        format!("{:?} {:?}", servers.collect::<Vec<_>>(), self.slots)
+    }
+
+    fn perform(&mut self, id: i64, out: Vec<Action>) {
+        for action in out {
+            match action {
+                Action::SendNotification { to, notification } => {
+                    self.slots.insert((id, to.0), notification);
+                }
+                Action::Elected(Elected { vote, round, electors }) => {
+                    assert!(2 <= electors.len());
+                    let state =
+                        if vote.leader.0 == id { PeerState::Leading } else { PeerState::Following };
+                    let config = Bytes::from_static(TEXT.as_bytes());
+                    let current_vote =
+                        CurrentVote { state, vote, vote_round: round, round, config };
+                    self.servers[id as usize - 1] = Server::Settled(current_vote);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn deliver(&mut self, views: &Views, (from, to): (i64, i64)) {
+        let notification = self.slots.remove(&(from, to)).unwrap();
+        let from = ServerId(from);
+        let mut out = Vec::new();
+        match &mut self.servers[to as usize - 1] {
+            Server::Looking(election) => {
+                election.step(Input::Notification { from, notification }, &mut out);
+            }
+            Server::Settled(current_vote) => {
+                let answer = current_vote.answer(views, from, &notification);
+                out.extend(
+                    answer.map(|notification| Action::SendNotification { to: from, notification }),
+                );
+            }
+        }
+        self.perform(to, out);
+    }
+}
+
+impl Moment {
+    /// When nothing is left to be delivered, time passes until someone says something or nobody looks.
+    fn after_a_wait(mut self) -> Self {
+        let looks = |server: &Server| matches!(server, Server::Looking(_));
+        while self.servers.iter().any(looks) && self.slots.is_empty() {
+            for id in 1..=3 {
+                let mut out = Vec::new();
+                if let Server::Looking(election) = &mut self.servers[id as usize - 1] {
+                    election.step(Input::Tick, &mut out);
+                }
+                out.retain(|action| *action != Action::DialAll);
+                self.perform(id, out);
+            }
+        }
+        self
+    }
+
+    fn assert_all_follow(&self, best: Vote) {
+        for server in &self.servers {
+            let Server::Settled(current_vote) = server else { panic!("{}", self.key()) };
+            assert_eq!(current_vote.vote, best);
+        }
+    }
+}
+
+/// Gives the number of moments there are.
+fn explore(own: [Vote; 3], last_rounds: [i64; 3]) -> usize {
+    let views = Views::of(view(1..=3, &[]));
+    let mut first = Moment { servers: Vec::new(), slots: BTreeMap::new() };
+    for id in 1..=3 {
+        let at = id as usize - 1;
+        let mut out = Vec::new();
+        let setup = setup(id, views.clone(), own[at], last_rounds[at]);
+        let election = Election::begin(setup, &mut out);
+        first.servers.push(Server::Looking(Box::new(election)));
+        first.perform(id, out);
+    }
+    let (mut seen, mut open) = (BTreeSet::new(), vec![first]);
+    while let Some(moment) = open.pop() {
+        for pair in moment.slots.keys().copied().collect::<Vec<_>>() {
+            let mut next = moment.clone();
+            next.deliver(&views, pair);
+            if seen.insert(next.key()) {
+                open.push(next);
+            }
+        }
+        if moment.slots.is_empty() {
+            let later = moment.after_a_wait();
+            if later.slots.is_empty() {
+                later.assert_all_follow(*own.iter().max().unwrap());
+            } else if seen.insert(later.key()) {
+                open.push(later);
+            }
+        }
+    }
+    seen.len()
+}
+
+#[test]
+fn all_orders_end_with_the_best_leader_for_all() {
+    let mut moments = 0;
+    for last_rounds in [[0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 1, 2], [2, 1, 0]] {
+        for own in [
+            [vote(1, 0, 0), vote(2, 0, 0), vote(3, 0, 0)],
+            [vote(1, 9, 0), vote(2, 5, 0), vote(3, 0, 0)],
+            [vote(1, 5, 0), vote(2, 0, 1), vote(3, 5, 0)],
+        ] {
+            moments += explore(own, last_rounds);
+        }
+    }
+    assert!(1000 < moments, "{moments} moments");
+}

@@ -1,0 +1,50 @@
+//! The window of committed transactions that a server keeps in memory.
+
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::zab::History;
+
+fn zxid(n: u32) -> Zxid {
+    Zxid::new(Epoch(1), n)
+}
+
+#[test]
+fn the_window_keeps_what_was_committed_lately() {
+    let mut history = History::new(zxid(10));
+    let entry = Bytes::from(vec![0; (1 << 20) - 8192]); // Eight of them, and all the rest beside.
+    for n in 11..=611 {
+        history.append(zxid(n), if n <= 20 { entry.clone() } else { Bytes::new() });
+    }
+    let mut seen = 0;
+    history.commit(zxid(600), |_| seen += 1);
+    assert_eq!((seen, history.tail().len(), history.committed()), (590, 11, zxid(600)));
+    assert_eq!((history.floor(), history.window()[0].0), (zxid(12), zxid(13)));
+    history.truncate(zxid(605));
+    assert_eq!((history.last(), history.tail().len()), (zxid(605), 5));
+    history.truncate(zxid(15));
+    assert_eq!(
+        (history.last(), history.committed(), history.window().len()),
+        (zxid(15), zxid(15), 3)
+    );
+    history.append(zxid(16), Bytes::new());
+    history.restart(zxid(15));
+    assert_eq!(
+        (history.last(), history.floor(), history.committed()),
+        (zxid(16), zxid(15), zxid(15))
+    );
+}
+
+// rows: C-146
+#[test]
+fn the_window_is_as_long_as_is_set() {
+    let kept = |txns| {
+        let mut history = History::with_window(zxid(0), txns);
+        history.restart(zxid(0));
+        for n in 1..=2000 {
+            history.append(zxid(n), Bytes::from(vec![0; 32 << 10]));
+            history.commit(zxid(n), |_| {});
+        }
+        history.window().len()
+    };
+    assert_eq!((kept(500), kept(1500)), (500, 1500));
+}

@@ -1,5 +1,6 @@
 //! Scripts over the election connections of one server, and whole conversations between several.
 
+use crate::support::rng::Rng;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
@@ -385,7 +386,7 @@ struct Conversation {
     pairs: Vec<[(i64, ConnectionId); 2]>,
     /// What is on its way to a server.
     due: Vec<(i64, Input)>,
-    state: u64,
+    random: Rng,
     heard: BTreeMap<(i64, i64), Bytes>,
 }
 
@@ -393,15 +394,13 @@ impl Conversation {
     fn new(seed: u64) -> Self {
         let server = |id: i64| (id, Server::with(settings(id), &[1, 2, 3]));
         let servers = [1, 2, 3].map(server).into();
-        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self { servers, pairs: Vec::new(), due: Vec::new(), state, heard: BTreeMap::new() }
-    }
-
-    fn pick(&mut self, below: usize) -> usize {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state % below as u64) as usize
+        Self {
+            servers,
+            pairs: Vec::new(),
+            due: Vec::new(),
+            random: Rng::new(seed),
+            heard: BTreeMap::new(),
+        }
     }
 
     fn other_end(&self, at: (i64, ConnectionId)) -> Option<(i64, ConnectionId)> {
@@ -447,7 +446,7 @@ impl Conversation {
             if self.due.is_empty() {
                 return;
             }
-            let any = self.pick(self.due.len());
+            let any = self.random.below(self.due.len());
             let id = self.due[any].0;
             let first = self.due.iter().position(|(of, _)| *of == id).unwrap();
             let (id, input) = self.due.remove(first);

@@ -255,6 +255,11 @@ impl Member {
         self.disk.log_read_limit(tree.approximate_data_size(), tree.node_count() as u64)
     }
 
+    /// Whether it was asked to stop.
+    pub const fn is_stopping(&self) -> bool {
+        self.stop.is_begun()
+    }
+
     fn end_if_stopped(&self, now: Now, out: &mut Vec<Action>) {
         if self.stop.is_begun() {
             let is_member = self.ensemble.is_some();

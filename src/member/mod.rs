@@ -41,6 +41,7 @@ mod settings;
 mod snapshot_job;
 pub mod start;
 mod stop;
+pub mod turn;
 
 pub use actions::{Action, ConfigChange, Ended, ListenAddress};
 pub use configuration::{election_address, election_addresses};

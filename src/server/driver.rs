@@ -8,7 +8,7 @@ use super::publish::Published;
 use super::replica_report::Report;
 use super::role_log::Roles;
 use super::snapshots;
-use crate::member::{Action, Ended, Input, Member, Now, SnapshotJob};
+use crate::member::{Action, Ended, Input, Member, Now, SnapshotJob, turn};
 use crate::metrics::{Registry, SizeValues};
 use crate::model::{Zxid, chain};
 use crate::net::{ClientPlace, election, reply_at_once};
@@ -57,7 +57,8 @@ pub struct Driver<D> {
     actions: Vec<Action>,
     /// Clients to whom the thread that runs the turn sends replies itself.
     direct_replies_max: u32,
-    is_stopping: bool,
+    /// When the inputs of this turn are taken.
+    now: Now,
     ended: Option<Ended>,
 }
 
@@ -66,12 +67,12 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     pub fn new(parts: Parts<D>, first: Vec<Action>) -> Self {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
+            now: Now { us: parts.clock.now_us(), wall_ms: parts.clock.wall_ms() },
             parts,
             published: Published::default(),
             waiting: Waiting::default(),
             actions: first,
             direct_replies_max: 0,
-            is_stopping: false,
             ended: None,
         }
     }
@@ -86,24 +87,10 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
         self.direct_replies_max = direct_replies_max;
         self.parts.inbox.take(&mut self.waiting);
-        let mut events = std::mem::take(&mut self.waiting.events);
-        let mut now = self.now();
-        for (at, event) in events.drain(..).enumerate() {
-            if at > 0 && at.is_multiple_of(BATCH_MAX) {
-                self.perform(now.us);
-                now = self.now();
-            }
-            if matches!(event, Event::Input(Input::Stop)) && !self.is_stopping {
-                // Commands that have arrived by now are still performed.
-                now = self.judge_all(now);
-                self.is_stopping = true;
-            }
-            self.on_event(now, event);
-        }
-        self.waiting.events = events; // Its memory.
-        now = self.judge_all(now);
-        self.pass_time(now);
-        self.end_turn(now);
+        let Waiting { mut events, mut commands } = std::mem::take(&mut self.waiting);
+        self.now = self.read_clock();
+        turn::run(self, &mut events, &mut commands, BATCH_MAX);
+        self.waiting = Waiting { events, commands }; // Their memory.
     }
 
     /// How the server has ended.
@@ -116,116 +103,26 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         self.parts.member.next_deadline_us()
     }
 
-    fn end_turn(&mut self, now: Now) {
-        let parts = &mut self.parts;
-        if let Some(roles) = &mut parts.roles {
-            roles.publish(&mut parts.member.replica, now.us);
-        }
-        self.published.publish(&mut parts.member.replica, &parts.metrics, now.wall_ms);
-        self.perform(now.us);
-    }
-
-    fn now(&self) -> Now {
+    fn read_clock(&self) -> Now {
         let clock = self.parts.clock;
         Now { us: clock.now_us(), wall_ms: clock.wall_ms() }
     }
 
-    fn step(&mut self, now: Now, input: Input) {
-        self.parts.member.step(now, input, &mut self.actions);
+    fn step(&mut self, input: Input) {
+        self.parts.member.step(self.now, input, &mut self.actions);
     }
 
-    fn on_event(&mut self, now: Now, event: Event) {
-        let parts = &mut self.parts;
-        match event {
-            Event::Input(input) => {
-                if let Input::Log(worker::Event::Flushed(report)) = &input {
-                    self.pipeline.flushed(report, now.us, now.wall_ms);
-                }
-                self.step(now, input);
-            }
-            Event::Quorum(event) => {
-                if let Some(input) = parts.peers.as_mut().and_then(|peers| peers.take(event)) {
-                    self.on_quorum_input(now, input);
-                }
-            }
-            Event::Election(event) => {
-                if let Some(input) = parts.on_election(event) {
-                    self.step(now, input);
-                }
-            }
-            Event::Report(to) => {
-                let report = Report::of(&parts.member.replica, parts.roles.as_ref(), parts.clock);
-                // The asker may have gone.
-                let _gone = to.send(report);
-            }
-            Event::Sessions(to) => {
-                let replica = &parts.member.replica;
-                let _gone = to.send((replica.session_dues(), replica.local_dues()));
-            }
-        }
-    }
-
-    fn on_quorum_input(&mut self, now: Now, input: Input) {
+    fn on_quorum_input(&mut self, input: Input) {
         let requests = self.parts.member.learner_requests;
-        self.step(now, input);
+        self.step(input);
         let requests = self.parts.member.learner_requests - requests;
         if requests > 0 && self.parts.member.replica.judges() {
-            self.pipeline.judged_own(requests, self.parts.clock.now_us() - now.us);
-        }
-    }
-
-    /// Steps the member with the commands that wait, a batch at a time; returns when the last of them was judged.
-    fn judge_all(&mut self, mut now: Now) -> Now {
-        let mut commands = std::mem::take(&mut self.waiting.commands);
-        let mut batches = commands.drain(..).peekable();
-        while !self.is_stopping && batches.peek().is_some() {
-            self.judge(now, batches.by_ref().take(BATCH_MAX));
-            now = self.now();
-            if batches.peek().is_some() {
-                self.perform(now.us);
-            }
-        }
-        drop(batches);
-        self.waiting.commands = commands; // Its memory.
-        now
-    }
-
-    fn judge(&mut self, now: Now, commands: impl Iterator<Item = ClientCommand>) {
-        // A learner judges nothing.
-        let judges = self.parts.member.replica.judges();
-        let mut taken = pipeline::Taken::default();
-        for command in commands {
-            if judges {
-                self.pipeline.take(&command, now.us, &mut taken);
-            }
-            // Rare, so it has its clock read for itself.
-            let began_us = pipeline::closes(&command).then(|| self.parts.clock.now_us());
-            self.step(now, Input::Client(command));
-            if let Some(began_us) = began_us {
-                self.pipeline.closed(1, self.parts.clock.now_us() - began_us);
-            }
-        }
-        self.pipeline.judged_taken(taken, || self.parts.clock.now_us() - now.us);
-    }
-
-    fn pass_time(&mut self, now: Now) {
-        let (before, first) =
-            (self.parts.member.replica.stats.sessions_expired, self.actions.len());
-        self.step(now, Input::Timer);
-        let is_own =
-            |action: &&Action| matches!(action, Action::Log(store::Command::Append { .. }));
-        // Ends of sessions and of containers.
-        let own = self.actions[first..].iter().filter(is_own).count() as u64;
-        let expired = self.parts.member.replica.stats.sessions_expired - before;
-        if own + expired > 0 {
-            let took_us = self.parts.clock.now_us() - now.us;
-            self.pipeline.judged_own(own, took_us);
-            self.pipeline.closed(expired, took_us);
+            self.pipeline.judged_own(requests, self.parts.clock.now_us() - self.now.us);
         }
     }
 
     /// Performs actions in order; log commands reach the log thread together, before anything is sent or woken.
-    fn perform(&mut self, judged_us: u64) {
+    fn perform_all(&mut self) {
         if self.actions.is_empty() {
             return;
         }
@@ -252,7 +149,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             peers.flush();
         }
         if handed.records > 0 {
-            self.note_handed_over(handed, judged_us);
+            self.note_handed_over(handed, self.now.us);
         }
         reply_at_once(self.direct_replies_max, || {
             wakers.into_iter().for_each(std::task::Waker::wake);
@@ -268,6 +165,95 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         // A learner's writes are judged by its leader.
         let judged_us = self.parts.member.replica.judges().then_some(judged_us);
         self.pipeline.handed(Handed { through, records, at_us, births }, judged_us);
+    }
+}
+
+impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
+    type Event = Event;
+
+    fn is_stop(event: &Event) -> bool {
+        matches!(event, Event::Input(Input::Stop))
+    }
+
+    fn takes_commands(&self) -> bool {
+        !self.parts.member.is_stopping()
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let (parts, now) = (&mut self.parts, self.now);
+        match event {
+            Event::Input(input) => {
+                if let Input::Log(worker::Event::Flushed(report)) = &input {
+                    self.pipeline.flushed(report, now.us, now.wall_ms);
+                }
+                self.step(input);
+            }
+            Event::Quorum(event) => {
+                if let Some(input) = parts.peers.as_mut().and_then(|peers| peers.take(event)) {
+                    self.on_quorum_input(input);
+                }
+            }
+            Event::Election(event) => {
+                if let Some(input) = parts.on_election(event) {
+                    self.step(input);
+                }
+            }
+            Event::Report(to) => {
+                let report = Report::of(&parts.member.replica, parts.roles.as_ref(), parts.clock);
+                // The asker may have gone.
+                let _gone = to.send(report);
+            }
+            Event::Sessions(to) => {
+                let replica = &parts.member.replica;
+                let _gone = to.send((replica.session_dues(), replica.local_dues()));
+            }
+        }
+    }
+
+    fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>) {
+        let now = self.now;
+        // A learner judges nothing.
+        let judges = self.parts.member.replica.judges();
+        let mut taken = pipeline::Taken::default();
+        for command in commands {
+            if judges {
+                self.pipeline.take(&command, now.us, &mut taken);
+            }
+            // Rare, so it has its clock read for itself.
+            let began_us = pipeline::closes(&command).then(|| self.parts.clock.now_us());
+            self.step(Input::Client(command));
+            if let Some(began_us) = began_us {
+                self.pipeline.closed(1, self.parts.clock.now_us() - began_us);
+            }
+        }
+        self.pipeline.judged_taken(taken, || self.parts.clock.now_us() - now.us);
+        self.now = self.read_clock();
+    }
+
+    fn on_time(&mut self) {
+        let (before, first) =
+            (self.parts.member.replica.stats.sessions_expired, self.actions.len());
+        self.step(Input::Timer);
+        let is_own =
+            |action: &&Action| matches!(action, Action::Log(store::Command::Append { .. }));
+        // Ends of sessions and of containers.
+        let own = self.actions[first..].iter().filter(is_own).count() as u64;
+        let expired = self.parts.member.replica.stats.sessions_expired - before;
+        if own + expired > 0 {
+            let took_us = self.parts.clock.now_us() - self.now.us;
+            self.pipeline.judged_own(own, took_us);
+            self.pipeline.closed(expired, took_us);
+        }
+        let (parts, now) = (&mut self.parts, self.now);
+        if let Some(roles) = &mut parts.roles {
+            roles.publish(&mut parts.member.replica, now.us);
+        }
+        self.published.publish(&mut parts.member.replica, &parts.metrics, now.wall_ms);
+    }
+
+    fn perform(&mut self) {
+        self.perform_all();
+        self.now = self.read_clock();
     }
 }
 

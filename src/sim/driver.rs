@@ -6,14 +6,50 @@ use super::network::ProcessId;
 use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
-use crate::member::{Action, ConfigChange, Input, Now, QuorumPeer};
+use crate::member::{Action, ConfigChange, Ended, Input, Now, QuorumPeer, turn};
 use crate::model::Zxid;
 use crate::replica::Mode;
+use crate::request::ClientCommand;
 use crate::store;
 use crate::zab::{Note, Packet};
 
-/// Inputs of one kind taken in one turn.
-const TAKEN_MAX: u64 = 32;
+/// Inputs processed before their actions are performed: fewer than in the server, so that it happens.
+const BATCH_MAX: u64 = 32;
+
+/// A turn of one process.
+struct Turn<'a> {
+    world: &'a mut World,
+    at: ProcessId,
+}
+
+impl turn::Driver for Turn<'_> {
+    type Event = Input;
+
+    fn is_stop(event: &Input) -> bool {
+        matches!(event, Input::Stop)
+    }
+
+    fn takes_commands(&self) -> bool {
+        let process = self.world.servers[self.at.server].process.as_ref();
+        process.is_some_and(|process| !process.member.is_stopping())
+    }
+
+    fn on_event(&mut self, event: Input) {
+        self.world.step(self.at, event);
+    }
+
+    fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>) {
+        commands.for_each(|command| self.world.step(self.at, Input::Client(command)));
+    }
+
+    fn on_time(&mut self) {
+        self.world.step(self.at, Input::Timer);
+    }
+
+    fn perform(&mut self) {
+        self.world.perform(self.at);
+    }
+}
 
 impl World {
     /// There is something for the driver.
@@ -42,13 +78,12 @@ impl World {
         if self.is_stalled(at.server) {
             return self.do_soon(move |world| world.turn(at));
         }
-        let count_max = self.rng.range(1, TAKEN_MAX) as usize;
+        let batch_max = self.rng.range(1, BATCH_MAX) as usize;
         let Some(process) = self.process(at) else { return };
         process.turn_is_due = false;
-        let mut inputs = process.take_inputs(count_max);
-        inputs.push(Input::Timer);
-        inputs.into_iter().for_each(|input| self.step(at, input));
-        self.perform(at);
+        let mut events = std::mem::take(&mut process.events);
+        let mut commands = std::mem::take(&mut process.commands);
+        turn::run(&mut Turn { world: self, at }, &mut events, &mut commands, batch_max);
         self.set_timer(at);
         self.wake_client_connections(at);
         if self.process(at).is_some_and(|process| process.has_inputs()) {
@@ -204,6 +239,7 @@ impl World {
                     });
                 }
                 Action::ChangeConfigFiles(change) => self.change_config_files(at, &change),
+                Action::End(Ended::Stopped) => self.stopped(at),
                 Action::End(ended) => self.fail("panic", format!("a server ends: {ended:?}")),
                 Action::Election(action) => self.perform_for_election(at, action),
                 action => self.perform_for_learners(at, action),

@@ -6,6 +6,7 @@ use super::network::ProcessId;
 use super::plan::{Crash, CrashKind, Fault, MS, Micros, Plant};
 use super::process::folders;
 use super::world::World;
+use crate::member::Input;
 use crate::model::Zxid;
 use crate::store::record::{HEADER_LEN, Records, Step};
 use crate::store::scan::FileSource;
@@ -24,6 +25,12 @@ impl World {
         self.note_fault(|| format!("{fault:?}"));
         match fault {
             Fault::Crash { server, changes, crash } => self.arm(server, changes, crash),
+            Fault::Stop { server, down_us } => {
+                if self.servers[server].process.is_some() {
+                    self.servers[server].stop_us = Some(down_us);
+                    self.report(self.process_id(server), Input::Stop);
+                }
+            }
             Fault::PowerCutAll { keeps, down_us } => {
                 for server in 0..self.servers.len() {
                     let down_us = down_us + self.rng.below(50) * MS;
@@ -125,6 +132,17 @@ impl World {
         }
     }
 
+    /// A server that was asked to stop has finished what its clients had asked.
+    pub fn stopped(&mut self, at: ProcessId) {
+        // A member says so after each input.
+        if self.process(at).is_none() {
+            return;
+        }
+        let down_us = self.servers[at.server].stop_us.expect("it was asked to stop");
+        self.trace.count("stops");
+        self.crash(at.server, Crash { kind: CrashKind::Process, down_us });
+    }
+
     /// A process ends, and with it all its connections; the next one starts later.
     pub fn crash(&mut self, server: usize, crash: Crash) {
         self.note(server, || format!("! {crash:?}"));
@@ -138,7 +156,7 @@ impl World {
         let found = &mut self.servers[server];
         found.process = None;
         found.number += 1;
-        found.crash = None;
+        (found.crash, found.stop_us) = (None, None);
         found.disk.restore_power();
         if let CrashKind::Power { keeps } = crash.kind {
             if found.disk.unsynced() > 0 {

@@ -66,7 +66,7 @@ impl World {
 
     pub fn come_in(&mut self, at: ProcessId, incoming: Input) {
         if let Some(process) = self.process(at) {
-            process.incoming.push_back(incoming);
+            process.events.push(incoming);
             self.wake_driver(at);
         }
     }

@@ -166,6 +166,8 @@ pub struct Crash {
 pub enum Fault {
     /// A server's process ends, `changes` changes to its disk from now.
     Crash { server: usize, changes: u64, crash: Crash },
+    /// A server is asked to stop, and starts again so long after it has.
+    Stop { server: usize, down_us: Micros },
     /// All machines lose their power at once.
     PowerCutAll { keeps: u64, down_us: Micros },
     /// A server, or all its machine, stands still.
@@ -284,7 +286,7 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
         return Fault::Damage { server, place: rng.next(), kills: !rng.one_in(4), down_us };
     }
     let crash = |kind| Fault::Crash { server, changes, crash: Crash { kind, down_us } };
-    match rng.below(29) {
+    match rng.below(30) {
         0..4 => crash(CrashKind::Process),
         4..8 => crash(CrashKind::Power { keeps }),
         8 => Fault::PowerCutAll { keeps, down_us },
@@ -295,6 +297,7 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
         23 | 24 => Fault::SetClock { server, by_ms: rng.below(20_000_000) as i64 - 10_000_000 },
         25 => Fault::SlowDisk { server, for_us },
         26 | 27 => Fault::Lossy { one, other, for_us },
+        28 => Fault::Stop { server, down_us },
         _ => Fault::Purge { server },
     }
 }

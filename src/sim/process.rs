@@ -70,11 +70,10 @@ pub struct Process {
     pub log_is_due: bool,
     /// Snapshots that are being written, and the bytes of their trees so far.
     pub snapshots: VecDeque<(SnapshotJob, Vec<u8>)>,
-    /// Reports of its own threads that the driver has not taken yet.
-    pub reports: VecDeque<Input>,
-    /// Inputs from other servers, in the order in which they came.
-    pub incoming: VecDeque<Input>,
-    pub commands: VecDeque<ClientCommand>,
+    /// Reports of its own threads and inputs from other servers that the driver has not taken yet, in the order in which they
+    /// came.
+    pub events: Vec<Input>,
+    pub commands: Vec<ClientCommand>,
     pub turn_is_due: bool,
     /// When the driver is woken for its member's next deadline.
     pub timer_us: Option<Micros>,
@@ -125,24 +124,12 @@ impl Process {
     }
 
     pub fn has_inputs(&self) -> bool {
-        !self.reports.is_empty() || !self.incoming.is_empty() || !self.commands.is_empty()
-    }
-
-    /// The next inputs: reports first, then packets, then clients' commands, as the driver of the server takes them.
-    pub fn take_inputs(&mut self, count_max: usize) -> Vec<Input> {
-        if !self.reports.is_empty() {
-            return self.reports.drain(..).collect();
-        }
-        if !self.incoming.is_empty() {
-            return self.incoming.drain(..count_max.min(self.incoming.len())).collect();
-        }
-        let count = count_max.min(self.commands.len());
-        self.commands.drain(..count).map(Input::Client).collect()
+        !self.events.is_empty() || !self.commands.is_empty()
     }
 
     /// Whether nothing is on its way through it.
     pub fn is_quiet(&self) -> bool {
-        self.reports.is_empty()
+        self.events.is_empty()
             && self.commands.is_empty()
             && self.log.is_empty()
             && !self.log_is_due
@@ -164,6 +151,8 @@ pub struct Server {
     pub stalled_us: Micros,
     /// Its process starts again then.
     pub starts_us: Micros,
+    /// Its process was asked to stop, and the next one starts so long after its end.
+    pub stop_us: Option<Micros>,
     /// The crash that is about to end its process.
     pub crash: Option<Crash>,
     /// Its disk is slow until then.

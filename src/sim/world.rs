@@ -105,7 +105,7 @@ impl World {
     /// One of a process's threads reports to its driver.
     pub fn report(&mut self, at: ProcessId, input: Input) {
         if let Some(process) = self.process(at) {
-            process.reports.push_back(input);
+            process.events.push(input);
             self.wake_driver(at);
         }
     }

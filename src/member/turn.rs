@@ -1,0 +1,61 @@
+//! One turn of a driver: the order in which what waits goes into the member, and when its actions are performed.
+//!
+//! The drivers of the server and of the simulator take their turns by this function.
+
+use crate::request::ClientCommand;
+
+/// Steps a member and performs its actions.
+pub trait Driver {
+    /// Something that happened, and becomes an input of the member.
+    type Event;
+
+    /// Whether an event asks the server to stop.
+    fn is_stop(event: &Self::Event) -> bool;
+
+    /// `false`: the server is stopping, and drops what clients ask from now on.
+    fn takes_commands(&self) -> bool;
+
+    fn on_event(&mut self, event: Self::Event);
+
+    fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>);
+
+    /// Steps the member with the time.
+    fn on_time(&mut self);
+
+    /// Performs what the member has asked for since the last call.
+    fn perform(&mut self);
+}
+
+/// Takes all events in the order in which they came, then all commands, then the time; leaves both lists empty.
+///
+/// * `batch_max`: inputs stepped before their actions are performed, so that one flush covers every append in them.
+pub fn run<D: Driver>(
+    driver: &mut D,
+    events: &mut Vec<D::Event>,
+    commands: &mut Vec<ClientCommand>,
+    batch_max: usize,
+) {
+    for (at, event) in events.drain(..).enumerate() {
+        if at > 0 && at.is_multiple_of(batch_max) {
+            driver.perform();
+        }
+        if D::is_stop(&event) {
+            // Commands that have come before it are still performed.
+            take_commands(driver, commands, batch_max);
+        }
+        driver.on_event(event);
+    }
+    take_commands(driver, commands, batch_max);
+    driver.on_time();
+    driver.perform();
+}
+
+fn take_commands<D: Driver>(driver: &mut D, commands: &mut Vec<ClientCommand>, batch_max: usize) {
+    let mut commands = commands.drain(..).peekable();
+    while driver.takes_commands() && commands.peek().is_some() {
+        driver.on_commands(&mut commands.by_ref().take(batch_max));
+        if commands.peek().is_some() {
+            driver.perform();
+        }
+    }
+}

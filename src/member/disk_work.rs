@@ -20,8 +20,8 @@ impl DiskWork {
         Self { truncations: 0, log_read }
     }
 
-    /// What `replica` asks of the disk; its other actions are translated elsewhere.
-    pub fn ask(&self, action: replica::Action, out: &mut Vec<Action>) {
+    /// Translates what `replica` asks of the disk; its other actions are translated elsewhere.
+    pub fn translate(&self, action: replica::Action, out: &mut Vec<Action>) {
         match action {
             replica::Action::Append { zxid, entry } => {
                 out.push(Action::Log(store::Command::Append { zxid, entry }));

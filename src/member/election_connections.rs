@@ -137,7 +137,7 @@ pub enum Action {
     },
     Listen {
         listener: ListenerId,
-        place: election_listeners::Place,
+        place: election_listeners::ElectionAddress,
     },
     StopListening {
         listener: ListenerId,

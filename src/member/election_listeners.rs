@@ -9,13 +9,13 @@ const RETRY_PAUSE_MS: u64 = 1000;
 
 /// Where to listen.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Place {
+pub struct ElectionAddress {
     /// `None` is every address of the machine.
     pub host: Option<String>,
     pub port: u16,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ElectionAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host.as_deref().unwrap_or("*"), self.port)
     }
@@ -28,7 +28,7 @@ pub struct ListenerId(pub u64);
 /// What is to be done at a place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
-    Listen { listener: ListenerId, place: Place },
+    Listen { listener: ListenerId, place: ElectionAddress },
     Stop { listener: ListenerId },
 }
 
@@ -44,7 +44,7 @@ struct Listener {
 /// The places. Listening is tried for ever, whatever the error (ZOOKEEPER-3320).
 #[derive(Debug, Default)]
 pub struct Listeners {
-    places: BTreeMap<Place, Listener>,
+    places: BTreeMap<ElectionAddress, Listener>,
     last: u64,
     /// After so many failures a place is reported; 0 is never.
     tries_max: u32,
@@ -57,11 +57,11 @@ impl Listeners {
 
     /// Listens at these addresses from now on and at no others. At every address of the machine a port can be bound only once.
     pub fn set(&mut self, addresses: &[Address], on_all_addresses: bool, out: &mut Vec<Change>) {
-        let place = |(host, port): &Address| Place {
+        let place = |(host, port): &Address| ElectionAddress {
             host: (!on_all_addresses).then(|| host.clone()),
             port: *port,
         };
-        let wanted: BTreeSet<Place> = addresses.iter().map(place).collect();
+        let wanted: BTreeSet<ElectionAddress> = addresses.iter().map(place).collect();
         self.places.retain(|place, listener| {
             let stays = wanted.contains(place);
             if !stays {
@@ -76,7 +76,7 @@ impl Listeners {
         }
     }
 
-    fn try_listen(&mut self, place: Place, failures: u32, out: &mut Vec<Change>) {
+    fn try_listen(&mut self, place: ElectionAddress, failures: u32, out: &mut Vec<Change>) {
         self.last += 1;
         let id = ListenerId(self.last);
         let listener = Listener { id, is_listening: false, failures, retry_at_ms: None };
@@ -84,7 +84,7 @@ impl Listeners {
         out.push(Change::Listen { listener: id, place });
     }
 
-    fn find(&mut self, id: ListenerId) -> Option<(&Place, &mut Listener)> {
+    fn find(&mut self, id: ListenerId) -> Option<(&ElectionAddress, &mut Listener)> {
         self.places.iter_mut().find(|(_, listener)| listener.id == id)
     }
 
@@ -95,7 +95,12 @@ impl Listeners {
     }
 
     /// Cannot listen, or cannot accept any more. Gives the place if it is time to report it.
-    pub fn on_failed(&mut self, id: ListenerId, error: &str, now_ms: u64) -> Option<Place> {
+    pub fn on_failed(
+        &mut self,
+        id: ListenerId,
+        error: &str,
+        now_ms: u64,
+    ) -> Option<ElectionAddress> {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
         listener.retry_at_ms = Some(now_ms + RETRY_PAUSE_MS);

@@ -215,7 +215,7 @@ impl Member {
                     self.send_tree(now, connection, frozen, out)
                 }
                 replica::Action::Peer(action) => self.on_zab_action(now, action, out),
-                action => self.disk.ask(action, out),
+                action => self.disk.translate(action, out),
             }
         }
         self.asked = asked; // Its memory.

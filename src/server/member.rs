@@ -95,7 +95,7 @@ pub fn connect(
         .map_err(|source| ServerError::System { what: "name the configuration file", source })?;
     let files = ConfigFiles::new(RealDisk, file.clone(), absolute);
     if let Some(path) = ensemble.oracle_path.clone() {
-        tokio::spawn(oracle::ask(path, inbox.clone()));
+        tokio::spawn(oracle::poll_file(path, inbox.clone()));
     }
     let patience = patience(config, ensemble);
     Ok(Some(Peers::new(

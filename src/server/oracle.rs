@@ -13,8 +13,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A file that cannot be read within this long, as on a network that is gone, says no.
 const READ_MAX: Duration = Duration::from_secs(1);
 
-/// Until the driver is gone. It has been told no before.
-pub async fn ask(path: PathBuf, inbox: Arc<Inbox>) {
+/// Reads the file until the driver is gone, and reports each change of the answer. The driver begins with a no.
+pub async fn poll_file(path: PathBuf, inbox: Arc<Inbox>) {
     let (mut agreed, mut failure) = (false, None);
     while !inbox.is_closed() {
         let asked = path.clone();
@@ -80,7 +80,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("oracle");
         let inbox = Arc::<Inbox>::default();
-        let asking = tokio::spawn(ask(path.clone(), inbox.clone()));
+        let asking = tokio::spawn(poll_file(path.clone(), inbox.clone()));
         for (text, agrees) in [("1\n", true), ("0", false), ("1", true), ("", false), ("10", true)]
         {
             // As a whole: it is read at any moment.

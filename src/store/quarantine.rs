@@ -151,7 +151,7 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
 ///
 /// # Errors
 /// Those of the disk.
-pub fn put_aside<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, EpochError> {
+pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, EpochError> {
     let dir = &folders.snapshots;
     let mut aside = move_files(disk, folders)
         .map_err(|source| EpochError::Read { path: dir.clone(), source })?;

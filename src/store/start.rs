@@ -78,7 +78,7 @@ where
         Some(error) => chain(&error),
         None => "no leader has sent its tree since".to_owned(),
     };
-    let files = quarantine::put_aside(disk, folders)
+    let files = quarantine::rename_as_damaged(disk, folders)
         .map_err(|error| failed("quarantine damaged data")(io::Error::other(error)))?;
     let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     tracing::error!(

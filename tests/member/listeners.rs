@@ -2,7 +2,7 @@
 
 use oxkeeper::member::awaiting_hello::{AWAITING_HELLO_MAX, AwaitingHello};
 use oxkeeper::member::election_hello::Address;
-use oxkeeper::member::election_listeners::{Change, ListenerId, Listeners, Place};
+use oxkeeper::member::election_listeners::{Change, ElectionAddress, ListenerId, Listeners};
 use oxkeeper::zab::LearnerConnectionId;
 
 fn at(host: &str, port: u16) -> Address {
@@ -10,7 +10,7 @@ fn at(host: &str, port: u16) -> Address {
 }
 
 fn listen(id: u64, host: Option<&str>, port: u16) -> Change {
-    let place = Place { host: host.map(str::to_owned), port };
+    let place = ElectionAddress { host: host.map(str::to_owned), port };
     Change::Listen { listener: ListenerId(id), place }
 }
 
@@ -40,7 +40,7 @@ fn zk_3320_listening_is_tried_for_ever_and_reported_once() {
         assert_eq!(listeners.next_deadline_ms(), Some(now_ms));
         listeners.on_time(now_ms, &mut out);
     }
-    assert_eq!(reported, [Place { host: Some("a".to_owned()), port: 1 }]);
+    assert_eq!(reported, [ElectionAddress { host: Some("a".to_owned()), port: 1 }]);
     listeners.on_listening(ListenerId(100));
     assert_eq!(listeners.next_deadline_ms(), None);
     // What accepts no more is tried again, and its failures are counted anew.

@@ -4,7 +4,7 @@ use crate::put as put_file;
 use oxkeeper::model::Epoch;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::quarantine::{
-    Rescue, Trouble, is_marked, knows_promises, put_aside, rescue, unmark,
+    Rescue, Trouble, is_marked, knows_promises, rename_as_damaged, rescue, unmark,
 };
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
@@ -78,7 +78,7 @@ fn a_crash_in_between_leaves_all_of_it_or_the_mark() {
     for (text, current) in [(Some("4"), 4), (Some("\0\0"), 6), (Some(""), 6)] {
         let (disk, folders) = (directory(text), folders());
         disk.keep_images();
-        put_aside(&disk, &folders).unwrap();
+        rename_as_damaged(&disk, &folders).unwrap();
         for image in disk.take_images() {
             for seed in 0..30 {
                 let found = image.crash(seed);
@@ -87,7 +87,7 @@ fn a_crash_in_between_leaves_all_of_it_or_the_mark() {
                     assert_eq!(left(&found, &folders.logs), LOGS);
                     continue;
                 }
-                put_aside(&found, &folders).unwrap();
+                rename_as_damaged(&found, &folders).unwrap();
                 assert_eq!(left(&found, &folders.snapshots), ["unsure"]);
                 assert_eq!(left(&found, &folders.logs), [GUARD]);
                 // Here a name may be gone from both its places, as on no file system.
@@ -124,8 +124,8 @@ fn promises_are_known_or_were_never_made() {
 #[test]
 fn what_was_put_aside_before_stays() {
     let (disk, folders) = (directory(Some("4")), folders());
-    put_aside(&disk, &folders).unwrap();
+    rename_as_damaged(&disk, &folders).unwrap();
     disk.create(&folders.logs.join("log.1")).unwrap();
-    assert_eq!(put_aside(&disk, &folders).unwrap(), [folders.logs.join("damaged-1.log.1")]);
+    assert_eq!(rename_as_damaged(&disk, &folders).unwrap(), [folders.logs.join("damaged-1.log.1")]);
     assert!(disk.list(&folders.logs).unwrap().contains(&"damaged.log.1".to_owned()));
 }

@@ -2,7 +2,7 @@
 
 use super::socket::{Report, Reports};
 use crate::member::election_connections::Input;
-use crate::member::election_listeners::{ListenerId, Place};
+use crate::member::election_listeners::{ElectionAddress, ListenerId};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 const BACKLOG: u32 = 50;
 
 /// One attempt to listen: until it cannot, or cannot accept any more. The name is looked up each time.
-pub async fn listen(listener: ListenerId, place: Place, reports: Reports) {
+pub async fn listen(listener: ListenerId, place: ElectionAddress, reports: Reports) {
     let failed = match bind(&place).await {
         Ok(socket) => {
             reports.put_input(Input::Listening { listener });
@@ -34,7 +34,7 @@ async fn accept(socket: &TcpListener, reports: &Reports) -> io::Error {
     }
 }
 
-async fn bind(place: &Place) -> io::Result<TcpListener> {
+async fn bind(place: &ElectionAddress) -> io::Result<TcpListener> {
     let Some(host) = &place.host else {
         let v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, place.port));
         return match listener(v6) {

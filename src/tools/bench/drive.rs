@@ -174,14 +174,14 @@ enum Broken {
 /// One lane to the end of the run, on as many sockets as it takes.
 async fn drive(mut lane: Lane, mut session: Session, thread: Rc<Thread>) {
     loop {
-        let talked = match session.stream.try_clone().and_then(TcpStream::from_std) {
-            Ok(mut stream) => match talk(&mut lane, &mut stream, &thread).await {
+        let ended = match session.stream.try_clone().and_then(TcpStream::from_std) {
+            Ok(mut stream) => match send_and_read(&mut lane, &mut stream, &thread).await {
                 Ok(()) => return farewell(stream).await,
                 Err(broken) => broken,
             },
             Err(error) => error.into(),
         };
-        tracing::debug!(server = %session.server, error = %talked, "connection lost");
+        tracing::debug!(server = %session.server, error = %ended, "connection lost");
         let lost = lane.lose();
         thread.note(|recorder| {
             recorder.troubles().connections_lost += 1;
@@ -209,7 +209,11 @@ async fn reopen(server: SocketAddr, hello: Hello, thread: &Thread) -> Option<Ses
 }
 
 /// Sends and reads until the run is over and everything is answered.
-async fn talk(lane: &mut Lane, stream: &mut TcpStream, thread: &Thread) -> Result<(), Broken> {
+async fn send_and_read(
+    lane: &mut Lane,
+    stream: &mut TcpStream,
+    thread: &Thread,
+) -> Result<(), Broken> {
     let (mut reader, writer) = stream.split();
     let mut buffer = vec![0; READ_BYTES];
     let mut held = Vec::new();

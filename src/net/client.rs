@@ -1,6 +1,6 @@
 //! One client's socket: moves bytes between it and the connection's machine.
 
-use super::client_slot::{Slot, Turned, Turns};
+use super::client_slot::{Slot, SlotClient, Turned};
 use super::sink::Sink;
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::request::{Answered, ClientCommand, Connection, EnsembleCounts, Need, Outgoing};
@@ -41,7 +41,7 @@ pub struct Asked {
 
 /// What connections need of the server.
 #[derive(Clone)]
-pub struct Link {
+pub struct ServerHandles {
     pub commands: Sink<ClientCommand>,
     pub words: Arc<Words>,
     pub metrics: Arc<Registry>,
@@ -61,14 +61,14 @@ thread_local! {
 pub async fn serve<P: Send + 'static>(
     stream: TcpStream,
     machine: Connection,
-    link: Link,
+    server: ServerHandles,
     place: P,
 ) {
     let peer = machine.conn().peer;
     let client = Client {
         stream,
         machine,
-        link,
+        server,
         held: Vec::new(),
         sent: 0,
         need: Need::Bytes(1),
@@ -92,7 +92,7 @@ pub async fn serve<P: Send + 'static>(
 struct Client<P> {
     stream: TcpStream,
     machine: Connection,
-    link: Link,
+    server: ServerHandles,
     /// Read and not taken by the machine yet.
     held: Vec<u8>,
     /// How much of the machine's unsent bytes is gone already.
@@ -104,7 +104,7 @@ struct Client<P> {
     place: Option<P>,
 }
 
-impl<P: Send + 'static> Turns for Client<P> {
+impl<P: Send + 'static> SlotClient for Client<P> {
     fn poll_turn(&mut self, cx: &mut Context<'_>, waker: &Waker) -> Poll<io::Result<Turned>> {
         // After a reply on another thread the end may be known already.
         if !matches!(self.need, Need::Word(_) | Need::Close(_)) {
@@ -154,15 +154,15 @@ impl<P> Client<P> {
     /// Source: `NIOServerCnxn.checkFourLetterWord`: a word is a packet of four bytes.
     async fn answer(&mut self, word: [u8; 4]) -> io::Result<()> {
         let stats = &self.machine.conn().stats;
-        self.link.metrics.packets_received.increment();
-        self.link.metrics.bytes_received_count.add(4);
+        self.server.metrics.packets_received.increment();
+        self.server.metrics.bytes_received_count.add(4);
         stats.add_received(1);
         stats.set_interest(false, false); // As Java, which hears no more of such a connection.
         let (peer, rest) = (self.machine.conn().peer, self.held.split_off(4));
-        let answer = (self.link.words)(Asked { word, rest, peer }).await;
+        let answer = (self.server.words)(Asked { word, rest, peer }).await;
         tokio::time::timeout(FAREWELL, self.stream.write_all(&answer)).await??;
         let packets = answer.len().div_ceil(WORD_PACKET_BYTES) as u64;
-        self.link.metrics.packets_sent.add(packets);
+        self.server.metrics.packets_sent.add(packets);
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl<P> Client<P> {
             // while `try_read` would have the next turn ask the kernel once more for nothing.
             match Pin::new(&mut self.stream).poll_read(cx, &mut into)? {
                 Poll::Ready(()) if into.filled().is_empty() => {
-                    self.link.metrics.connection_drop_count.increment();
+                    self.server.metrics.connection_drop_count.increment();
                     return Ok(false);
                 }
                 Poll::Ready(()) => read = into.filled().len(),
@@ -241,7 +241,7 @@ impl<P> Client<P> {
 
     fn hand_over(&mut self) {
         for command in self.machine.commands.drain(..) {
-            self.link.commands.put(command);
+            self.server.commands.put(command);
         }
     }
 
@@ -264,7 +264,7 @@ impl<P> Client<P> {
             SPARE.set(spare);
         }
         if tally.packets > 0 {
-            let metrics = &self.link.metrics;
+            let metrics = &self.server.metrics;
             self.machine.conn().stats.add_sent(tally.packets);
             metrics.packets_sent.add(tally.packets);
             metrics.response_bytes.add(tally.answer_bytes);
@@ -311,7 +311,7 @@ impl<P> Client<P> {
         let stats = &self.machine.conn().stats;
         let reads = matches!(self.need, Need::Bytes(_));
         stats.set_interest(reads, !self.machine.unsent.is_empty());
-        let metrics = &self.link.metrics;
+        let metrics = &self.server.metrics;
         if let Need::Close(_) = self.need {
             metrics.large_requests_rejected.add(self.machine.take_large_refused());
             metrics.stale_requests_dropped.add(counts.outlived);
@@ -345,7 +345,7 @@ impl<P> Client<P> {
             return;
         }
         let (op, xid, zxid) = counts.last;
-        let (began_us, ended_us) = (self.turn_us, self.link.epoch.elapsed().as_micros() as u64);
+        let (began_us, ended_us) = (self.turn_us, self.server.epoch.elapsed().as_micros() as u64);
         stats.note(Answered { op, xid, zxid, count: counts.answered, began_us, ended_us });
         let took_ms = (ended_us - began_us) as i64 / 1000;
         metrics.request_latency.record_many(took_ms, counts.answered);
@@ -362,7 +362,7 @@ impl<P> Client<P> {
     }
 
     fn now_us(&self) -> u64 {
-        self.link.epoch.elapsed().as_micros() as u64
+        self.server.epoch.elapsed().as_micros() as u64
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) enum Turned {
     Left,
 }
 
-/// What is kept in a slot.
-pub(super) trait Turns: Send + 'static {
+/// The connection that is kept in a slot.
+pub(super) trait SlotClient: Send + 'static {
     /// One turn, if there is anything to do.
     ///
     /// * `waker`: woken when others have something for this connection.
@@ -69,7 +69,7 @@ impl<C> Slot<C> {
     }
 }
 
-impl<C: Turns> Slot<C> {
+impl<C: SlotClient> Slot<C> {
     pub fn owned(client: C) -> Owner<C> {
         let (client, task) = (Mutex::new(Some(client)), Mutex::default());
         Owner(Arc::new(Self { client, task }))
@@ -95,7 +95,7 @@ impl<C: Turns> Slot<C> {
     }
 }
 
-impl<C: Turns> Owner<C> {
+impl<C: SlotClient> Owner<C> {
     /// Turns of the connection until it is read from no more.
     pub async fn run(&self) -> io::Result<()> {
         let slot = &self.0;
@@ -117,7 +117,7 @@ impl<C: Turns> Owner<C> {
     }
 }
 
-impl<C: Turns> Wake for Slot<C> {
+impl<C: SlotClient> Wake for Slot<C> {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -1,6 +1,6 @@
 //! The client port.
 
-use super::client::{Link, serve};
+use super::client::{ServerHandles, serve};
 use super::resolve;
 use crate::config::Config;
 use crate::model::sync::Ordering;
@@ -74,7 +74,7 @@ impl Listener {
     pub async fn run(
         self,
         shared: Arc<Shared>,
-        link: Link,
+        server: ServerHandles,
         mut moves: UnboundedReceiver<ClientPlace>,
         port: Arc<AtomicU16>,
         stop: CancellationToken,
@@ -118,7 +118,7 @@ impl Listener {
             let peer = SocketAddr::new(address, peer.port());
             let place = counts.enter(address, self.per_address_max, self.conns_max);
             let Ok(place) = place.inspect_err(|limit| {
-                link.metrics.connection_rejected.increment();
+                server.metrics.connection_rejected.increment();
                 tracing::warn!(%peer, "connection refused: {limit} are there already");
             }) else {
                 continue;
@@ -130,7 +130,7 @@ impl Listener {
             {
                 tracing::debug!(%peer, %error, "set keep-alive");
             }
-            start(stream, peer, &shared, &link, place, &tasks);
+            start(stream, peer, &shared, &server, place, &tasks);
         }
     }
 }
@@ -212,18 +212,18 @@ fn start(
     stream: TcpStream,
     peer: SocketAddr,
     shared: &Arc<Shared>,
-    link: &Link,
-    place: Place,
+    server: &ServerHandles,
+    place: CountedConnection,
     tasks: &TaskTracker,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "set no-delay");
     }
-    let now_ms = link.epoch.elapsed().as_millis() as u64;
+    let now_ms = server.epoch.elapsed().as_millis() as u64;
     let conn = shared.conns.add(|id| Conn::new(id, peer, now_ms));
     let machine = Connection::new(conn, shared.clone());
-    let link = link.clone();
-    tasks.spawn(serve(stream, machine, link, place));
+    let server = server.clone();
+    tasks.spawn(serve(stream, machine, server, place));
 }
 
 /// Connections per address (P-23).
@@ -233,7 +233,7 @@ struct Counts {
 }
 
 /// One connection's place in the count.
-struct Place {
+struct CountedConnection {
     counts: Arc<Counts>,
     address: IpAddr,
 }
@@ -245,7 +245,7 @@ impl Counts {
         address: IpAddr,
         per_address_max: usize,
         conns_max: usize,
-    ) -> Result<Place, String> {
+    ) -> Result<CountedConnection, String> {
         let mut counts = self.by_address.lock().expect("a panic aborts");
         let (all, by_address) = &mut *counts;
         let own = by_address.get(&address).copied().unwrap_or(0);
@@ -257,11 +257,11 @@ impl Counts {
         }
         by_address.insert(address, own + 1);
         *all += 1;
-        Ok(Place { counts: self.clone(), address })
+        Ok(CountedConnection { counts: self.clone(), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut counts = self.counts.by_address.lock().expect("a panic aborts");
         let (all, by_address) = &mut *counts;

@@ -14,7 +14,7 @@ pub mod quorum;
 mod resolve;
 mod sink;
 
-pub use client::{Asked, Link, Words};
+pub use client::{Asked, ServerHandles, Words};
 pub use client_slot::reply_at_once;
 pub use listener::{ClientPlace, ListenError, Listener};
 pub use resolve::resolve;

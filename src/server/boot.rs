@@ -1,7 +1,7 @@
 //! From a configuration to a serving server, and to its end.
 
-use super::claim::Claim;
 use super::clock::{self, Clock};
+use super::data_dir_lock::DataDirLock;
 use super::driver::{Driver, Loader, Parts};
 use super::error::ServerError;
 use super::inbox::Inbox;
@@ -9,7 +9,7 @@ use super::ready::Ready;
 use super::report::Desk;
 use super::restore::{RestoreError, Restored, Restorer};
 use super::role_log::Roles;
-use super::turns::{LogReports, Turns};
+use super::shared_driver::{LogReports, SharedDriver};
 use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
@@ -17,7 +17,7 @@ use crate::config::{Config, Throttle};
 use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{ServerId, SessionId, chain};
-use crate::net::{Link, Listener, Sink};
+use crate::net::{Listener, ServerHandles, Sink};
 use crate::replica::{Replica, Settings};
 use crate::request::prep::Rules;
 use crate::request::{Connects, Limits, Shared};
@@ -102,16 +102,16 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         client_ports,
         loader,
     };
-    let turns = Turns::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
-    let turns = Arc::new(turns);
-    let log_thread = start_log(queue, (&disk, log), &folders, &config, turns.clone())?;
+    let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
+    let driver = Arc::new(driver);
+    let log_thread = start_log(queue, (&disk, log), &folders, &config, driver.clone())?;
     let port = Arc::new(AtomicU16::new(listener.address.port()));
     let connection = connection(config, &shared, metrics, inbox.clone(), clock, port.clone());
     let stopping = CancellationToken::new();
     let accepting =
         tokio::spawn(listener.run(shared.clone(), connection, moves, port, stopping.clone()));
     let stop_signal = stop::on_signal(inbox, stopping)?;
-    let driving = tokio::spawn(async move { turns.run().await });
+    let driving = tokio::spawn(async move { driver.run().await });
     ready(&state);
     let ended = driving.await.map_err(io::Error::other);
     drop(log_thread);
@@ -149,7 +149,7 @@ fn connection(
     inbox: Arc<Inbox>,
     clock: Clock,
     client_port: Arc<AtomicU16>,
-) -> Link {
+) -> ServerHandles {
     let commands = inbox.clone();
     let commands = Sink::new(move |command| commands.put_command(command));
     let desk = Desk::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
@@ -158,7 +158,7 @@ fn connection(
         let desk = desk.clone();
         Box::pin(async move { desk.answer(asked).await })
     });
-    Link { commands, words, metrics, epoch: clock.epoch }
+    ServerHandles { commands, words, metrics, epoch: clock.epoch }
 }
 
 fn start_error(error: StartError<RestoreError>) -> ServerError {
@@ -180,10 +180,10 @@ fn restore(
     config: &Config,
     metrics: &Registry,
     seed: u64,
-) -> Result<(Claim, Tree, Recovered), ServerError> {
+) -> Result<(DataDirLock, Tree, Recovered), ServerError> {
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
-    let claim = Claim::of(&folders.snapshots, &folders.logs)?;
+    let lock = DataDirLock::acquire(&folders.snapshots, &folders.logs)?;
     let wanted = RecoverOptions {
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
@@ -215,7 +215,7 @@ fn restore(
         ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    Ok((claim, tree, recovered))
+    Ok((lock, tree, recovered))
 }
 
 fn restorer(config: &Config, seed: u64) -> Restorer {
@@ -387,10 +387,10 @@ fn start_log(
     (disk, log): (&Disk, Log<Disk>),
     folders: &Folders,
     config: &Config,
-    turns: Arc<Turns<Disk>>,
+    driver: Arc<SharedDriver<Disk>>,
 ) -> Result<LogThread, ServerError> {
     let slow_after = Duration::from_millis(config.fsync_warning_threshold_ms);
-    let reports = LogReports { turns, runtime: Handle::current() };
+    let reports = LogReports { driver, runtime: Handle::current() };
     worker::spawn(queue, disk.clone(), log, &folders.snapshots, slow_after, reports)
         .map_err(|source| ServerError::System { what: "start the log thread", source })
 }

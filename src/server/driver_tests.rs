@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::driver::{Driver, Parts};
 use super::inbox::Inbox;
 use super::restore::Restorer;
-use super::turns::{LogReports, Turns};
+use super::shared_driver::{LogReports, SharedDriver};
 use super::{member, snapshots};
 use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
@@ -86,12 +86,12 @@ fn drive(tree: Tree) -> Driven {
         loader: Arc::new(|| Err(String::new())),
     };
     let driver = Driver::new(parts, Vec::new());
-    let turns = Arc::new(Turns::new(driver, inbox.clone(), clock.epoch));
-    let reports = LogReports { turns: turns.clone(), runtime: Handle::current() };
+    let driver = Arc::new(SharedDriver::new(driver, inbox.clone(), clock.epoch));
+    let reports = LogReports { driver: driver.clone(), runtime: Handle::current() };
     let log = worker::spawn(queue, disk.clone(), log, &dir, Duration::MAX, reports).unwrap();
     let driving = tokio::spawn(async move {
         let _log = log;
-        turns.run().await
+        driver.run().await
     });
     Driven { shared, disk, inbox, driving }
 }

@@ -1,6 +1,6 @@
 //! Why a server did not start, or stopped.
 
-use super::claim::ClaimError;
+use super::data_dir_lock::DataDirLockError;
 use super::restore::RestoreError;
 use crate::model::chain;
 use crate::net::ListenError;
@@ -18,7 +18,7 @@ pub enum ServerError {
     #[error("prepare data directories")]
     Folders(#[source] Box<RecoverError<Infallible>>),
     #[error(transparent)]
-    Claim(#[from] ClaimError),
+    DataDirLock(#[from] DataDirLockError),
     #[error("restore the data")]
     Recover(#[source] Box<RecoverError<RestoreError>>),
     #[error(
@@ -42,7 +42,7 @@ impl ServerError {
             Self::Folders(error) if matches!(**error, RecoverError::NotAFolder { .. }) => 1,
             // What Java finds while it reads the configuration.
             Self::Listen(ListenError::Resolve { .. }) => 2,
-            Self::Folders(_) | Self::Claim(_) => 3,
+            Self::Folders(_) | Self::DataDirLock(_) => 3,
             Self::Snapshot(_) => 10,
             Self::Failed { exit, .. } => *exit,
             // 14 is for the ports between servers; a client port that is taken is 1 in Java too.
@@ -63,7 +63,7 @@ impl ServerError {
             }
             Self::Listen(_) => Some("clientPortAddress"),
             Self::Folders(_)
-            | Self::Claim(_)
+            | Self::DataDirLock(_)
             | Self::Recover(_)
             | Self::Unsure { .. }
             | Self::Snapshot(_) => Some("dataDir"),
@@ -81,7 +81,7 @@ impl ServerError {
                 _ => None,
             },
             Self::Listen(_) => Some("name a host or address of this machine"),
-            Self::Claim(ClaimError::Taken(_)) => {
+            Self::DataDirLock(DataDirLockError::Taken(_)) => {
                 Some("stop the other server or name another directory")
             }
             Self::Folders(error) => match **error {

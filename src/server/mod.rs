@@ -2,8 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod boot;
-mod claim;
 mod clock;
+mod data_dir_lock;
 mod driver;
 #[cfg(test)]
 mod driver_tests;
@@ -22,9 +22,9 @@ mod replica_report;
 mod report;
 mod restore;
 mod role_log;
+mod shared_driver;
 mod snapshots;
 mod stop;
-mod turns;
 
 pub use boot::run;
 pub use error::ServerError;

@@ -1,4 +1,4 @@
-//! Turns of the driver run on a task of the runtime, and on the log thread when no command waits for it.
+//! The driver, shared by two threads: its turns run on a task of the runtime, and on the log thread when no command waits for it.
 //!
 //! On the log thread a flush that is done is applied, and the next batch begun, without a change of threads in between.
 
@@ -25,8 +25,8 @@ enum Turn {
     OfAnotherThread,
 }
 
-/// The driver, and what those who run its turns tell each other.
-pub struct Turns<D> {
+/// The driver, and what the threads that run its turns tell each other.
+pub struct SharedDriver<D> {
     driver: Mutex<Driver<D>>,
     inbox: Arc<Inbox>,
     /// [`Driver::deadline_us`] as it was after the last turn.
@@ -37,7 +37,7 @@ pub struct Turns<D> {
     epoch: Instant,
 }
 
-impl<D: Disk + Clone + 'static> Turns<D> {
+impl<D: Disk + Clone + 'static> SharedDriver<D> {
     pub fn new(driver: Driver<D>, inbox: Arc<Inbox>, epoch: Instant) -> Self {
         let (deadline_us, is_wanted) = Default::default();
         Self { driver: Mutex::new(driver), inbox, deadline_us, is_wanted, epoch }
@@ -112,19 +112,19 @@ impl<D: Disk + Clone + 'static> Turns<D> {
 
 /// Brings the log thread's reports to the driver.
 pub struct LogReports<D> {
-    pub turns: Arc<Turns<D>>,
+    pub driver: Arc<SharedDriver<D>>,
     /// Tasks that a turn starts are this runtime's.
     pub runtime: Handle,
 }
 
 impl<D: Disk + Clone + 'static> Reports for LogReports<D> {
     fn report(&mut self, event: worker::Event) {
-        self.turns.inbox.put_input(Input::Log(event));
+        self.driver.inbox.put_input(Input::Log(event));
     }
 
     fn report_at_rest(&mut self, event: worker::Event) {
-        self.turns.inbox.put_quietly(Event::Input(Input::Log(event)));
+        self.driver.inbox.put_quietly(Event::Input(Input::Log(event)));
         let _in_runtime = self.runtime.enter();
-        self.turns.turn_at_rest();
+        self.driver.turn_at_rest();
     }
 }

@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a folder can't be had.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
+pub enum DataDirLockError {
     #[error("another server runs on {}", .0.display())]
     Taken(PathBuf),
     #[error("open {}", .0.display())]
@@ -25,20 +25,20 @@ pub enum ClaimError {
 
 /// Folders that are this server's for as long as this value lives.
 #[derive(Debug)]
-pub struct Claim {
+pub struct DataDirLock {
     _held: Vec<File>,
 }
 
-impl Claim {
-    /// Claims the folders of snapshots and logs, which may be one.
+impl DataDirLock {
+    /// Locks the folders of snapshots and logs, which may be one.
     ///
     /// # Errors
-    /// [`ClaimError::Taken`] when another process has one of them and keeps it.
-    pub fn of(snapshots: &Path, logs: &Path) -> Result<Self, ClaimError> {
+    /// [`DataDirLockError::Taken`] when another process has one of them and keeps it.
+    pub fn acquire(snapshots: &Path, logs: &Path) -> Result<Self, DataDirLockError> {
         Self::within(snapshots, logs, PATIENCE)
     }
 
-    fn within(snapshots: &Path, logs: &Path, patience: Duration) -> Result<Self, ClaimError> {
+    fn within(snapshots: &Path, logs: &Path, patience: Duration) -> Result<Self, DataDirLockError> {
         let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let mut dirs = vec![real(snapshots), real(logs)];
         dirs.dedup(); // A second lock on the same folder would wait for the first.
@@ -48,14 +48,14 @@ impl Claim {
 }
 
 /// `None`: the file system has no locks, and one has to do without.
-fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, ClaimError> {
-    let file = File::open(dir).map_err(|error| ClaimError::Open(dir.to_owned(), error))?;
+fn lock(dir: &Path, patience: Duration) -> Result<Option<File>, DataDirLockError> {
+    let file = File::open(dir).map_err(|error| DataDirLockError::Open(dir.to_owned(), error))?;
     let began = Instant::now();
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(file)),
             Err(Errno::WOULDBLOCK) if began.elapsed() < patience => thread::sleep(PAUSE),
-            Err(Errno::WOULDBLOCK) => return Err(ClaimError::Taken(dir.to_owned())),
+            Err(Errno::WOULDBLOCK) => return Err(DataDirLockError::Taken(dir.to_owned())),
             Err(error) => {
                 let dir = dir.display();
                 tracing::warn!(%dir, %error, "two servers on this folder would not be noticed");
@@ -75,16 +75,16 @@ mod tests {
         let (data, logs) = (dir.path().join("data"), dir.path().join("logs"));
         std::fs::create_dir(&data).unwrap();
         std::fs::create_dir(&logs).unwrap();
-        let claim = |a: &Path, b: &Path| Claim::within(a, b, Duration::ZERO);
-        let first = claim(&data, &logs).unwrap();
+        let lock = |a: &Path, b: &Path| DataDirLock::within(a, b, Duration::ZERO);
+        let first = lock(&data, &logs).unwrap();
         for (a, b) in [(&data, &data), (&logs, &logs)] {
-            assert!(matches!(claim(a, b), Err(ClaimError::Taken(_))), "{a:?}");
+            assert!(matches!(lock(a, b), Err(DataDirLockError::Taken(_))), "{a:?}");
         }
         assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left in the folder");
         drop(first);
-        let both = claim(&data, &data).unwrap();
-        assert!(claim(&logs, &data).is_err());
+        let both = lock(&data, &data).unwrap();
+        assert!(lock(&logs, &data).is_err());
         drop(both);
-        claim(&logs, &data).unwrap();
+        lock(&logs, &data).unwrap();
     }
 }

@@ -33,7 +33,7 @@ impl Connection {
     pub(super) fn bar(&mut self, header: RequestHeader, frame_len: usize) -> Need {
         self.counts.received(frame_len);
         let answer = reply::header(header.xid, 0, Code::SESSION_CLOSED_REQUIRE_AUTH);
-        reply::aside(&mut self.unsent, answer, |_| {});
+        reply::put_uncounted(&mut self.unsent, answer, |_| {});
         let required = self.shared.limits.schemes.required.join(", ");
         Need::Close(format!("it has shown none of these schemes: {required}"))
     }
@@ -64,14 +64,14 @@ impl Connection {
             }
         };
         if !added {
-            reply::aside(
+            reply::put_uncounted(
                 &mut self.unsent,
                 ReplyHeader { err: Code::AUTH_FAILED.0, ..answer },
                 |_| {},
             );
             return Err(Need::Close(format!("authentication failed under scheme {scheme:?}")));
         }
-        reply::aside(&mut self.unsent, answer, |_| {});
+        reply::put_uncounted(&mut self.unsent, answer, |_| {});
         Ok(())
     }
 
@@ -96,7 +96,9 @@ impl Connection {
         if request.token.is_none() {
             return Err(Need::Close("sasl request without a token".into()));
         }
-        reply::aside(&mut self.unsent, answer, |to| SetSaslResponse { token: None }.encode(to));
+        reply::put_uncounted(&mut self.unsent, answer, |to| {
+            SetSaslResponse { token: None }.encode(to)
+        });
         Ok(())
     }
 }

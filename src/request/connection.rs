@@ -358,7 +358,7 @@ impl Connection {
                     // As Java: refused on the spot, with zxid -1, and closed (P-60h).
                     self.counts.received(request.frame.len());
                     let header = reply::header(header.xid, -1, Code::UNIMPLEMENTED);
-                    reply::aside(&mut self.unsent, header, |_| {});
+                    reply::put_uncounted(&mut self.unsent, header, |_| {});
                     return (taken, Some(Need::Close(format!("operation {kind} is not served"))));
                 }
             }

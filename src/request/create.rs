@@ -1,7 +1,7 @@
-//! Judging creates: which kind of znode is asked for, and whether it may be made (P-36..P-39, P-69).
+//! Preparing creates: which kind of znode is asked for, and whether it may be made (P-36..P-39, P-69).
 
 use super::outstanding_changes::{AclOf, View};
-use super::prep::Judging;
+use super::prep::Preparation;
 use super::write_request::{Creation, data_len};
 use crate::model::{Code, OPEN_ACL, Owner, TTL_MAX_MS, op, path};
 use crate::tree::AclId;
@@ -47,7 +47,7 @@ impl Mode {
     }
 }
 
-impl Judging<'_> {
+impl Preparation<'_> {
     /// The order of the checks is part of the protocol (P-69).
     pub(super) fn create(&mut self, asked: &Creation<'_>) -> Result<(), Code> {
         let extended = self.tree.options().extended_types;

@@ -9,7 +9,7 @@ pub(super) enum FrameKind {
     Event,
     /// The reply to a ping, to an authentication request, or to an operation that is not served: it counts as a frame,
     /// but its bytes do not count as bytes of replies.
-    Aside,
+    Uncounted,
     /// The reply to a connect request.
     Welcome,
 }
@@ -40,7 +40,7 @@ impl Tally {
         match kind {
             FrameKind::Answer => self.answer_bytes += len as u64,
             FrameKind::Event => self.event_bytes += len as u64,
-            FrameKind::Aside => {}
+            FrameKind::Uncounted => {}
             FrameKind::Welcome => return,
         }
         let len = len as u32; // A frame's length fits an i32.
@@ -76,7 +76,7 @@ mod tests {
         tally.note(FrameKind::Welcome, 37);
         assert_eq!((tally.packets, tally.sizes), (1, None));
         tally.note(FrameKind::Answer, 20);
-        tally.note(FrameKind::Aside, 16);
+        tally.note(FrameKind::Uncounted, 16);
         let mut later = Tally::default();
         later.note(FrameKind::Event, 36);
         tally.append(later);

@@ -32,7 +32,7 @@ impl Ahead {
 }
 
 impl Batch {
-    /// Brings closer what judging and applying the requests from number `first` on will look at: [`AHEAD_MAX`] of them.
+    /// Brings closer what preparing and applying the requests from number `first` on will look at: [`AHEAD_MAX`] of them.
     pub fn look_ahead(&self, tree: &Tree, first: usize) {
         let Some(requests) = self.requests.get(first..).filter(|requests| requests.len() > 1)
         else {

@@ -1,7 +1,7 @@
 //! Several operations in one request: multi, all or nothing, and multiRead (P-52, P-53, P-61..P-68).
 
 use super::Outgoing;
-use super::prep::Judging;
+use super::prep::Preparation;
 use super::read::{Reading, put_data, put_names};
 use super::write_request::{Parts, Write};
 use crate::model::{Code, op};
@@ -14,7 +14,7 @@ const READ_REPLY_MAX: usize = 64 << 20;
 /// Type of the header behind the last part.
 const END: i32 = -1;
 
-impl Judging<'_> {
+impl Preparation<'_> {
     /// Judges part after part, each by what those before it leave behind. One refused part and nothing has happened:
     /// the entry then holds real transactions up to it, its own code, and -2 for the rest (P-64, P-66).
     ///
@@ -30,9 +30,12 @@ impl Judging<'_> {
             put_i32(self.to, *kind);
             let body = self.to.len();
             put_i32(self.to, 0); // Patched below.
-            let judged =
-                if failed.is_some() { Err(Code::RUNTIME_INCONSISTENCY) } else { self.judge(part) };
-            if let Err(code) = judged {
+            let result = if failed.is_some() {
+                Err(Code::RUNTIME_INCONSISTENCY)
+            } else {
+                self.prepare(part)
+            };
+            if let Err(code) = result {
                 self.to.truncate(start);
                 put_i32(self.to, op::ERROR);
                 put_i32(self.to, 4);

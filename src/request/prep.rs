@@ -1,4 +1,4 @@
-//! Judging writes: a request becomes a transaction, or a refusal with a zxid of its own (P-36..P-46, P-69, G-01).
+//! Preparing writes: a request becomes a transaction, or a refusal with a zxid of its own (P-36..P-46, P-69, G-01).
 //!
 //! A write is judged by the tree plus everything proposed before it. The tree digest that it leads to is predicted and
 //! goes into its log entry, where apply finds it again (D-68).
@@ -160,10 +160,11 @@ impl Prep {
             kind,
         };
         header.encode(to);
-        let mut judging = Judging { prep: self, tree, asker, header, zxid, to, start, bare: false };
-        let judged = judging.judge(&write);
-        let bare = judging.bare;
-        match judged {
+        let mut preparation =
+            Preparation { prep: self, tree, asker, header, zxid, to, start, bare: false };
+        let prepared = preparation.prepare(&write);
+        let bare = preparation.bare;
+        match prepared {
             Ok(()) if self.wanted && !bare => {
                 TxnDigest { version: DIGEST_VERSION, tree_digest: self.digest as i64 }.encode(to);
             }
@@ -204,8 +205,8 @@ fn write_refusal(to: &mut Vec<u8>, header: TxnHeader, code: Code) {
     put_i32(to, code.0);
 }
 
-/// One write being judged.
-pub(super) struct Judging<'j> {
+/// One write that becomes a transaction.
+pub(super) struct Preparation<'j> {
     pub prep: &'j mut Prep,
     pub tree: &'j Tree,
     pub asker: &'j Asker<'j>,
@@ -219,8 +220,8 @@ pub(super) struct Judging<'j> {
     bare: bool,
 }
 
-impl Judging<'_> {
-    pub(super) fn judge(&mut self, write: &Write<'_>) -> Result<(), Code> {
+impl Preparation<'_> {
+    pub(super) fn prepare(&mut self, write: &Write<'_>) -> Result<(), Code> {
         match write {
             Write::Create(create) => self.create(create),
             Write::Delete(delete) => self.delete(delete),

@@ -1,9 +1,9 @@
 //! Checks quotas before a write is proposed; `tree::quota` counts what is below a path.
 
-use super::prep::Judging;
+use super::prep::Preparation;
 use crate::model::Code;
 
-impl Judging<'_> {
+impl Preparation<'_> {
     /// Refuses what would pass a hard limit, if quotas are enforced at all, and logs what passes any.
     ///
     /// Limits that can't be read refuse too, with -5.

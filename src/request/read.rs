@@ -61,7 +61,8 @@ impl Reading<'_> {
         let header = reply::header(request.xid, self.tree.last_zxid().to_wire(), Code::OK);
         let done = match request.kind {
             op::PING => {
-                reply::aside(out, ReplyHeader { xid: crate::model::xid::PING, ..header }, |_| {});
+                let header = ReplyHeader { xid: crate::model::xid::PING, ..header };
+                reply::put_uncounted(out, header, |_| {});
                 Ok(())
             }
             op::SET_WATCHES | op::SET_WATCHES2 => self.set_watches(request.kind, header, body, out),

@@ -1,8 +1,8 @@
-//! Judging a reconfiguration: a request becomes the transaction that proposes another configuration.
+//! Preparing a reconfiguration: a request becomes the transaction that proposes another configuration.
 //!
 //! Source: `PrepRequestProcessor.pRequest2Txn`, case `reconfig`, ZooKeeper 3.9.5.
 
-use super::prep::Judging;
+use super::prep::Preparation;
 use crate::model::{ChangeError, Code, Role, View, ViewError, perms};
 use crate::tree::txn::write;
 use jute::proto::ReconfigRequest;
@@ -10,7 +10,7 @@ use jute::proto::ReconfigRequest;
 /// Where the configuration stands.
 const PATH: &str = "/zookeeper/config";
 
-impl Judging<'_> {
+impl Preparation<'_> {
     pub(super) fn reconfig(&mut self, request: &ReconfigRequest<'_>) -> Result<(), Code> {
         let rules = self.prep.rules;
         if !rules.reconfigs {

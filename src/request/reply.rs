@@ -16,8 +16,12 @@ pub fn reply(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec
 }
 
 /// A reply whose bytes Java does not count: to a ping, to an identification, to what is not served.
-pub(super) fn aside(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
-    put(out, FrameKind::Aside, header, body);
+pub(super) fn put_uncounted(
+    out: &mut Outgoing,
+    header: ReplyHeader,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    put(out, FrameKind::Uncounted, header, body);
 }
 
 fn put(out: &mut Outgoing, kind: FrameKind, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {

@@ -16,7 +16,7 @@ pub struct Pipeline {
     handed: VecDeque<Handed>,
     /// Records in `handed`.
     waiting: u64,
-    judging: Shares,
+    preparing: Shares,
     logging: Shares,
 }
 
@@ -61,8 +61,8 @@ pub struct Handed {
 
 impl Pipeline {
     pub fn new(metrics: Arc<Registry>) -> Self {
-        let (judging, logging) = Default::default();
-        Self { metrics, handed: VecDeque::new(), waiting: 0, judging, logging }
+        let (preparing, logging) = Default::default();
+        Self { metrics, handed: VecDeque::new(), waiting: 0, preparing, logging }
     }
 
     /// The judge comes to a command.
@@ -87,7 +87,7 @@ impl Pipeline {
 
     /// So many requests were judged in all this time.
     pub fn judged(&mut self, requests: u64, took_us: u64) {
-        self.judging.record(&self.metrics.prep_process_time, took_us, requests);
+        self.preparing.record(&self.metrics.prep_process_time, took_us, requests);
     }
 
     /// So many requests of the server's own, or of its learners, were judged in all this time, the moment they came up.

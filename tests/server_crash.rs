@@ -30,7 +30,7 @@ use oxkeeper::model::op;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{LogOptions, Packing};
 use oxkeeper::tree::Options;
-use server_crash::half::Place;
+use server_crash::half::ServerDisk;
 use server_crash::history::History;
 use server_crash::model::Model;
 use server_crash::raw::Raw;
@@ -73,7 +73,11 @@ enum Server<'d> {
 
 impl<'d> Server<'d> {
     /// Recovers from a disk and serves.
-    fn start(place: &'d Place, script: &Script, history: &mut History) -> Result<Self, String> {
+    fn start(
+        place: &'d ServerDisk,
+        script: &Script,
+        history: &mut History,
+    ) -> Result<Self, String> {
         let (tree, recovered) = place.restore(OPTIONS)?;
         Ok(if script.raw {
             Self::Raw(Box::new(Raw::start(place, tree, &recovered, script)))
@@ -120,7 +124,7 @@ struct Tally {
 /// # Errors
 /// What a crash left that it must not.
 fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
-    let place = Place::new(SimDisk::new(), script.packing);
+    let place = ServerDisk::new(SimDisk::new(), script.packing);
     let mut rng = Rng::new(seed);
     let mut history = History::new(Model::fresh());
     history.keeps = script.fill == 0;
@@ -174,7 +178,7 @@ fn judge(
     full: bool,
     tally: &mut Tally,
 ) -> Result<i64, String> {
-    let (tree, recovered) = Place::new(disk.clone(), Packing::Plain).restore(OPTIONS)?;
+    let (tree, recovered) = ServerDisk::new(disk.clone(), Packing::Plain).restore(OPTIONS)?;
     if let Some(wrong) = history.judge(&tree, acked, full) {
         return Err(wrong);
     }
@@ -186,7 +190,7 @@ fn judge(
 
 /// Goes on after a crash; crashes at each change of that, the recovery included, and recovers once more.
 fn crash_again(disk: SimDisk, script: &Script, model: Model, rng: &mut Rng) -> Result<(), String> {
-    let place = Place::new(disk, script.packing);
+    let place = ServerDisk::new(disk, script.packing);
     place.sim.keep_images();
     let mut history = History::new(model);
     let mut server = Server::start(&place, script, &mut history)?;

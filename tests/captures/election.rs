@@ -6,34 +6,37 @@ use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::zab::Notification;
 
-/// What one side said that was not understood yet.
+/// What one end of a connection sent, and of which no whole message has come yet.
 #[derive(Default)]
-struct Side {
+struct MessageReader {
     unread: BytesMut,
     is_greeted: bool,
 }
 
 /// Reads a capture and gives what it says, line by line. All that has a form which is still sent is written again.
 fn told(name: &str) -> Vec<String> {
-    let mut sides = [Side::default(), Side { is_greeted: false, ..Side::default() }];
-    sides[0].is_greeted = true; // Only who dials says who he is.
+    let mut readers = [MessageReader::default(), MessageReader::default()];
+    readers[0].is_greeted = true; // Only who dials says who he is.
     let mut lines = Vec::new();
     for Piece { is_dialer, bytes } in tape::read("election", name) {
-        let side = &mut sides[usize::from(is_dialer)];
-        side.unread.extend_from_slice(&bytes);
-        if !side.is_greeted
-            && let Some((hello, taken)) = Hello::parse(&side.unread).unwrap()
+        let reader = &mut readers[usize::from(is_dialer)];
+        reader.unread.extend_from_slice(&bytes);
+        if !reader.is_greeted
+            && let Some((hello, taken)) = Hello::parse(&reader.unread).unwrap()
         {
-            side.is_greeted = true;
-            let bytes = side.unread.split_to(taken);
+            reader.is_greeted = true;
+            let bytes = reader.unread.split_to(taken);
             lines.push(format!("> {}", greeting(&hello, &bytes)));
         }
-        while let Some(message) = next_message(&mut side.unread).unwrap() {
+        while let Some(message) = next_message(&mut reader.unread).unwrap() {
             let arrow = if is_dialer { ">" } else { "<" };
             lines.push(format!("{arrow} {}", notification(&message)));
         }
     }
-    assert!(sides.iter().all(|side| side.unread.is_empty()), "a capture ends between messages");
+    assert!(
+        readers.iter().all(|reader| reader.unread.is_empty()),
+        "a capture ends between messages"
+    );
     tape::expect("election", name, &(lines.join("\n") + "\n"));
     lines
 }

@@ -22,31 +22,31 @@ pub struct Word {
     pub bytes: Vec<u8>,
 }
 
-/// What one side has said and was not understood yet.
+/// What one end of a connection sent, and of which no whole packet or tree has come yet.
 #[derive(Default)]
-struct Side {
+struct PacketReader {
     unread: BytesMut,
     tree: Option<(Loader, Vec<u8>)>,
 }
 
 /// All words of a capture, each read and written again to the same bytes.
 pub fn of(pieces: &[Piece]) -> Vec<Word> {
-    let mut sides = [Side::default(), Side::default()];
+    let mut readers = [PacketReader::default(), PacketReader::default()];
     let mut words = Vec::new();
     for Piece { is_dialer, bytes } in pieces {
-        let side = &mut sides[usize::from(*is_dialer)];
-        side.unread.extend_from_slice(bytes);
-        while let Some((said, bytes)) = side.next() {
+        let reader = &mut readers[usize::from(*is_dialer)];
+        reader.unread.extend_from_slice(bytes);
+        while let Some((said, bytes)) = reader.next() {
             words.push(Word { is_dialer: *is_dialer, said, bytes });
         }
     }
-    for side in sides {
-        assert!(side.unread.is_empty() && side.tree.is_none(), "a capture ends between words");
+    for reader in readers {
+        assert!(reader.unread.is_empty() && reader.tree.is_none(), "a capture ends between words");
     }
     words
 }
 
-impl Side {
+impl PacketReader {
     fn next(&mut self) -> Option<(Said, Vec<u8>)> {
         if self.tree.is_some() {
             return self.rest_of_tree();

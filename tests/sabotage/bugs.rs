@@ -97,7 +97,7 @@ fn edits_in(name: &str, text: &str, condition: &str) -> Vec<Edit> {
 }
 
 /// Bytes of a file, the bug that replaces them, and its edit.
-type Place<'a> = (Range<usize>, &'a str, &'a Edit);
+type ChangedBytes<'a> = (Range<usize>, &'a str, &'a Edit);
 
 /// The files that the bugs and the harness change, with all of that done.
 ///
@@ -107,7 +107,7 @@ pub fn spoilt(root: &Path, bugs: &[Bug]) -> Result<BTreeMap<String, String>, Str
     let harness = harness(root);
     let all = bugs.iter().flat_map(|bug| bug.edits.iter().map(|edit| (bug.name, edit)));
     let all = all.chain(harness.iter().map(|edit| ("harness", edit)));
-    let mut places: BTreeMap<&str, Vec<Place<'_>>> = BTreeMap::new();
+    let mut places: BTreeMap<&str, Vec<ChangedBytes<'_>>> = BTreeMap::new();
     let (mut texts, mut complaints) = (BTreeMap::new(), Vec::new());
     for (name, edit) in all {
         let text = texts

@@ -17,7 +17,7 @@ type Disk = FailStop<SimDisk>;
 type Clock = fn() -> Duration;
 
 /// A disk and the folders on it.
-pub struct Place {
+pub struct ServerDisk {
     pub sim: SimDisk,
     disk: Disk,
     folders: Folders,
@@ -25,7 +25,7 @@ pub struct Place {
     packing: Packing,
 }
 
-impl Place {
+impl ServerDisk {
     pub fn new(sim: SimDisk, packing: Packing) -> Self {
         let disk = FailStop::new(sim.clone());
         Self { sim, disk, packing, folders: Folders::new(Path::new("/data"), Path::new("/log")) }
@@ -59,7 +59,7 @@ impl Place {
 
 /// The part of a server below its state.
 pub struct Half<'d> {
-    pub place: &'d Place,
+    pub place: &'d ServerDisk,
     worker: Worker<Disk, Clock>,
     snapshot: Option<(SnapshotWriter<'d, Disk>, Frozen)>,
     /// Snapshots that are in place.
@@ -67,7 +67,7 @@ pub struct Half<'d> {
 }
 
 impl<'d> Half<'d> {
-    pub fn new(place: &'d Place, options: LogOptions, recovered: &Recovered) -> Self {
+    pub fn new(place: &'d ServerDisk, options: LogOptions, recovered: &Recovered) -> Self {
         let log = Log::new(place.disk.clone(), &place.folders.logs, options, recovered.last);
         let (dir, slow_after) = (&place.folders.snapshots, Duration::from_secs(1));
         let worker =

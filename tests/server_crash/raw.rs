@@ -11,7 +11,7 @@ use oxkeeper::tree::Tree;
 use oxkeeper::tree::digest::DIGEST_VERSION;
 use oxkeeper::tree::txn::{CreateKind, Entry, write};
 
-use super::half::{Half, Place};
+use super::half::{Half, ServerDisk};
 use super::history::History;
 use super::model::Model;
 use crate::Script;
@@ -30,7 +30,12 @@ pub struct Raw<'d> {
 }
 
 impl<'d> Raw<'d> {
-    pub fn start(place: &'d Place, tree: Tree, recovered: &Recovered, script: &Script) -> Self {
+    pub fn start(
+        place: &'d ServerDisk,
+        tree: Tree,
+        recovered: &Recovered,
+        script: &Script,
+    ) -> Self {
         let mut server = Self {
             half: Half::new(place, script.log, recovered),
             tree,

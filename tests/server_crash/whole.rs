@@ -19,7 +19,7 @@ use oxkeeper::tree::Tree;
 use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::txn::Entry;
 
-use super::half::{Half, Place};
+use super::half::{Half, ServerDisk};
 use super::history::History;
 use crate::Script;
 use crate::support::builders;
@@ -59,7 +59,7 @@ struct Client {
 
 impl<'d> Whole<'d> {
     pub fn start(
-        place: &'d Place,
+        place: &'d ServerDisk,
         tree: Tree,
         recovered: &Recovered,
         script: &Script,

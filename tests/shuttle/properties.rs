@@ -14,7 +14,7 @@ use oxkeeper::tree::{Effects, Options, Tree, WatchKind};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::spawn;
 
-use super::world::{Event, Meddler, Side, World, explore, finds};
+use super::world::{Event, Meddler, TestClient, World, explore, finds};
 use crate::support::requests::{Said, create, delete, get, hello, hello_again, set, watch};
 
 /// Data and stat of a getData answer.
@@ -54,22 +54,22 @@ fn pipelines(gated: bool) {
     let clients: Vec<_> = ["/x", "/y"]
         .into_iter()
         .map(|path| {
-            let mut side = world.side();
+            let mut client = world.client();
             spawn(move || {
-                side.greet(&hello());
+                client.greet(&hello());
                 let (first, read) = ([create(1, path, "0"), set(2, path, "1")], get(3, path));
-                side.send(&first);
+                client.send(&first);
                 if gated {
-                    side.send(&[read]);
+                    client.send(&[read]);
                 } else {
-                    side.turn(); // The fault: the read is served as soon as it has come.
-                    read_past_the_gate(&mut side, 3, path);
+                    client.turn(); // The fault: the read is served as soon as it has come.
+                    read_past_the_gate(&mut client, 3, path);
                 }
-                side.ask(&[set(4, path, "2"), get(5, path)], 5);
-                let order: Vec<i32> = side.said.iter().filter_map(xid).collect();
+                client.ask(&[set(4, path, "2"), get(5, path)], 5);
+                let order: Vec<i32> = client.said.iter().filter_map(xid).collect();
                 assert_eq!(order, [1, 2, 3, 4, 5]);
                 let seen: Vec<String> =
-                    side.said.iter().filter_map(value).map(|(data, _)| data).collect();
+                    client.said.iter().filter_map(value).map(|(data, _)| data).collect();
                 assert_eq!(seen, ["1", "2"]);
             })
         })
@@ -79,14 +79,14 @@ fn pipelines(gated: bool) {
 }
 
 /// A read with nothing to hold it back.
-fn read_past_the_gate(side: &mut Side, xid: i32, path: &str) {
-    let said = look(side, xid, path);
-    side.said.push(said);
+fn read_past_the_gate(client: &mut TestClient, xid: i32, path: &str) {
+    let said = look(client, xid, path);
+    client.said.push(said);
 }
 
 /// A getData answer as of now.
-fn look(side: &Side, xid: i32, path: &str) -> Said {
-    let tree = side.shared.state.tree.read();
+fn look(client: &TestClient, xid: i32, path: &str) -> Said {
+    let tree = client.shared.state.tree.read();
     let zxid = tree.last_zxid().to_wire();
     let Some(id) = tree.find(path) else {
         return Said::Reply { xid, zxid, err: -101, body: Vec::new() };
@@ -112,8 +112,8 @@ fn pipelines_can_fail() {
 /// One client watches `/a` and looks at it again and again while another changes it.
 fn watching(one_section: bool) {
     let world = World::new(small_tree());
-    let mut watcher = world.side();
-    let mut writer = world.side();
+    let mut watcher = world.client();
+    let mut writer = world.client();
     let writing = spawn(move || {
         writer.greet(&hello());
         for (xid, data) in [(1, "1"), (2, "2"), (3, "3")] {
@@ -144,14 +144,14 @@ fn watching(one_section: bool) {
 }
 
 /// The fault: value, watch and place in the outbox each have a section of their own.
-fn watch_in_three_sections(side: &mut Side, xid: i32) {
-    let said = look(side, xid, "/a");
+fn watch_in_three_sections(client: &mut TestClient, xid: i32) {
+    let said = look(client, xid, "/a");
     {
-        let _tree = side.shared.state.tree.read();
-        side.shared.state.watches.add("/a", side.machine.conn().id, WatchKind::DATA);
+        let _tree = client.shared.state.tree.read();
+        client.shared.state.watches.add("/a", client.machine.conn().id, WatchKind::DATA);
     }
-    side.turn();
-    side.said.push(said);
+    client.turn();
+    client.said.push(said);
 }
 
 /// An event stands behind the reply that left its watch, and before any reply that shows the change; none is lost.
@@ -192,7 +192,7 @@ fn events_and_replies_can_fail() {
 /// A session is taken over while its old connection reads, watches and writes.
 fn takeover(meddler: Meddler) {
     let world = World::meddled(small_tree(), meddler);
-    let (mut old, mut writer) = (world.side(), world.side());
+    let (mut old, mut writer) = (world.client(), world.client());
     let session = old.greet(&hello());
     writer.greet(&hello());
     let taken = Arc::new(AtomicBool::new(false));
@@ -219,10 +219,10 @@ fn takeover(meddler: Meddler) {
         })
     };
     let writing = spawn(move || writer.ask(&[set(1, "/a", "1"), set(2, "/a", "2")], 2));
-    let mut new = world.side();
+    let mut new = world.client();
     new.greet(&hello_again(session));
     taken.store(true, Ordering::SeqCst);
-    let watches = |side: &Side| side.shared.state.watches.count();
+    let watches = |client: &TestClient| client.shared.state.watches.count();
     assert_eq!(watches(&new), 0, "the old connection's watches outlive the takeover");
     new.ask(&[get(1, "/a")], 1);
     serving_old.join().expect("the property holds");
@@ -267,7 +267,7 @@ fn a_takeover_can_fail() {
 /// A connection ends while its watch fires; another one comes and may get its number.
 fn reuse(watches_first: bool) {
     let world = World::new(small_tree());
-    let (mut ending, mut writer) = (world.side(), world.side());
+    let (mut ending, mut writer) = (world.client(), world.client());
     ending.greet(&hello());
     ending.ask(&[watch(1, "/a")], 1);
     writer.greet(&hello());
@@ -285,7 +285,7 @@ fn reuse(watches_first: bool) {
     let coming = {
         let (shared, events) = (world.shared.clone(), world.events.clone());
         spawn(move || {
-            let mut next = Side::new(&shared, &events);
+            let mut next = TestClient::new(&shared, &events);
             next.greet(&hello());
             next.ask(&[get(1, "/a")], 1);
             next
@@ -363,7 +363,7 @@ fn dump(tree: &Tree, range: std::ops::Range<&str>) -> Dump {
 fn snapshot(frozen_pieces: bool) {
     let start = Zxid::from_wire(MANY).expect("a zxid");
     let world = World::new(load(base(), start));
-    let mut writer = world.side();
+    let mut writer = world.client();
     let writing = spawn(move || {
         writer.greet(&hello());
         writer.ask(&[set(1, &name(1), "early"), set(2, &name(MANY - 1), "late")], 2);

@@ -76,8 +76,8 @@ impl World {
     }
 
     /// A connection without a session.
-    pub fn side(&self) -> Side {
-        Side::new(&self.shared, &self.events)
+    pub fn client(&self) -> TestClient {
+        TestClient::new(&self.shared, &self.events)
     }
 }
 
@@ -157,7 +157,7 @@ impl Bell {
 }
 
 /// A client and its connection, moved by one thread as `net` moves them.
-pub struct Side {
+pub struct TestClient {
     pub machine: Connection,
     bell: Arc<Bell>,
     input: Vec<u8>,
@@ -169,7 +169,7 @@ pub struct Side {
     events: Sender<Event>,
 }
 
-impl Side {
+impl TestClient {
     pub fn new(shared: &Arc<Shared>, events: &Sender<Event>) -> Self {
         Self {
             machine: open(shared, "10.0.0.1", 0),

@@ -324,8 +324,8 @@ fn line(input: &Input) -> String {
         Input::Notification { from, notification } => {
             format!("heard {} {}", from.0, vote(notification))
         }
-        Input::ElectionConnected { to } => format!("link up {}", to.0),
-        Input::ElectionDisconnected { to } => format!("link down {}", to.0),
+        Input::ElectionConnected { to } => format!("election connection {} up", to.0),
+        Input::ElectionDisconnected { to } => format!("election connection {} down", to.0),
         Input::Propose { zxid, payload } => format!("propose {zxid:?}{}", proposed(payload)),
         Input::Flushed { through } => format!("disk has {through:?}"),
         Input::Promised { promise, epoch } => {

@@ -222,7 +222,7 @@ impl World {
     fn tick(&mut self) {
         self.now += 1;
         for pair in self.connections.keys().copied().collect::<Vec<_>>() {
-            self.tick_link(pair);
+            self.tick_connection(pair);
         }
         for (pair, queue) in self.flying.clone() {
             let now = self.now;
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    fn tick_link(&mut self, (a, b): (i64, i64)) {
+    fn tick_connection(&mut self, (a, b): (i64, i64)) {
         let dead = self.is_dead(a) || self.is_dead(b);
         let now = self.now;
         let connection = self.connection(a, b);
@@ -275,7 +275,7 @@ impl World {
     }
 
     /// A connection breaks, with all that is on its way.
-    fn unlink(&mut self, a: i64, b: i64) {
+    fn disconnect(&mut self, a: i64, b: i64) {
         self.flying.remove(&(a, b));
         self.flying.remove(&(b, a));
         if std::mem::take(&mut self.connection(a, b).is_up) {
@@ -288,7 +288,7 @@ impl World {
         self.phases.insert(id, Phase::Dead);
         self.met.retain(|(from, _)| *from != id);
         for other in self.ids().into_iter().filter(|other| *other != id) {
-            self.unlink(id, other);
+            self.disconnect(id, other);
             self.slots.remove(&(id, other));
             self.last.remove(&(id, other));
         }
@@ -301,9 +301,9 @@ impl World {
         match self.below(6) {
             0 if !self.is_dead(a) => self.kill(a),
             0 | 1 if self.is_dead(a) => self.look(a, 0),
-            1 | 2 => self.unlink(a, b),
+            1 | 2 => self.disconnect(a, b),
             3 => {
-                self.unlink(a, b);
+                self.disconnect(a, b);
                 self.connection(a, b).is_cut = true;
             }
             _ => self.connection(a, b).is_cut = false,

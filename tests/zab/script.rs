@@ -18,7 +18,7 @@
 //! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
 //! | `log L before Z or -, entries Z Z` | what the log on disk has |
-//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `link up N`, `link down N` | of the election port |
+//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | of the election port |
 //! | `tick N` | N times 5 ms |
 //! | `show votes`, `state` | prints what goes to the election port, too; prints what it holds |
 //!
@@ -163,8 +163,10 @@ impl Stage for OneServer {
             ["heard", from, ref said @ ..] => {
                 Input::Notification { from: server(from), notification: notification_of(said) }
             }
-            ["link", "up", to] => Input::ElectionConnected { to: server(to) },
-            ["link", "down", to] => Input::ElectionDisconnected { to: server(to) },
+            ["election", "connection", to, "up"] => Input::ElectionConnected { to: server(to) },
+            ["election", "connection", to, "down"] => {
+                Input::ElectionDisconnected { to: server(to) }
+            }
             ["tick", count] => {
                 return (0..number(count)).for_each(|_| self.step(Input::Tick));
             }

@@ -3,6 +3,7 @@
 use super::client::{ServerHandles, serve};
 use super::resolve;
 use crate::config::Config;
+use crate::member::ListenAddress;
 use crate::model::sync::Ordering;
 use crate::request::{Conn, Connection, Shared};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -30,9 +31,6 @@ pub enum ListenError {
     #[error("listen for clients on {address}")]
     Bind { address: SocketAddr, source: io::Error },
 }
-
-/// Where clients connect: a host (`None`: every address) and a port.
-pub type ClientPlace = (Option<String>, u16);
 
 /// A bound client port.
 pub struct Listener {
@@ -75,7 +73,7 @@ impl Listener {
         self,
         shared: Arc<Shared>,
         server: ServerHandles,
-        mut moves: UnboundedReceiver<ClientPlace>,
+        mut moves: UnboundedReceiver<ListenAddress>,
         port: Arc<AtomicU16>,
         stop: CancellationToken,
     ) -> io::Result<TaskTracker> {
@@ -137,7 +135,7 @@ impl Listener {
 
 /// Binds; gives the address, which has a port of its own where 0 was asked for.
 fn bind_at(
-    (host, port): &ClientPlace,
+    (host, port): &ListenAddress,
     backlog: i32,
 ) -> Result<(StdListener, SocketAddr), ListenError> {
     let wanted = match host {
@@ -179,7 +177,7 @@ fn listen_again(at: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
 }
 
 /// Whether who listens at `at` is found at `place`.
-fn is_served(at: SocketAddr, (host, port): &ClientPlace) -> bool {
+fn is_served(at: SocketAddr, (host, port): &ListenAddress) -> bool {
     let is_there = |host: &String| {
         resolve(host, *port).is_ok_and(|found| found.ip().to_canonical() == at.ip().to_canonical())
     };
@@ -187,7 +185,7 @@ fn is_served(at: SocketAddr, (host, port): &ClientPlace) -> bool {
 }
 
 /// Binds the place that a reconfiguration names; `None`: it can't be had, and the old one stays.
-fn move_to(place: &ClientPlace, backlog: i32) -> Option<(TcpListener, SocketAddr)> {
+fn move_to(place: &ListenAddress, backlog: i32) -> Option<(TcpListener, SocketAddr)> {
     let bound = bind_at(place, backlog).map_err(|error| error.to_string());
     let moved = bound.and_then(|(listener, address)| {
         let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;

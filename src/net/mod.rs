@@ -16,6 +16,6 @@ mod sink;
 
 pub use client::{Asked, ServerHandles, Words};
 pub use client_slot::reply_at_once;
-pub use listener::{ClientPlace, ListenError, Listener};
+pub use listener::{ListenError, Listener};
 pub use resolve::resolve;
 pub use sink::Sink;

@@ -8,10 +8,10 @@ use super::publish::Published;
 use super::replica_report::Report;
 use super::role_log::Roles;
 use super::snapshots;
-use crate::member::{Action, Ended, Input, Member, Now, SnapshotJob, turn};
+use crate::member::{Action, Ended, Input, ListenAddress, Member, Now, SnapshotJob, turn};
 use crate::metrics::{Registry, SizeValues};
 use crate::model::{Zxid, chain};
-use crate::net::{ClientPlace, election, reply_at_once};
+use crate::net::{election, reply_at_once};
 use crate::replica::Mode;
 use crate::request::{ClientCommand, Shared};
 use crate::store::disk::is_echo;
@@ -44,7 +44,7 @@ pub struct Parts<D> {
     pub peers: Option<Peers>,
     pub roles: Option<Roles>,
     /// Where clients are to be served after a reconfiguration.
-    pub client_ports: UnboundedSender<ClientPlace>,
+    pub client_ports: UnboundedSender<ListenAddress>,
     pub loader: Arc<Loader>,
 }
 

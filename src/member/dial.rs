@@ -116,7 +116,8 @@ impl Dial {
     /// Tries each address once.
     pub fn once(
         addresses: Vec<String>,
-        (within, others): (Duration, Option<Duration>),
+        within: Duration,
+        others: Option<Duration>,
         now_ms: u64,
     ) -> Self {
         let patience = Patience { silence: within, refusals: within, others };

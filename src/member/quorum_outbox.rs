@@ -159,7 +159,8 @@ impl QuorumOutbox {
     /// When there is no such tree any more.
     pub fn take_piece(
         &mut self,
-        (piece, len): (Piece, usize),
+        piece: Piece,
+        len: usize,
         bytes: &mut Vec<u8>,
         now_ms: u64,
         events: &mut Vec<OutboxEvent>,

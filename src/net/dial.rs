@@ -27,7 +27,7 @@ pub async fn dial_once(
     within: Duration,
     grace: Option<Duration>,
 ) -> io::Result<TcpStream> {
-    let dial = Dial::once(names(&addresses), (within, grace), 0);
+    let dial = Dial::once(names(&addresses), within, grace, 0);
     perform(addresses, dial).await
 }
 

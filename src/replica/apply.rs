@@ -23,7 +23,8 @@ const HEADER_LEN: usize = 32;
 pub fn commit(
     core: &mut Core,
     role: &mut Role,
-    (through, now_us): (Option<Zxid>, u64),
+    through: Option<Zxid>,
+    now_us: u64,
     out: &mut Vec<Action>,
 ) {
     let is_due = |inflight: &Inflight| {

@@ -56,7 +56,7 @@ impl Leading {
                 Ok(())
             }
             LearnerPacket::Revalidate { session, timeout_ms } => {
-                self.revalidate(core, connection, (session, timeout_ms), out);
+                self.revalidate(core, connection, session, timeout_ms, out);
                 Ok(())
             }
             LearnerPacket::Request(request) if request.op == op::SYNC => {
@@ -74,7 +74,8 @@ impl Leading {
         &mut self,
         core: &mut Core,
         connection: LearnerConnectionId,
-        (session, timeout_ms): (SessionId, i32),
+        session: SessionId,
+        timeout_ms: i32,
         out: &mut Vec<Action>,
     ) {
         core.figures.stats.revalidations += 1;

@@ -379,7 +379,7 @@ impl Replica {
     }
 
     fn commit(&mut self, through: Option<Zxid>, now_us: u64, out: &mut Vec<Action>) {
-        apply::commit(&mut self.core, &mut self.role, (through, now_us), out);
+        apply::commit(&mut self.core, &mut self.role, through, now_us, out);
     }
 
     fn append(&mut self, zxid: Zxid, entry: Bytes, out: &mut Vec<Action>) {

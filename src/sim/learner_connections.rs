@@ -128,8 +128,8 @@ impl World {
         let Next::Piece(tree) = connection.outbox.next(now_ms) else { return };
         let (mut bytes, mut events) = (Vec::new(), Vec::new());
         let piece = tree.piece(&mut bytes);
-        let piece = (piece, bytes.len());
-        let taken = connection.outbox.take_piece(piece, &mut bytes, now_ms, &mut events);
+        let len = bytes.len();
+        let taken = connection.outbox.take_piece(piece, len, &mut bytes, now_ms, &mut events);
         let is_in_tree = connection.outbox.is_in_tree();
         self.take_sent(at, peer, events);
         if taken.is_err() {
@@ -218,9 +218,10 @@ impl World {
             let Some((_, dialing)) = &mut connection.dialing else { return };
             match dialing.next(now_ms) {
                 DialStep::Attempt { address, until_ms } => {
-                    let attempt = (address, until_ms);
                     let longest_us = if self.rng.one_in(30) { 200 * MS } else { 2 * MS };
-                    self.do_within(50, longest_us, move |world| world.attempt(at, peer, attempt));
+                    self.do_within(50, longest_us, move |world| {
+                        world.attempt(at, peer, address, until_ms);
+                    });
                 }
                 DialStep::Wait { until_ms: Some(until_ms) } => {
                     return self.do_at(until_ms * MS, move |world| world.go_on_dialing(at, peer));
@@ -235,7 +236,7 @@ impl World {
     }
 
     /// An attempt to reach the leader is answered, or not yet.
-    fn attempt(&mut self, at: ProcessId, peer: QuorumPeer, (address, until_ms): (usize, u64)) {
+    fn attempt(&mut self, at: ProcessId, peer: QuorumPeer, address: usize, until_ms: u64) {
         let now_ms = self.now_us / MS;
         let dialing = self.learner_connection(at, peer).and_then(|found| found.dialing.as_ref());
         let Some(&(to, _)) = dialing else { return };
@@ -246,8 +247,7 @@ impl World {
             None if is_there => AttemptError::Refused("refused".to_owned()),
             _ => {
                 let at_us = (self.now_us + self.rng.below(SILENT_RETRY_US)).min(until_ms * MS);
-                return self
-                    .do_at(at_us, move |world| world.attempt(at, peer, (address, until_ms)));
+                return self.do_at(at_us, move |world| world.attempt(at, peer, address, until_ms));
             }
         };
         if let Some(connection) = self.learner_connection(at, peer)

@@ -37,14 +37,15 @@ impl LearnerHandlers {
                 through: core.history.committed(),
             });
         }
-        self.carry_out(core, id, (&plan, None), new_leader, out);
+        self.carry_out(core, id, &plan, None, new_leader, out);
     }
 
     /// The log on disk was read for a learner whose log ends before the window.
     pub fn on_log_read(
         &mut self,
         core: &mut Core,
-        (id, read): (LearnerConnectionId, LogRead),
+        id: LearnerConnectionId,
+        read: LogRead,
         new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
@@ -56,7 +57,7 @@ impl LearnerHandlers {
         let last = handler.last.unwrap_or(Zxid::ZERO);
         let is_whole = read.entries.last().is_some_and(|(zxid, _)| *zxid == through);
         let plan = sync::around(read.before.filter(|_| is_whole), last);
-        self.carry_out(core, id, (&plan, Some(read)), new_leader, out);
+        self.carry_out(core, id, &plan, Some(read), new_leader, out);
     }
 
     /// Sends DIFF, TRUNC or SNAP, the transactions after it, and NEWLEADER.
@@ -66,7 +67,8 @@ impl LearnerHandlers {
         &mut self,
         core: &mut Core,
         id: LearnerConnectionId,
-        (plan, read): (&Plan, Option<LogRead>),
+        plan: &Plan,
+        read: Option<LogRead>,
         new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
@@ -149,7 +151,8 @@ impl LearnerHandlers {
     pub fn on_snapshot(
         &mut self,
         core: &mut Core,
-        (id, zxid): (LearnerConnectionId, Zxid),
+        id: LearnerConnectionId,
+        zxid: Zxid,
         new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {

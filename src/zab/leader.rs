@@ -149,12 +149,12 @@ impl Leader {
             }
             Input::SnapshotBegun { connection, zxid } => {
                 let new_leader = self.new_leader(core);
-                self.handlers.on_snapshot(core, (connection, zxid), &new_leader, out);
+                self.handlers.on_snapshot(core, connection, zxid, &new_leader, out);
             }
             Input::Sync { connection } => self.on_sync(core, connection, out),
             Input::LogRead { connection, read } => {
                 let new_leader = self.new_leader(core);
-                self.handlers.on_log_read(core, (connection, read), &new_leader, out);
+                self.handlers.on_log_read(core, connection, read, &new_leader, out);
             }
             // A truncation or installation of an earlier role; an own election is the peer's.
             Input::Notification { .. }
@@ -187,7 +187,7 @@ impl Leader {
                 self.on_hello(core, id, Hello { accepted, info, is_observer: true }, out);
             }
             (Some(Stage::Told), Packet::AckEpoch { current, last }) => {
-                self.on_ack_epoch(core, id, (current, last), out);
+                self.on_ack_epoch(core, id, current, last, out);
             }
             (Some(Stage::Synchronising), Packet::Ack { zxid }) => {
                 self.on_ack_new_leader(core, id, zxid, out);
@@ -269,7 +269,8 @@ impl Leader {
         &mut self,
         core: &mut Core,
         id: LearnerConnectionId,
-        (current, last): (Option<Epoch>, Option<Zxid>),
+        current: Option<Epoch>,
+        last: Option<Zxid>,
         out: &mut Vec<Action>,
     ) {
         let Some(server) = self.handlers.on_promised(id, last) else { return };
@@ -358,8 +359,8 @@ impl Leader {
         zxid: Zxid,
         out: &mut Vec<Action>,
     ) {
-        let acked = (self.epoch, zxid);
-        let Some((server, start)) = self.handlers.on_ack_new_leader(core, id, acked, out) else {
+        let acked = self.handlers.on_ack_new_leader(core, id, self.epoch, zxid, out);
+        let Some((server, start)) = acked else {
             return;
         };
         // An observer too: it may vote by the configuration that is proposed, and has the history and saved the epoch.

@@ -183,7 +183,8 @@ impl LearnerHandlers {
         &mut self,
         core: &mut Core,
         id: LearnerConnectionId,
-        (epoch, zxid): (Epoch, Zxid),
+        epoch: Epoch,
+        zxid: Zxid,
         out: &mut Vec<Action>,
     ) -> Option<(ServerId, Zxid)> {
         if zxid != Zxid::new(epoch, 0) {

@@ -44,11 +44,11 @@ impl ObserverMaster {
             }
             Input::SnapshotBegun { connection, zxid } => {
                 let new_leader = self.new_leader(core);
-                self.handlers.on_snapshot(core, (connection, zxid), &new_leader, out);
+                self.handlers.on_snapshot(core, connection, zxid, &new_leader, out);
             }
             Input::LogRead { connection, read } => {
                 let new_leader = self.new_leader(core);
-                self.handlers.on_log_read(core, (connection, read), &new_leader, out);
+                self.handlers.on_log_read(core, connection, read, &new_leader, out);
             }
             _ => {}
         }
@@ -74,8 +74,8 @@ impl ObserverMaster {
                 self.on_ack_epoch(core, id, last, out);
             }
             (Some(Stage::Synchronising), Packet::Ack { zxid }) => {
-                let acked = (self.epoch, zxid);
-                if self.handlers.on_ack_new_leader(core, id, acked, out).is_some() {
+                let acked = self.handlers.on_ack_new_leader(core, id, self.epoch, zxid, out);
+                if acked.is_some() {
                     self.handlers.activate(id, out);
                 }
             }

@@ -97,7 +97,7 @@ fn without_a_grace_every_address_is_waited_for() {
 #[test]
 fn call_that_tries_once_does_not_try_again() {
     let names = vec!["a:1".to_owned(), "b:2".to_owned()];
-    let mut dial = Dial::once(names, (Duration::from_secs(7), None), 1000);
+    let mut dial = Dial::once(names, Duration::from_secs(7), None, 1000);
     assert_eq!(dial.next(1000), DialStep::Attempt { address: 0, until_ms: 8000 });
     dial.attempt_failed(0, refused(), 1001);
     assert_eq!(dial.next(1001), DialStep::Attempt { address: 1, until_ms: 8001 });

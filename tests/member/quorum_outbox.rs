@@ -50,7 +50,7 @@ fn step_tree(
     let Next::Piece(tree) = outbox.next(now_ms) else { panic!("no piece is wanted") };
     let before = sent.len();
     let piece = tree.piece(sent);
-    outbox.take_piece((piece, sent.len() - before), sent, now_ms, events)
+    outbox.take_piece(piece, sent.len() - before, sent, now_ms, events)
 }
 
 /// All that the outbox gives.
@@ -112,7 +112,7 @@ fn trees_end_once_when_the_connection_closes_before_they_are_sent() {
     assert_eq!(std::mem::take(&mut events), [begun, waiting]);
     let mut bytes = Vec::new();
     let piece = tree.piece(&mut bytes);
-    outbox.take_piece((piece, 0), &mut bytes, 0, &mut events).unwrap();
+    outbox.take_piece(piece, 0, &mut bytes, 0, &mut events).unwrap();
     outbox.close(0, &mut events);
     assert!(events.is_empty());
     outbox.put_tree(third, 0, &mut events);

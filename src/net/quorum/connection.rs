@@ -22,14 +22,15 @@ pub fn start(
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) -> PeerHandle {
-    serve(connecting, connection, (CancellationToken::new(), None), events)
+    serve(connecting, connection, CancellationToken::new(), None, events)
 }
 
 /// * `stop`: closes the connection. `waiting`: told when the peer has sent its hello.
 pub(super) fn serve(
     connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
     connection: QuorumConnection,
-    (stop, waiting): (CancellationToken, Option<(LearnerConnectionId, Arc<AwaitingHellos>)>),
+    stop: CancellationToken,
+    waiting: Option<(LearnerConnectionId, Arc<AwaitingHellos>)>,
     events: Sink<PeerEvent>,
 ) -> PeerHandle {
     let state = Arc::new(ConnectionState {

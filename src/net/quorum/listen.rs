@@ -49,7 +49,7 @@ pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
-                    let accepted = accept(stream, peer, connection, (&waiting, &events));
+                    let accepted = accept(stream, peer, connection, &waiting, &events);
                     events.put(accepted);
                 }
                 Err(error) => {
@@ -65,7 +65,8 @@ fn accept(
     stream: TcpStream,
     peer: SocketAddr,
     connection: LearnerConnectionId,
-    (waiting, events): (&Arc<AwaitingHellos>, &Sink<PeerEvent>),
+    waiting: &Arc<AwaitingHellos>,
+    events: &Sink<PeerEvent>,
 ) -> PeerEvent {
     let stop = CancellationToken::new();
     if let Some((_, (oldest, stop))) = lock(waiting).admit(connection, (peer, stop.clone())) {
@@ -74,7 +75,7 @@ fn accept(
     }
     let machine = QuorumConnection::accepted(connection, Box::new(NoOpening), 0);
     let ready = std::future::ready(Ok(stream));
-    let handle = serve(ready, machine, (stop, Some((connection, waiting.clone()))), events.clone());
+    let handle = serve(ready, machine, stop, Some((connection, waiting.clone())), events.clone());
     PeerEvent::Accepted { connection, handle, peer }
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn receive(
     ending: &Ending,
 ) -> Result<(), String> {
     let mut has_spoken = false;
-    let ended = receive_all(&mut stream, connection, (ending, &mut has_spoken)).await;
+    let ended = receive_all(&mut stream, connection, ending, &mut has_spoken).await;
     if let (Err(why), Ok(peer), false) = (&ended, stream.peer_addr(), has_spoken) {
         tracing::warn!(%peer, why, "connection to the quorum port closed");
     }
@@ -31,7 +31,8 @@ pub(super) async fn receive(
 async fn receive_all(
     stream: &mut OwnedReadHalf,
     mut connection: QuorumConnection,
-    (ending, has_spoken): (&Ending, &mut bool),
+    ending: &Ending,
+    has_spoken: &mut bool,
 ) -> Result<(), String> {
     let state = &*ending.state;
     let mut events = Vec::new();

@@ -35,9 +35,10 @@ pub(super) async fn send(
             Next::Piece(tree) => {
                 let (before, mut events) = (buffer.len(), Vec::new());
                 let piece = tree.piece(&mut buffer);
-                let piece = (piece, buffer.len() - before);
+                let len = buffer.len() - before;
                 let now_ms = state.now_ms();
-                let taken = lock(&state.outbox).take_piece(piece, &mut buffer, now_ms, &mut events);
+                let taken =
+                    lock(&state.outbox).take_piece(piece, len, &mut buffer, now_ms, &mut events);
                 state.report_sent(events);
                 taken.map_err(|error| error.to_string())?;
             }

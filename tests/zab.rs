@@ -16,6 +16,7 @@ mod zab {
     pub mod notation;
     mod notification;
     mod packet;
+    mod reconfig_holes;
     pub mod script;
     pub mod script_ensemble;
     pub mod strangers;

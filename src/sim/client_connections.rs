@@ -74,7 +74,7 @@ impl World {
         let bytes = take_out(&mut connection.machine.unsent);
         let is_over = matches!(need, Need::Close(_) | Need::Word(_));
         let commands = process.commands.len();
-        process.commands.extend(std::mem::take(&mut connection.machine.commands));
+        process.commands.append(&mut connection.machine.commands);
         if commands < process.commands.len() {
             self.wake_driver(at);
         }
@@ -93,7 +93,7 @@ impl World {
         let Some(process) = self.process(at) else { return };
         let Some(mut connection) = process.clients.remove(&end) else { return };
         connection.machine.end();
-        process.commands.extend(connection.machine.commands.drain(..));
+        process.commands.append(&mut connection.machine.commands);
         self.close(end);
         self.wake_driver(at);
     }

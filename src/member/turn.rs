@@ -15,6 +15,9 @@ pub trait Driver {
     /// `false`: the server is stopping, and drops what clients ask from now on.
     fn takes_commands(&self) -> bool;
 
+    /// Inputs come next, which happen at this time.
+    fn read_clock(&mut self);
+
     fn on_event(&mut self, event: Self::Event);
 
     fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>);
@@ -35,9 +38,11 @@ pub fn run<D: Driver>(
     commands: &mut Vec<ClientCommand>,
     batch_max: usize,
 ) {
+    driver.read_clock();
     for (at, event) in events.drain(..).enumerate() {
         if at > 0 && at.is_multiple_of(batch_max) {
             driver.perform();
+            driver.read_clock();
         }
         if D::is_stop(&event) {
             // Commands that have come before it are still performed.

@@ -67,7 +67,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     pub fn new(parts: Parts<D>, first: Vec<Action>) -> Self {
         Self {
             pipeline: Pipeline::new(parts.metrics.clone()),
-            now: Now { us: parts.clock.now_us(), wall_ms: parts.clock.wall_ms() },
+            now: now(parts.clock),
             parts,
             published: Published::default(),
             waiting: Waiting::default(),
@@ -88,7 +88,6 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         self.direct_replies_max = direct_replies_max;
         self.parts.inbox.take(&mut self.waiting);
         let Waiting { mut events, mut commands } = std::mem::take(&mut self.waiting);
-        self.now = self.read_clock();
         turn::run(self, &mut events, &mut commands, BATCH_MAX);
         self.waiting = Waiting { events, commands }; // Their memory.
     }
@@ -101,11 +100,6 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     /// Monotonic microseconds at which there is something to do even if no input comes.
     pub fn deadline_us(&mut self) -> u64 {
         self.parts.member.next_deadline_us()
-    }
-
-    fn read_clock(&self) -> Now {
-        let clock = self.parts.clock;
-        Now { us: clock.now_us(), wall_ms: clock.wall_ms() }
     }
 
     fn step(&mut self, input: Input) {
@@ -210,6 +204,10 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
         }
     }
 
+    fn read_clock(&mut self) {
+        self.now = now(self.parts.clock);
+    }
+
     fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>) {
         let now = self.now;
         // A learner judges nothing.
@@ -227,7 +225,7 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
             }
         }
         self.pipeline.judged_taken(taken, || self.parts.clock.now_us() - now.us);
-        self.now = self.read_clock();
+        self.read_clock();
     }
 
     fn on_time(&mut self) {
@@ -253,7 +251,6 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
 
     fn perform(&mut self) {
         self.perform_all();
-        self.now = self.read_clock();
     }
 }
 
@@ -336,6 +333,10 @@ impl<D: Disk + Clone + 'static> Parts<D> {
             inbox.put_input(Input::LogRead { connection, read });
         });
     }
+}
+
+fn now(clock: Clock) -> Now {
+    Now { us: clock.now_us(), wall_ms: clock.wall_ms() }
 }
 
 /// Records that one turn hands to the log thread, as the metrics want them.

@@ -34,6 +34,9 @@ impl turn::Driver for Turn<'_> {
         process.is_some_and(|process| !process.member.is_stopping())
     }
 
+    /// Each step reads it: a simulated turn takes no time.
+    fn read_clock(&mut self) {}
+
     fn on_event(&mut self, event: Input) {
         self.world.step(self.at, event);
     }

@@ -97,7 +97,7 @@ fn an_ensemble_knows_its_files() {
     let ensemble = loaded().unwrap().ensemble.unwrap();
     assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic), 0x1f));
     assert_eq!(ensemble.last_seen.unwrap().version, 0x20);
-    // What names nobody proposes nothing.
+    // A configuration without members proposes nothing.
     for text in ["", "\n", "no such thing"] {
         fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
         let config = loaded().unwrap();

@@ -92,7 +92,7 @@ fn odd_paths_are_read_back() {
 proptest::proptest! {
     /// Whatever stands in the file, continuations of nothing included: nothing else changes for who reads it.
     #[test]
-    fn what_is_kept_means_what_it_meant(text in "(server\\.1|weight|a|\\\\|=|:| |#|\\r|\\n){0,30}") {
+    fn kept_lines_keep_their_meaning(text in "(server\\.1|weight|a|\\\\|=|:| |#|\\r|\\n){0,30}") {
         let old = parse_properties(text.as_bytes()).unwrap();
         let new = static_naming(text.as_bytes(), "/c/dyn.1", false).unwrap();
         let new = parse_properties(&new).unwrap();

@@ -13,7 +13,7 @@ fn with(lines: &str, my_id: Option<&str>) -> Result<Config, String> {
 
 // rows: D-01
 #[test]
-fn what_is_missing_is_told_with_its_line() {
+fn missing_setting_is_reported_with_its_line() {
     assert_eq!(
         with("", Some("1")).unwrap_err(),
         "zoo.cfg:3: initLimit is not set, which an ensemble needs; add initLimit=10\n\
@@ -119,7 +119,7 @@ fn there_is_one_kind_of_election() {
 
 // rows: C-08 C-29
 #[test]
-fn what_will_be_regretted_is_warned_of() {
+fn risky_ensembles_are_warned_of() {
     let warned = |lines: &str| {
         let config = with(&format!("initLimit=5\nsyncLimit=2\n{lines}"), Some("1")).unwrap();
         config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -47,7 +47,7 @@ fn relative_paths_are_meant_or_warned_of() {
 
 // rows: C-10
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn settings_that_cannot_be_honoured_are_refused() {
     refused("clientPort=2181", "zoo.cfg: dataDir is not set");
     refused("clientPort=2181\ndataDir=", "zoo.cfg:2: dataDir is empty");
     refused("dataDir=/d", "zoo.cfg: clientPort is not set");

@@ -144,7 +144,7 @@ fn a_key_does_what_its_class_says() {
 }
 
 #[test]
-fn what_members_use_changes_their_configuration() {
+fn settings_that_members_use_change_their_configuration() {
     let ensemble = |line: &str| {
         let is_other = |limit: &&str| line.split('=').next() != limit.split('=').next();
         let limits = ["initLimit=5\n", "syncLimit=2\n"].into_iter().filter(is_other);

@@ -71,7 +71,7 @@ fn strict_booleans_are_strict() {
 }
 
 #[test]
-fn what_an_ensemble_or_a_jvm_wants_is_still_checked() {
+fn settings_of_ensembles_and_of_the_jvm_are_still_checked() {
     for wrong in [
         "initLimit=ten",
         "electionAlg=2",
@@ -108,7 +108,7 @@ fn one_line_for_each_reason_names_all_it_is_about() {
 }
 
 #[test]
-fn what_is_in_the_wrong_place_or_misspelt_is_told() {
+fn setting_in_the_wrong_place_or_misspelt_is_reported() {
     let lines = "tickTme=2\nzookeeper.snapCount=7\njute.maxbuffer=9\nfrobnicate=1\n\
         \u{ef}\u{bb}\u{bf}x=1";
     // The test writes UTF-8, which a properties text is not: the mark is spelt with its escapes.

@@ -35,7 +35,7 @@ fn every_form_is_read() {
 
 // rows: Q-20
 #[test]
-fn what_java_said_is_read_and_written_alike() {
+fn messages_of_java_are_read_and_written_alike() {
     let golden = include_str!("../../compat-tests/golden/election/messages.txt");
     let hex = golden.lines().find_map(|line| line.strip_prefix("hello ")).unwrap();
     let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
@@ -46,7 +46,7 @@ fn what_java_said_is_read_and_written_alike() {
 }
 
 #[test]
-fn what_is_no_hello_is_refused() {
+fn bytes_that_are_no_hello_are_refused() {
     let error = |bytes: &[u8]| Hello::parse(bytes).unwrap_err();
     assert_eq!(error(&bytes(-1, 3, "a:1")), HelloError::Version(-1));
     for len in [0, -1, 2049, i32::MAX] {

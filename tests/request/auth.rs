@@ -89,7 +89,7 @@ fn auth_is_answered_at_once_and_holds_for_what_comes_behind_it() {
 
 // rows: P-60 U-18 G-15
 #[test]
-fn what_does_not_convince_is_told_so_and_closed() {
+fn credentials_that_fail_are_answered_and_the_connection_closed() {
     for (scheme, code) in [("world", -115), ("nonsense", -115)] {
         let (mut machine, mut input) = (open(), Vec::new());
         auth(&mut input, scheme, b"x");
@@ -103,7 +103,7 @@ fn what_does_not_convince_is_told_so_and_closed() {
     assert_eq!(replies(&mut machine), []);
 }
 
-/// A Java server without SASL has nobody to ask: a yes without a token, and the connection stays.
+/// A Java server without SASL answers yes without a token, and the connection stays.
 // rows: P-60a
 #[test]
 fn without_a_mechanism_a_token_is_answered_with_none() {
@@ -141,7 +141,7 @@ fn nothing_is_answered_until_a_required_scheme_is_shown() {
     auth(&mut input, "digest", b"in:time");
     frame(&mut input, op::PING, |_| {});
     assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
-    // Whoever connects has an address.
+    // Every client has an address.
     let (mut machine, mut input) = (under(&["digest", "ip"]), Vec::new());
     frame(&mut input, op::PING, |_| {});
     assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));

@@ -27,7 +27,7 @@ fn silence_expires_in_buckets() {
     );
     assert_eq!(sessions.expired(9999), []);
     assert_eq!(sessions.expired(10_000), [SessionId(2)]);
-    // Whoever is answered lives on: what comes after the decision is not answered.
+    // A session that is heard of in time lives on; after the decision to close it nothing is answered.
     assert!(!b.heard(10_000));
     assert!(!a.heard(7000));
 }

@@ -34,18 +34,18 @@ fn can(disk: &SimDisk, to: Zxid) -> bool {
 
 // rows: D-52 Q-66
 #[test]
-fn what_is_left_must_lead_there() {
+fn files_left_after_a_cut_must_lead_to_it() {
     let log: Vec<Zxid> = (3..=9).map(|n| zxid(1, n)).collect();
     let both = disk(&[zxid(1, 2), zxid(1, 7)], &log);
     // Below the newer snapshot too, and at a snapshot itself.
     for n in 2..=9 {
         assert!(can(&both, zxid(1, n)), "{n}");
     }
-    // Before the older one there is nothing; behind the end it is another's history.
+    // No snapshot is before 1:2, and the log ends at 1:9.
     assert!(!can(&both, zxid(1, 1)) && !can(&both, zxid(1, 10)) && !can(&both, zxid(1, 0)));
     let newer = disk(&[zxid(1, 7)], &log);
     assert!(!can(&newer, zxid(1, 6)) && can(&newer, zxid(1, 8)));
-    // Records are missing behind the snapshot, or on the way.
+    // Records are missing right after the snapshot, or later.
     assert!(!can(&disk(&[zxid(1, 1)], &log), zxid(1, 5)));
     let holed = [zxid(1, 3), zxid(1, 4), zxid(1, 6)];
     let holed = disk(&[zxid(1, 2)], &holed);

@@ -35,7 +35,7 @@ fn a_tree_that_came_between_is_not_read_over() {
         writer.finish(Trailers::default()).unwrap();
     };
     assert_eq!(told(zxid(1, 9)), (Some(zxid(1, 3)), 2));
-    // Those of our own are taken behind what is logged.
+    // This server takes snapshots of its own at transactions that are logged.
     place(zxid(1, 3));
     place(zxid(2, 1));
     assert_eq!(told(zxid(1, 9)), (Some(zxid(1, 3)), 2));

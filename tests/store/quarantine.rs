@@ -122,7 +122,7 @@ fn promises_are_known_or_were_never_made() {
 }
 
 #[test]
-fn what_was_put_aside_before_stays() {
+fn files_renamed_as_damaged_before_stay() {
     let (disk, folders) = (directory(Some("4")), folders());
     rename_as_damaged(&disk, &folders).unwrap();
     disk.create(&folders.logs.join("log.1")).unwrap();

@@ -105,7 +105,7 @@ fn newest_snapshot_then_the_log_behind_it() {
 }
 
 #[test]
-fn what_was_read_once_outlives_a_power_cut() {
+fn log_that_was_read_once_outlives_a_power_cut() {
     let disk = SimDisk::new();
     put_snapshot(&disk, 3, &[1, 2, 3]);
     put_log(&disk, "log.1", &[1, 2, 3, 4]);
@@ -163,7 +163,7 @@ fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
     // A new leader's snapshot may be named by an epoch that has no txn yet.
     put_snapshot(&disk, 1 << 32, &[666]);
     assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
-    // The log goes on behind it, but nothing has what it alone held.
+    // The log goes on after the damaged snapshot, but no other file has what is in it alone.
     let disk = SimDisk::new();
     put_snapshot(&disk, 2, &[1, 2]);
     put_snapshot(&disk, 5, &[1, 2, 3, 4, 666]);

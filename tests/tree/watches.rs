@@ -38,10 +38,10 @@ fn watches_fire_once_and_go_with_their_watcher() {
     assert_eq!((watches.count(), watches.path_count()), (0, 0));
 }
 
-/// Java leaves an empty set behind, which counts as a connection until it ends.
+/// Java keeps an empty set, which counts as a connection until the connection ends.
 // rows: W-22 W-23
 #[test]
-fn who_has_no_watch_left_is_not_counted() {
+fn connection_without_a_watch_is_not_counted() {
     let watches = Watches::new(1);
     watches.add("/a", WatcherId(1), WatchKind::DATA);
     watches.add("/b", WatcherId(2), WatchKind::PERSISTENT);

@@ -275,7 +275,7 @@ fn without_data_nobody_elects_or_is_elected() {
 // rows: Q-08
 #[test]
 fn an_ensemble_that_has_a_leader_is_joined() {
-    // Of another round than one's own: what counts is what a quorum and the leader itself say.
+    // In another round than its own a server counts what a quorum and the leader itself say.
     let mut late = One::of_three();
     check(late.hear(2, Following, vote(3, 2, 1), 7), []);
     check(late.hear(3, Leading, vote(3, 2, 1), 7), ["elected 3@2/1 r7 by [2, 3]"]);
@@ -286,7 +286,7 @@ fn an_ensemble_that_has_a_leader_is_joined() {
     check(differing.hear(3, Leading, vote(3, 2, 4), 7), []);
     check(differing.hear(2, Following, vote(3, 1, 4), 6), ["elected 3@1/4 r6 by [2, 3]"]);
 
-    // Of one's own round, with those who still look and want the same.
+    // In its own round it counts them with the looking servers that vote alike.
     let mut same_round = One::of_three();
     check(same_round.hear(2, Looking, vote(3, 6, 1), 1), ["2<3@6/1 r1", "3<3@6/1 r1"]);
     check(same_round.hear(3, Leading, vote(3, 6, 1), 1), ["elected 3@6/1 r1 by [1, 2, 3]"]);
@@ -329,7 +329,7 @@ fn zk_1807_who_does_not_vote_tells_voters_only_and_learns_the_leader() {
 }
 
 #[test]
-fn who_does_not_vote_is_answered_while_it_looks_and_not_without_end() {
+fn non_voter_is_answered_while_it_looks_and_not_without_end() {
     let mut one = One::of_three();
     check(one.hear(9, Looking, Vote::NOTHING, 4), ["9<1@5/1 r1"]);
     check(one.hear(9, Looking, Vote::NOTHING, 4), []);

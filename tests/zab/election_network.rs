@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Puts what is unsent on its way, behind what already is.
+    /// Sends the unsent notification, after those that are under way.
     fn send(&mut self, from: i64, to: i64) {
         if !self.connection(from, to).is_up {
             return;

@@ -36,7 +36,7 @@ fn fields_stand_where_java_puts_them() {
 
 // rows: Q-01
 #[test]
-fn what_java_said_is_read_and_written_alike() {
+fn messages_of_java_are_read_and_written_alike() {
     let golden = include_str!("../../compat-tests/golden/election/messages.txt");
     let mut states = Vec::new();
     for (name, hex) in golden.lines().filter_map(|line| line.split_once(' ')) {
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(
+    fn written_notification_is_read_again(
         state in prop::sample::select(vec![Looking, Following, Leading, Observing]), longs in any::<[i64; 4]>(), text in prop::collection::vec(any::<u8>(), 0..60), is_ours: bool,
     ) {
         let [leader, zxid, epoch, round] = longs;

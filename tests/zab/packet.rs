@@ -100,7 +100,7 @@ fn bytes_of_no_peer_are_refused_before_they_are_waited_for() {
     assert!(matches!(decode(&crowd), Err(PacketError::Auth { .. })));
 }
 
-/// Before 3.5 there is no version of a configuration behind the protocol's, before 3.4 not even that.
+/// Before 3.5 no configuration version follows the protocol version, and before 3.4 there is neither.
 // rows: Q-61
 #[test]
 fn learners_of_old_say_less_of_themselves() {

@@ -4,6 +4,7 @@
 
 mod member {
     mod config_files;
+    mod configured;
     mod dial;
     mod election_connection;
     pub mod election_connections;

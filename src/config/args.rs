@@ -78,19 +78,39 @@ pub fn parse_args(args: &[String], env: &Environment) -> Result<Launch, ConfigEr
 /// # Errors
 /// A file that cannot be read, or every [`Problem`] in it.
 pub fn load(launch: &Launch, env: &Environment) -> Result<Config, ConfigError> {
-    let (config, problems, _) = load_all(launch, env);
+    load_from(&from_disk, launch, env)
+}
+
+/// Gives the bytes of a file.
+pub type ReadFile<'a> = dyn Fn(&Path) -> io::Result<Vec<u8>> + 'a;
+
+pub(super) fn from_disk(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
+/// As [`load`], from the files that `read` gives.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_from(
+    read: &ReadFile<'_>,
+    launch: &Launch,
+    env: &Environment,
+) -> Result<Config, ConfigError> {
+    let (config, problems, _) = load_all(read, launch, env);
     config.ok_or(ConfigError { problems })
 }
 
-/// As [`load`]; warnings come along even where there are problems.
+/// As [`load_from`]; warnings come along even where there are problems.
 pub(super) fn load_all(
+    read: &ReadFile<'_>,
     launch: &Launch,
     env: &Environment,
 ) -> (Option<Config>, Vec<Problem>, Vec<Warning>) {
     if let Settings::Positional(arguments) = &launch.settings {
         return parse::positional_all(arguments, env, &launch.flags);
     }
-    let files = match Files::read(&launch.settings) {
+    let files = match Files::read(read, &launch.settings) {
         Ok(files) => files,
         Err(problem) => return (None, vec![problem], vec![]),
     };
@@ -124,33 +144,33 @@ pub(super) struct Files {
 
 impl Files {
     /// Reads what `settings` names; nothing for arguments.
-    pub fn read(settings: &Settings) -> Result<Self, Problem> {
+    pub fn read(read: &ReadFile<'_>, settings: &Settings) -> Result<Self, Problem> {
         let name = settings.to_string();
         let text = match settings {
             Settings::Positional(_) => return Ok(Self::default()),
             Settings::Defaults => DEFAULT_CONFIG.into(),
-            Settings::File(path) => fs::read(path).map_err(|error| unreadable(&name, &error))?,
+            Settings::File(path) => read(path).map_err(|error| unreadable(&name, &error))?,
         };
         // A text that cannot be parsed is reported by whoever parses it.
         let entries = parse_properties(&text).unwrap_or_default();
         let value = |key: &str| entries.get(key).map(|entry| entry.value.trim().to_owned());
-        let my_id = value("dataDir").map_or(Ok(None), |dir| read_my_id(&dir))?;
+        let my_id = value("dataDir").map_or(Ok(None), |dir| read_my_id(read, &dir))?;
         let dynamic = value("dynamicConfigFile")
-            .map(|name| (fs::read(&name).map_err(|error| error.to_string()), name))
+            .map(|name| (read(Path::new(&name)).map_err(|error| error.to_string()), name))
             .map(|(text, name)| (name, text));
         // One that cannot be read is as good as none, in Java as well.
         let next = dynamic.as_ref().and_then(|_| {
             let next = format!("{name}{NEXT}");
-            fs::read(&next).ok().map(|text| (next, text))
+            read(Path::new(&next)).ok().map(|text| (next, text))
         });
         Ok(Self { name, text, my_id, dynamic, next })
     }
 }
 
 /// First line of `myid` in that directory; `None` if there is no such file.
-fn read_my_id(data_dir: &str) -> Result<Option<String>, Problem> {
+fn read_my_id(read: &ReadFile<'_>, data_dir: &str) -> Result<Option<String>, Problem> {
     let path = Path::new(data_dir).join("myid");
-    match fs::read(&path) {
+    match read(&path) {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
             Ok(Some(text.lines().next().unwrap_or_default().to_owned()))

@@ -44,10 +44,12 @@ pub struct Understood {
 
 /// Looks a configuration through; what cannot be read is a problem.
 pub fn check(launch: &Launch, env: &Environment) -> Check {
-    let (config, problems, warnings) = args::load_all(launch, env);
+    let (config, problems, warnings) = args::load_all(&args::from_disk, launch, env);
     let mut settings = match &launch.settings {
         Settings::Positional(arguments) => of_arguments(arguments),
-        settings => Files::read(settings).map(|files| of_files(&files)).unwrap_or_default(),
+        settings => Files::read(&args::from_disk, settings)
+            .map(|files| of_files(&files))
+            .unwrap_or_default(),
     };
     let flags = of_flags(env, &launch.flags, &settings);
     settings.extend(flags);

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! 1. A [`Config`] in hand has been checked: nothing downstream asks again whether it makes sense.
-//! 2. All parsing is pure over text and a map of environment variables; only [`load`] reads files.
+//! 2. All parsing is pure over text and a map of environment variables; only [`load`] and [`load_from`] read files.
 //! 3. Nothing fails open: a setting that guards something and that this server cannot honour is a
 //!    [`Problem`], never a [`Warning`]. Every problem is reported, not only the first.
 //!
@@ -36,7 +36,7 @@ mod whitelist;
 
 pub use crate::model::properties::{Entries, Entry, PropertiesError, parse as parse_properties};
 
-pub use args::{Launch, Settings, load, parse_args};
+pub use args::{Launch, ReadFile, Settings, load, load_from, parse_args};
 pub use auth_providers::Providers;
 pub use check_report::{Check, Understood, check};
 pub use checked_config::{Config, SnapshotCompression};

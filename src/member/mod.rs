@@ -21,6 +21,7 @@ mod actions;
 pub mod awaiting_hello;
 pub mod config_files;
 mod configuration;
+pub mod configured;
 pub mod dial;
 mod disk_work;
 pub mod election_connection;

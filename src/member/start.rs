@@ -1,40 +1,72 @@
-//! What a member of an ensemble knows when it starts: its epochs and configurations, as its files say.
+//! Puts a server together from its configuration and from what its disk holds.
 
-use crate::model::{Epoch, ServerId, View, Zxid};
-use crate::store::Disk;
+use super::configured::PartSettings;
+use super::{Action, Member, Now};
+use crate::config::{Config, Ensemble};
+use crate::model::{View, Zxid};
+use crate::replica::Replica;
+use crate::request::Shared;
 use crate::store::epoch::{self, EpochError};
-use crate::zab::{Peer, Settings};
+use crate::store::{Disk, Folders, Log};
+use crate::tree::{State, Tree};
+use crate::zab::{self, Peer};
 use std::path::Path;
+use std::sync::Arc;
 
-/// The configurations that the files name.
-#[derive(Clone, Debug)]
-pub struct Views {
-    /// The configuration of this start.
-    pub in_force: View,
-    /// The one in `.dynamic.next`: proposed before the last stop, committed or not.
-    pub proposed: Option<View>,
+/// A server that is about to serve, or to look for a leader.
+pub struct Started<D: Disk> {
+    pub member: Member,
+    pub shared: Arc<Shared>,
+    pub log: Log<D>,
+    /// What the member asks for first.
+    pub actions: Vec<Action>,
 }
 
-/// The machine of agreement of a member, about to look for a leader.
-///
-/// * `dir`: folder of the epoch files. `last`: of the log; `None`: this server has nothing that counts.
+/// * `parts`: the settings that `config` gives. `tree`: what was restored.
+/// * `last`: of the log; `None`: this server has nothing that counts.
 ///
 /// # Errors
 /// When an epoch file can't be read.
-pub fn peer<D: Disk>(
+pub fn assemble<D: Disk + Clone>(
+    (disk, folders): (&D, &Folders),
+    config: &Config,
+    parts: PartSettings,
+    tree: Tree,
+    last: Option<Zxid>,
+    now: Now,
+) -> Result<Started<D>, EpochError> {
+    let PartSettings { log, limits, agreement, replica, member, .. } = parts;
+    let log = Log::new(disk.clone(), &folders.logs, log, Some(tree.last_zxid()));
+    let shared = Arc::new(Shared::new(State::new(tree, parts.tree.seed), limits));
+    let now_ms = now.us / 1000;
+    let replica = match config.ensemble.as_ref().zip(agreement) {
+        None => Replica::standalone(shared.clone(), replica, now_ms),
+        Some((ensemble, settings)) => {
+            let peer = peer(disk, &folders.snapshots, ensemble, settings, last)?;
+            Replica::member(shared.clone(), peer, replica, now_ms)
+        }
+    };
+    let mut member = Member::new(replica, member, now);
+    let mut actions = Vec::new();
+    member.start(now, &mut actions);
+    Ok(Started { member, shared, log, actions })
+}
+
+/// The machine of agreement of a member, about to look for a leader.
+fn peer<D: Disk>(
     disk: &D,
     dir: &Path,
-    me: ServerId,
-    settings: Settings,
-    views: Views,
+    ensemble: &Ensemble,
+    settings: zab::Settings,
     last: Option<Zxid>,
 ) -> Result<Peer, EpochError> {
-    let epochs: (Epoch, Epoch) = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO))?;
-    let mut peer = Peer::member(me, settings, views.in_force, epochs, last);
+    let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO))?;
+    let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
+    peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
     // A configuration that is not in the log was never acknowledged by this server, so it is ignored.
-    let is_logged = |view: &View| view.version <= last.map_or(0, Zxid::to_wire);
-    if let Some(view) = views.proposed.filter(is_logged) {
-        peer.core.see_view(view, &mut Vec::new());
+    let is_logged = |view: &&View| view.version <= last.map_or(0, Zxid::to_wire);
+    if let Some(view) = ensemble.last_seen.as_ref().filter(is_logged) {
+        peer.core.see_view(view.clone(), &mut Vec::new());
     }
     Ok(peer)
 }

@@ -1,24 +1,24 @@
 //! The driver at the end of its days, over a disk that takes its time.
 
-use super::boot;
 use super::clock::Clock;
 use super::driver::{Driver, Parts};
 use super::inbox::Inbox;
 use super::restore::Restorer;
 use super::shared_driver::{LogReports, SharedDriver};
-use super::{member, snapshots};
+use super::snapshots;
 use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
-use crate::member::{Ended, Input, Member, Now};
+use crate::member::configured::PartSettings;
+use crate::member::start::{Started, assemble};
+use crate::member::{Ended, Input, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
-use crate::replica::Replica;
 use crate::request::{Conn, Connection, Shared};
 use crate::store::sim_disk::SimDisk;
 use crate::store::worker::{self, LogQueue};
-use crate::store::{Disk, Folders, Log, LogOptions, RecoverOptions, recover};
+use crate::store::{Disk, Folders, RecoverOptions, recover};
 use crate::tree::txn::Txn;
-use crate::tree::{Options, State, Tree};
+use crate::tree::{Options, Tree};
 use jute::Vector;
 use jute::proto::CreateRequest;
 use jute::txn::TxnHeader;
@@ -62,16 +62,14 @@ fn drive(tree: Tree) -> Driven {
     let (disk, clock, folders) = (SimDisk::new(), Clock::start(), folders());
     disk.create_dir(&folders.logs).unwrap();
     disk.slow_down(Duration::from_millis(60));
-    let last = tree.last_zxid();
-    let shared = Arc::new(Shared::new(State::new(tree, 0), boot::limits(&config, 0)));
-    let settings = boot::settings(&config, 0);
-    let replica = Replica::standalone(shared.clone(), settings, clock.now_ms());
-    let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
-    let log = Log::new(disk.clone(), &folders.logs, LogOptions::default(), Some(last));
-    let dir = folders.logs.clone();
+    let parts = PartSettings::of(&config, 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
+    let started = assemble((&disk, &folders), &config, parts, tree, None, now).unwrap();
+    let Started { member, shared, log, actions } = started;
+    let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
+    let dir = folders.logs.clone();
     let parts = Parts {
-        member: Member::new(replica, member::member_settings(&config), now),
+        member,
         shared: shared.clone(),
         inbox: inbox.clone(),
         log: queue.clone(),
@@ -85,7 +83,7 @@ fn drive(tree: Tree) -> Driven {
         client_ports: unbounded_channel().0,
         loader: Arc::new(|| Err(String::new())),
     };
-    let driver = Driver::new(parts, Vec::new());
+    let driver = Driver::new(parts, actions);
     let driver = Arc::new(SharedDriver::new(driver, inbox.clone(), clock.epoch));
     let reports = LogReports { driver: driver.clone(), runtime: Handle::current() };
     let log = worker::spawn(queue, disk.clone(), log, &dir, Duration::MAX, reports).unwrap();

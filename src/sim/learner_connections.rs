@@ -3,10 +3,10 @@
 use super::check::Seen;
 use super::network::{Chunk, Holder, ProcessId};
 use super::plan::{MS, Micros};
-use super::process::{LearnerConnection, TICK_TIME_MS, server_at, tree_options};
+use super::process::{LearnerConnection, server_at, tree_options};
 use super::trace::short;
 use super::world::World;
-use crate::member::dial::{AttemptError, Dial, DialStep, Patience};
+use crate::member::dial::{AttemptError, Dial, DialStep};
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
@@ -14,14 +14,7 @@ use crate::member::{Action, Input, QuorumPeer};
 use crate::tree::freeze::Frozen;
 use crate::zab::{LearnerConnectionId, Packet};
 use bytes::{Bytes, BytesMut};
-use std::time::Duration;
 
-/// How long a learner dials its leader, as zoo.cfg would say it.
-const PATIENCE: Patience = Patience {
-    silence: Duration::from_millis(5 * TICK_TIME_MS),
-    refusals: Duration::from_millis(300),
-    others: None,
-};
 /// An attempt that does not reach the other machine tries again within this.
 const SILENT_RETRY_US: Micros = 20 * MS;
 
@@ -202,7 +195,8 @@ impl World {
         };
         let Some(process) = self.process(at) else { return };
         process.learner_connections.leader_dial = Some(dial);
-        let dialing = Some((to, Dial::new(vec![format!("server {to}")], PATIENCE, now_ms)));
+        let patience = process.patience;
+        let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
         let receiving = QuorumConnection::dialed(dial, Box::new(NoOpening), options, now_ms);
         let outbox = QuorumOutbox::default();
         let connection = LearnerConnection { end: None, dialing, receiving, outbox };

@@ -1,77 +1,102 @@
-//! The members of the ensemble, as each server's configuration files say.
+//! The configuration files of a world's servers.
 
 use super::plan::Climate;
+use super::process::{DATA_DIR, LOG_DIR, TICK_TIME_MS};
 use super::workload::member;
-use crate::config::{dynamic, parse_properties};
+use crate::config::{self, Config, Environment, Launch, Settings};
 use crate::member::config_files::ConfigFiles;
-use crate::member::start::Views;
 use crate::model::View;
 use crate::store::disk::{Reading, replace_file};
 use crate::store::sim_disk::SimDisk;
+use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What the operator wrote for a server: those that begin together know of each other, and one that joins of them and of
-/// itself.
-pub fn first_view(climate: &Climate, me: usize) -> View {
+/// The static configuration file, beside which a reconfiguration writes others.
+const CONFIG_FILE: &str = "/conf/zoo.cfg";
+/// Where followers take observers, in worlds where they do.
+const OBSERVER_PORT: u16 = 2889;
+
+/// The members that the operator wrote for a server: those that begin together know of each other, and one that joins of them
+/// and of itself.
+fn members(climate: &Climate, me: usize) -> Vec<String> {
     let first = climate.voters + climate.observers;
     let mut lines: Vec<String> = (0..first).map(|at| member(at, at < climate.voters)).collect();
     if first <= me {
         // Either is an operator's way to begin with one that is to vote later.
         lines.push(member(me, me.is_multiple_of(2)));
     }
-    View::parse(&lines.join("\n")).expect("the lines are well formed")
+    lines
 }
 
-/// The configuration file, whose neighbours a reconfiguration writes.
-const CONFIG_FILE: &str = "/conf/zoo.cfg";
+fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
+    let mut lines = vec![
+        format!("tickTime={TICK_TIME_MS}\ninitLimit=10\nsyncLimit=5"),
+        format!("connectToLearnerMasterLimit=5\nmaxSessionTimeout={}", 40 * TICK_TIME_MS),
+        format!("dataDir={DATA_DIR}\ndataLogDir={LOG_DIR}\npreAllocSize=64"),
+        format!("snapCount={}\nforceSnapshotSync={}", climate.snap_count, climate.sends_trees),
+        "fastleader.minNotificationInterval=100\nfastleader.maxNotificationInterval=800".to_owned(),
+        "cnxTimeout=1000\nquorumCnxnTimeoutMs=200\nleaderConnectDelayDuringRetryMs=60".to_owned(),
+        "observer.election.DelayMs=100\nobserver.reconnectDelayMs=20".to_owned(),
+        // Every client that may write may change the ensemble.
+        format!("reconfigEnabled={}\nskipACL=yes", climate.changes),
+        format!("localSessionsEnabled={}", climate.local_sessions),
+        format!("localSessionsUpgradingEnabled={}", climate.local_sessions),
+    ];
+    if climate.relays {
+        lines.push(format!("observerMasterPort={OBSERVER_PORT}"));
+    }
+    lines.extend(members);
+    lines.join("\n") + "\n"
+}
+
+/// Writes what an operator writes for a server.
+///
+/// # Errors
+/// Those of the disk.
+pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
+    write(disk, CONFIG_FILE, &zoo_cfg(climate, members(climate, me)))?;
+    write(disk, &format!("{DATA_DIR}/myid"), &format!("{me}\n"))
+}
+
+fn write(disk: &SimDisk, path: &str, text: &str) -> io::Result<()> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+    replace_file(disk, Path::new(folder), name, &format!("{name}.tmp"), text.as_bytes())
+}
+
+fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    Reading::open(disk, path)?.read_to_end(&mut text)?;
+    Ok(text)
+}
 
 /// The configuration files of a server, on its disk.
 pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
     ConfigFiles::new(disk.clone(), CONFIG_FILE.into(), CONFIG_FILE.into())
 }
 
-/// The configurations a server starts with, as its files say. The first start writes the operator's file.
+/// Reads the configuration of a server from its disk. A server that was removed from the ensemble does not start with the
+/// files that it has written itself: its operator writes others, by which it joins again.
 ///
 /// # Errors
-/// Those of the disk, and a file that can't be read as what it should be.
-pub fn start_views(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<Views> {
-    let first = first_view(climate, me);
-    if !climate.changes {
-        return Ok(Views { in_force: first, proposed: None });
+/// As [`config::load`], and those of the disk.
+pub fn load(disk: &SimDisk, climate: &Climate, me: usize) -> Result<Config, Box<dyn Error>> {
+    let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags: Vec::new() };
+    if let Some(mut members) = written_members(disk)?
+        && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
+    {
+        members.push(member(me, false));
+        write(disk, CONFIG_FILE, &zoo_cfg(climate, members))?;
     }
-    let Some(text) = read(disk, CONFIG_FILE)? else {
-        let path = Path::new(CONFIG_FILE);
-        let (folder, text) = (path.parent().unwrap_or(path), first.to_string());
-        replace_file(disk, folder, "zoo.cfg", "zoo.cfg.tmp", text.as_bytes())?;
-        return Ok(Views { in_force: first, proposed: None });
-    };
-    let entries = parse_properties(&text).map_err(io::Error::other)?;
-    let in_force = match entries.get("dynamicConfigFile") {
-        None => first,
-        Some(named) => {
-            let lines = read(disk, &named.value)?.unwrap_or_default();
-            let version = dynamic::version_in(&named.value).unwrap_or(0);
-            view(&[&lines, format!("\nversion={version:x}").as_bytes()].concat())?
-        }
-    };
-    let next = dynamic::beside(Path::new(CONFIG_FILE), dynamic::NEXT);
-    let proposed = read(disk, &next.to_string_lossy())?;
-    Ok(Views { in_force, proposed: proposed.as_deref().map(view).transpose()? })
+    Ok(config::load_from(&|path| read(disk, path), &launch, &Environment::new())?)
 }
 
-fn read(disk: &SimDisk, path: &str) -> io::Result<Option<Vec<u8>>> {
-    let mut text = Vec::new();
-    match Reading::open(disk, Path::new(path)) {
-        Ok(mut reading) => reading.read_to_end(&mut text)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(Some(text))
-}
-
-fn view(text: &[u8]) -> io::Result<View> {
-    View::from_bytes(text).map_err(io::Error::other)
+/// The lines of the dynamic file, once the server has written one.
+fn written_members(disk: &SimDisk) -> Result<Option<Vec<String>>, Box<dyn Error>> {
+    let entries = config::parse_properties(&read(disk, Path::new(CONFIG_FILE))?)?;
+    let Some(named) = entries.get("dynamicConfigFile") else { return Ok(None) };
+    let text = String::from_utf8(read(disk, Path::new(&named.value))?)?;
+    Ok(Some(text.lines().map(str::to_owned).collect()))
 }
 
 /// How many voters of a configuration `has` names, and how many are a quorum.

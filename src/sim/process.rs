@@ -4,7 +4,7 @@ use super::check::{Durable, Standing};
 use super::network::EndId;
 use super::plan::{Crash, MS, Micros};
 use crate::member::awaiting_hello::AwaitingHello;
-use crate::member::dial::Dial;
+use crate::member::dial::{Dial, Patience};
 use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
@@ -24,6 +24,8 @@ pub type Disk = FailStop<SimDisk>;
 pub type Clock = fn() -> Duration;
 
 pub const TICK_TIME_MS: u64 = 100;
+pub const DATA_DIR: &str = "/data";
+pub const LOG_DIR: &str = "/log";
 /// Milliseconds since 1970 when a world begins.
 const WALL_MS: i64 = 1_700_000_000_000;
 
@@ -80,6 +82,8 @@ pub struct Process {
     pub actions: Vec<Action>,
     pub began_us: Micros,
     pub learner_connections: LearnerConnections,
+    /// With a leader that is dialed.
+    pub patience: Patience,
     pub election_connections: ElectionConnections,
     pub clients: BTreeMap<EndId, ClientConnection>,
     /// The epoch in the LEADERINFO of its current leader.
@@ -177,7 +181,7 @@ impl Server {
 }
 
 pub fn folders() -> Folders {
-    Folders::new(Path::new("/data"), Path::new("/log"))
+    Folders::new(Path::new(DATA_DIR), Path::new(LOG_DIR))
 }
 
 pub fn tree_options(seed: u64) -> Options {

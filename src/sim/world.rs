@@ -4,6 +4,7 @@
 
 use super::check::{Checks, Failure, Seen};
 use super::client::Client;
+use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
 use super::plan::{Climate, MS, Micros, Plan, What};
 use super::process::{Process, Server, tree_options};
@@ -60,6 +61,8 @@ impl World {
             plan,
         };
         for server in 0..world.servers.len() {
+            membership::write_files(&world.servers[server].disk, &climate, server)
+                .expect("a new disk takes its first files");
             let is_joiner = climate.voters + climate.observers <= server;
             let within_us = if is_joiner { climate.lasts_us / 2 } else { 30 * MS };
             world.do_within(0, within_us, move |world| world.start(server));

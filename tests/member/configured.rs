@@ -1,0 +1,173 @@
+//! What the parts of a server go by, as its configuration says.
+
+use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::member::configured::{PartSettings, patience};
+use oxkeeper::member::election_connections;
+use oxkeeper::model::Zxid;
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{Disk as _, Log};
+use std::path::Path;
+use std::time::Duration;
+
+/// * `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
+fn configured(lines: &str, flags: &str) -> Config {
+    let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+    let environment = Environment::from([("SERVER_JVMFLAGS".to_owned(), flags.to_owned())]);
+    parse(source, &environment, &[]).unwrap()
+}
+
+// rows: C-143 C-144
+#[test]
+fn the_log_is_kept_as_file_and_flags_say() {
+    for (lines, flags, grown_kib, syncs) in [
+        ("", "", 65536, true),
+        ("preAllocSize=16", "", 16, true),
+        ("", "-Dzookeeper.preAllocSize=32", 32, true),
+        ("forceSync=no", "", 65536, false),
+        ("", "-Dzookeeper.forceSync=no -Dzookeeper.preAllocSize=8", 8, false),
+        // What the file says is set last.
+        ("preAllocSize=16\nforceSync=yes", "-Dzookeeper.forceSync=no", 16, true),
+    ] {
+        let disk = SimDisk::new();
+        let options = PartSettings::of(&configured(lines, flags), 0, 0).log;
+        let mut log = Log::new(disk.clone(), Path::new("/log"), options, None);
+        let mut entry = [0; 40];
+        entry[19] = 1;
+        log.append(Zxid::from_wire(1).unwrap(), &entry);
+        log.flush().unwrap();
+        let file = disk.open(Path::new("/log/log.1")).unwrap();
+        let len = disk.len(&file).unwrap();
+        assert_eq!(len, 16 + grown_kib * 1024, "{lines} {flags}");
+        assert_eq!(disk.counts().syncs > 0, syncs, "{lines} {flags}");
+    }
+}
+
+// rows: C-117
+#[test]
+fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
+    let limit_ms = |lines, flags| {
+        PartSettings::of(&configured(lines, flags), 0, 0).replica.sessionless_timeout_ms
+    };
+    assert_eq!(limit_ms("", ""), 10_000);
+    assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
+    assert_eq!(limit_ms("", "-Dzookeeper.nio.sessionlessCnxnTimeout=800"), 800);
+}
+
+fn election(config: &Config) -> election_connections::Settings {
+    PartSettings::of(config, 0, 0).member.ensemble.unwrap().election
+}
+
+fn member_of_three(lines: &str) -> Config {
+    let text = format!(
+        "dataDir=/d\nclientPort=0\ntickTime=100\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n{lines}\n"
+    );
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
+    parse(source, &Environment::new(), &[]).unwrap()
+}
+
+// rows: C-24 C-25 C-146 C-153 C-165 C-166 C-173 C-174
+#[test]
+fn agreement_goes_by_what_is_set() {
+    let of = |lines| {
+        let config = member_of_three(lines);
+        PartSettings::of(&config, 0, 0).agreement.unwrap()
+    };
+    let plain = of("initLimit=10\nsyncLimit=5");
+    let limits = (plain.init_limit, plain.sync_limit, plain.always_sends_tree);
+    assert_eq!((plain.tick_time_ms, limits), (100, (10, 5, false)));
+    assert_eq!((plain.trees_max, plain.differences_max, plain.window_txns), (10, 100, 500));
+    assert_eq!((plain.resend_min_ms, plain.resend_max_ms), (200, 60_000));
+    let set = of("initLimit=7\nsyncLimit=3\nforceSnapshotSync=true\ncommitLogCount=900\n\
+        fastleader.minNotificationInterval=50\nfastleader.maxNotificationInterval=800\n\
+        leader.maxConcurrentSnapSyncs=2\nleader.maxConcurrentDiffSyncs=4");
+    let limits = (set.init_limit, set.sync_limit, set.always_sends_tree);
+    assert_eq!(limits, (7, 3, true));
+    assert_eq!((set.trees_max, set.differences_max, set.window_txns), (2, 4, 900));
+    assert_eq!((set.resend_min_ms, set.resend_max_ms), (50, 800));
+}
+
+// rows: C-59 C-60 C-61 C-185 C-185a C-185b
+#[test]
+fn several_addresses_are_told_and_looked_after_where_that_is_set() {
+    let of = |lines: &str, flags: &[&str]| {
+        let text = format!(
+            "dataDir=/d\nclientPort=0\ninitLimit=10\nsyncLimit=5\nserver.1=a:1:2|b:3:4\nserver.2=c:1:2\n{lines}\n"
+        );
+        let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
+        let flags = format!("-Dzookeeper.{}", flags.join(" -Dzookeeper."));
+        let environment = [("JVMFLAGS".to_owned(), flags)].into();
+        let config = parse(source, &environment, &[]);
+        config.map(|config| {
+            let ensemble = config.ensemble.clone().unwrap();
+            (election(&config), patience(&config, &ensemble).others)
+        })
+    };
+    let ms = |ms| Some(Duration::from_millis(ms));
+    assert!(of("", &["x=y"]).is_err(), "several addresses");
+    let (election, others) = of("multiAddress.enabled=true", &["x=y"]).unwrap();
+    assert_eq!(election.addresses, [("a".to_owned(), 2), ("b".to_owned(), 4)]);
+    assert!(election.multi_address);
+    assert_eq!((election.reach_timeout_ms, others), (Some(1000), ms(1000)));
+    let set = "multiAddress.enabled=true\nmultiAddress.reachabilityCheckTimeoutMs=70";
+    let (election, others) = of(set, &["x=y"]).unwrap();
+    assert_eq!((election.reach_timeout_ms, others), (Some(70), ms(70)));
+    let off = "multiAddress.enabled=true\nmultiAddress.reachabilityCheckEnabled=false";
+    assert_eq!(of(off, &["x=y"]).unwrap().0.reach_timeout_ms, None);
+    let flags = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckTimeoutMs=80"];
+    let (election, others) = of("", &flags).unwrap();
+    assert!(election.multi_address && others == ms(80));
+    let off = ["multiAddress.enabled=true", "multiAddress.reachabilityCheckEnabled=false"];
+    assert_eq!(of("", &off).unwrap().1, None);
+}
+
+// rows: C-181 C-182
+#[test]
+fn observers_wait_as_long_as_is_set() {
+    let delays = |lines: &str| {
+        let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
+        let settings = PartSettings::of(&config, 0, 0).agreement.unwrap();
+        (settings.observer_election_delay_ms, settings.observer_reconnect_delay_ms)
+    };
+    assert_eq!(delays(""), (200, 0));
+    let set = "observer.election.DelayMs=70\nobserver.reconnectDelayMs=80";
+    assert_eq!(delays(set), (70, 80));
+}
+
+// rows: C-106 C-107
+#[test]
+fn messages_are_kept_if_that_is_set() {
+    let kept = |lines: &str| {
+        let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
+        PartSettings::of(&config, 0, 0).member.ensemble.unwrap().tracked_messages
+    };
+    assert_eq!(kept(""), None);
+    assert_eq!(kept("messageTracker.BufferSize=5"), None);
+    assert_eq!(kept("messageTracker.Enabled=true"), Some(10));
+    assert_eq!(kept("messageTracker.Enabled=true\nmessageTracker.BufferSize=5"), Some(5));
+}
+
+// rows: C-26 C-28 C-161 C-162 C-163 C-164 C-180
+#[test]
+fn calls_go_by_what_is_set() {
+    let of = |lines: &str| {
+        let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
+        let ensemble = config.ensemble.clone().unwrap();
+        let keep_alive = ensemble.election_keep_alive;
+        (election(&config), patience(&config, &ensemble), keep_alive)
+    };
+    let ms = Duration::from_millis;
+    let (election, patience, keep_alive) = of("");
+    assert_eq!((election.connect_timeout_ms, election.hello_timeout_ms), (5000, 500));
+    assert_eq!((election.bind_tries_max, keep_alive), (3, false));
+    assert!(!election.on_all_addresses);
+    assert_eq!((patience.silence, patience.refusals), (ms(1000), ms(500)));
+    let (election, patience, keep_alive) =
+        of("connectToLearnerMasterLimit=20\nquorumListenOnAllIPs=true\n\
+        cnxTimeout=70\nquorumCnxnTimeoutMs=80\nelectionPortBindRetry=0\ntcpKeepAlive=true\n\
+        leaderConnectDelayDuringRetryMs=30");
+    assert_eq!((election.connect_timeout_ms, election.hello_timeout_ms), (70, 80));
+    assert_eq!((election.bind_tries_max, keep_alive), (0, true));
+    assert!(election.on_all_addresses);
+    assert_eq!((patience.silence, patience.refusals), (ms(2000), ms(150)));
+}

@@ -32,7 +32,9 @@ use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::worker::{Event, FlushReport};
 use oxkeeper::store::{Command, Disk as _, Draft, Packing, SnapshotWriter, Trailers};
 use oxkeeper::tree::{Options, Tree};
-use oxkeeper::zab::{self, LearnerConnectionId, Notification, Packet, PeerState, Vote};
+use oxkeeper::zab::{
+    self, LearnerConnectionId, LearnerInfo, Notification, Packet, PeerState, Vote,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -464,4 +466,29 @@ fn epochs_are_saved_in_the_file_of_their_promise() {
     let told = actions.iter().position(|action| matches!(action, Action::SendToLeader { .. }));
     assert!(saved.is_some() && saved < told, "{actions:?}");
     assert_eq!(sent(&actions), ["ACKEPOCH"]);
+}
+
+// rows: Q-60
+#[test]
+fn oldest_connection_without_a_hello_makes_room() {
+    let mut server = Server::member(None);
+    let connect = |server: &mut Server, number: u64| {
+        let connection = LearnerConnectionId(number);
+        server.step(Input::LearnerConnected { connection, address: format!("a:{number}") })
+    };
+    for number in 0..256 {
+        assert!(connect(&mut server, number).is_empty(), "{number}");
+    }
+    let info = LearnerInfo { id: ServerId(2), protocol_version: 0x10000, view_version: 0 };
+    let hello = Packet::FollowerInfo { accepted: Epoch(0), info };
+    let from = QuorumPeer::Learner(LearnerConnectionId(0));
+    server.step(Input::Packets { from, packets: vec![hello] });
+    assert!(connect(&mut server, 256).is_empty(), "the first has sent its hello");
+    let actions = connect(&mut server, 257);
+    let oldest = LearnerConnectionId(1);
+    assert!(
+        matches!(actions[..], [Action::CloseLearner { connection }] if connection == oldest),
+        "{actions:?}"
+    );
+    assert!(!server.member.is_current(QuorumPeer::Learner(oldest)));
 }

@@ -45,9 +45,10 @@ pub enum Input {
     Oracle {
         agrees: bool,
     },
-    /// A learner has connected to the quorum port.
+    /// A learner has connected to the quorum port. * `address`: where it comes from.
     LearnerConnected {
         connection: LearnerConnectionId,
+        address: String,
     },
     /// Packets came in, in order, at least one.
     Packets {

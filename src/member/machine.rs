@@ -102,7 +102,9 @@ impl Member {
                 self.step_zab(now, zab::Input::LogRead { connection, read }, out);
             }
             Input::Oracle { agrees } => self.step_zab(now, zab::Input::Oracle { agrees }, out),
-            Input::LearnerConnected { connection } => self.on_learner_connected(connection),
+            Input::LearnerConnected { connection, address } => {
+                self.on_learner_connected(connection, address, out);
+            }
             Input::Packets { from, packets } => self.on_packets(now, from, packets, out),
             Input::LeaderTree { dial, zxid, tree } => {
                 self.on_leader_tree(now, dial, zxid, tree, out);
@@ -311,9 +313,14 @@ impl Member {
 
 /// Connections between a leader and its learners.
 impl Member {
-    fn on_learner_connected(&mut self, connection: LearnerConnectionId) {
+    fn on_learner_connected(
+        &mut self,
+        connection: LearnerConnectionId,
+        address: String,
+        out: &mut Vec<Action>,
+    ) {
         if let Some(ensemble) = &mut self.ensemble {
-            ensemble.quorum.accept(connection);
+            ensemble.quorum.accept(connection, address, out);
         }
     }
 

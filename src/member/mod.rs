@@ -18,7 +18,6 @@
 //! `server`).
 
 mod actions;
-pub mod awaiting_hello;
 pub mod config_files;
 mod configuration;
 pub mod configured;

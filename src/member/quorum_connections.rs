@@ -11,14 +11,25 @@ use std::collections::BTreeMap;
 
 /// The connections that there are.
 pub struct QuorumConnections {
-    /// Learners' connections, each with the server id that the learner has given.
-    learners: BTreeMap<LearnerConnectionId, Option<ServerId>>,
+    /// In the order in which they were accepted.
+    learners: BTreeMap<LearnerConnectionId, LearnerConnection>,
     leader: Option<LeaderConnection>,
     /// Dials of a leader so far.
     dials: u64,
     /// `observerMasterPort`: an observer dials the voters in turn there, not its leader.
     observer_port: Option<u16>,
     tracker: MessageTracker,
+}
+
+/// Learners send their hello at once: so many connections without one are kept.
+const AWAITING_HELLO_MAX: usize = 256;
+
+/// A connection that a learner made.
+struct LearnerConnection {
+    /// Where it comes from, for log lines.
+    address: String,
+    /// `None`: no hello has come.
+    id: Option<ServerId>,
 }
 
 /// The connection to the leader, or the attempt at one.
@@ -62,8 +73,9 @@ impl QuorumConnections {
                 self.tracker.received(Some(connection), packets, now);
                 if let Some(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) =
                     packets.first()
+                    && let Some(learner) = self.learners.get_mut(&connection)
                 {
-                    self.learners.insert(connection, Some(info.id));
+                    learner.id = Some(info.id);
                 }
             }
             QuorumPeer::Leader { .. } => {
@@ -76,7 +88,7 @@ impl QuorumConnections {
     }
 
     fn learner_id(&self, connection: LearnerConnectionId) -> Option<i64> {
-        self.learners.get(&connection).copied().flatten().map(|id| id.0)
+        self.learners.get(&connection).and_then(|learner| learner.id).map(|id| id.0)
     }
 
     /// Forgets the connection to the leader.
@@ -156,9 +168,25 @@ impl QuorumConnections {
         out.push(Action::CloseLearner { connection });
     }
 
-    /// A learner has connected.
-    pub fn accept(&mut self, connection: LearnerConnectionId) {
-        self.learners.insert(connection, None);
+    /// A learner has connected. The oldest connection without a hello makes room if there are too many.
+    pub fn accept(
+        &mut self,
+        connection: LearnerConnectionId,
+        address: String,
+        out: &mut Vec<Action>,
+    ) {
+        let mut silent = self.learners.iter().filter(|(_, learner)| learner.id.is_none());
+        if let Some((&oldest, LearnerConnection { address, .. })) = silent.next()
+            && AWAITING_HELLO_MAX <= 1 + silent.count()
+        {
+            tracing::warn!(
+                peer = address,
+                "connection to the quorum port closed: {AWAITING_HELLO_MAX} later ones say nothing either"
+            );
+            self.learners.remove(&oldest);
+            out.push(Action::CloseLearner { connection: oldest });
+        }
+        self.learners.insert(connection, LearnerConnection { address, id: None });
     }
 
     pub fn send_to_learner(

@@ -76,9 +76,8 @@ impl Peers {
     pub fn take(&mut self, event: PeerEvent) -> Option<Input> {
         Some(match event {
             PeerEvent::Accepted { connection, handle, peer } => {
-                tracing::debug!(connection = connection.0, %peer, "a learner connects");
                 self.learners.insert(connection, handle);
-                Input::LearnerConnected { connection }
+                Input::LearnerConnected { connection, address: peer.to_string() }
             }
             PeerEvent::Received { from, event: QuorumEvent::Packets(packets) } => {
                 Input::Packets { from, packets }

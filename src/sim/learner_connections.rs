@@ -164,10 +164,9 @@ impl World {
         if let Some(connection) = self.learner_connection(at, peer) {
             connection.outbox.close(now_ms, &mut events);
         }
-        if let QuorumPeer::Learner(connection) = peer
+        if matches!(peer, QuorumPeer::Learner(_))
             && let Some(process) = self.process(at)
         {
-            process.learner_connections.awaiting_hello.remove(connection);
             process.learner_connections.all.remove(&peer);
         }
         self.take_sent(at, peer, events);
@@ -268,11 +267,8 @@ impl World {
         let accepted = LearnerConnection { end: end_there, dialing: None, receiving, outbox };
         let Some(process) = self.process(there) else { return };
         process.learner_connections.all.insert(learner, accepted);
-        let oldest = process.learner_connections.awaiting_hello.admit(connection, ());
-        if let Some((oldest, ())) = oldest {
-            self.give_up(there, QuorumPeer::Learner(oldest));
-        }
-        self.come_in(there, Input::LearnerConnected { connection });
+        let address = format!("server {}", at.server);
+        self.come_in(there, Input::LearnerConnected { connection, address });
         self.receive(there, learner, &[]);
         self.check_hello(there, learner);
         if let Some(connection) = self.learner_connection(at, peer) {
@@ -309,13 +305,6 @@ impl World {
         connection.outbox.put_opening(&connection.receiving.take_output());
         if connection.receiving.is_opened() {
             connection.outbox.open();
-        }
-        let has_spoken = connection.receiving.has_spoken();
-        if let QuorumPeer::Learner(connection) = peer
-            && has_spoken
-            && let Some(process) = self.process(at)
-        {
-            process.learner_connections.awaiting_hello.remove(connection);
         }
         events.into_iter().for_each(|event| self.take_received(at, peer, event));
         match received {

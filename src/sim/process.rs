@@ -3,7 +3,6 @@
 use super::check::{Durable, Standing};
 use super::network::EndId;
 use super::plan::{Crash, MS, Micros};
-use crate::member::awaiting_hello::AwaitingHello;
 use crate::member::dial::{Dial, Patience};
 use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
@@ -50,7 +49,6 @@ pub struct LearnerConnection {
 #[derive(Default)]
 pub struct LearnerConnections {
     pub all: BTreeMap<QuorumPeer, LearnerConnection>,
-    pub awaiting_hello: AwaitingHello<()>,
     pub accepted: u64,
     /// Number of the dial of the current leader.
     pub leader_dial: Option<u64>,

@@ -1,9 +1,7 @@
 //! Where election connections are accepted, and accepted learner connections that have sent no hello.
 
-use oxkeeper::member::awaiting_hello::{AWAITING_HELLO_MAX, AwaitingHello};
 use oxkeeper::member::election_hello::Address;
 use oxkeeper::member::election_listeners::{Change, ElectionAddress, ListenerId, Listeners};
-use oxkeeper::zab::LearnerConnectionId;
 
 fn at(host: &str, port: u16) -> Address {
     (host.to_owned(), port)
@@ -60,19 +58,4 @@ fn places_that_stay_are_left_alone_and_old_attempts_do_not_count() {
     assert_eq!(out, [Change::Stop { listener: ListenerId(1) }, listen(3, Some("a"), 3)]);
     assert_eq!(listeners.on_failed(ListenerId(1), "stopped", 0), None);
     assert_eq!(listeners.next_deadline_ms(), None);
-}
-
-#[test]
-fn oldest_connection_without_a_hello_makes_room() {
-    let mut waiting = AwaitingHello::default();
-    for connection in 0..AWAITING_HELLO_MAX as u64 {
-        assert_eq!(waiting.admit(LearnerConnectionId(connection), connection), None);
-    }
-    waiting.remove(LearnerConnectionId(0));
-    assert_eq!(
-        waiting.admit(LearnerConnectionId(1000), 1000),
-        None,
-        "the first has sent its hello"
-    );
-    assert_eq!(waiting.admit(LearnerConnectionId(1001), 1001), Some((LearnerConnectionId(1), 1)));
 }

@@ -1,11 +1,10 @@
 //! One learner connection, as long as its handle is kept.
 
-use super::handle::{AwaitingHellos, ConnectionState, Ending, PeerEvent, PeerHandle};
+use super::handle::{ConnectionState, Ending, PeerEvent, PeerHandle};
 use super::receive::receive;
 use super::send::send;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
-use crate::zab::LearnerConnectionId;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -22,17 +21,7 @@ pub fn start(
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) -> PeerHandle {
-    serve(connecting, connection, CancellationToken::new(), None, events)
-}
-
-/// * `stop`: closes the connection. `waiting`: told when the peer has sent its hello.
-pub(super) fn serve(
-    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
-    connection: QuorumConnection,
-    stop: CancellationToken,
-    waiting: Option<(LearnerConnectionId, Arc<AwaitingHellos>)>,
-    events: Sink<PeerEvent>,
-) -> PeerHandle {
+    let stop = CancellationToken::new();
     let state = Arc::new(ConnectionState {
         peer: connection.peer(),
         outbox: Mutex::default(),
@@ -41,7 +30,7 @@ pub(super) fn serve(
         events,
     });
     let handle = PeerHandle { state: state.clone(), unsent: Vec::new(), stop: stop.clone() };
-    let mut ending = Ending { state, waiting, why: "its task failed".to_owned() };
+    let mut ending = Ending { state, why: "its task failed".to_owned() };
     tokio::spawn(async move {
         let transfer = transfer(connecting, connection, &ending);
         let ended = tokio::select! {

@@ -1,6 +1,5 @@
 //! The handle of a learner connection, what its tasks share with it, and what they report.
 
-use crate::member::awaiting_hello::AwaitingHello;
 use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
 use crate::member::quorum_outbox::{OutboxEvent, QuorumOutbox, TreeToSend};
 use crate::net::Sink;
@@ -19,9 +18,6 @@ pub enum PeerEvent {
     Sent { to: QuorumPeer, event: OutboxEvent },
     Gone { from: QuorumPeer, why: String },
 }
-
-/// Connections of one listener on which no hello has come, and what closes them.
-pub(super) type AwaitingHellos = Mutex<AwaitingHello<(SocketAddr, CancellationToken)>>;
 
 /// Locks what is held only while a machine steps.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,7 +100,6 @@ impl Drop for PeerHandle {
 /// Reports the end of a connection, however it comes about.
 pub(super) struct Ending {
     pub state: Arc<ConnectionState>,
-    pub waiting: Option<(LearnerConnectionId, Arc<AwaitingHellos>)>,
     pub why: String,
 }
 
@@ -112,18 +107,10 @@ impl Ending {
     pub fn because(&mut self, ended: Result<(), String>) {
         self.why = ended.err().unwrap_or_else(|| "closed by the other side".to_owned());
     }
-
-    /// A hello has come, or never will.
-    pub fn stop_waiting(&self) {
-        if let Some((connection, waiting)) = &self.waiting {
-            lock(waiting).remove(*connection);
-        }
-    }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.stop_waiting();
         let mut events = Vec::new();
         lock(&self.state.outbox).close(self.state.now_ms(), &mut events);
         self.state.report_sent(events);

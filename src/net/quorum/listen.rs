@@ -1,8 +1,7 @@
 //! Accepts connections of learners.
 
-use super::connection::serve;
-use super::handle::{AwaitingHellos, PeerEvent, lock};
-use crate::member::awaiting_hello::AWAITING_HELLO_MAX;
+use super::connection::start;
+use super::handle::PeerEvent;
 use crate::member::opening::NoOpening;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
@@ -12,8 +11,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio_util::sync::CancellationToken;
+use tokio::net::{TcpListener, TcpSocket};
 
 const BACKLOG: u32 = 128;
 /// After a failed bind or accept the next is tried this much later.
@@ -32,7 +30,6 @@ pub struct Bind {
 /// * `accepted`: numbers of the connections that all such listeners have accepted.
 pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent>) {
     let mut told = false;
-    let waiting = Arc::<AwaitingHellos>::default();
     loop {
         let listener = match open(&bind).await {
             Ok(listener) => listener,
@@ -49,8 +46,10 @@ pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
-                    let accepted = accept(stream, peer, connection, &waiting, &events);
-                    events.put(accepted);
+                    let machine = QuorumConnection::accepted(connection, Box::new(NoOpening), 0);
+                    let stream = std::future::ready(Ok(stream));
+                    let handle = start(stream, machine, events.clone());
+                    events.put(PeerEvent::Accepted { connection, handle, peer });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept learner");
@@ -59,24 +58,6 @@ pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent
             }
         }
     }
-}
-
-fn accept(
-    stream: TcpStream,
-    peer: SocketAddr,
-    connection: LearnerConnectionId,
-    waiting: &Arc<AwaitingHellos>,
-    events: &Sink<PeerEvent>,
-) -> PeerEvent {
-    let stop = CancellationToken::new();
-    if let Some((_, (oldest, stop))) = lock(waiting).admit(connection, (peer, stop.clone())) {
-        tracing::warn!(peer = %oldest, "connection to the quorum port closed: {AWAITING_HELLO_MAX} later ones say nothing either");
-        stop.cancel();
-    }
-    let machine = QuorumConnection::accepted(connection, Box::new(NoOpening), 0);
-    let ready = std::future::ready(Ok(stream));
-    let handle = serve(ready, machine, stop, Some((connection, waiting.clone())), events.clone());
-    PeerEvent::Accepted { connection, handle, peer }
 }
 
 async fn open(bind: &Bind) -> io::Result<TcpListener> {
@@ -100,7 +81,8 @@ mod tests {
     use crate::net::quorum::{Patience, dial};
     use crate::zab::Packet;
     use bytes::Bytes;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpStream;
     use tokio::sync::mpsc;
 
     /// Connections to a listener, and what becomes of them.
@@ -130,14 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_says_nothing_makes_room_for_who_does() {
-        let (mut streams, mut events) = called(AWAITING_HELLO_MAX + 1).await;
-        assert_eq!(gone(&mut events).await.0, QuorumPeer::Learner(LearnerConnectionId(0)));
-        assert_eq!(streams[0].read(&mut [0; 1]).await.unwrap(), 0);
-    }
-
-    #[tokio::test]
-    async fn who_speaks_something_else_is_told_apart() {
+    async fn callers_of_another_protocol_are_told_apart() {
         let told: [(&[u8], &str); 3] = [
             (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi", "TLS"),
             (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
@@ -154,7 +129,7 @@ mod tests {
     /// A transaction that is kept must not keep more than came with it.
     // rows: Q-53
     #[tokio::test]
-    async fn what_is_kept_of_a_packet_keeps_little() {
+    async fn packet_that_is_kept_keeps_little_memory() {
         let (mut streams, mut events) = called(1).await;
         let entry = Bytes::from(vec![7; 36]);
         let packet = Packet::Proposal { zxid: crate::model::Zxid::ZERO, entry }.to_bytes();

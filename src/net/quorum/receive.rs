@@ -43,10 +43,7 @@ async fn receive_all(
         if !is_opened {
             is_opened = open(&mut connection, state);
         }
-        if !*has_spoken && connection.has_spoken() {
-            *has_spoken = true;
-            ending.stop_waiting();
-        }
+        *has_spoken |= connection.has_spoken();
         for event in events.drain(..) {
             state.report(PeerEvent::Received { from: state.peer, event });
         }

@@ -1,5 +1,7 @@
 //! All that can happen to a [`super::Member`].
 
+use super::quorum_connection::QuorumEvent;
+use super::quorum_outbox::OutboxEvent;
 use super::{QuorumPeer, SnapshotJob, election_connections};
 use crate::model::Zxid;
 use crate::request::ClientCommand;
@@ -84,6 +86,27 @@ pub enum Input {
 }
 
 impl Input {
+    /// What an event of the receiving half of a learner connection is to the member; `None`: nothing.
+    pub fn received(from: QuorumPeer, event: QuorumEvent) -> Option<Self> {
+        Some(match (from, event) {
+            (_, QuorumEvent::Packets(packets)) => Self::Packets { from, packets },
+            (_, QuorumEvent::Progress) => Self::Progress { from },
+            (QuorumPeer::Leader { dial }, QuorumEvent::Tree { zxid, tree }) => {
+                Self::LeaderTree { dial, zxid, tree }
+            }
+            // A learner sends none.
+            (QuorumPeer::Learner(_), QuorumEvent::Tree { .. }) => return None,
+        })
+    }
+
+    /// What an event of the sending half is.
+    pub const fn sent(to: QuorumPeer, event: OutboxEvent) -> Self {
+        match event {
+            OutboxEvent::Progress => Self::Progress { from: to },
+            OutboxEvent::TreeEnded(frozen) => Self::TreeSent(frozen),
+        }
+    }
+
     /// What is reported when no thread could be had for a snapshot. Other servers wait for a leader's tree to be on disk: without
     /// it this server can't go on.
     pub fn snapshot_not_begun(job: SnapshotJob) -> Self {

@@ -4,8 +4,8 @@ use super::inbox::{Event, Inbox};
 use crate::member::config_files::ConfigFiles;
 use crate::member::election_connections::ConnectionId;
 use crate::member::opening::NoOpening;
-use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
-use crate::member::quorum_outbox::{OutboxEvent, TreeToSend};
+use crate::member::quorum_connection::QuorumConnection;
+use crate::member::quorum_outbox::TreeToSend;
 use crate::member::{Action, Input, ListenAddress, QuorumPeer};
 use crate::model::ServerId;
 use crate::net::Sink;
@@ -79,21 +79,8 @@ impl Peers {
                 self.learners.insert(connection, handle);
                 Input::LearnerConnected { connection, address: peer.to_string() }
             }
-            PeerEvent::Received { from, event: QuorumEvent::Packets(packets) } => {
-                Input::Packets { from, packets }
-            }
-            PeerEvent::Received { from, event: QuorumEvent::Tree { zxid, tree } } => {
-                // A learner sends none.
-                let QuorumPeer::Leader { dial } = from else { return None };
-                Input::LeaderTree { dial, zxid, tree }
-            }
-            PeerEvent::Received { from, event: QuorumEvent::Progress }
-            | PeerEvent::Sent { to: from, event: OutboxEvent::Progress } => {
-                Input::Progress { from }
-            }
-            PeerEvent::Sent { event: OutboxEvent::TreeEnded(frozen), .. } => {
-                Input::TreeSent(frozen)
-            }
+            PeerEvent::Received { from, event } => return Input::received(from, event),
+            PeerEvent::Sent { to, event } => Input::sent(to, event),
             PeerEvent::Gone { from, why } => {
                 if let QuorumPeer::Learner(connection) = from {
                     self.learners.remove(&connection);

@@ -138,12 +138,11 @@ impl World {
 
     fn take_sent(&mut self, at: ProcessId, peer: QuorumPeer, events: Vec<OutboxEvent>) {
         for event in events {
-            match event {
-                OutboxEvent::Progress => self.take_received(at, peer, QuorumEvent::Progress),
-                OutboxEvent::TreeEnded(frozen) => {
-                    let sent = Input::TreeSent(frozen);
-                    self.do_within(10, 100, move |world| world.report(at, sent));
-                }
+            let is_tree = matches!(event, OutboxEvent::TreeEnded(_));
+            let sent = Input::sent(peer, event);
+            match is_tree {
+                true => self.do_within(10, 100, move |world| world.report(at, sent)),
+                false => self.come_in(at, sent),
             }
         }
     }
@@ -314,15 +313,8 @@ impl World {
     }
 
     fn take_received(&mut self, at: ProcessId, from: QuorumPeer, event: QuorumEvent) {
-        let input = match (from, event) {
-            (_, QuorumEvent::Packets(packets)) => Input::Packets { from, packets },
-            (_, QuorumEvent::Progress) => Input::Progress { from },
-            (QuorumPeer::Leader { dial }, QuorumEvent::Tree { zxid, tree }) => {
-                Input::LeaderTree { dial, zxid, tree }
-            }
-            // A learner sends none.
-            (QuorumPeer::Learner(_), QuorumEvent::Tree { .. }) => return,
-        };
-        self.come_in(at, input);
+        if let Some(input) = Input::received(from, event) {
+            self.come_in(at, input);
+        }
     }
 }

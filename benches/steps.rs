@@ -11,7 +11,7 @@ use divan::{Bencher, black_box};
 use jute::proto::{RequestHeader, SetDataRequest};
 use jute::{Encode, Reader};
 use oxkeeper::client::put_request;
-use oxkeeper::model::{OPEN_ACL, Zxid, op};
+use oxkeeper::model::{OPEN_ACL, Rng, Zxid, op};
 use oxkeeper::replica::{Action, Input};
 use oxkeeper::store::{Log, LogOptions, RealDisk};
 use oxkeeper::tree::Tree;
@@ -28,19 +28,6 @@ const BATCHES: usize = 8192;
 
 fn main() {
     divan::main();
-}
-
-/// splitmix64: the same znodes in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(z ^ (z >> 31)) * end as u128) >> 64) as usize
-    }
 }
 
 fn path(number: usize) -> String {
@@ -80,11 +67,11 @@ fn world(znodes: usize) -> Standalone {
 
 /// Batches of requests on znodes drawn at random, as they come off a socket.
 fn frames(znodes: usize, kind: i32) -> Vec<Vec<u8>> {
-    let mut random = Random(7);
+    let mut random = Rng::seeded(7);
     let mut batch = || {
         let mut bytes = Vec::new();
         for xid in 1..=BATCH {
-            let path = path(random.below(znodes));
+            let path = path(random.pick(znodes));
             put_request(&mut bytes, xid as i32, kind, |to| {
                 jute::put_string(to, &path);
                 if kind == op::SET_DATA {
@@ -164,11 +151,11 @@ fn write(bencher: Bencher<'_, '_>, znodes: usize) {
 
 /// Entries for setData on znodes drawn at random.
 fn entries(world: &mut Standalone, znodes: usize, count: usize) -> Vec<Vec<u8>> {
-    let mut random = Random(9);
+    let mut random = Rng::seeded(9);
     world.take_log();
     for _ in 0..count {
         let mut body = Vec::new();
-        let path = path(random.below(znodes));
+        let path = path(random.pick(znodes));
         let request = SetDataRequest { path: Some(path.into()), data: Some(&VALUE), version: -1 };
         request.encode(&mut body);
         world.send(&[(op::SET_DATA, body)]);

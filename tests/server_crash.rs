@@ -26,6 +26,7 @@ mod server_crash {
 
 use std::collections::BTreeSet;
 
+use oxkeeper::model::Rng;
 use oxkeeper::model::op;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{LogOptions, Packing};
@@ -35,7 +36,6 @@ use server_crash::history::History;
 use server_crash::model::Model;
 use server_crash::raw::Raw;
 use server_crash::whole::Whole;
-use support::rng::Rng;
 
 const OPTIONS: Options =
     Options { seed: 3, digest: true, extended_types: true, emulate_353: false };
@@ -125,7 +125,7 @@ struct Tally {
 /// What a crash left that it must not.
 fn crash_everywhere(script: &Script, seed: u64) -> Result<Tally, String> {
     let place = ServerDisk::new(SimDisk::new(), script.packing);
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::seeded(seed);
     let mut history = History::new(Model::fresh());
     history.keeps = script.fill == 0;
     let mut server = Server::start(&place, script, &mut history)?;
@@ -200,7 +200,7 @@ fn crash_again(disk: SimDisk, script: &Script, model: Model, rng: &mut Rng) -> R
         }
         for image in place.sim.take_images() {
             let acked = history.acked_at(image.counts.changes);
-            let subset = [0, 1, rng.next()][rng.below(3)];
+            let subset = [0, 1, rng.next()][rng.pick(3)];
             let mut none = Tally::default();
             judge(&image.crash(subset), &history, acked, true, &mut none).map_err(|wrong| {
                 format!("change {}, subset {subset}: {wrong}", image.counts.changes)

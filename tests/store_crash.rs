@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
+use oxkeeper::model::Rng;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::log::LogOptions;
 use oxkeeper::store::record::{self, Records, Step};
@@ -27,7 +28,6 @@ use oxkeeper::store::{
     Command, Disk, Draft, Event, FailStop, Folders, Log, Packing, Progress, RecoverOptions,
     Restore, SnapshotError, SnapshotWriter, Trailers, Worker, names, purge, recover,
 };
-use support::rng::Rng;
 
 /// The replicated state: all entries in the order they were applied.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,7 +94,7 @@ fn zxid_of(entry: &[u8]) -> i64 {
 
 /// A TxnHeader's zxid in its place, then bytes that depend on the zxid.
 fn entry(zxid: i64, len: usize) -> Bytes {
-    let mut rng = Rng::new(zxid as u64);
+    let mut rng = Rng::seeded(zxid as u64);
     let mut bytes = vec![0; 36 + len];
     bytes[12..20].copy_from_slice(&zxid.to_be_bytes());
     bytes[36..].iter_mut().for_each(|byte| *byte = rng.next() as u8);
@@ -155,7 +155,7 @@ impl Server {
         let mut batch = Vec::new();
         for _ in 0..records {
             let raw = self.sent.last() + 1;
-            let entry = entry(raw, rng.below(len_max));
+            let entry = entry(raw, rng.pick(len_max));
             self.sent.entries.push((raw, entry.clone()));
             batch.push(Command::Append { zxid: Zxid::from_wire(raw).unwrap(), entry });
         }
@@ -229,7 +229,7 @@ const fn options(prealloc: u64, size_limit: u64) -> LogOptions {
 /// Runs a script and crashes it everywhere; returns how many crashes there were and how many files had to be mended
 /// or passed over.
 fn crash_everywhere(script: Script, seed: u64) -> (u64, u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::seeded(seed);
     let mut server = Server::fresh(script.options);
     server.disk.keep_images();
     let (mut crashes, mut mended) = (0, 0);
@@ -243,7 +243,7 @@ fn crash_everywhere(script: Script, seed: u64) -> (u64, u64) {
             }
             _ if step % 17 == 16 => server.worker.prepare_ahead(&mut |_| {}),
             _ if step % 41 == 40 => drop(purge::purge(&server.disk, &folders(), 3).unwrap()),
-            _ => server.append(1 + rng.below(script.batch_max), script.len_max, &mut rng),
+            _ => server.append(1 + rng.pick(script.batch_max), script.len_max, &mut rng),
         }
         assert!(!server.failed);
         for image in server.disk.take_images() {
@@ -320,7 +320,7 @@ fn zeros_ahead_of_the_head() {
 fn crashes_in_a_truncation() {
     let options = options(1 << 16, 2_000);
     for to in [0, 1, 37, 60, 100] {
-        let mut rng = Rng::new(5);
+        let mut rng = Rng::seeded(5);
         let mut server = Server::fresh(options);
         (0..20).for_each(|_| server.append(5, 300, &mut rng));
         server.disk.keep_images();
@@ -347,7 +347,7 @@ fn errors_stop_the_log_and_lose_nothing() {
     let options = options(1 << 16, 20_000);
     for fault in [Fault::Sync, Fault::NoSpace, Fault::ShortWrite(1), Fault::ShortWrite(5000)] {
         for healthy in 0..30 {
-            let mut rng = Rng::new(6 + healthy);
+            let mut rng = Rng::seeded(6 + healthy);
             let mut server = Server::fresh(options);
             (0..healthy).for_each(|_| server.append(4, 3000, &mut rng));
             server.disk.fail_next(fault);
@@ -373,7 +373,7 @@ fn any_change_that_fails_is_the_last_and_loses_nothing() {
     for options in [options(1 << 15, 12_000), options(2 << 20, 0)] {
         let mut failed = 0;
         for n in 0.. {
-            let mut rng = Rng::new(9);
+            let mut rng = Rng::seeded(9);
             let mut server = Server::fresh(options);
             server.disk.fail_change(n);
             for round in 0..12 {
@@ -407,7 +407,7 @@ fn any_change_that_fails_is_the_last_and_loses_nothing() {
 
 /// A disk as a crash leaves it: a torn log, a log file without a header, an unfinished snapshot.
 fn to_be_mended() -> (SimDisk, Model) {
-    let mut rng = Rng::new(11);
+    let mut rng = Rng::seeded(11);
     let options = options(1 << 15, 0);
     let mut server = Server::fresh(options);
     for _ in 0..3 {

@@ -2,9 +2,10 @@
 //!
 //! The name space is small, so that operations meet: most fail or succeed because of what an earlier one did.
 
-use super::rng::Rng;
+use super::rng::Choose;
 use super::script::Acl;
 use super::text::Text;
+use oxkeeper::model::Rng;
 
 /// How far the scripts may go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,14 +58,14 @@ impl Chooser {
                 "/zookeeper/x",
                 "/zookeeper/quota/x",
             ];
-            return Some((*self.rng.pick(&SPECIAL)).into());
+            return Some((*self.rng.choose(&SPECIAL)).into());
         }
         self.plain_path()
     }
 
     pub(super) fn plain_path(&mut self) -> Text {
         if !self.recent.is_empty() && self.rng.chance(80) {
-            return Some(self.rng.pick(&self.recent).clone().into());
+            return Some(self.rng.choose(&self.recent).clone().into());
         }
         Some(self.fresh_path().into())
     }
@@ -90,14 +91,14 @@ impl Chooser {
         }
         let mut path = self.base.clone();
         if !self.recent.is_empty() && self.rng.chance(45) {
-            path = self.rng.pick(&self.recent).clone();
+            path = self.rng.choose(&self.recent).clone();
         }
         if path.matches('/').count() < 5 {
             let &name = self.rng.weighted(&NAMES);
             path = format!("{path}/{name}");
         }
         if self.recent.len() == KEPT {
-            let oldest = self.rng.below(KEPT);
+            let oldest = self.rng.pick(KEPT);
             self.recent.swap_remove(oldest);
         }
         self.recent.push(path.clone());
@@ -125,9 +126,9 @@ impl Chooser {
         ];
         const OUTSIDE: [Option<&[u8]>; 4] = [None, Some(b""), Some(b"foo"), Some(b"//")];
         if !self.alone && self.rng.chance(25) {
-            return self.rng.pick(&OUTSIDE).map(<[u8]>::to_vec);
+            return self.rng.choose(&OUTSIDE).map(<[u8]>::to_vec);
         }
-        let inside = *self.rng.pick(&INSIDE);
+        let inside = *self.rng.choose(&INSIDE);
         Some([self.base.as_bytes(), inside].concat())
     }
 
@@ -169,7 +170,7 @@ impl Chooser {
         };
         let anyone = |perms| acl(perms, "world", "anyone");
         let authenticates = self.limits.stage > 1;
-        match self.rng.below(100) {
+        match self.rng.pick(100) {
             0..5 => Some(vec![anyone(1)]),
             5 => None,
             6 => Some(Vec::new()),

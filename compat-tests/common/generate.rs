@@ -1,9 +1,10 @@
 //! Random scripts: which clients there are, when they come and go, and what goes out without waiting.
 
 use super::choices::{Chooser, Limits};
-use super::rng::Rng;
+use super::rng::Choose;
 use super::script::{Acl, Line, Op, SLOTS, Script, Seen};
 use oxkeeper::client::op as code;
+use oxkeeper::model::Rng;
 
 /// Shape of a script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,7 +41,7 @@ pub fn root(number: usize) -> String {
 
 impl Generator {
     pub fn new(seed: u64, limits: Limits) -> Self {
-        let rng = Rng::new(seed);
+        let rng = Rng::seeded(seed);
         let choose = Chooser {
             rng,
             limits,
@@ -62,7 +63,7 @@ impl Generator {
         let mut script = Script::default();
         let mut prelude = vec![self.connect(), self.make(self.root.clone())];
         self.states[0] = State::Open;
-        let clients = if mode == Mode::Lockstep { 1 } else { 2 + self.choose.rng.below(SLOTS - 1) };
+        let clients = if mode == Mode::Lockstep { 1 } else { 2 + self.choose.rng.pick(SLOTS - 1) };
         for slot in 1..clients {
             prelude.push(Op::Connect {
                 timeout_ms: 300_000,
@@ -141,7 +142,7 @@ impl Generator {
 
     // rows: P-10 P-11 P-14 P-15 P-16
     fn connect(&mut self) -> Op {
-        let timeout_ms = *self.choose.rng.pick(&[300_000, 400_000, 0, -5, i32::MAX]);
+        let timeout_ms = *self.choose.rng.choose(&[300_000, 400_000, 0, -5, i32::MAX]);
         let flag = *self.choose.rng.weighted(&[(8, Some(false)), (3, None), (1, Some(true))]);
         Op::Connect { timeout_ms, zxid: Seen::Zxid(0), flag }
     }
@@ -190,7 +191,7 @@ impl Generator {
     }
 
     fn open_op(&mut self) -> Op {
-        match self.choose.rng.below(200) {
+        match self.choose.rng.pick(200) {
             0..3 => Op::Close,
             3..7 => Op::Drop,
             7..10 => self.reconnect(),
@@ -205,20 +206,20 @@ impl Generator {
     fn unknown(&mut self) -> Op {
         let mut body = Vec::new();
         jute::put_buffer(&mut body, self.root.as_bytes());
-        Op::Raw { code: *self.choose.rng.pick(&UNKNOWN), body }
+        Op::Raw { code: *self.choose.rng.choose(&UNKNOWN), body }
     }
 
     // rows: P-01
     fn frame(&mut self) -> Op {
         let bodies: [&[u8]; 3] = [b"", b"\0", b"\0\0\0\x01\0\0"];
-        Op::Frame { body: self.choose.rng.pick(&bodies).to_vec() }
+        Op::Frame { body: self.choose.rng.choose(&bodies).to_vec() }
     }
 
     // rows: P-26 P-29 P-33 P-83 G-02 G-07
     fn batch_of_one(&mut self, clients: usize) -> Vec<Line> {
         // Between batches the watchers put new watches, and write a little themselves.
         if self.choose.rng.chance(50) {
-            let slot = self.choose.rng.below(clients);
+            let slot = self.choose.rng.pick(clients);
             let op = self.chooser(self.root.clone(), false, false).request();
             return vec![Line { slot, op }];
         }
@@ -226,11 +227,11 @@ impl Generator {
             self.states[0] = State::Open;
             return vec![Line { slot: 0, op: self.connect() }];
         }
-        let len = 5 + self.choose.rng.below(46);
+        let len = 5 + self.choose.rng.pick(46);
         let chooser = self.chooser(self.root.clone(), true, false);
         let mut lines: Vec<_> = (0..len).map(|_| Line { slot: 0, op: chooser.request() }).collect();
         if self.choose.rng.chance(4) {
-            let at = self.choose.rng.below(len);
+            let at = self.choose.rng.pick(len);
             lines[at].op = self.close();
             // Behind it Java answers -112, -12 or nothing, and counts zxids or not, as it happens.
             lines.truncate(at + 1);
@@ -248,7 +249,7 @@ impl Generator {
         let mut lines = Vec::new();
         for slot in 0..clients {
             let base = format!("{}/c{slot}", self.root);
-            let len = 5 + self.choose.rng.below(46);
+            let len = 5 + self.choose.rng.pick(46);
             let chooser = self.chooser(base, true, true);
             lines.extend((0..len).map(|_| Line { slot, op: chooser.request() }));
         }

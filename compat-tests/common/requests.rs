@@ -1,6 +1,7 @@
 //! What a single random request may be.
 
 use super::choices::Chooser;
+use super::rng::Choose;
 use super::script::{Op, Seen, WatchLists};
 use oxkeeper::client::op as code;
 
@@ -65,7 +66,7 @@ impl Chooser {
 
     // rows: P-36 P-37 P-69 P-70 G-01 G-04
     fn create(&mut self) -> Op {
-        let code = *self.rng.pick(&[code::CREATE, code::CREATE2]);
+        let code = *self.rng.choose(&[code::CREATE, code::CREATE2]);
         let mut flags = *self.rng.weighted(&[
             (50, 0),
             (16, 1),
@@ -151,7 +152,7 @@ impl Chooser {
         let kinds = if self.limits.stage > 1 { &KINDS[..] } else { &KINDS[..5] };
         let bodies: [&[u8]; 4] =
             [b"", b"\0\0", b"\0\0\0\x7f/short", b"\x7f\xff\xff\xff/unreasonable"];
-        Op::Raw { code: *self.rng.pick(kinds), body: self.rng.pick(&bodies).to_vec() }
+        Op::Raw { code: *self.rng.choose(kinds), body: self.rng.choose(&bodies).to_vec() }
     }
 
     // rows: P-09
@@ -200,7 +201,7 @@ impl Chooser {
     fn multi_read(&mut self) -> Op {
         const SUB: [(usize, Choice); 3] =
             [(10, Chooser::get_data), (10, Chooser::get_children), (1, Chooser::exists)];
-        let len = self.rng.below(5);
+        let len = self.rng.pick(5);
         let ops = (0..len).map(|_| self.rng.weighted(&SUB)(self)).collect();
         Op::Multi { code: code::MULTI_READ, ops }
     }
@@ -223,7 +224,7 @@ impl Chooser {
         let flags = *self.rng.weighted(&[(10, 5), (5, 6), (1, 0), (1, 3), (1, 7)]);
         // A flag without TTL together with -1 would end a Java server for good.
         let ttls: &[i64] = if flags < 5 { &[0, 1, 1000] } else { &[-1, 0, 1, 1000, 1 << 41] };
-        let ttl = *self.rng.pick(ttls);
+        let ttl = *self.rng.choose(ttls);
         let path = self.path();
         let acl = self.acl_of(&path);
         Op::CreateTtl { path, data: self.data(), acl, flags, ttl }
@@ -256,12 +257,12 @@ impl Chooser {
 
     // rows: P-58 P-59 P-75
     fn set_watches(&mut self) -> Op {
-        let code = *self.rng.pick(&[code::SET_WATCHES, code::SET_WATCHES2]);
-        let zxid = *self.rng.pick(&[Seen::Last, Seen::Zxid(0), Seen::Zxid(i64::MAX)]);
+        let code = *self.rng.choose(&[code::SET_WATCHES, code::SET_WATCHES2]);
+        let zxid = *self.rng.choose(&[Seen::Last, Seen::Zxid(0), Seen::Zxid(i64::MAX)]);
         let mut lists = WatchLists::default();
         let used = if code == code::SET_WATCHES { 3 } else { 5 };
         for list in &mut lists[..used] {
-            *list = (0..self.rng.below(3)).map(|_| self.open_path()).collect();
+            *list = (0..self.rng.pick(3)).map(|_| self.open_path()).collect();
         }
         Op::SetWatches { code, zxid, lists }
     }
@@ -288,7 +289,7 @@ impl Chooser {
             return self.who_am_i();
         }
         let scheme = *self.rng.weighted(&[(8, "digest"), (1, "nonsense"), (1, "ip")]);
-        let auth = *self.rng.pick(&["u:p", "v:q", "x"]);
+        let auth = *self.rng.choose(&["u:p", "v:q", "x"]);
         Op::Auth { scheme: Some(scheme.into()), auth: Some(auth.into()) }
     }
 
@@ -307,8 +308,8 @@ impl Chooser {
             "count=-1,bytes=-1;byteHardLimit=-1;countHardLimit=3",
             "count=0,bytes=0",
         ];
-        let data = Some((*self.rng.pick(&LIMITS)).into());
-        match self.rng.below(10) {
+        let data = Some((*self.rng.choose(&LIMITS)).into());
+        match self.rng.pick(10) {
             0..5 => Op::Create { code: code::CREATE, path, data, acl: self.open_acl(), flags: 0 },
             5..7 => Op::SetData { path, data, version: -1 },
             7..9 => Op::Read { code: code::GET_DATA, path, watch: self.watch() },

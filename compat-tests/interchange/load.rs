@@ -1,6 +1,6 @@
 //! A fast client: transactions of every type, many on their way at a time, most with success.
 
-use super::common::rng::Rng;
+use super::common::rng::Choose;
 use jute::data::{Acl, Id};
 use jute::proto::{
     CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, MultiHeader,
@@ -8,6 +8,7 @@ use jute::proto::{
 };
 use jute::{Encode, Vector};
 use oxkeeper::client::{ClientError, Hello, Incoming, Wire, op, put_request};
+use oxkeeper::model::Rng;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -61,7 +62,7 @@ impl Load {
             addr,
             wire,
             mix,
-            rng: Rng::new(seed),
+            rng: Rng::seeded(seed),
             xid: 0,
             on_the_way: 0,
             known: vec!["/bulk".into()],
@@ -127,13 +128,13 @@ impl Load {
 
     // rows: D-42 D-43
     fn one(&mut self) {
-        match self.rng.below(100) {
+        match self.rng.pick(100) {
             0..30 => {
                 let path = self.fresh();
                 self.create(op::CREATE, path, 0);
             }
             30..34 => {
-                let flags = [1, 2, 3][self.rng.below(3)];
+                let flags = [1, 2, 3][self.rng.pick(3)];
                 let path = self.fresh();
                 self.create(op::CREATE2, path, flags);
             }
@@ -142,7 +143,7 @@ impl Load {
                 self.create(op::CREATE_CONTAINER, path, 4);
             }
             37..40 => {
-                let (path, ttl) = (self.fresh(), 1 + self.rng.below(1 << 40) as i64);
+                let (path, ttl) = (self.fresh(), 1 + self.rng.pick(1 << 40) as i64);
                 let data = self.data();
                 let (path, data, acl) = (Some(path.as_str().into()), data.as_deref(), self.acl());
                 self.send(op::CREATE_TTL, &CreateTtlRequest { path, data, acl, flags: 5, ttl });
@@ -161,7 +162,7 @@ impl Load {
             }
             66..82 => {
                 let (path, version) = (self.known(), self.version());
-                let kind = match self.rng.below(20) {
+                let kind = match self.rng.pick(20) {
                     0 if self.mix.delete_container => op::DELETE_CONTAINER,
                     _ => op::DELETE,
                 };
@@ -193,11 +194,11 @@ impl Load {
         let mut parts = Parts(Vec::new());
         parts.add(op::CHECK, &CheckVersionRequest { path: Some("/".into()), version: -1 });
         if self.mix.creates_in_multi || refused {
-            let flags = [0, 1, 2][self.rng.below(3)];
+            let flags = [0, 1, 2][self.rng.pick(3)];
             parts.add(op::CREATE, &CreateRequest { path, data, acl: open_acl(), flags });
         }
         let path = Some(known.as_str().into());
-        match self.rng.below(3) {
+        match self.rng.pick(3) {
             0 => parts.add(op::DELETE, &DeleteRequest { path, version: -1 }),
             _ => parts.add(op::SET_DATA, &SetDataRequest { path, data, version: -1 }),
         }
@@ -238,12 +239,12 @@ impl Load {
         self.next_name += 1;
         let under = match self.rng.chance(20) {
             true => self.known(),
-            false => format!("/bulk/d{}", self.rng.below(FOLDERS)),
+            false => format!("/bulk/d{}", self.rng.pick(FOLDERS)),
         };
         let under = if under.matches('/').count() > 5 { "/bulk".to_owned() } else { under };
         let path = format!("{under}/n{}", self.next_name);
         if self.known.len() == KNOWN_MAX {
-            let at = self.rng.below(KNOWN_MAX);
+            let at = self.rng.pick(KNOWN_MAX);
             self.known.swap_remove(at);
         }
         self.known.push(path.clone());
@@ -251,7 +252,7 @@ impl Load {
     }
 
     fn known(&mut self) -> String {
-        let at = self.rng.below(self.known.len());
+        let at = self.rng.pick(self.known.len());
         self.known[at].clone()
     }
 
@@ -268,7 +269,7 @@ impl Load {
     }
 
     fn acl(&mut self) -> Vector<'static, Acl<'static>> {
-        match self.rng.below(40) {
+        match self.rng.pick(40) {
             0 => list(&[(1, "world", "anyone")]),
             1 => list(&[(31, "digest", "u:Zm9v"), (1, "world", "anyone")]),
             2 => list(&[(31, "ip", "127.0.0.0/8")]),

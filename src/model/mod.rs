@@ -9,6 +9,7 @@ pub mod golden;
 mod owner;
 pub mod path;
 pub mod properties;
+mod rng;
 pub mod sync;
 mod view;
 mod zxid;
@@ -18,6 +19,7 @@ pub use algorithm::DigestAlgorithm;
 pub use code::{Code, EventKind, op, xid};
 pub use error::chain;
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
+pub use rng::Rng;
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Zxid};
 

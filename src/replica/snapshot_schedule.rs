@@ -1,5 +1,7 @@
 //! The schedule of log rolls and snapshots (D-33).
 
+use crate::model::Rng;
+
 /// Counts the transactions and bytes logged since the last roll, and says when the next one is due.
 ///
 /// The limit is drawn anew after each roll, from half of the setting to all of it, so that the servers of an
@@ -15,7 +17,7 @@ pub struct SnapshotSchedule {
     bytes: u64,
     txns_max: u64,
     bytes_max: u64,
-    rng: u64,
+    rng: Rng,
 }
 
 impl SnapshotSchedule {
@@ -30,7 +32,7 @@ impl SnapshotSchedule {
             bytes: 0,
             txns_max: 0,
             bytes_max: 0,
-            rng: seed | 1,
+            rng: Rng::seeded(seed),
         };
         schedule.draw();
         schedule
@@ -50,16 +52,8 @@ impl SnapshotSchedule {
     fn draw(&mut self) {
         let (txns, bytes) = (self.txns_limit / 2, self.bytes_limit / 2);
         (self.txns, self.bytes) = (0, 0);
-        self.txns_max = txns + self.random() % txns;
-        self.bytes_max = if bytes == 0 { u64::MAX } else { bytes + self.random() % bytes };
-    }
-
-    /// xorshift: random enough for servers to differ.
-    const fn random(&mut self) -> u64 {
-        self.rng ^= self.rng << 13;
-        self.rng ^= self.rng >> 7;
-        self.rng ^= self.rng << 17;
-        self.rng
+        self.txns_max = txns + self.rng.below(txns);
+        self.bytes_max = if bytes == 0 { u64::MAX } else { bytes + self.rng.below(bytes) };
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::network::EndId;
 use super::plan::Micros;
-use super::rng::Rng;
 use super::workload::{Body, Op, Request, SEEN_VERSION, Watch, WatchLists};
+use crate::model::Rng;
 use crate::model::{Code, EventKind};
 use jute::proto::ReplyHeader;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -30,7 +30,6 @@ pub mod network;
 pub mod plan;
 mod planted_faults;
 mod process;
-mod rng;
 pub mod script;
 pub mod shrink;
 mod trace;

@@ -4,9 +4,9 @@
 //! and a cut that is healed show as delay; loss shows as a connection that broke.
 
 use super::plan::{MS, Micros};
-use super::rng::Rng;
 use crate::member::QuorumPeer;
 use crate::member::election_connections::ConnectionId;
+use crate::model::Rng;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 

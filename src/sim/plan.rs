@@ -3,8 +3,8 @@
 //! A plan is made before its world begins, as a list of steps that stand for themselves: a fault brings its own end with
 //! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
 
-use super::rng::Rng;
 use super::workload::{self, Request};
+use crate::model::Rng;
 use crate::model::Zxid;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! The requests of clients, as values and as bytes, and their answers.
 
-use super::rng::Rng;
+use crate::model::Rng;
 use crate::model::{Code, op};
 use jute::data::{Acl, Id, Stat};
 use jute::proto::{

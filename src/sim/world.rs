@@ -8,10 +8,10 @@ use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
 use super::plan::{Climate, MS, Micros, Plan, What};
 use super::process::{Process, Server, tree_options};
-use super::rng::Rng;
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
 use crate::member::Input;
+use crate::model::Rng;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::disk::Disk;
+use crate::model::Rng;
 
 const PAGE: usize = 4096;
 const SECTOR: usize = 512;
@@ -207,13 +208,13 @@ impl Image {
     ///
     /// * `seed`: picks what of the unsynced survived. 0: none of it; 1: all of it.
     pub fn crash(&self, seed: u64) -> SimDisk {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::seeded(seed);
         // Real disks lose by page more often than by sector; both are tried.
-        let unit = if rng.coin() { SECTOR } else { PAGE };
+        let unit = if rng.one_in(2) { SECTOR } else { PAGE };
         let mut keep = move || match seed {
             0 => false,
             1 => true,
-            _ => rng.coin(),
+            _ => rng.one_in(2),
         };
         let mut state = State { inode_next: self.state.inode_next, ..State::default() };
         let names: BTreeSet<_> = self.state.live.keys().chain(self.state.durable.keys()).collect();
@@ -455,19 +456,6 @@ impl Disk for SimDisk {
             state.durable.extend(entries);
             Ok(())
         })
-    }
-}
-
-/// SplitMix64: the same seed, the same crash, on every machine.
-struct Rng(u64);
-
-impl Rng {
-    fn coin(&mut self) -> bool {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) & 1 == 1
     }
 }
 

@@ -1,11 +1,11 @@
 //! Scripts over the election connections of one server, and whole conversations between several.
 
-use crate::support::rng::Rng;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
 };
 use oxkeeper::member::election_hello::Hello;
+use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
 
@@ -398,7 +398,7 @@ impl Conversation {
             servers,
             pairs: Vec::new(),
             due: Vec::new(),
-            random: Rng::new(seed),
+            random: Rng::seeded(seed),
             heard: BTreeMap::new(),
         }
     }
@@ -446,7 +446,7 @@ impl Conversation {
             if self.due.is_empty() {
                 return;
             }
-            let any = self.random.below(self.due.len());
+            let any = self.random.pick(self.due.len());
             let id = self.due[any].0;
             let first = self.due.iter().position(|(of, _)| *of == id).unwrap();
             let (id, input) = self.due.remove(first);

@@ -15,7 +15,7 @@ use super::half::{Half, ServerDisk};
 use super::history::History;
 use super::model::Model;
 use crate::Script;
-use crate::support::rng::Rng;
+use oxkeeper::model::Rng;
 
 const READ_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 
@@ -65,7 +65,7 @@ impl<'d> Raw<'d> {
 
     pub fn step(&mut self, rng: &mut Rng, history: &mut History) {
         let mut batch = Vec::new();
-        for _ in 0..1 + rng.below(self.batch_max) {
+        for _ in 0..1 + rng.pick(self.batch_max) {
             let last = Zxid::from_wire(history.now.zxid).unwrap();
             // A new leader now and then.
             let zxid = match rng.one_in(80) {
@@ -102,7 +102,7 @@ impl<'d> Raw<'d> {
         if roll {
             self.freeze();
         }
-        match rng.below(12) {
+        match rng.pick(12) {
             0..6 => self.piece(),
             6 => self.half.idle(),
             7 if rng.one_in(4) => self.half.purge(),
@@ -139,11 +139,11 @@ impl Making<'_> {
         let mut body = Vec::new();
         let sessions: Vec<i64> = self.model.sessions.keys().copied().collect();
         if sessions.len() < 3 || self.rng.one_in(30) {
-            put_i32(&mut body, 4000 + self.rng.below(9000) as i32);
+            put_i32(&mut body, 4000 + self.rng.pick(9000) as i32);
             return (op::CREATE_SESSION, 1 + (self.rng.next() >> 8) as i64, body);
         }
-        let session = sessions[self.rng.below(sessions.len())];
-        let kind = match self.rng.below(40) {
+        let session = sessions[self.rng.pick(sessions.len())];
+        let kind = match self.rng.pick(40) {
             0 => {
                 // With its paths, or without a body as servers before 3.6 log it.
                 if self.rng.one_in(2) {
@@ -175,7 +175,7 @@ impl Making<'_> {
     fn multi(&mut self, session: i64, to: &mut Vec<u8>) {
         let mut parts = Vec::new();
         let mut after = self.model.clone();
-        for _ in 0..self.rng.below(5) {
+        for _ in 0..self.rng.pick(5) {
             let mut body = Vec::new();
             let kind = if self.rng.one_in(4) {
                 let path: Ustring<'_> = Some("/".into());
@@ -193,7 +193,7 @@ impl Making<'_> {
         }
         if self.rng.one_in(4) {
             let refused = |code: Code| (op::ERROR, code.0.to_be_bytes().to_vec());
-            let at = self.rng.below(parts.len() + 1);
+            let at = self.rng.pick(parts.len() + 1);
             parts.insert(at, refused(Code::NO_NODE));
             parts[at + 1..].fill(refused(Code::RUNTIME_INCONSISTENCY));
         }
@@ -206,30 +206,30 @@ impl Making<'_> {
 
     /// What may stand alone or in a multi.
     fn single(&mut self, to: &mut Vec<u8>, model: &Model) -> i32 {
-        let data = match self.rng.below(20) {
+        let data = match self.rng.pick(20) {
             0 => None,
-            1 => Some(vec![7; 3000 + self.rng.below(6000)]),
-            _ => Some(vec![self.rng.next() as u8; self.rng.below(80)]),
+            1 => Some(vec![7; 3000 + self.rng.pick(6000)]),
+            _ => Some(vec![self.rng.next() as u8; self.rng.pick(80)]),
         };
         let data = data.as_deref();
         let acl = if self.rng.one_in(5) { READ_ACL } else { OPEN_ACL };
-        let at = self.rng.below(model.nodes.len());
+        let at = self.rng.pick(model.nodes.len());
         let (path, node) = model.nodes.iter().nth(at).expect("within");
         let usual = !path.starts_with("/zookeeper") && path.matches('/').count() < 4;
         let (path, version) = match usual {
             true => (&**path, node.stat.version),
             false => ("", model.nodes[""].stat.version),
         };
-        match self.rng.below(20) {
+        match self.rng.pick(20) {
             0..9 => {
-                let name = ["a", "b", "c", "d", "gr\u{fc}\u{df}\u{20ac}"][self.rng.below(5)];
+                let name = ["a", "b", "c", "d", "gr\u{fc}\u{df}\u{20ac}"][self.rng.pick(5)];
                 // Some are there already, as in the replay over one of Java's snapshots (D-62).
                 let parent = if model.nodes[path].stat.ephemeral_owner > 0 { "" } else { path };
-                let child = format!("{parent}/{name}{}", self.rng.below(4));
+                let child = format!("{parent}/{name}{}", self.rng.pick(4));
                 let cversion = model.nodes[parent].stat.cversion + 1;
-                let (op, kind) = match self.rng.below(8) {
+                let (op, kind) = match self.rng.pick(8) {
                     0 => (op::CREATE_CONTAINER, CreateKind::Container),
-                    1 => (op::CREATE_TTL, CreateKind::Ttl(1 + self.rng.below(9000) as i64)),
+                    1 => (op::CREATE_TTL, CreateKind::Ttl(1 + self.rng.pick(9000) as i64)),
                     2 | 3 => (op::CREATE, CreateKind::Ephemeral),
                     4 => (op::CREATE2, CreateKind::Persistent),
                     _ => (op::CREATE, CreateKind::Persistent),

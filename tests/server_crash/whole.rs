@@ -27,7 +27,7 @@ use crate::support::client::open;
 use crate::support::disk::Write;
 use crate::support::replica::ReplicaOnDisk;
 use crate::support::requests::drain;
-use crate::support::rng::Rng;
+use oxkeeper::model::Rng;
 
 const CLIENTS: usize = 5;
 /// Noted as the path of a request that has none.
@@ -137,22 +137,22 @@ impl<'d> Whole<'d> {
         while self.clients.len() < CLIENTS {
             // Some take up a session that was there before, perhaps before a crash; some come too late for it.
             let session = (!self.left.is_empty() && rng.one_in(2))
-                .then(|| self.left.swap_remove(rng.below(self.left.len())));
-            self.connect(session, 4000 + rng.below(20_000) as i32);
+                .then(|| self.left.swap_remove(rng.pick(self.left.len())));
+            self.connect(session, 4000 + rng.pick(20_000) as i32);
         }
         if rng.one_in(6) {
-            let client = self.clients.remove(rng.below(CLIENTS));
+            let client = self.clients.remove(rng.pick(CLIENTS));
             self.part(client, history);
         }
         self.settle(history);
-        for _ in 0..1 + rng.below(self.batch_max) {
-            let at = rng.below(self.clients.len());
+        for _ in 0..1 + rng.pick(self.batch_max) {
+            let at = rng.pick(self.clients.len());
             if self.clients[at].session.is_some() && !self.clients[at].ended {
                 self.clients[at].ask(rng, history);
             }
         }
         if rng.one_in(3) {
-            for _ in 0..rng.below(300) {
+            for _ in 0..rng.pick(300) {
                 self.server.tick();
             }
         }
@@ -160,7 +160,7 @@ impl<'d> Whole<'d> {
         for client in &self.clients {
             assert!(client.ended || client.asked.is_empty(), "unanswered: {:?}", client.asked);
         }
-        match rng.below(12) {
+        match rng.pick(12) {
             0..6 => self.piece(),
             6 => self.half.idle(),
             7 if rng.one_in(4) => self.half.purge(),
@@ -302,8 +302,8 @@ impl Client {
     fn ask(&mut self, rng: &mut Rng, history: &History) {
         let some = some_path(rng, history);
         let data = some_data(rng);
-        let version = if rng.one_in(8) { rng.below(4) as i32 } else { -1 };
-        match rng.below(30) {
+        let version = if rng.one_in(8) { rng.pick(4) as i32 } else { -1 };
+        match rng.pick(30) {
             24 => {
                 let path = format!("{some}/container");
                 self.create(op::CREATE_CONTAINER, &path, None, &[Acl::open()], 4);
@@ -311,8 +311,8 @@ impl Client {
             25 => {
                 let (path, open) = (format!("{some}/ttl"), Acl::open());
                 let acl = Vector::Owned(vec![open.to_record()]);
-                let ttl = 1 + rng.below(4000) as i64;
-                let flags = 5 + rng.below(2) as i32;
+                let ttl = 1 + rng.pick(4000) as i64;
+                let flags = 5 + rng.pick(2) as i32;
                 let data = data.as_deref();
                 let request = CreateTtlRequest { path: text(&path), data, acl, flags, ttl };
                 self.send(op::CREATE_TTL, &path, &request);
@@ -321,9 +321,9 @@ impl Client {
             0..8 => {
                 let kind = if rng.one_in(2) { op::CREATE } else { op::CREATE2 };
                 let name =
-                    ["a", "b", "c", "d", "longer-name", "gr\u{fc}\u{df}\u{20ac}"][rng.below(6)];
+                    ["a", "b", "c", "d", "longer-name", "gr\u{fc}\u{df}\u{20ac}"][rng.pick(6)];
                 let path = format!("{some}/{name}");
-                let flags = [0, 0, 0, 1, 1, 2, 3, 9][rng.below(8)];
+                let flags = [0, 0, 0, 1, 1, 2, 3, 9][rng.pick(8)];
                 self.create(kind, &path, data.as_deref(), &some_acl(rng), flags);
             }
             8..14 => {
@@ -461,7 +461,7 @@ impl Encode for Multi {
 fn some_parts(rng: &mut Rng, history: &History) -> Vec<u8> {
     let (mut to, open) = (Vec::new(), Acl::open());
     let base = some_path(rng, history);
-    let name = format!("{base}/multi{}", rng.below(5));
+    let name = format!("{base}/multi{}", rng.pick(5));
     let deep = format!("{name}/deep");
     let mut part = |kind, body: &dyn Fn(&mut Vec<u8>)| {
         MultiHeader { kind, done: false, err: -1 }.encode(&mut to);
@@ -478,7 +478,7 @@ fn some_parts(rng: &mut Rng, history: &History) -> Vec<u8> {
             CreateRequest { path: text(path), data, acl, flags }.encode(to);
         });
     }
-    let version = rng.below(2) as i32;
+    let version = rng.pick(2) as i32;
     part(op::CHECK, &|to| CheckVersionRequest { path: text(&name), version: 0 }.encode(to));
     part(op::SET_DATA, &|to| {
         SetDataRequest { path: text(&name), data: None, version: 0 }.encode(to);
@@ -497,11 +497,11 @@ fn text(path: &str) -> Ustring<'_> {
 /// A znode that will be there, unless others are quicker; now and then one that is not.
 fn some_path(rng: &mut Rng, history: &History) -> String {
     let nodes = &history.now.nodes;
-    let at = rng.below(nodes.len());
+    let at = rng.pick(nodes.len());
     let path = nodes.keys().nth(at).expect("within").to_string();
     match path {
         path if path.starts_with("/zookeeper") || path.is_empty() => {
-            ["", "/top", "/top/nope"][rng.below(3)].to_owned()
+            ["", "/top", "/top/nope"][rng.pick(3)].to_owned()
         }
         // Deep trees make long paths and little else.
         path if path.matches('/').count() > 3 => path[..path.rfind('/').unwrap()].to_owned(),
@@ -510,11 +510,11 @@ fn some_path(rng: &mut Rng, history: &History) -> String {
 }
 
 fn some_data(rng: &mut Rng) -> Option<Vec<u8>> {
-    let len = match rng.below(30) {
+    let len = match rng.pick(30) {
         0 => return None,
         1 => 0,
-        2 => 3000 + rng.below(7000), // From 4096 on the tree keeps it apart.
-        _ => rng.below(120),
+        2 => 3000 + rng.pick(7000), // From 4096 on the tree keeps it apart.
+        _ => rng.pick(120),
     };
     let byte = rng.next() as u8;
     Some((0..len).map(|at| byte.wrapping_add(at as u8)).collect())
@@ -522,7 +522,7 @@ fn some_data(rng: &mut Rng) -> Option<Vec<u8>> {
 
 fn some_acl(rng: &mut Rng) -> Vec<Acl> {
     let entry = |perms, scheme, id: &str| Acl { perms, who: Identity::new(scheme, id) };
-    match rng.below(12) {
+    match rng.pick(12) {
         0 => vec![entry(31, "ip", "127.0.0.1"), entry(1, "world", "anyone")],
         1 => vec![entry(31, "ip", "127.0.0.0/8"), entry(31, "digest", "user:hash")],
         2 => vec![entry(15, "world", "anyone")],

@@ -13,7 +13,7 @@ fn zxid(raw: i64) -> Zxid {
 
 /// * `purged`: nothing is left of the time before its snapshot.
 fn server(purged: bool) -> Server {
-    let mut rng = Rng::new(5);
+    let mut rng = Rng::seeded(5);
     let mut server = Server::fresh(OPTIONS);
     (0..10).for_each(|_| server.append(5, 300, &mut rng));
     assert_eq!(server.sent.last(), SNAPSHOT);
@@ -64,7 +64,7 @@ fn a_cut_below_a_snapshot() {
         }
         // The leader's history goes on where ours was cut.
         server.sent.entries.truncate(to as usize);
-        server.append(3, 500, &mut Rng::new(9));
+        server.append(3, 500, &mut Rng::seeded(9));
         let (_, state) = found(&server.disk.image(), 0, "afterwards");
         assert!(state == server.sent, "{to}: {} entries", state.entries.len());
     }
@@ -116,7 +116,7 @@ fn a_tree_of_less_than_there_is() {
                     check(&state, &server.sent, to as usize, &what);
                     continue;
                 }
-                after.append(3, 500, &mut Rng::new(9));
+                after.append(3, 500, &mut Rng::seeded(9));
                 let (_, later) = found(&after.disk.image(), 0, &what);
                 assert!(later == after.sent, "{what}: what came behind the tree");
             }

@@ -17,6 +17,5 @@ pub mod packets;
 pub mod peer;
 pub mod replica;
 pub mod requests;
-pub mod rng;
 pub mod standalone;
 pub mod views;

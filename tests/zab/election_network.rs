@@ -1,8 +1,8 @@
 //! Elections of several servers over a network that a seed decides: every order of messages, loss, death and return.
 
 use super::election::{TEXT, setup, view, vote};
-use crate::support::rng::Rng;
 use bytes::Bytes;
+use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{Action, Backing, CurrentVote, Elected, Election, Input, Setup};
 use oxkeeper::zab::{Notification, PeerState, Views, Vote};
@@ -62,7 +62,7 @@ fn pair(a: i64, b: i64) -> (i64, i64) {
 impl World {
     fn new(seed: u64, servers: i64, delay_max: u64) -> Self {
         let mut world = Self {
-            rng: Rng::new(seed),
+            rng: Rng::seeded(seed),
             now: 0,
             views: Views::of(view(1..=servers, &[])),
             own: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl World {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.rng.below(n as usize) as u64
+        self.rng.below(n)
     }
 
     fn ids(&self) -> Vec<i64> {

@@ -3,9 +3,9 @@
 
 use crate::support::builders::learner_info;
 use crate::support::peer::PeerOnDisk;
-use crate::support::rng::Rng;
 use crate::support::views::{VIEW, member, view_in, view_of};
 use bytes::Bytes;
+use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Notification, Packet, Peer,
@@ -36,14 +36,14 @@ impl Strangers {
         let epochs = (Epoch(1), Epoch(1));
         let mut peer = Peer::member(ME, settings, view(0, 4, role), epochs, Some(last));
         peer.core.finds_view = view_in;
-        let (server, random) = (PeerOnDisk::new(peer), Rng::new(seed));
+        let (server, random) = (PeerOnDisk::new(peer), Rng::seeded(seed));
         let mut strangers = Self { server, random, led: 0, followed: 0 };
         strangers.step(Input::Tick);
         strangers
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.random.below(n as usize) as u64
+        self.random.below(n)
     }
 
     pub fn live(&mut self, steps: usize) {

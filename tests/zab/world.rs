@@ -4,9 +4,9 @@ use super::checks::{Checks, Event};
 use super::conditions::Conditions;
 use crate::support::disk::{Entry, Write, last_of};
 use crate::support::ensemble::{Ensemble, Seen, Server, Witness};
-use crate::support::rng::Rng;
 use crate::support::views::view_of;
 use bytes::Bytes;
+use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, Packet};
 
@@ -27,7 +27,7 @@ pub struct Judge {
 
 impl Judge {
     pub fn below(&mut self, n: usize) -> usize {
-        self.random.below(n)
+        self.random.pick(n)
     }
 
     /// Panics with the name of the property that does not hold, and how this world is made again.
@@ -112,7 +112,7 @@ impl World {
         let view = view_of(0, 0..voters as i64, voters as i64..count as i64);
         let judge = Judge {
             checks: Checks::default(),
-            random: Rng::new(conditions.seed),
+            random: Rng::seeded(conditions.seed),
             next_payload: 0,
             decided: 0,
             named: 0,

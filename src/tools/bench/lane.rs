@@ -10,7 +10,7 @@
 use super::mix::{Mix, Op};
 use super::znodes::{Znodes, is_folder, put_body};
 use crate::client::{Incoming, put_request};
-use crate::model::{op, xid};
+use crate::model::{Rng, op, xid};
 use jute::DecodeError;
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ struct Sent {
 pub struct Lane {
     plan: std::sync::Arc<Plan>,
     number: u32,
-    random: u64,
+    random: Rng,
     in_flight: VecDeque<Sent>,
     last_xid: i32,
     /// Creates asked for, and how many of them were asked to be deleted (or are folders).
@@ -84,7 +84,7 @@ impl Lane {
             due_us: plan.interval_us.unwrap_or(0.0) * phase,
             plan,
             number,
-            random: seed ^ u64::from(number).wrapping_mul(0xA24B_AED4_963E_E407),
+            random: Rng::new(seed, u64::from(number)),
             in_flight: VecDeque::new(),
             last_xid: 0,
             created: 0,
@@ -121,7 +121,7 @@ impl Lane {
     fn ask(&mut self, since_us: u64) {
         self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
         let plan = &*self.plan;
-        let mut op = plan.mix.pick(next_random(&mut self.random));
+        let mut op = plan.mix.pick(self.random.next());
         if op == Op::Delete && is_folder(self.deleted) {
             self.deleted += u64::from(self.deleted < self.created);
         }
@@ -138,7 +138,7 @@ impl Lane {
                 self.deleted += 1;
             }
             Op::List | Op::Get | Op::Exists | Op::Set => {
-                let random = u128::from(next_random(&mut self.random));
+                let random = u128::from(self.random.next());
                 let key = ((random * u128::from(plan.znodes.keys)) >> 64) as u64;
                 if op == Op::List {
                     plan.znodes.folder(&mut self.path, key);
@@ -190,15 +190,6 @@ impl Lane {
         }
         ping_us.min((self.due_us as u64).saturating_sub(EARLY_US))
     }
-}
-
-/// splitmix64.
-const fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Chance, from a seed.
 
-/// SplitMix64: the same seed, the same world, on every machine.
+/// SplitMix64: the same seed gives the same numbers on every machine and with every release. Not for secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Rng(u64);
 
@@ -11,6 +11,12 @@ impl Rng {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.wrapping_mul(0xd1b5_4a32_d192_ed03))
     }
 
+    /// The one stream of a seed.
+    pub const fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Any number.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -7,8 +7,11 @@ mod support {
 
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, Peers, Settings};
+use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::sim_opening::SimOpenings;
 use oxkeeper::model::ServerId;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use support::election_net::{ElectionNet, Inbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +31,7 @@ fn settings(me: i64, port: u16) -> Settings {
         reach_timeout_ms: None,
         hello_timeout_ms: 500,
         bind_tries_max: 3,
+        openings: Arc::new(NoOpening),
     }
 }
 
@@ -49,7 +53,11 @@ struct Server {
 
 /// A server that listens.
 async fn start(me: i64, port: u16, all: &Peers) -> Server {
-    let (net, inbox) = ElectionNet::start(settings(me, port), all.clone());
+    start_with(settings(me, port), port, all).await
+}
+
+async fn start_with(settings: Settings, port: u16, all: &Peers) -> Server {
+    let (net, inbox) = ElectionNet::start(settings, all.clone());
     while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
         sleep(Duration::from_millis(5)).await;
     }
@@ -102,6 +110,23 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     timeout(LONG, stream.read_to_end(&mut rest)).await.expect("closed in time").is_ok()
         && rest.is_empty()
+}
+
+#[tokio::test]
+async fn votes_pass_after_an_opening_that_both_ends_speak() {
+    let [a, b] = ports();
+    let all = peers(&[(1, a), (2, b)]);
+    let opening = |me, port| Settings { openings: Arc::new(SimOpenings), ..settings(me, port) };
+    let one = start_with(opening(1, a), a, &all).await;
+    let two = start_with(opening(2, b), b, &all).await;
+    one.send(2, "a vote");
+    assert_eq!(two.heard().await, (1, b"a vote".to_vec()));
+    two.send(1, "an answer");
+    assert_eq!(one.heard().await, (2, b"an answer".to_vec()));
+    // A server without the opening begins with its hello.
+    let mut other = TcpStream::connect(("127.0.0.1", b)).await.unwrap();
+    other.write_all(&(-65536_i64).to_be_bytes()).await.unwrap();
+    assert!(is_closed(&mut other).await);
 }
 
 // rows: Q-23 Q-24 Q-26

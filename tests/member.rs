@@ -12,12 +12,14 @@ mod member {
     mod listeners;
     pub mod quorum_connection;
     mod quorum_outbox;
+    pub mod strangers;
 }
 mod support;
 
 use bytes::Bytes;
 use jute::Encode;
 use jute::txn::TxnHeader;
+use member::strangers::Strangers;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::member::{
@@ -40,6 +42,9 @@ use std::path::Path;
 use std::sync::Arc;
 use support::builders::{self, THREE, WALL_MS, peer};
 use support::packets::packets;
+
+/// Members among strangers, each with its own seed and settings.
+const STRANGERS: u64 = 200;
 
 struct Server {
     member: Member,
@@ -491,4 +496,35 @@ fn oldest_connection_without_a_hello_makes_room() {
         "{actions:?}"
     );
     assert!(!server.member.is_current(QuorumPeer::Learner(oldest)));
+}
+
+// Whatever other servers say, and whenever: no assertion is for others to break.
+#[test]
+fn member_among_strangers_trips_no_assertion_and_stops_when_told() {
+    let mut roles = BTreeMap::<&str, usize>::new();
+    for seed in 1..=STRANGERS {
+        let mut strangers = match seed % 10 {
+            9 => Strangers::standalone(seed),
+            _ => Strangers::member(seed),
+        };
+        let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            strangers.live(1500);
+            strangers.stop();
+        }));
+        assert!(lived.is_ok(), "member among strangers {seed}");
+        for (role, steps) in strangers.roles {
+            *roles.entry(role).or_default() += steps;
+        }
+    }
+    println!("{roles:?}");
+    for role in [
+        "not serving",
+        "standalone",
+        "leading learners",
+        "following",
+        "following with observers",
+        "observing",
+    ] {
+        assert!(roles.get(role).is_some_and(|steps| *steps > 1000), "{role}: {roles:?}");
+    }
 }

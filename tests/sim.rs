@@ -100,6 +100,8 @@ fn worlds_from_fixed_seeds() {
         ("sectors damaged", 50),
         ("data quarantined", 10),
         ("configurations adopted", 200),
+        ("exchanges before a protocol", 100),
+        ("exchanges broken off", 5),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");

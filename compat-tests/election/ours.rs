@@ -5,12 +5,14 @@ use super::java::{Ensemble, PATIENCE};
 use super::{Golden, hex};
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, Settings};
+use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{
     Action, CurrentVote, Elected, Election, Input, Notification, PeerState, Setup, TICK_MS, Views,
     Vote,
 };
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, interval, timeout};
 
@@ -41,6 +43,7 @@ impl Ours {
             reach_timeout_ms: None,
             hello_timeout_ms: 5000,
             bind_tries_max: 3,
+            openings: Arc::new(NoOpening),
         };
         let peers = ensemble.ids().map(|id| (ServerId(id), vec![address(id)])).collect();
         let (net, inbox) = ElectionNet::start(settings, peers);

@@ -44,7 +44,8 @@ pub enum Action {
         frozen: Frozen,
         learner: Option<i64>,
     },
-    /// Close at once, whatever is unsent; report [`super::Input::Disconnected`].
+    /// Close at once: what was sent before goes out only as far as the socket takes it. Report
+    /// [`super::Input::Disconnected`].
     CloseLearner {
         connection: LearnerConnectionId,
     },
@@ -57,7 +58,7 @@ pub enum Action {
     SendToLeader {
         bytes: Bytes,
     },
-    /// Close the connection to the leader, or give up the attempt at one.
+    /// Close the connection to the leader as [`Action::CloseLearner`] does, or give up the attempt at one.
     CloseLeader,
     /// For election connections.
     Election(election_connections::Action),

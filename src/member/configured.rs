@@ -1,6 +1,7 @@
 //! What the parts of a server go by, as its configuration says.
 
 use super::dial::Patience;
+use super::opening::Openings;
 use super::settings::{EnsembleSettings, LogReadLimit, Settings};
 use super::{election_address, election_connections};
 use crate::config::{Config, Ensemble, Throttle};
@@ -10,6 +11,7 @@ use crate::request::{Connects, Limits};
 use crate::store::LogOptions;
 use crate::tree::Options;
 use crate::{replica, zab};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A standalone server's number, where one is needed.
@@ -30,15 +32,16 @@ pub struct PartSettings {
 }
 
 impl PartSettings {
-    /// * `seed`: of hashes and of what is drawn at random. `wall_ms`: time of the start, since 1970.
-    pub fn of(config: &Config, seed: u64, wall_ms: i64) -> Self {
+    /// * `openings`: of the connections to other members. `seed`: of hashes and of what is drawn at random. `wall_ms`: time of
+    ///   the start, since 1970.
+    pub fn of(config: &Config, openings: Arc<dyn Openings>, seed: u64, wall_ms: i64) -> Self {
         Self {
             tree: tree(config, seed),
             log: log(config),
             limits: limits(config, seed),
             agreement: config.ensemble.as_ref().map(|ensemble| agreement(config, ensemble)),
             replica: replica(config, seed, wall_ms),
-            member: member(config),
+            member: member(config, openings),
         }
     }
 }
@@ -150,11 +153,11 @@ fn replica(config: &Config, seed: u64, wall_ms: i64) -> replica::Settings {
     }
 }
 
-fn member(config: &Config) -> Settings {
+fn member(config: &Config, openings: Arc<dyn Openings>) -> Settings {
     let ensemble = config.ensemble.as_ref().map(|ensemble| EnsembleSettings {
         my_id: ensemble.my_id,
         view: ensemble.view.clone(),
-        election: election(ensemble),
+        election: election(ensemble, openings),
         listen_on_all_addresses: ensemble.listen_on_all_addresses,
         observer_master_port: ensemble.observer_master_port,
         backs_up_config: config.reconfig_enabled && ensemble.dynamic_file.is_none(),
@@ -164,7 +167,7 @@ fn member(config: &Config) -> Settings {
     Settings { ensemble, log_read }
 }
 
-fn election(ensemble: &Ensemble) -> election_connections::Settings {
+fn election(ensemble: &Ensemble, openings: Arc<dyn Openings>) -> election_connections::Settings {
     let own = ensemble.view.members.get(&ensemble.my_id);
     let reach_timeout = reach_timeout(ensemble).filter(|_| ensemble.many_addresses);
     election_connections::Settings {
@@ -176,6 +179,7 @@ fn election(ensemble: &Ensemble) -> election_connections::Settings {
         hello_timeout_ms: u64::from(ensemble.election_read_timeout_ms),
         reach_timeout_ms: reach_timeout.map(|timeout| timeout.as_millis() as u64),
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
+        openings,
     }
 }
 

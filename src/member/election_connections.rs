@@ -11,10 +11,11 @@
 use super::election_connection::{ElectionConnection, Received};
 use super::election_hello::{Address, Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
 use super::election_listeners::{self, ListenerId, Listeners};
-use super::opening::{NoOpening, Opening};
+use super::opening::{ConnectionKind, Openings};
 use crate::model::ServerId;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Servers in no known configuration with an election connection: joiners, and strangers that find the port.
 const UNKNOWN_SERVERS_MAX: usize = 64;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub reach_timeout_ms: Option<u64>,
     /// After so many failures to listen [`Event::Deaf`] is reported; 0 is never (`electionPortBindRetry`).
     pub bind_tries_max: u32,
+    /// What speaks before the hello.
+    pub openings: Arc<dyn Openings>,
 }
 
 /// All that can happen to the connections.
@@ -333,8 +336,8 @@ impl ElectionConnections {
         let Settings { me, multi_address, reach_timeout_ms: grace_ms, .. } = self.settings;
         let hello = Hello { id: me, addresses: self.settings.addresses.clone() };
         let deadline_ms = now_ms + self.settings.connect_timeout_ms;
-        let machine =
-            ElectionConnection::dialed(opening(), hello.encode(multi_address), deadline_ms);
+        let opening = self.settings.openings.dialed(ConnectionKind::Election, &addresses);
+        let machine = ElectionConnection::dialed(opening, hello.encode(multi_address), deadline_ms);
         let held = Connection { stage: Stage::Dialing(to), machine, peer: String::new() };
         self.connections.insert(connection, held);
         out.push(Action::Dial { connection, to, addresses, grace_ms });
@@ -353,7 +356,8 @@ impl ElectionConnections {
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
-        let machine = ElectionConnection::accepted(opening(), deadline_ms);
+        let opening = self.settings.openings.accepted(ConnectionKind::Election);
+        let machine = ElectionConnection::accepted(opening, deadline_ms);
         let held = Connection { stage: Stage::AwaitingHello, machine, peer };
         let before = self.connections.insert(connection, held);
         assert!(before.is_none(), "{connection:?} is used twice");
@@ -567,11 +571,6 @@ impl ElectionConnections {
             assert_eq!(named, Some(*id), "{:?}", held.stage);
         }
     }
-}
-
-/// What speaks before the hello.
-fn opening() -> Box<dyn Opening> {
-    Box::new(NoOpening)
 }
 
 impl From<election_listeners::Change> for Action {

@@ -38,6 +38,7 @@ mod quorum_connections;
 pub mod quorum_outbox;
 pub mod restorer;
 mod settings;
+pub mod sim_opening;
 mod snapshot_job;
 pub mod start;
 mod stop;

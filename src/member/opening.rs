@@ -1,6 +1,7 @@
 //! The stage of a connection between servers in which another protocol may speak first: TLS detection, a SASL exchange.
 
 use bytes::BytesMut;
+use std::fmt;
 
 /// What speaks on a connection before its own protocol does.
 ///
@@ -23,9 +24,39 @@ pub enum Opened {
     Done,
 }
 
+/// What is spoken on a connection between servers once it is opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ConnectionKind {
+    /// Between a leader, or an observer master, and its learner (port 2888).
+    Learner,
+    /// Port 3888.
+    Election,
+}
+
+/// Makes the opening of each connection between servers. A server has one, which it is given where it is put together.
+pub trait Openings: fmt::Debug + Send + Sync {
+    /// For a connection that another server made: this end is the server of TLS and of SASL.
+    fn accepted(&self, kind: ConnectionKind) -> Box<dyn Opening>;
+
+    /// For a connection that this server makes: this end is the client of TLS and of SASL.
+    ///
+    /// * `to`: hosts and ports of the server that is dialed, as the configuration names them; the connection is to one of them.
+    fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening>;
+}
+
 /// No opening: the connection's own protocol begins at the first byte.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoOpening;
+
+impl Openings for NoOpening {
+    fn accepted(&self, _kind: ConnectionKind) -> Box<dyn Opening> {
+        Box::new(Self)
+    }
+
+    fn dialed(&self, _kind: ConnectionKind, _to: &[(String, u16)]) -> Box<dyn Opening> {
+        Box::new(Self)
+    }
+}
 
 impl Opening for NoOpening {
     fn step(&mut self, _input: &mut BytesMut, _output: &mut Vec<u8>) -> Result<Opened, String> {

@@ -15,6 +15,7 @@ use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::Config;
 use crate::member::configured::PartSettings;
+use crate::member::opening::{NoOpening, Openings};
 use crate::member::start::{Started, assemble};
 use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
@@ -56,7 +57,9 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    let mut parts = PartSettings::of(&config, seed, clock.wall_ms());
+    // Nothing speaks before the members' own protocols do: TLS and SASL between members come in its place.
+    let openings: Arc<dyn Openings> = Arc::new(NoOpening);
+    let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
     let (_claim, tree, recovered) = restore(&disk, &folders, &config, &metrics, parts.tree)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
@@ -72,7 +75,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let purging = start_purging(&config, &folders);
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
-    let peers = member::connect(&config, &shared, options, &inbox)?;
+    let peers = member::connect(&config, &shared, options, openings, &inbox)?;
     let roles = config.ensemble.is_some().then(|| Roles::new(metrics.clone()));
     let parts = Parts {
         member,

@@ -9,6 +9,7 @@ use super::snapshots;
 use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
 use crate::member::configured::PartSettings;
+use crate::member::opening::NoOpening;
 use crate::member::start::{Started, assemble};
 use crate::member::{Ended, Input, Now};
 use crate::metrics::Registry;
@@ -62,7 +63,7 @@ fn drive(tree: Tree) -> Driven {
     let (disk, clock, folders) = (SimDisk::new(), Clock::start(), folders());
     disk.create_dir(&folders.logs).unwrap();
     disk.slow_down(Duration::from_millis(60));
-    let parts = PartSettings::of(&config, 0, clock.wall_ms());
+    let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble((&disk, &folders), &config, parts, tree, None, now).unwrap();
     let Started { member, shared, log, actions } = started;

@@ -7,6 +7,7 @@ use super::peers::Peers;
 use crate::config::Config;
 use crate::member::config_files::ConfigFiles;
 use crate::member::configured::patience;
+use crate::member::opening::Openings;
 use crate::request::Shared;
 use crate::store::RealDisk;
 use crate::tree::Options;
@@ -14,12 +15,15 @@ use std::sync::Arc;
 
 /// Prepares the connections to the other members, if there are any.
 ///
+/// * `openings`: as in [`crate::member::configured::PartSettings::of`].
+///
 /// # Errors
 /// When the folder that the process is in can't be named.
 pub fn connect(
     config: &Config,
     shared: &Arc<Shared>,
     options: Options,
+    openings: Arc<dyn Openings>,
     inbox: &Arc<Inbox>,
 ) -> Result<Option<Peers>, ServerError> {
     let Some(ensemble) = &config.ensemble else { return Ok(None) };
@@ -35,6 +39,7 @@ pub fn connect(
         shared.clone(),
         options,
         patience,
+        openings,
         ensemble.election_keep_alive,
         files,
         inbox.clone(),

@@ -3,7 +3,7 @@
 use super::inbox::{Event, Inbox};
 use crate::member::config_files::ConfigFiles;
 use crate::member::election_connections::ConnectionId;
-use crate::member::opening::NoOpening;
+use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::TreeToSend;
 use crate::member::{Action, Input, ListenAddress, QuorumPeer};
@@ -30,6 +30,8 @@ pub struct Peers {
     leader: Option<PeerHandle>,
     /// How long a leader is dialed.
     patience: Patience,
+    /// What speaks first on learner connections.
+    openings: Arc<dyn Openings>,
     /// Options of a tree that the leader sends.
     options: Options,
     events: Sink<PeerEvent>,
@@ -47,6 +49,7 @@ impl Peers {
         shared: Arc<Shared>,
         options: Options,
         patience: Patience,
+        openings: Arc<dyn Openings>,
         keep_alive: bool,
         files: ConfigFiles<RealDisk>,
         inbox: Arc<Inbox>,
@@ -62,6 +65,7 @@ impl Peers {
             touched: BTreeSet::new(),
             leader: None,
             patience,
+            openings,
             options,
             events,
             elections,
@@ -113,11 +117,12 @@ impl Peers {
             Action::SendTree { connection, frozen, learner } => {
                 self.send_tree(connection, frozen, learner)
             }
+            // A handle that is dropped sends what was put before.
             Action::CloseLearner { connection } => drop(self.learners.remove(&connection)),
             Action::DialLeader { dial, addresses } => {
+                let opening = self.openings.dialed(ConnectionKind::Learner, &addresses);
                 let connecting = quorum::dial(addresses, self.patience);
-                let connection =
-                    QuorumConnection::dialed(dial, Box::new(NoOpening), self.options, 0);
+                let connection = QuorumConnection::dialed(dial, opening, self.options, 0);
                 self.leader = Some(quorum::start(connecting, connection, self.events.clone()));
             }
             Action::SendToLeader { bytes } => {
@@ -154,7 +159,8 @@ impl Peers {
         self.listening = CancellationToken::new();
         for (host, port) in addresses {
             let bind = Bind { host, port };
-            let listening = quorum::listen(bind, self.accepted.clone(), self.events.clone());
+            let (accepted, openings) = (self.accepted.clone(), self.openings.clone());
+            let listening = quorum::listen(bind, accepted, openings, self.events.clone());
             let token = self.listening.clone();
             tokio::spawn(async move { token.run_until_cancelled(listening).await });
         }

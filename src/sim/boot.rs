@@ -43,7 +43,7 @@ pub fn boot(
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
     let seed = climate.seed ^ me as u64;
-    let mut parts = PartSettings::of(&config, seed, began.wall_ms);
+    let mut parts = PartSettings::of(&config, climate.openings(), seed, began.wall_ms);
     parts.replica.seed = seed ^ server.number;
     parts.replica.counter_max = climate.counter_max;
     parts.member.log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);

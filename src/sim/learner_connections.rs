@@ -7,7 +7,7 @@ use super::process::{LearnerConnection, server_at, tree_options};
 use super::trace::short;
 use super::world::World;
 use crate::member::dial::{AttemptError, Dial, DialStep};
-use crate::member::opening::NoOpening;
+use crate::member::opening::ConnectionKind;
 use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
 use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
 use crate::member::{Action, Input, QuorumPeer};
@@ -162,6 +162,9 @@ impl World {
         let mut events = Vec::new();
         if let Some(connection) = self.learner_connection(at, peer) {
             connection.outbox.close(now_ms, &mut events);
+            if connection.end.is_some() && !connection.receiving.is_opened() {
+                self.trace.count("exchanges broken off");
+            }
         }
         if matches!(peer, QuorumPeer::Learner(_))
             && let Some(process) = self.process(at)
@@ -191,11 +194,12 @@ impl World {
             let why = "no address".to_owned();
             return self.come_in(at, Input::Disconnected { from: peer, why });
         };
+        let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
         let Some(process) = self.process(at) else { return };
         process.learner_connections.leader_dial = Some(dial);
         let patience = process.patience;
         let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
-        let receiving = QuorumConnection::dialed(dial, Box::new(NoOpening), options, now_ms);
+        let receiving = QuorumConnection::dialed(dial, opening, options, now_ms);
         let outbox = QuorumOutbox::default();
         let connection = LearnerConnection { end: None, dialing, receiving, outbox };
         process.learner_connections.all.insert(peer, connection);
@@ -261,7 +265,8 @@ impl World {
             (at.server, Holder::LearnerConnection(at, peer)),
             (to, Holder::LearnerConnection(there, learner)),
         );
-        let receiving = QuorumConnection::accepted(connection, Box::new(NoOpening), now_ms);
+        let opening = self.climate().openings().accepted(ConnectionKind::Learner);
+        let receiving = QuorumConnection::accepted(connection, opening, now_ms);
         let (end_there, outbox) = (Some(end.other()), QuorumOutbox::default());
         let accepted = LearnerConnection { end: end_there, dialing: None, receiving, outbox };
         let Some(process) = self.process(there) else { return };
@@ -300,10 +305,15 @@ impl World {
         let now_ms = self.now_us / MS;
         let Some(connection) = self.learner_connection(at, peer) else { return };
         let mut events = Vec::new();
+        let was_opened = connection.receiving.is_opened();
         let received = connection.receiving.receive(bytes, now_ms, &mut events);
         connection.outbox.put_opening(&connection.receiving.take_output());
         if connection.receiving.is_opened() {
             connection.outbox.open();
+        }
+        let is_opened_now = !was_opened && connection.receiving.is_opened();
+        if is_opened_now && !bytes.is_empty() {
+            self.trace.count("exchanges before a protocol");
         }
         events.into_iter().for_each(|event| self.take_received(at, peer, event));
         match received {

@@ -5,8 +5,11 @@
 
 use super::workload::{self, Request};
 use crate::model::Rng;
+use crate::member::opening::{NoOpening, Openings};
+use crate::member::sim_opening::SimOpenings;
 use crate::model::Zxid;
 use std::fmt;
+use std::sync::Arc;
 
 /// Microseconds of a world's time.
 pub type Micros = u64;
@@ -87,6 +90,8 @@ pub struct Climate {
     pub damaged: Option<usize>,
     /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
     pub counter_max: u32,
+    /// Every connection between servers opens with an exchange of words ([`SimOpenings`]).
+    pub has_openings: bool,
     /// From one machine to another.
     pub latency_us: Micros,
     /// How long things fail, before all faults end.
@@ -119,6 +124,7 @@ impl Climate {
             },
             latency_us: [100, 500, 3000][rng.pick(3)],
             lasts_us: rng.range(2000, 5000) * MS,
+            has_openings: rng.one_in(6),
             ..Self::calm(seed)
         }
     }
@@ -135,6 +141,11 @@ impl Climate {
             lasts_us: 6000 * MS,
             ..Self::default()
         }
+    }
+
+    /// What speaks first on connections between servers.
+    pub fn openings(&self) -> Arc<dyn Openings> {
+        if self.has_openings { Arc::new(SimOpenings) } else { Arc::new(NoOpening) }
     }
 
     /// Voters first, then observers, then those that join.

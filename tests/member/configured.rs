@@ -3,10 +3,12 @@
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::member::configured::{PartSettings, patience};
 use oxkeeper::member::election_connections;
+use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Log};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// * `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
@@ -30,7 +32,7 @@ fn the_log_is_kept_as_file_and_flags_say() {
         ("preAllocSize=16\nforceSync=yes", "-Dzookeeper.forceSync=no", 16, true),
     ] {
         let disk = SimDisk::new();
-        let options = PartSettings::of(&configured(lines, flags), 0, 0).log;
+        let options = PartSettings::of(&configured(lines, flags), Arc::new(NoOpening), 0, 0).log;
         let mut log = Log::new(disk.clone(), Path::new("/log"), options, None);
         let mut entry = [0; 40];
         entry[19] = 1;
@@ -47,7 +49,9 @@ fn the_log_is_kept_as_file_and_flags_say() {
 #[test]
 fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
     let limit_ms = |lines, flags| {
-        PartSettings::of(&configured(lines, flags), 0, 0).replica.sessionless_timeout_ms
+        PartSettings::of(&configured(lines, flags), Arc::new(NoOpening), 0, 0)
+            .replica
+            .sessionless_timeout_ms
     };
     assert_eq!(limit_ms("", ""), 10_000);
     assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
@@ -55,7 +59,7 @@ fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
 }
 
 fn election(config: &Config) -> election_connections::Settings {
-    PartSettings::of(config, 0, 0).member.ensemble.unwrap().election
+    PartSettings::of(config, Arc::new(NoOpening), 0, 0).member.ensemble.unwrap().election
 }
 
 fn member_of_three(lines: &str) -> Config {
@@ -71,7 +75,7 @@ fn member_of_three(lines: &str) -> Config {
 fn agreement_goes_by_what_is_set() {
     let of = |lines| {
         let config = member_of_three(lines);
-        PartSettings::of(&config, 0, 0).agreement.unwrap()
+        PartSettings::of(&config, Arc::new(NoOpening), 0, 0).agreement.unwrap()
     };
     let plain = of("initLimit=10\nsyncLimit=5");
     let limits = (plain.init_limit, plain.sync_limit, plain.always_sends_tree);
@@ -126,7 +130,7 @@ fn several_addresses_are_told_and_looked_after_where_that_is_set() {
 fn observers_wait_as_long_as_is_set() {
     let delays = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
-        let settings = PartSettings::of(&config, 0, 0).agreement.unwrap();
+        let settings = PartSettings::of(&config, Arc::new(NoOpening), 0, 0).agreement.unwrap();
         (settings.observer_election_delay_ms, settings.observer_reconnect_delay_ms)
     };
     assert_eq!(delays(""), (200, 0));
@@ -139,7 +143,11 @@ fn observers_wait_as_long_as_is_set() {
 fn messages_are_kept_if_that_is_set() {
     let kept = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
-        PartSettings::of(&config, 0, 0).member.ensemble.unwrap().tracked_messages
+        PartSettings::of(&config, Arc::new(NoOpening), 0, 0)
+            .member
+            .ensemble
+            .unwrap()
+            .tracked_messages
     };
     assert_eq!(kept(""), None);
     assert_eq!(kept("messageTracker.BufferSize=5"), None);

@@ -6,8 +6,10 @@ use oxkeeper::member::election_connections::{
 };
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::model::Rng;
+use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub fn settings(me: i64) -> Settings {
     Settings {
@@ -19,6 +21,7 @@ pub fn settings(me: i64) -> Settings {
         hello_timeout_ms: 500,
         reach_timeout_ms: None,
         bind_tries_max: 3,
+        openings: Arc::new(NoOpening),
     }
 }
 

@@ -3,20 +3,18 @@
 
 use crate::support::builders::learner_info;
 use crate::support::peer::PeerOnDisk;
-use crate::support::views::{VIEW, member, view_in, view_of};
-use bytes::Bytes;
 use oxkeeper::model::Rng;
-use oxkeeper::model::{Epoch, Role as Kind, ServerId, SessionId, View, Zxid};
+use crate::support::stranger::{ME, Stranger, view};
+use crate::support::views::{VIEW, view_in};
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{
-    Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Notification, Packet, Peer,
-    PeerState, Request, Role, Settings, Vote,
+    Action, Core, Input, LearnerConnectionId, LogRead, Packet, Peer, Role, Settings,
 };
-
-const ME: ServerId = ServerId(1);
 
 pub struct Strangers {
     server: PeerOnDisk,
-    random: Rng,
+    stranger: Stranger,
     /// Times it led with a quorum, and served under a leader.
     pub led: usize,
     pub followed: usize,
@@ -36,14 +34,18 @@ impl Strangers {
         let epochs = (Epoch(1), Epoch(1));
         let mut peer = Peer::member(ME, settings, view(0, 4, role), epochs, Some(last));
         peer.core.finds_view = view_in;
-        let (server, random) = (PeerOnDisk::new(peer), Rng::seeded(seed));
-        let mut strangers = Self { server, random, led: 0, followed: 0 };
+        let stranger = Stranger { random: Rng::new(seed), entry };
+        let mut strangers = Self { server: PeerOnDisk::new(peer), stranger, led: 0, followed: 0 };
         strangers.step(Input::Tick);
         strangers
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.random.below(n)
+        self.stranger.below(n)
+    }
+
+    fn packet(&mut self) -> Packet {
+        self.stranger.packet(&self.server.peer.core)
     }
 
     pub fn live(&mut self, steps: usize) {
@@ -62,7 +64,7 @@ impl Strangers {
                 9 => self.propose(),
                 10 => {
                     let from = ServerId(self.below(5) as i64);
-                    let notification = self.notification();
+                    let notification = self.stranger.notification(&self.server.peer.core);
                     self.step(Input::Notification { from, notification });
                 }
                 11..16 => {
@@ -168,106 +170,13 @@ impl Strangers {
             }
         }
     }
-
-    fn epoch(&mut self) -> Epoch {
-        match self.below(40) {
-            0 => Epoch(u32::MAX >> 1),
-            1 => Epoch(0),
-            _ => {
-                let near = self.server.peer.core.accepted.0.saturating_sub(1);
-                Epoch((near + self.below(4) as u32).min(u32::MAX >> 1))
-            }
-        }
-    }
-
-    /// Often one that means something here.
-    fn zxid(&mut self) -> Zxid {
-        let core = &self.server.peer.core;
-        let (last, committed, epoch) =
-            (core.history.last(), core.history.committed(), core.accepted);
-        match self.below(8) {
-            0 => committed,
-            1 => last,
-            2 => Zxid::new(epoch, 0),
-            3 | 4 => last.next().unwrap_or(last),
-            5 => Zxid::new(self.epoch(), u32::MAX),
-            _ => Zxid::new(self.epoch(), self.below(6) as u32),
-        }
-    }
-
-    fn entry(&mut self, at: Zxid) -> Bytes {
-        if self.below(4) != 0 {
-            return Bytes::new();
-        }
-        let view = self.view(at);
-        format!("{VIEW}{view}").into()
-    }
-
-    fn view(&mut self, at: Zxid) -> View {
-        let role = if self.below(4) == 0 { Kind::Observer } else { Kind::Participant };
-        view(at.to_wire(), 2 + self.below(4) as i64, role)
-    }
-
-    fn notification(&mut self) -> Notification {
-        let states =
-            [PeerState::Looking, PeerState::Following, PeerState::Leading, PeerState::Observing];
-        let state = states[self.below(4) as usize];
-        let vote = Vote {
-            epoch: i64::from(self.epoch().0),
-            zxid: self.zxid().to_wire() - i64::from(self.below(9) == 0),
-            leader: ServerId(self.below(5) as i64),
-        };
-        let round = if self.below(30) == 0 { i64::MAX } else { self.below(6) as i64 };
-        let at = self.zxid();
-        let config = (self.below(6) == 0).then(|| self.view(at).to_string().into());
-        Notification { state, vote, round, version: 2, config, is_ours: false }
-    }
-
-    fn packet(&mut self) -> Packet {
-        let (zxid, epoch) = (self.zxid(), self.epoch());
-        let id = self.below(5) as i64;
-        let view_version = if self.below(6) == 0 { zxid.to_wire() } else { 0 };
-        let info = LearnerInfo { view_version, ..learner_info(id) };
-        let id = ServerId(id);
-        match self.below(22) {
-            0..3 => Packet::FollowerInfo { accepted: epoch, info },
-            3 => Packet::ObserverInfo { accepted: epoch, info },
-            4 | 5 => Packet::LeaderInfo { epoch },
-            6..8 => {
-                let current = (self.below(4) != 0).then_some(Epoch(epoch.0.saturating_sub(1)));
-                Packet::AckEpoch { current, last: (self.below(8) != 0).then_some(zxid) }
-            }
-            8 => Packet::Diff { zxid },
-            9 => Packet::Trunc { zxid },
-            10 => Packet::Snap { zxid },
-            11 | 12 => {
-                let view = (self.below(3) == 0).then(|| self.view(zxid).to_string().into());
-                Packet::NewLeader {
-                    epoch: self.server.peer.core.accepted,
-                    view: view.unwrap_or_default(),
-                }
-            }
-            13 => Packet::UpToDate,
-            14 => Packet::Proposal { zxid, entry: self.entry(zxid) },
-            15 => Packet::Commit { zxid },
-            16 => Packet::Inform { zxid, entry: self.entry(zxid) },
-            17 => match self.below(2) {
-                0 => Packet::CommitAndActivate { zxid, leader: id },
-                _ => Packet::InformAndActivate { zxid, leader: id, entry: self.entry(zxid) },
-            },
-            18 => {
-                let body = Bytes::new();
-                Packet::Request(Request { session: SessionId(1), xid: 1, op: 5, body, who: vec![] })
-            }
-            19 => Packet::Ping { zxid: 0, touched: None },
-            _ => Packet::Ack { zxid },
-        }
-    }
 }
 
-/// Servers 1 to `count`, this one with `role`.
-fn view(version: i64, count: i64, role: Kind) -> View {
-    let mut view = view_of(version, 1..=count, []);
-    view.members.insert(ME, member(ME, role));
-    view
+/// Sometimes a configuration.
+fn entry(stranger: &mut Stranger, _core: &Core, at: Zxid) -> Bytes {
+    if stranger.below(4) != 0 {
+        return Bytes::new();
+    }
+    let view = stranger.view(at);
+    format!("{VIEW}{view}").into()
 }

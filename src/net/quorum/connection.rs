@@ -7,11 +7,15 @@ use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
 use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+const CLOSED_HERE: &str = "closed here";
 
 /// Serves a connection until its handle is dropped or it ends, which is reported.
 ///
@@ -32,28 +36,158 @@ pub fn start(
     let handle = PeerHandle { state: state.clone(), unsent: Vec::new(), stop: stop.clone() };
     let mut ending = Ending { state, why: "its task failed".to_owned() };
     tokio::spawn(async move {
-        let transfer = transfer(connecting, connection, &ending);
-        let ended = tokio::select! {
+        let connected = tokio::select! {
             biased;
-            // What was put before the handle was dropped is sent if the socket takes it.
-            ended = transfer => ended,
-            () = stop.cancelled() => Err("closed here".to_owned()),
+            connected = connecting => connected.map_err(|error| error.to_string()),
+            () = stop.cancelled() => Err(CLOSED_HERE.to_owned()),
+        };
+        let ended = match connected {
+            Ok(stream) => transfer(stream, connection, &ending, &stop).await,
+            Err(error) => Err(error),
         };
         ending.because(ended);
     });
     handle
 }
 
+/// Moves bytes both ways until the connection ends or `stop` closes it.
 async fn transfer(
-    connecting: impl Future<Output = io::Result<TcpStream>>,
+    stream: TcpStream,
     connection: QuorumConnection,
     ending: &Ending,
+    stop: &CancellationToken,
 ) -> Result<(), String> {
-    let stream = connecting.await.map_err(|error| error.to_string())?;
     let _best_effort = stream.set_nodelay(true);
     let (reading, writing) = stream.into_split();
+    let mut sending = pin!(send(writing, &ending.state));
+    let both = async {
+        tokio::select! {
+            ended = receive(reading, connection, ending) => ended,
+            ended = &mut sending => ended,
+        }
+    };
     tokio::select! {
-        ended = receive(reading, connection, ending) => ended,
-        ended = send(writing, &ending.state) => ended,
+        biased;
+        ended = both => return ended,
+        () = stop.cancelled() => {}
+    }
+    // What was put before the handle was dropped is sent if the socket takes it. `both` may have been polled before it was
+    // put, or have used up what tokio lets a task do in one turn.
+    tokio::select! {
+        biased;
+        ended = unconstrained(sending) => ended,
+        () = std::future::ready(()) => Err(CLOSED_HERE.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::opening::{ConnectionKind, NoOpening, Openings as _};
+    use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
+    use crate::member::sim_opening::SimOpenings;
+    use crate::model::{Epoch, Zxid};
+    use crate::net::quorum::{Bind, Patience, dial, listen};
+    use crate::tree::Options;
+    use crate::zab::Packet;
+    use bytes::Bytes;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    fn proposal(counter: u32) -> Packet {
+        Packet::Proposal { zxid: Zxid::new(Epoch(1), counter), entry: Bytes::from(vec![7; 36]) }
+    }
+
+    /// A served connection that a learner made, and the learner's socket.
+    async fn served(listener: &TcpListener) -> (PeerHandle, TcpStream) {
+        let learner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0);
+        let events = Sink::new(drop);
+        (start(std::future::ready(Ok(accepted)), machine, events), learner)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn packets_put_before_the_handle_is_dropped_arrive_before_the_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for round in 0..300 {
+            let (mut handle, mut learner) = served(&listener).await;
+            // The learner speaks too in some rounds: its packets wake the task while the handle is dropped.
+            if round % 3 == 1 {
+                learner.write_all(&proposal(9).to_bytes()).await.unwrap();
+            }
+            if round % 2 == 1 {
+                tokio::task::yield_now().await;
+            }
+            let packets = [proposal(round).to_bytes(), proposal(round + 1).to_bytes()];
+            handle.put(packets[0].clone());
+            handle.flush();
+            handle.put(packets[1].clone());
+            drop(handle);
+            let mut heard = Vec::new();
+            // An end with unread bytes is a reset, after what was sent.
+            let _reset = learner.read_to_end(&mut heard).await;
+            assert_eq!(heard, packets.concat(), "round {round}");
+        }
+    }
+
+    /// Packets of one connection, until there are so many.
+    async fn heard(events: &mut UnboundedReceiver<PeerEvent>, count: usize) -> Vec<Packet> {
+        let mut heard = Vec::new();
+        while heard.len() < count {
+            match events.recv().await.unwrap() {
+                PeerEvent::Received { event: QuorumEvent::Packets(packets), .. } => {
+                    heard.extend(packets);
+                }
+                PeerEvent::Gone { why, .. } => panic!("it ended: {why}"),
+                _ => {}
+            }
+        }
+        heard
+    }
+
+    #[tokio::test]
+    async fn packets_put_before_the_opening_is_over_are_sent_after_it_in_their_order() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let there = vec![("127.0.0.1".to_owned(), port)];
+        let (sender, mut at_leader) = unbounded_channel();
+        let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
+        tokio::spawn(listen(bind, Arc::default(), Arc::new(SimOpenings), sender.into()));
+        let long = Duration::from_secs(60);
+        let patience = Patience { silence: long, refusals: long, others: None };
+        let (sender, mut at_learner) = unbounded_channel();
+        let opening = SimOpenings.dialed(ConnectionKind::Learner, &there);
+        let machine = QuorumConnection::dialed(1, opening, Options::default(), 0);
+        let mut learner = start(dial(there.clone(), patience), machine, sender.into());
+        let said = |from: u32| (from..from + 20).map(proposal).collect::<Vec<Packet>>();
+        let say = |handle: &mut PeerHandle, from| {
+            for packet in said(from) {
+                handle.put(packet.to_bytes());
+                handle.flush();
+            }
+        };
+        say(&mut learner, 100);
+        let Some(PeerEvent::Accepted { handle: mut leader, .. }) = at_leader.recv().await else {
+            panic!("no connection")
+        };
+        say(&mut leader, 200);
+        assert_eq!(heard(&mut at_leader, 20).await, said(100));
+        assert_eq!(heard(&mut at_learner, 20).await, said(200));
+        // A learner without the opening, and one that calls the wrong port.
+        for bytes in [&proposal(1).to_bytes()[..], b"hello?election"] {
+            let mut stranger = dial(there.clone(), patience).await.unwrap();
+            stranger.write_all(bytes).await.unwrap();
+            let mut kept = Vec::new(); // A handle that is dropped closes its connection.
+            let (from, why) = loop {
+                match at_leader.recv().await.unwrap() {
+                    PeerEvent::Gone { from, why } => break (from, why),
+                    event => kept.push(event),
+                }
+            };
+            assert!(matches!(from, QuorumPeer::Learner(_)), "{from:?}");
+            assert!(why.starts_with("the opening expects the word"), "{why}");
+        }
     }
 }

@@ -55,7 +55,8 @@ impl ConnectionState {
     }
 }
 
-/// A connection to a peer, which is closed when this is dropped.
+/// A connection to a peer. When this is dropped, what was put is sent as far as the socket takes it at once, and the
+/// connection is closed.
 pub struct PeerHandle {
     pub(super) state: Arc<ConnectionState>,
     pub(super) unsent: Vec<Bytes>,
@@ -93,6 +94,7 @@ impl PeerHandle {
 
 impl Drop for PeerHandle {
     fn drop(&mut self) {
+        self.flush();
         self.stop.cancel();
     }
 }

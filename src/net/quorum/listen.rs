@@ -2,7 +2,7 @@
 
 use super::connection::start;
 use super::handle::PeerEvent;
-use crate::member::opening::NoOpening;
+use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
 use crate::zab::LearnerConnectionId;
@@ -28,7 +28,12 @@ pub struct Bind {
 /// Listens for learners; never gives up.
 ///
 /// * `accepted`: numbers of the connections that all such listeners have accepted.
-pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent>) {
+pub async fn listen(
+    bind: Bind,
+    accepted: Arc<AtomicU64>,
+    openings: Arc<dyn Openings>,
+    events: Sink<PeerEvent>,
+) {
     let mut told = false;
     loop {
         let listener = match open(&bind).await {
@@ -46,7 +51,8 @@ pub async fn listen(bind: Bind, accepted: Arc<AtomicU64>, events: Sink<PeerEvent
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
-                    let machine = QuorumConnection::accepted(connection, Box::new(NoOpening), 0);
+                    let opening = openings.accepted(ConnectionKind::Learner);
+                    let machine = QuorumConnection::accepted(connection, opening, 0);
                     let stream = std::future::ready(Ok(stream));
                     let handle = start(stream, machine, events.clone());
                     events.put(PeerEvent::Accepted { connection, handle, peer });
@@ -77,6 +83,7 @@ async fn open(bind: &Bind) -> io::Result<TcpListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::member::opening::NoOpening;
     use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
     use crate::net::quorum::{Patience, dial};
     use crate::zab::Packet;
@@ -90,7 +97,7 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
         let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
-        tokio::spawn(listen(bind, Arc::default(), sender.into()));
+        tokio::spawn(listen(bind, Arc::default(), Arc::new(NoOpening), sender.into()));
         let there = vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
         let patience = Patience { silence: long, refusals: long, others: None };

@@ -1,0 +1,60 @@
+//! An opening for the simulator and for tests: both ends say some words in turn, and each must be the one that is expected.
+
+use super::opening::{ConnectionKind, Opened, Opening, Openings};
+use bytes::{Buf, BytesMut};
+
+/// What the two ends say in turn, the dialing end first.
+///
+/// The third word tells which kind of connection it is, so that a connection to the other port fails.
+const fn words(kind: ConnectionKind) -> [&'static str; 4] {
+    match kind {
+        ConnectionKind::Learner => ["hello?", "which?", "learner", "enter"],
+        ConnectionKind::Election => ["hello?", "which?", "election", "enter"],
+    }
+}
+
+/// One end of the exchange.
+struct SimOpening {
+    words: [&'static str; 4],
+    /// Words that were said or heard.
+    done: usize,
+    is_dialed: bool,
+}
+
+impl Opening for SimOpening {
+    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
+        while let Some(word) = self.words.get(self.done) {
+            if self.done.is_multiple_of(2) == self.is_dialed {
+                output.extend_from_slice(word.as_bytes());
+            } else {
+                let come = input.len().min(word.len());
+                if input[..come] != word.as_bytes()[..come] {
+                    return Err(format!("the opening expects the word {word:?}"));
+                }
+                if come < word.len() {
+                    return Ok(Opened::NotYet);
+                }
+                input.advance(word.len());
+            }
+            self.done += 1;
+        }
+        Ok(Opened::Done)
+    }
+}
+
+/// Makes an exchange of words for every connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimOpenings;
+
+impl Openings for SimOpenings {
+    fn accepted(&self, kind: ConnectionKind) -> Box<dyn Opening> {
+        Box::new(SimOpening { words: words(kind), done: 0, is_dialed: false })
+    }
+
+    /// # Panics
+    /// When nothing says which server is dialed: an exchange of SASL needs its host.
+    fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening> {
+        assert!(!to.is_empty(), "a server without an address is dialed");
+        Box::new(SimOpening { words: words(kind), done: 0, is_dialed: true })
+    }
+}

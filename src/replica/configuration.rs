@@ -5,12 +5,12 @@ use crate::model::View;
 use crate::tree::{Tree, txn};
 use crate::zab;
 
-/// Teaches a peer to find a configuration in a proposal, and tells it of the one in its history. Committed or not, a
+/// Teaches a peer to find zxid and configuration in a proposal, and tells it of the one in its history. Committed or not, a
 /// proposed configuration counts beside the one in force until a leader knows more. The dynamic configuration file may have
 /// lost it with the power; and a configuration that is only in the file was never acknowledged by this server, so it does
 /// not count.
 pub fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
-    peer.core.finds_view = view_in;
+    (peer.core.finds_view, peer.core.finds_zxid) = (view_in, txn::zxid_in);
     // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has.
     if peer.core.view.version > 0
         && let Some(text) = tree.config()

@@ -83,6 +83,8 @@ pub struct Core {
     pub(super) followed: Option<(i64, i64)>,
     /// Finds the configuration in a payload that proposes one.
     pub finds_view: fn(&[u8]) -> Option<View>,
+    /// Finds the zxid in a payload, as it is written there; `None`: the payload has none.
+    pub finds_zxid: fn(&[u8]) -> Option<i64>,
     pub accepted: Epoch,
     pub current: Epoch,
     pub history: History,
@@ -130,6 +132,7 @@ impl Core {
             next: None,
             followed: None,
             finds_view: |_| None,
+            finds_zxid: |_| None,
             accepted: Epoch(0),
             current: Epoch(0),
             flushed: history.last(),

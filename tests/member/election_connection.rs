@@ -1,47 +1,22 @@
 //! Bytes of one election connection, in and out of its machine.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connection::{
     ConnectionError, ElectionConnection, LengthError, Received, next_message,
 };
 use oxkeeper::member::election_hello::{Hello, HelloError};
-use oxkeeper::member::opening::{NoOpening, Opened, Opening};
+use oxkeeper::member::opening::{ConnectionKind, NoOpening, Opened, Opening, Openings};
+use oxkeeper::member::sim_opening::SimOpenings;
 use oxkeeper::model::ServerId;
 use oxkeeper::request::foreign::Foreign;
 
-/// Both ends say a word, the dialing one first; the accepting one answers once it has heard it.
-struct Words {
-    says: &'static [u8],
-    expects: &'static [u8],
-    is_first: bool,
-    has_said: bool,
+fn dialed(hello: Vec<u8>, deadline_ms: u64) -> ElectionConnection {
+    let opening = SimOpenings.dialed(ConnectionKind::Election, &[("zoo1".to_owned(), 3888)]);
+    ElectionConnection::dialed(opening, hello, deadline_ms)
 }
 
-impl Words {
-    fn boxed(says: &'static str, expects: &'static str, is_first: bool) -> Box<Self> {
-        let (says, expects) = (says.as_bytes(), expects.as_bytes());
-        Box::new(Self { says, expects, is_first, has_said: false })
-    }
-}
-
-impl Opening for Words {
-    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
-        if self.is_first && !std::mem::replace(&mut self.has_said, true) {
-            output.extend(self.says);
-        }
-        let common = input.len().min(self.expects.len());
-        if input[..common] != self.expects[..common] {
-            return Err("another word".to_owned());
-        }
-        if input.len() < self.expects.len() {
-            return Ok(Opened::NotYet);
-        }
-        input.advance(self.expects.len());
-        if !self.is_first {
-            output.extend(self.says);
-        }
-        Ok(Opened::Done)
-    }
+fn accepted(deadline_ms: u64) -> ElectionConnection {
+    ElectionConnection::accepted(SimOpenings.accepted(ConnectionKind::Election), deadline_ms)
 }
 
 fn hello() -> Hello {
@@ -63,17 +38,16 @@ fn message(text: &'static str) -> Result<Option<Received>, ConnectionError> {
 #[test]
 fn opening_then_hello_then_messages_are_read_however_the_bytes_are_split() {
     for step in 1..40 {
-        let opening = Words::boxed("please", "welcome", true);
-        let mut dialed = ElectionConnection::dialed(opening, hello().encode(false), 70);
-        let opening = Words::boxed("welcome", "please", false);
-        let mut accepted = ElectionConnection::accepted(opening, 50);
+        let (mut dialed, mut accepted) = (dialed(hello().encode(false), 70), accepted(50));
         accepted.connected();
         dialed.connected();
         assert!(!carry(&mut accepted, &mut dialed, step), "the dialing end speaks first");
-        assert!(carry(&mut dialed, &mut accepted, step));
-        assert_eq!((accepted.next_received(), accepted.is_open()), (Ok(None), false));
-        assert_eq!((dialed.deadline_ms(), accepted.deadline_ms()), (Some(70), Some(50)));
-        assert!(carry(&mut accepted, &mut dialed, step));
+        for _ in 0..2 {
+            assert!(carry(&mut dialed, &mut accepted, step));
+            assert_eq!((accepted.next_received(), accepted.is_open()), (Ok(None), false));
+            assert_eq!((dialed.deadline_ms(), accepted.deadline_ms()), (Some(70), Some(50)));
+            assert!(carry(&mut accepted, &mut dialed, step));
+        }
         assert!(!dialed.is_open(), "its hello is not written");
         assert!(carry(&mut dialed, &mut accepted, step));
         assert_eq!(accepted.next_received(), Ok(Some(Received::Hello(hello()))));
@@ -91,15 +65,15 @@ fn opening_then_hello_then_messages_are_read_however_the_bytes_are_split() {
 
 #[test]
 fn opening_that_fails_ends_the_connection_with_its_reason() {
-    let opening = Words::boxed("welcome", "please", false);
-    let mut accepted = ElectionConnection::accepted(opening, 50);
+    let mut accepted = accepted(50);
     accepted.connected();
-    accepted.receive(b"pl");
+    accepted.receive(b"he");
     assert_eq!(accepted.next_received(), Ok(None));
     accepted.receive(b"ow");
     let error = accepted.next_received().unwrap_err();
-    assert_eq!(error, ConnectionError::Opening("another word".to_owned()));
-    accepted.receive(b"please");
+    let why = "the opening expects the word \"hello?\"".to_owned();
+    assert_eq!(error, ConnectionError::Opening(why));
+    accepted.receive(b"hello?");
     assert_eq!(accepted.next_received(), Err(error), "nothing is read after that");
     assert_eq!(accepted.take_output(), None);
 }

@@ -1,8 +1,9 @@
 //! Bytes of a learner connection, in and out of its machine.
 
-use bytes::{Buf, Bytes, BytesMut};
-use oxkeeper::member::opening::{NoOpening, Opened, Opening};
+use bytes::Bytes;
+use oxkeeper::member::opening::{ConnectionKind, NoOpening, Openings};
 use oxkeeper::member::quorum_connection::*;
+use oxkeeper::member::sim_opening::SimOpenings;
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::tree::Options;
 use oxkeeper::tree::load::Loader;
@@ -206,40 +207,24 @@ fn kept_packet_keeps_no_more_than_came_with_it() {
     assert!(50 < sizes.len() && sizes.iter().all(|&size| size < 4096), "{sizes:?}");
 }
 
-/// Says `hello`, and wants `please` from the other side.
-struct Polite {
-    has_spoken: bool,
-}
-
-impl Opening for Polite {
-    fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String> {
-        if !std::mem::replace(&mut self.has_spoken, true) {
-            output.extend_from_slice(b"hello");
-        }
-        if !b"please".starts_with(&input[..input.len().min(6)]) {
-            return Err("impolite".to_owned());
-        }
-        if input.len() < 6 {
-            return Ok(Opened::NotYet);
-        }
-        input.advance(6);
-        Ok(Opened::Done)
-    }
-}
-
 #[test]
 fn opening_speaks_before_the_first_packet() {
-    let opening = || Box::new(Polite { has_spoken: false });
-    let mut connection = QuorumConnection::accepted(LearnerConnectionId(1), opening(), 0);
+    let kind = ConnectionKind::Learner;
+    let opening = SimOpenings.dialed(kind, &[("a".to_owned(), 1)]);
+    let mut connection = QuorumConnection::dialed(1, opening, Options::default(), 0);
     assert_eq!(received(&mut connection, b"").unwrap(), "");
-    assert_eq!((connection.take_output(), connection.is_opened()), (b"hello".to_vec(), false));
-    assert_eq!(received(&mut connection, b"plea").unwrap(), "");
+    assert_eq!((connection.take_output(), connection.is_opened()), (b"hello?".to_vec(), false));
+    let error = received(&mut connection, b"whom").unwrap_err();
+    assert!(matches!(&error, QuorumError::Opening(why) if why.contains("which?")), "{error}");
+    let mut connection =
+        QuorumConnection::accepted(LearnerConnectionId(1), SimOpenings.accepted(kind), 0);
+    assert_eq!(received(&mut connection, b"hell").unwrap(), "");
     assert!(!connection.is_opened() && connection.deadline_ms().is_some());
+    assert!(connection.take_output().is_empty());
+    assert_eq!(received(&mut connection, b"o?learn").unwrap(), "");
+    assert_eq!((connection.take_output(), connection.is_opened()), (b"which?".to_vec(), false));
     // What comes with its end is no longer its own.
-    let bytes = [b"se", &proposal(1).to_bytes()[..]].concat();
+    let bytes = [b"er", &proposal(1).to_bytes()[..]].concat();
     assert_eq!(received(&mut connection, &bytes).unwrap(), "[PROPOSAL]");
-    assert!(connection.is_opened() && connection.take_output().is_empty());
-    let mut connection = QuorumConnection::dialed(1, opening(), Options::default(), 0);
-    let error = received(&mut connection, b"pleb").unwrap_err();
-    assert!(matches!(&error, QuorumError::Opening(why) if why == "impolite"), "{error}");
+    assert_eq!((connection.take_output(), connection.is_opened()), (b"enter".to_vec(), true));
 }

@@ -159,7 +159,9 @@ impl Strangers {
 
     fn one_step(&mut self) {
         match self.below(26) {
-            0..6 => self.report(),
+            0..6 => {
+                self.report();
+            }
             6..9 => {
                 let ms = [5, 5, 10, 60, 300, 1500][self.below(6) as usize];
                 self.pass(ms);
@@ -182,9 +184,10 @@ impl Strangers {
             23 => {
                 let from =
                     if self.below(2) == 0 { self.some_learner() } else { self.some_leader() };
-                self.step(match self.below(3) {
-                    0 => Input::Disconnected { from, why: "reset".to_owned() },
-                    _ => Input::Progress { from },
+                let has_ended = self.below(3) == 0;
+                self.step(match has_ended {
+                    true => Input::Disconnected { from, why: "reset".to_owned() },
+                    false => Input::Progress { from },
                 });
             }
             _ => self.say_anything_about_elections(),

@@ -88,7 +88,6 @@ mod tests {
     use crate::member::sim_opening::SimOpenings;
     use crate::model::{Epoch, Zxid};
     use crate::net::quorum::{Bind, Patience, dial, listen};
-    use crate::tree::Options;
     use crate::zab::Packet;
     use bytes::Bytes;
     use std::time::Duration;
@@ -159,7 +158,7 @@ mod tests {
         let patience = Patience { silence: long, refusals: long, others: None };
         let (sender, mut at_learner) = unbounded_channel();
         let opening = SimOpenings.dialed(ConnectionKind::Learner, &there);
-        let machine = QuorumConnection::dialed(1, opening, Options::default(), 0);
+        let machine = QuorumConnection::dialed(1, opening, Default::default(), 0);
         let mut learner = start(dial(there.clone(), patience), machine, sender.into());
         let said = |from: u32| (from..from + 20).map(proposal).collect::<Vec<Packet>>();
         let say = |handle: &mut PeerHandle, from| {

@@ -88,7 +88,7 @@ mod tests {
     use crate::member::sim_opening::SimOpenings;
     use crate::model::{Epoch, Zxid};
     use crate::net::quorum::{Bind, Patience, dial, listen};
-    use crate::zab::Packet;
+    use crate::zab::{LearnerConnectionId, Packet};
     use bytes::Bytes;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -4,9 +4,9 @@
 //! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
 
 use super::workload::{self, Request};
-use crate::model::Rng;
 use crate::member::opening::{NoOpening, Openings};
 use crate::member::sim_opening::SimOpenings;
+use crate::model::Rng;
 use crate::model::Zxid;
 use std::fmt;
 use std::sync::Arc;

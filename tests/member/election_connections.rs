@@ -5,8 +5,8 @@ use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
 };
 use oxkeeper::member::election_hello::Hello;
-use oxkeeper::model::Rng;
 use oxkeeper::member::opening::NoOpening;
+use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
 use std::sync::Arc;

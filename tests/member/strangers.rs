@@ -6,7 +6,6 @@ use crate::member::quorum_connection::tree_stream;
 use crate::support::builders::{WALL_MS, learner_info, shared};
 use crate::support::election::votes_for;
 use crate::support::packets::packets;
-use crate::support::rng::Rng;
 use crate::support::stranger::{ME, Stranger, view};
 use crate::{done, draft};
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use oxkeeper::member::{
     Action, Ended, EnsembleSettings, Input, LogReadLimit, Member, Now, QuorumPeer, Settings,
     SnapshotJob,
 };
+use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid, op};
 use oxkeeper::replica::{self, Mode, Replica};
 use oxkeeper::request::Limits;
@@ -108,7 +108,7 @@ impl Strangers {
         let mut strangers = Self {
             member: Member::new(replica, settings, now),
             now,
-            stranger: Stranger { random: Rng::new(seed), entry },
+            stranger: Stranger { random: Rng::seeded(seed), entry },
             asked: Asked::default(),
             logged: LAST,
             learners: 0,

@@ -1,9 +1,9 @@
 //! What servers say that say anything: random packets and notifications that often mean something to the server that hears them.
 
 use super::builders::learner_info;
-use super::rng::Rng;
 use super::views::{member, view_of};
 use bytes::Bytes;
+use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{Core, LearnerInfo, Notification, Packet, PeerState, Request, Vote};
 
@@ -25,7 +25,7 @@ pub struct Stranger {
 
 impl Stranger {
     pub fn below(&mut self, n: u64) -> u64 {
-        self.random.below(n as usize) as u64
+        self.random.below(n)
     }
 
     fn epoch(&mut self, core: &Core) -> Epoch {

@@ -3,10 +3,10 @@
 
 use crate::support::builders::learner_info;
 use crate::support::peer::PeerOnDisk;
-use oxkeeper::model::Rng;
 use crate::support::stranger::{ME, Stranger, view};
 use crate::support::views::{VIEW, view_in};
 use bytes::Bytes;
+use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{
     Action, Core, Input, LearnerConnectionId, LogRead, Packet, Peer, Role, Settings,
@@ -34,7 +34,7 @@ impl Strangers {
         let epochs = (Epoch(1), Epoch(1));
         let mut peer = Peer::member(ME, settings, view(0, 4, role), epochs, Some(last));
         peer.core.finds_view = view_in;
-        let stranger = Stranger { random: Rng::new(seed), entry };
+        let stranger = Stranger { random: Rng::seeded(seed), entry };
         let mut strangers = Self { server: PeerOnDisk::new(peer), stranger, led: 0, followed: 0 };
         strangers.step(Input::Tick);
         strangers

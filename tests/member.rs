@@ -429,6 +429,27 @@ impl Server {
     }
 }
 
+// Found by a world: seed 95427003482.
+#[test]
+fn leader_that_only_the_proposed_configuration_has_is_dialed() {
+    let mut server = Server::following();
+    let text = format!("{THREE}\nserver.4=d:9:10:participant\nversion=100000001");
+    server.hear(1, vec![txn(1, op::RECONFIG, "/zookeeper/config", text.as_bytes())]);
+    let from = QuorumPeer::Leader { dial: 1 };
+    server.step(Input::Disconnected { from, why: "reset".to_owned() });
+    let mut dialed = None;
+    for (from, state) in
+        [(2, PeerState::Following), (3, PeerState::Following), (4, PeerState::Leading)]
+    {
+        let vote = Vote { epoch: 1, zxid: (1 << 32) + 1, leader: ServerId(4) };
+        let config = Some(Bytes::from(THREE));
+        let notification =
+            Notification { state, vote, round: 7, version: 2, config, is_ours: true };
+        dialed = dialed.or(dial(&server.hear_vote(from, &notification)));
+    }
+    assert_eq!(dialed, Some((2, "d:9".to_owned())));
+}
+
 #[test]
 fn a_tree_for_a_learner_that_has_gone_ends_its_freeze_at_once() {
     let mut server = Server::standalone();

@@ -130,6 +130,6 @@ impl Args {
         };
         let fault = self.setup.fault.map_or(String::new(), |fault| format!(" --fault {fault:?}"));
         let settings = self.setup.settings.replace('\n', " --set ");
-        format!("cargo test --release --test differential -- {b}{fault}{settings}")
+        format!("cargo test --test differential -- {b}{fault}{settings}")
     }
 }

@@ -1,6 +1,6 @@
 //! The same operations on a real ZooKeeper and on another server, compared byte for byte.
 //!
-//!     cargo test --release --test differential -- --ops 10000 --seed 7
+//!     cargo test --test differential -- --ops 10000 --seed 7
 //!
 //! `--against java` compares Java with itself, `--self-test` shows that spoilt answers are noticed, `--replay FILE`
 //! runs what an earlier difference left. What may differ and how it is named: `common/naming.rs`.

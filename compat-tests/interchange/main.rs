@@ -1,6 +1,6 @@
 //! One data directory under two servers in turn: what one wrote, the other must find.
 //!
-//!     cargo test --release --test interchange -- --ops 3000 --bulk 100000 --seed 7
+//!     cargo test --test interchange -- --ops 3000 --bulk 100000 --seed 7
 //!
 //! * turns: random scripts. Java writes, stops, and the other server starts on its files, is compared, writes more, stops;
 //!   then Java again. The same with the other server first, and all of it once with SIGTERM and once with SIGKILL.

@@ -12,7 +12,7 @@ const SCRIPT_LINES_MAX: usize = 50;
 const RUNNERS: &[(&str, &str)] = &[
     ("tests/shuttle.rs", "stage shuttle "),
     ("tests/sabotage.rs", "stage shuttle "),
-    ("tests/sim.rs", "stage sim "),
+    ("tests/sim.rs", "stage test "),
     ("compat-tests/cache_test", "stage caches "),
     ("compat-tests/differential/main.rs", "stage differential "),
     ("compat-tests/interchange/main.rs", "stage interchange "),

@@ -93,7 +93,7 @@ pub struct Log<D: Disk> {
     pending_records: u32,
     /// Written and not yet synced.
     unsynced: Option<Flushed>,
-    /// Highest zxid appended, by this process or before it.
+    /// The end of the history: the highest zxid appended by this process or before it, or that of a tree in its place.
     last: Option<Zxid>,
 }
 
@@ -152,7 +152,7 @@ impl<D: Disk> Log<D> {
         &self.dir
     }
 
-    /// Highest zxid appended, by this process or before it.
+    /// The end of the history, appended or brought by another server's tree.
     pub const fn last(&self) -> Option<Zxid> {
         self.last
     }
@@ -335,6 +335,11 @@ impl<D: Disk> Log<D> {
         }
         self.last = self.last.min(Some(to));
         Ok(())
+    }
+
+    /// Another server's tree took the place of the history through `zxid`, of which the log may hold nothing.
+    pub fn passed(&mut self, zxid: Zxid) {
+        self.last = self.last.max(Some(zxid));
     }
 
     /// Cuts the newest file where it can't be read any more, once a snapshot has all that it held.

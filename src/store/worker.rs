@@ -196,6 +196,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
                 if replaces {
                     purge::remove_snapshots_for(&self.disk, &placed.path, zxid)?;
                     self.log.drop_unreadable()?;
+                    self.log.passed(zxid);
                     quarantine::unmark(&self.disk, &self.data_dir, self.log.dir())
                         .map_err(WorkerError::Mark)?;
                 }

@@ -5,7 +5,10 @@ use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::epoch::EpochFile;
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
 use oxkeeper::store::worker::{LogQueue, spawn};
-use oxkeeper::store::{Command, Disk as _, Event, FailStop, Log, LogOptions, RealDisk, Worker};
+use oxkeeper::store::{
+    Command, Disk as _, Event, FailStop, Log, LogOptions, Packing, RealDisk, SnapshotWriter,
+    Trailers, Worker,
+};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -78,6 +81,35 @@ fn events_come_in_the_order_of_commands() {
     );
     assert_eq!(disk.list(Path::new("/log")).unwrap(), ["log.1", "log.5"]);
     assert!(run(&mut worker, vec![Command::Roll]).is_empty());
+}
+
+// A history that is said to end too early lets its server vote for leaders that lack what it has acknowledged.
+#[test]
+fn after_a_leaders_tree_a_refused_cut_says_that_the_history_ends_with_it() {
+    let disk = SimDisk::new();
+    let mut worker = worker(&disk, true);
+    let failing = FailStop::new(disk.clone());
+    let data = Path::new("/data");
+    let mut writer = SnapshotWriter::create(&failing, data, zxid(7), Packing::Plain).unwrap();
+    writer.body(&[0; 4]).unwrap();
+    let draft = writer.draft(Trailers { digest: None, zxid: Some(7) }).unwrap();
+    let batch = vec![
+        append(1, 40),
+        Command::Truncate { to: zxid(1), replaced: true },
+        Command::Place { draft, replaces: true },
+        Command::Truncate { to: zxid(5), replaced: false },
+        append(8, 40),
+        Command::Truncate { to: zxid(5), replaced: false },
+    ];
+    let wanted = [
+        "flushed 0x1 of 1",
+        "truncated to 0x1",
+        "placed 0x7",
+        "can't cut, ends at 0x7",
+        "flushed 0x8 of 1",
+        "can't cut, ends at 0x8",
+    ];
+    assert_eq!(run(&mut worker, batch), wanted);
 }
 
 #[test]

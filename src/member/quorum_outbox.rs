@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A peer with more than this unsent is disconnected: it costs the server this, and no more.
+/// The server's limit on unsent bytes. A peer with more than that unsent is disconnected: it costs the server this, and no more.
 pub const QUEUED_BYTES_MAX: usize = 256 << 20;
 
 /// A frozen tree for a learner.
@@ -77,9 +77,9 @@ struct OutgoingTree {
 }
 
 /// The sending half of one learner connection.
-#[derive(Default)]
 pub struct QuorumOutbox {
     queue: VecDeque<Item>,
+    unsent_max: usize,
     queued_bytes: usize,
     tree: Option<OutgoingTree>,
     opening: Vec<u8>,
@@ -88,7 +88,33 @@ pub struct QuorumOutbox {
     is_closed: bool,
 }
 
+impl Default for QuorumOutbox {
+    /// With the server's limit on unsent bytes.
+    fn default() -> Self {
+        Self::with_limit(QUEUED_BYTES_MAX)
+    }
+}
+
 impl QuorumOutbox {
+    /// * `unsent_max`: a peer with more than this unsent is disconnected.
+    pub const fn with_limit(unsent_max: usize) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            unsent_max,
+            queued_bytes: 0,
+            tree: None,
+            opening: Vec::new(),
+            is_opened: false,
+            is_given_up: false,
+            is_closed: false,
+        }
+    }
+
+    /// Bytes that were put and not given to the caller, trees left out.
+    pub const fn unsent(&self) -> usize {
+        self.queued_bytes
+    }
+
     /// Puts what the connection's opening has to say: it is sent before all else.
     pub fn put_opening(&mut self, bytes: &[u8]) {
         self.opening.extend_from_slice(bytes);
@@ -109,7 +135,7 @@ impl QuorumOutbox {
         let len = bytes.iter().map(Bytes::len).sum();
         self.queued_bytes += len;
         self.queue.push_back(Item::Bytes(bytes, len));
-        unsent <= QUEUED_BYTES_MAX || std::mem::replace(&mut self.is_given_up, true)
+        unsent <= self.unsent_max || std::mem::replace(&mut self.is_given_up, true)
     }
 
     /// Puts a tree after all that was put before.

@@ -171,6 +171,16 @@ fn peer_that_takes_nothing_is_given_up_once() {
 }
 
 #[test]
+fn a_smaller_limit_gives_a_peer_up_earlier() {
+    let mut outbox = QuorumOutbox::with_limit(8);
+    assert!(outbox.put(vec![Bytes::from_static(b"nine byte")]), "nothing was unsent before");
+    assert!(!outbox.put(vec![Bytes::from_static(b"more")]));
+    assert_eq!(outbox.unsent(), 13);
+    outbox.close(0, &mut Vec::new());
+    assert_eq!(outbox.unsent(), 0);
+}
+
+#[test]
 fn nothing_but_the_opening_is_sent_before_that_is_done() {
     let (mut outbox, mut events) = (QuorumOutbox::default(), Vec::new());
     put(&mut outbox, b"packet");

@@ -44,9 +44,16 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
     assert!(all.len() >= 22, "only {} bugs were found", all.len());
 }
 
+#[test]
+#[should_panic(expected = "BUG=nonsense: no such bug; there are [\"AckBeforeFlush\"")]
+fn a_bug_that_is_not_there_is_refused() {
+    bugs::only(bugs::read_all(Path::new(ROOT)), Some("nonsense"));
+}
+
+const SWITCH: &str = "src/sabotage.rs";
 /// Files of the copy that the project has elsewhere: the switch, and the tests that hunt.
 const ADDED: [(&str, &str); 3] = [
-    ("src/sabotage.rs", "tests/sabotage/switch.rs"),
+    (SWITCH, "tests/sabotage/switch.rs"),
     ("tests/hunt.rs", "tests/sabotage/hunt.rs"),
     ("tests/worlds.rs", "tests/sabotage/worlds.rs"),
 ];
@@ -54,7 +61,8 @@ const ADDED: [(&str, &str); 3] = [
 /// The project with all bugs in it. What has not changed is not written, so that it is not compiled again.
 fn copy(bugs: &[Bug]) -> PathBuf {
     let root = Path::new(ROOT);
-    let spoilt = bugs::spoilt(root, bugs).unwrap_or_else(|complaints| panic!("{complaints}"));
+    let mut spoilt = bugs::spoilt(root, bugs).unwrap_or_else(|complaints| panic!("{complaints}"));
+    spoilt.insert(SWITCH.to_owned(), bugs::switch(root, bugs));
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sabotage");
     let mut paths = BTreeSet::new();
     list(root, "", &mut paths);

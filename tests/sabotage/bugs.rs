@@ -77,6 +77,28 @@ pub fn read_all(root: &Path) -> Vec<Bug> {
     paths.iter().map(bug).collect()
 }
 
+/// The bug of this name, or all.
+///
+/// # Panics
+/// when there is none of this name.
+pub fn only(mut all: Vec<Bug>, name: Option<&str>) -> Vec<Bug> {
+    let Some(name) = name else { return all };
+    let known: Vec<&str> = all.iter().map(|bug| bug.name).collect();
+    assert!(known.contains(&name), "BUG={name}: no such bug; there are {known:?}");
+    all.retain(|bug| bug.name == name);
+    all
+}
+
+/// The switch of the copy, with the names of all bugs.
+pub fn switch(root: &Path, bugs: &[Bug]) -> String {
+    let text = std::fs::read_to_string(root.join("tests/sabotage/switch.rs")).expect("a text");
+    let names: Vec<&str> = bugs.iter().map(|bug| bug.name).collect();
+    let (empty, full) =
+        ("const KNOWN: &[&str] = &[];", format!("const KNOWN: &[&str] = &{names:?};"));
+    assert!(text.contains(empty), "tests/sabotage/switch.rs has no place for the names");
+    text.replace(empty, &full)
+}
+
 /// What the copy needs beside the bugs.
 pub fn harness(root: &Path) -> Vec<Edit> {
     let text = std::fs::read_to_string(root.join("tests/sabotage/harness.edits")).expect("a text");

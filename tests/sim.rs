@@ -102,6 +102,13 @@ fn worlds_from_fixed_seeds() {
         ("configurations adopted", 200),
         ("exchanges before a protocol", 100),
         ("exchanges broken off", 5),
+        ("read after the close", 20),
+        ("chunks read together", 1000),
+        ("tasks starved", 100),
+        ("given up with much unsent", 3),
+        ("leaders isolated", 100),
+        ("leaders thwarted", 100),
+        ("power cuts after truncations", 3),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");

@@ -19,7 +19,7 @@ use crate::store::{
 use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 use crate::tree::{Options, Tree};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub fn boot(
         worker,
         log: Vec::new(),
         log_is_due: false,
-        snapshots: VecDeque::new(),
+        snapshots: 0,
         events: Vec::new(),
         commands: Vec::new(),
         turn_is_due: false,

@@ -1,9 +1,10 @@
 //! What a server's other threads do: the log thread, snapshots, loading and reading.
 
 use super::boot::write_snapshot;
+use super::check::Seen;
 use super::network::ProcessId;
-use super::plan::Plant;
-use super::process::{folders, tree_options};
+use super::plan::{MS, Micros, Plant};
+use super::process::{Server, folders, tree_options};
 use super::world::World;
 use crate::member::restorer::Restorer;
 use crate::member::{Input, SnapshotJob};
@@ -12,6 +13,9 @@ use crate::store::worker::{self, FlushReport};
 use crate::store::{Command, RecoverOptions, epoch::EpochFile, log_read, recover};
 use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
+
+/// A slow snapshot takes this much longer at the most: longer than an election and a synchronisation.
+const SNAPSHOT_LAGS_MAX_US: Micros = 4000 * MS;
 
 impl World {
     pub fn wake_log(&mut self, at: ProcessId) {
@@ -41,17 +45,31 @@ impl World {
         process.worker.run(&mut batch, &mut |event| events.push(event));
         let takes_us = self.disk_takes(server);
         let at_us = self.now_us + takes_us;
+        let mut thwarted_one_in = None;
         for event in events {
-            let durable = &mut self.servers[server].durable;
+            let Server { durable, tree, .. } = &mut self.servers[server];
             match &event {
                 worker::Event::Flushed(report) => durable.last = report.through,
-                worker::Event::Truncated { to } => durable.last = durable.last.min(*to),
-                worker::Event::CannotTruncate { .. } => self.trace.count("cuts refused"),
+                worker::Event::Truncated { to } => {
+                    durable.last = durable.last.min(*to);
+                    *tree = (*tree).min(*to);
+                    thwarted_one_in = thwarted_one_in.or(Some(8));
+                }
+                worker::Event::CannotTruncate { .. } => {
+                    self.trace.count("cuts refused");
+                    thwarted_one_in = Some(1);
+                }
                 worker::Event::Placed { zxid, replaces, .. } => {
-                    if *replaces {
-                        durable.last = durable.last.max(*zxid);
-                    }
+                    let zxid = *zxid;
                     self.trace.count("snapshots");
+                    if *replaces {
+                        thwarted_one_in = thwarted_one_in.or(Some(8));
+                        durable.last = durable.last.max(zxid);
+                        *tree = zxid;
+                    } else {
+                        let (durable, tree) = (*durable, *tree);
+                        self.see(&Seen::Named { server, zxid, tree, durable });
+                    }
                 }
                 worker::Event::EpochSaved { file: EpochFile::Accepted, epoch } => {
                     durable.accepted = *epoch;
@@ -66,6 +84,9 @@ impl World {
                 }
             }
             self.do_at(at_us, move |world| world.report(at, Input::Log(event)));
+        }
+        if let Some(one_in) = thwarted_one_in {
+            self.thwart_cut(at, one_in);
         }
         self.do_at(at_us, move |world| {
             let Some(process) = world.process(at) else { return };
@@ -97,32 +118,49 @@ impl World {
     pub fn begin_snapshot(&mut self, at: ProcessId, job: SnapshotJob) {
         self.note(at.server, || format!("> {job:?}"));
         let Some(process) = self.process(at) else { return };
-        process.snapshots.push_back((job, Vec::new()));
-        self.do_within(100, 6000, move |world| world.write_snapshot(at));
+        process.snapshots += 1;
+        self.do_within(100, 6000, move |world| world.write_snapshot(at, job, Vec::new()));
     }
 
-    /// The next piece of a snapshot, or the whole file.
-    fn write_snapshot(&mut self, at: ProcessId) {
+    /// How much longer than usual a snapshot takes; above all one of a tree that holds what is committed nowhere.
+    fn snapshot_lags(&mut self, zxid: Zxid) -> Micros {
+        let hurts = self.checks.history.last() < zxid;
+        let may_be_slow = self.climate().slow_snapshots && !self.is_healing;
+        if hurts {
+            self.trace.count("snapshots of what is not committed");
+        }
+        let is_slow = may_be_slow && (hurts || self.rng.one_in(8));
+        let low_us = if hurts { SNAPSHOT_LAGS_MAX_US / 8 } else { 10 * MS };
+        if is_slow { self.rng.range(low_us, SNAPSHOT_LAGS_MAX_US) } else { 0 }
+    }
+
+    /// The next piece of a snapshot, or the whole file. Each snapshot has a thread of its own.
+    fn write_snapshot(&mut self, at: ProcessId, job: SnapshotJob, mut body: Vec<u8>) {
         let Some(process) = self.process(at) else { return };
-        let Some((job, mut body)) = process.snapshots.pop_front() else { return };
         let is_whole = {
             let tree = process.shared.state.tree.read();
             tree.holds(job.frozen).then(|| tree.freeze_piece(&mut body))
         };
         let (draft, takes_us) = match is_whole {
             Some(false) => {
-                process.snapshots.push_front((job, body));
-                return self.do_within(50, 1000, move |world| world.write_snapshot(at));
+                return self.do_within(50, 1000, move |world| world.write_snapshot(at, job, body));
             }
             Some(true) => match write_snapshot(&process.disk, &folders(), job.frozen, &body) {
-                Ok(draft) => (Some(draft), self.disk_takes(at.server) * 4),
+                Ok(draft) => {
+                    (Some(draft), self.disk_takes(at.server) * 4 + self.snapshot_lags(job.zxid()))
+                }
                 Err(error) => return self.cannot(at, &error.to_string()),
             },
             // The tree was replaced meanwhile: the snapshot is of no use.
             None => (None, self.rng.range(10, 100)),
         };
         let written = Input::SnapshotWritten { job, draft };
-        self.do_at(self.now_us + takes_us, move |world| world.report(at, written));
+        self.do_at(self.now_us + takes_us, move |world| {
+            if let Some(process) = world.process(at) {
+                process.snapshots -= 1;
+                world.report(at, written);
+            }
+        });
     }
 
     /// Loads the tree from the files, whose log was truncated.

@@ -160,7 +160,12 @@ impl World {
         for note in notes {
             self.note(server, || format!("* {note:?}"));
             match note {
-                Note::SyncBegun { sync, .. } => self.trace.count(sync.how.name()),
+                Note::SyncBegun { sync, .. } => {
+                    self.trace.count(sync.how.name());
+                    if !is_serving {
+                        self.thwart_leader(server, last);
+                    }
+                }
                 Note::Looking { .. } => self.trace.count("elections"),
                 Note::Leads { epoch, .. } => {
                     self.trace.count("leaders");
@@ -207,7 +212,9 @@ impl World {
             let server = self.servers.get(server);
             server.is_some_and(|found| self.checks.history.holds(found.acknowledged(), last))
         };
-        let next = core.next.as_ref().map(|view| membership::backing(view, has));
+        // What was committed before it was proposed needed none of its disks: packets read together may do both in one step.
+        let next = core.next.as_ref().filter(|view| view.version <= last.to_wire());
+        let next = next.map(|view| membership::backing(view, has));
         next.filter(|(holders, quorum)| holders < quorum)
             .unwrap_or_else(|| membership::backing(&core.view, has))
     }
@@ -225,12 +232,16 @@ impl World {
                     if let store::Command::Append { zxid, entry } = &command {
                         self.see(&Seen::Logs { server: at.server, zxid: *zxid, entry });
                     }
+                    if let store::Command::Truncate { replaced: true, .. } = &command {
+                        self.trace.count("trees after truncations");
+                    }
                     self.note(at.server, || format!("> {}", short(&format!("{command:?}"))));
                     commands.push(command);
                 }
                 Action::Wake(waker) => waker.wake(),
                 Action::WriteSnapshot(job) => self.begin_snapshot(at, job),
                 Action::DiscardSnapshot(draft) => {
+                    self.trace.count("snapshots discarded");
                     if let Some(process) = self.process(at) {
                         draft.discard(&process.disk);
                     }
@@ -254,6 +265,7 @@ impl World {
             process.log.append(&mut commands);
             self.wake_log(at);
         }
+        self.flush_learner_connections(at);
     }
 
     /// A process whose disk fails meanwhile ends.

@@ -45,14 +45,12 @@ impl World {
             }
             Fault::Cut { from, to, both_ways, for_us } => {
                 self.trace.count(if both_ways { "cuts" } else { "one-way cuts" });
-                let mut cuts = Vec::new();
-                for &one in &from {
-                    cuts.extend(to.iter().map(|&other| (one, other)));
-                    cuts.extend(to.iter().filter(|_| both_ways).map(|&other| (other, one)));
-                }
-                cuts.iter().for_each(|&(from, to)| self.net.cut(from, to));
-                self.do_at(now_us + for_us, move |world| world.mend(&cuts));
+                self.cut(&from, &to, both_ways, for_us);
             }
+            Fault::IsolateLeader { spared, for_us, crash } => {
+                self.isolate_leader(spared, for_us, crash);
+            }
+            Fault::StarveTasks { server, for_us } => self.starve_tasks(server, for_us),
             Fault::Break { one, other } if one != other => {
                 self.trace.count("breaks");
                 let due = self.net.break_between(now_us, one, other);
@@ -85,6 +83,16 @@ impl World {
                 let _files = purge::purge(&process.disk, &folders(), purge::KEEP_MIN);
             }
         }
+    }
+
+    pub fn cut(&mut self, from: &[usize], to: &[usize], both_ways: bool, for_us: Micros) {
+        let mut cuts = Vec::new();
+        for &one in from {
+            cuts.extend(to.iter().map(|&other| (one, other)));
+            cuts.extend(to.iter().filter(|_| both_ways).map(|&other| (other, one)));
+        }
+        cuts.iter().for_each(|&(from, to)| self.net.cut(from, to));
+        self.do_at(self.now_us + for_us, move |world| world.mend(&cuts));
     }
 
     fn mend(&mut self, cuts: &[(usize, usize)]) {

@@ -1,22 +1,23 @@
 //! Learner connections: performs what `member` decides about them, as `server::peers` and `net::quorum`.
 
 use super::check::Seen;
-use super::network::{Chunk, Holder, ProcessId};
+use super::network::{Chunk, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
-use super::process::{LearnerConnection, server_at, tree_options};
+use super::process::LearnerConnection;
 use super::trace::short;
 use super::world::World;
-use crate::member::dial::{AttemptError, Dial, DialStep};
-use crate::member::opening::ConnectionKind;
-use crate::member::quorum_connection::{QuorumConnection, QuorumEvent};
-use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
+use crate::member::quorum_connection::QuorumEvent;
+use crate::member::quorum_outbox::{Next, OutboxEvent, QUEUED_BYTES_MAX, TreeToSend};
 use crate::member::{Action, Input, QuorumPeer};
 use crate::tree::freeze::Frozen;
-use crate::zab::{LearnerConnectionId, Packet};
+use crate::zab::Packet;
 use bytes::{Bytes, BytesMut};
 
-/// An attempt that does not reach the other machine tries again within this.
-const SILENT_RETRY_US: Micros = 20 * MS;
+/// The task of a connection that was closed is scheduled within this.
+const CLOSED_LATE_MAX_MS: u64 = 1500;
+/// One in so many reads is the last one for a while: the task is scheduled again within [`LATE_READ_MAX_MS`].
+const LATE_READ_ONE_IN: u64 = 200;
+const LATE_READ_MAX_MS: u64 = 300;
 
 impl World {
     pub fn perform_for_learners(&mut self, at: ProcessId, action: Action) {
@@ -28,7 +29,7 @@ impl World {
             Action::SendTree { connection, frozen, .. } => {
                 self.send_tree(at, learner(connection), frozen);
             }
-            Action::CloseLearner { connection } => self.give_up(at, learner(connection)),
+            Action::CloseLearner { connection } => self.close_connection(at, learner(connection)),
             Action::DialLeader { dial, addresses } => self.dial_leader(at, dial, &addresses),
             Action::SendToLeader { bytes } => {
                 let process = self.process(at);
@@ -64,7 +65,7 @@ impl World {
         }
     }
 
-    fn learner_connection(
+    pub fn learner_connection(
         &mut self,
         at: ProcessId,
         peer: QuorumPeer,
@@ -72,18 +73,45 @@ impl World {
         self.process(at)?.learner_connections.all.get_mut(&peer)
     }
 
+    /// Puts bytes after all that was put before; they are sent at the end of the driver's turn.
     fn put(&mut self, at: ProcessId, peer: QuorumPeer, bytes: Bytes) {
         self.see_packets(at, peer, &bytes);
-        let Some(connection) = self.learner_connection(at, peer) else { return };
-        if connection.outbox.put(vec![bytes]) {
-            self.send_queued(at, peer);
-        } else {
-            self.give_up(at, peer);
+        if let Some(connection) = self.learner_connection(at, peer) {
+            connection.unsent.push(bytes);
         }
+    }
+
+    /// What the driver's turn has put is sent.
+    pub fn flush_learner_connections(&mut self, at: ProcessId) {
+        let Some(process) = self.process(at) else { return };
+        let all = process.learner_connections.all.iter();
+        let touched = all.filter(|(_, connection)| !connection.unsent.is_empty());
+        let touched: Vec<QuorumPeer> = touched.map(|(&peer, _)| peer).collect();
+        touched.into_iter().for_each(|peer| self.flush(at, peer));
+    }
+
+    fn flush(&mut self, at: ProcessId, peer: QuorumPeer) {
+        let limit = self.climate().small_buffers.unwrap_or(QUEUED_BYTES_MAX);
+        let Some(connection) = self.learner_connection(at, peer) else { return };
+        let bytes = std::mem::take(&mut connection.unsent);
+        let batch = bytes.iter().map(Bytes::len).sum();
+        if bytes.is_empty() {
+            return;
+        }
+        if !connection.outbox.put(bytes) {
+            self.trace.count("given up with much unsent");
+            return self.close_connection(at, peer);
+        }
+        if !connection.is_closed {
+            let unsent = connection.outbox.unsent();
+            self.see(&Seen::Queued { server: at.server, unsent, limit, batch });
+        }
+        self.send_queued(at, peer);
     }
 
     fn send_tree(&mut self, at: ProcessId, peer: QuorumPeer, frozen: Frozen) {
         self.note(at.server, || format!("> tree {} to {peer:?}", frozen.zxid));
+        self.flush(at, peer);
         let now_ms = self.now_us / MS;
         let Some(process) = self.process(at) else { return };
         let tree = TreeToSend { shared: process.shared.clone(), frozen, learner: None };
@@ -96,10 +124,10 @@ impl World {
         self.send_queued(at, peer);
     }
 
-    /// Sends what the outbox gives, up to a tree, whose pieces take their time.
+    /// Sends what the outbox gives and the socket takes, up to a tree, whose pieces take their time.
     fn send_queued(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
-        loop {
+        while self.can_send(at, peer) {
             let Some(connection) = self.learner_connection(at, peer) else { return };
             let Some(end) = connection.end.filter(|_| !connection.outbox.is_in_tree()) else {
                 return;
@@ -113,9 +141,29 @@ impl World {
         }
     }
 
+    /// Whether the task of a connection is scheduled and its socket takes bytes.
+    fn can_send(&mut self, at: ProcessId, peer: QuorumPeer) -> bool {
+        let (now_us, room) = (self.now_us, self.climate().small_buffers);
+        let Some(connection) = self.servers[at.server].connection(at, peer) else { return false };
+        let unread = connection.end.map_or(0, |end| self.net.unread(end));
+        connection.is_blocked = room.is_some_and(|room| room <= unread);
+        !connection.is_blocked && connection.sleeps_until_us <= now_us
+    }
+
+    /// The other end has read, or the task is scheduled again.
+    fn go_on_sending(&mut self, at: ProcessId, peer: QuorumPeer) {
+        match self.learner_connection(at, peer) {
+            Some(connection) if connection.outbox.is_in_tree() => self.send_piece(at, peer),
+            _ => self.send_queued(at, peer),
+        }
+    }
+
     /// The next piece of a tree goes to a learner.
     fn send_piece(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
+        if !self.can_send(at, peer) {
+            return;
+        }
         let Some(connection) = self.learner_connection(at, peer) else { return };
         let Some(end) = connection.end else { return };
         let Next::Piece(tree) = connection.outbox.next(now_ms) else { return };
@@ -147,8 +195,77 @@ impl World {
         }
     }
 
-    /// Closes a connection, and reports it.
-    fn give_up(&mut self, at: ProcessId, peer: QuorumPeer) {
+    /// The driver closes a connection: its handle is dropped, after what was put in this turn. The task ends when it is
+    /// scheduled, and takes up first what has come until then.
+    pub fn close_connection(&mut self, at: ProcessId, peer: QuorumPeer) {
+        let is_late = self.climate().late_tasks && self.rng.one_in(2);
+        let for_us = if is_late { self.rng.range(1, CLOSED_LATE_MAX_MS) * MS } else { 0 };
+        let now_us = self.now_us;
+        self.flush(at, peer);
+        let Some(connection) = self.learner_connection(at, peer) else { return };
+        if std::mem::replace(&mut connection.is_closed, true) {
+            return;
+        }
+        if connection.dialing.is_some() {
+            return self.give_up(at, peer);
+        }
+        self.sleep_until(at, peer, now_us + for_us);
+        if !self.sleeps(at, peer) {
+            self.give_up(at, peer);
+        }
+    }
+
+    /// The task of a connection is scheduled again.
+    fn wake_connection(&mut self, at: ProcessId, peer: QuorumPeer) {
+        if self.is_stalled(at.server) {
+            return self.do_soon(move |world| world.wake_connection(at, peer));
+        }
+        let Some(connection) = self.learner_connection(at, peer) else { return };
+        let (end, is_closed) = (connection.end, connection.is_closed);
+        if self.sleeps(at, peer) {
+            return;
+        }
+        if let Some(end) = end
+            && let Some(chunk) = self.net.arrive(self.now_us, end)
+        {
+            if is_closed && matches!(chunk, Chunk::Bytes(_)) {
+                self.trace.count("read after the close");
+            }
+            self.learner_connection_reads(at, peer, end, chunk);
+        }
+        self.go_on_sending(at, peer);
+        if is_closed {
+            self.give_up(at, peer);
+        }
+    }
+
+    /// The tasks of a server's connections are not scheduled for so long.
+    pub fn starve_tasks(&mut self, server: usize, for_us: Micros) {
+        self.trace.count("tasks starved");
+        let (at, until_us) = (self.process_id(server), self.now_us + for_us);
+        let Some(process) = self.process(at) else { return };
+        let peers: Vec<QuorumPeer> = process.learner_connections.all.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.sleep_until(at, peer, until_us));
+    }
+
+    fn sleep_until(&mut self, at: ProcessId, peer: QuorumPeer, until_us: Micros) {
+        if let Some(connection) = self.learner_connection(at, peer)
+            && connection.sleeps_until_us < until_us
+        {
+            connection.sleeps_until_us = until_us;
+            self.do_at(until_us, move |world| world.wake_connection(at, peer));
+        }
+    }
+
+    /// Whether the task of a connection is not scheduled now.
+    pub fn sleeps(&mut self, at: ProcessId, peer: QuorumPeer) -> bool {
+        let now_us = self.now_us;
+        let connection = self.learner_connection(at, peer);
+        connection.is_some_and(|connection| now_us < connection.sleeps_until_us)
+    }
+
+    /// A connection ends by itself, and reports it.
+    pub fn give_up(&mut self, at: ProcessId, peer: QuorumPeer) {
         let connection = self.learner_connection(at, peer);
         if let Some(end) = connection.and_then(|connection| connection.end) {
             self.close(end);
@@ -156,133 +273,29 @@ impl World {
         self.lose_connection(at, peer);
     }
 
-    /// A connection is gone. The leader's is forgotten once what came over it has been taken up.
+    /// A connection is gone.
     fn lose_connection(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         let mut events = Vec::new();
-        if let Some(connection) = self.learner_connection(at, peer) {
-            connection.outbox.close(now_ms, &mut events);
-            if connection.end.is_some() && !connection.receiving.is_opened() {
-                self.trace.count("exchanges broken off");
-            }
-        }
-        if matches!(peer, QuorumPeer::Learner(_))
-            && let Some(process) = self.process(at)
-        {
-            process.learner_connections.all.remove(&peer);
+        let Some(process) = self.process(at) else { return };
+        let Some(mut connection) = process.learner_connections.all.remove(&peer) else { return };
+        connection.outbox.close(now_ms, &mut events);
+        if connection.end.is_some() && !connection.receiving.is_opened() {
+            self.trace.count("exchanges broken off");
         }
         self.take_sent(at, peer, events);
         self.come_in(at, Input::Disconnected { from: peer, why: "ended".to_owned() });
     }
 
-    fn close_leader(&mut self, at: ProcessId) {
+    pub fn close_leader(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
-        let connections = &mut process.learner_connections;
-        let Some(dial) = connections.leader_dial.take() else { return };
-        let connection = connections.all.remove(&QuorumPeer::Leader { dial });
-        if let Some(end) = connection.and_then(|connection| connection.end) {
-            self.close(end);
-        }
-    }
-
-    fn dial_leader(&mut self, at: ProcessId, dial: u64, addresses: &[(String, u16)]) {
-        self.close_leader(at);
-        let now_ms = self.now_us / MS;
-        let options = tree_options(self.climate().seed ^ at.server as u64);
-        let peer = QuorumPeer::Leader { dial };
-        let Some(to) = server_at(addresses) else {
-            let why = "no address".to_owned();
-            return self.come_in(at, Input::Disconnected { from: peer, why });
-        };
-        let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
-        let Some(process) = self.process(at) else { return };
-        process.learner_connections.leader_dial = Some(dial);
-        let patience = process.patience;
-        let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
-        let receiving = QuorumConnection::dialed(dial, opening, options, now_ms);
-        let outbox = QuorumOutbox::default();
-        let connection = LearnerConnection { end: None, dialing, receiving, outbox };
-        process.learner_connections.all.insert(peer, connection);
-        self.do_within(50, 1000, move |world| world.go_on_dialing(at, peer));
-    }
-
-    /// Does what a dial of the leader is to do next.
-    fn go_on_dialing(&mut self, at: ProcessId, peer: QuorumPeer) {
-        let now_ms = self.now_us / MS;
-        loop {
-            let Some(connection) = self.learner_connection(at, peer) else { return };
-            let Some((_, dialing)) = &mut connection.dialing else { return };
-            match dialing.next(now_ms) {
-                DialStep::Attempt { address, until_ms } => {
-                    let longest_us = if self.rng.one_in(30) { 200 * MS } else { 2 * MS };
-                    self.do_within(50, longest_us, move |world| {
-                        world.attempt(at, peer, address, until_ms);
-                    });
-                }
-                DialStep::Wait { until_ms: Some(until_ms) } => {
-                    return self.do_at(until_ms * MS, move |world| world.go_on_dialing(at, peer));
-                }
-                DialStep::Wait { until_ms: None } => return,
-                DialStep::GiveUp(error) => {
-                    self.note(at.server, || format!("* leader: {error}"));
-                    return self.give_up(at, peer);
-                }
-            }
-        }
-    }
-
-    /// An attempt to reach the leader is answered, or not yet.
-    fn attempt(&mut self, at: ProcessId, peer: QuorumPeer, address: usize, until_ms: u64) {
-        let now_ms = self.now_us / MS;
-        let dialing = self.learner_connection(at, peer).and_then(|found| found.dialing.as_ref());
-        let Some(&(to, _)) = dialing else { return };
-        let is_there = self.net.reaches(at.server, to);
-        let error = match self.servers[to].process {
-            _ if until_ms <= now_ms => AttemptError::Silent,
-            Some(_) if is_there => return self.connect_to_leader(at, to, peer),
-            None if is_there => AttemptError::Refused("refused".to_owned()),
-            _ => {
-                let at_us = (self.now_us + self.rng.below(SILENT_RETRY_US)).min(until_ms * MS);
-                return self.do_at(at_us, move |world| world.attempt(at, peer, address, until_ms));
-            }
-        };
-        if let Some(connection) = self.learner_connection(at, peer)
-            && let Some((_, dialing)) = &mut connection.dialing
-        {
-            dialing.attempt_failed(address, error, now_ms);
-            self.go_on_dialing(at, peer);
-        }
-    }
-
-    fn connect_to_leader(&mut self, at: ProcessId, to: usize, peer: QuorumPeer) {
-        let now_ms = self.now_us / MS;
-        let there = self.process_id(to);
-        let Some(process) = self.process(there) else { return };
-        process.learner_connections.accepted += 1;
-        let connection = LearnerConnectionId(process.learner_connections.accepted);
-        let learner = QuorumPeer::Learner(connection);
-        let end = self.net.connect(
-            (at.server, Holder::LearnerConnection(at, peer)),
-            (to, Holder::LearnerConnection(there, learner)),
-        );
-        let opening = self.climate().openings().accepted(ConnectionKind::Learner);
-        let receiving = QuorumConnection::accepted(connection, opening, now_ms);
-        let (end_there, outbox) = (Some(end.other()), QuorumOutbox::default());
-        let accepted = LearnerConnection { end: end_there, dialing: None, receiving, outbox };
-        let Some(process) = self.process(there) else { return };
-        process.learner_connections.all.insert(learner, accepted);
-        let address = format!("server {}", at.server);
-        self.come_in(there, Input::LearnerConnected { connection, address });
-        self.receive(there, learner, &[]);
-        self.check_hello(there, learner);
-        if let Some(connection) = self.learner_connection(at, peer) {
-            (connection.end, connection.dialing) = (Some(end), None);
-            self.receive(at, peer, &[]);
+        if let Some(dial) = process.learner_connections.leader_dial.take() {
+            self.close_connection(at, QuorumPeer::Leader { dial });
         }
     }
 
     /// A learner must have sent its hello by now, or has until later.
-    fn check_hello(&mut self, at: ProcessId, peer: QuorumPeer) {
+    pub fn check_hello(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         let Some(connection) = self.learner_connection(at, peer) else { return };
         if let Err(error) = connection.receiving.check_deadline(now_ms) {
@@ -294,14 +307,50 @@ impl World {
         }
     }
 
-    pub fn learner_connection_receives(&mut self, at: ProcessId, peer: QuorumPeer, chunk: Chunk) {
-        match chunk {
-            Chunk::Bytes(bytes) => self.receive(at, peer, &bytes),
-            Chunk::End => self.lose_connection(at, peer),
+    /// A connection's task reads: all that has come meanwhile is one read.
+    pub fn learner_connection_reads(
+        &mut self,
+        at: ProcessId,
+        peer: QuorumPeer,
+        end: EndId,
+        first: Chunk,
+    ) {
+        let (mut read, mut chunks, mut next) = (BytesMut::new(), 0, Some(first));
+        while let Some(Chunk::Bytes(bytes)) = &next {
+            read.extend_from_slice(bytes);
+            chunks += 1;
+            next = self.net.arrive(self.now_us, end);
+        }
+        if chunks > 1 {
+            self.trace.count("chunks read together");
+        }
+        if chunks > 0 {
+            self.receive(at, peer, &read);
+            self.wake_other_end(end);
+        }
+        if next.is_some() {
+            return self.lose_connection(at, peer);
+        }
+        if self.climate().late_tasks && !self.is_healing && self.rng.one_in(LATE_READ_ONE_IN) {
+            let until_us = self.now_us + self.rng.range(1, LATE_READ_MAX_MS) * MS;
+            self.sleep_until(at, peer, until_us);
         }
     }
 
-    fn receive(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &[u8]) {
+    /// The other end may go on sending, once it learns that this one has read.
+    fn wake_other_end(&mut self, end: EndId) {
+        if let Some(Holder::LearnerConnection(at, peer)) = self.net.holder(end.other())
+            && let Some(connection) = self.learner_connection(at, peer)
+            && std::mem::take(&mut connection.is_blocked)
+        {
+            let latency_us = self.climate().latency_us;
+            self.do_within(latency_us / 2, latency_us * 2, move |world| {
+                world.go_on_sending(at, peer);
+            });
+        }
+    }
+
+    pub fn receive(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &[u8]) {
         let now_ms = self.now_us / MS;
         let Some(connection) = self.learner_connection(at, peer) else { return };
         let mut events = Vec::new();

@@ -12,6 +12,7 @@
 //! # Not here
 //! Sockets, threads, and the locks between threads: those are the business of the tests of `net`, and of `shuttle`.
 
+mod adversary;
 mod boot;
 pub mod check;
 mod client;
@@ -23,6 +24,7 @@ mod election_connections;
 mod faults;
 pub mod history;
 mod learner_connections;
+mod learner_dials;
 pub mod lifecycle;
 mod membership;
 pub mod model;

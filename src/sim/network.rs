@@ -138,6 +138,16 @@ impl Network {
         self.put(now_us, from.other(), Chunk::Bytes(bytes))
     }
 
+    /// Number of bytes that this end has sent and the other end has not read.
+    pub fn unread(&self, from: EndId) -> usize {
+        let incoming = self.ends.get(&from.other()).map(|end| &end.incoming);
+        let len = |(_, chunk): &(Micros, Chunk)| match chunk {
+            Chunk::Bytes(bytes) => bytes.len(),
+            Chunk::End => 0,
+        };
+        incoming.map_or(0, |incoming| incoming.iter().map(len).sum())
+    }
+
     /// Closes one end; bytes that it had sent still arrive.
     pub fn close(&mut self, now_us: Micros, from: EndId) -> Option<Due> {
         self.ends.remove(&from)?;
@@ -188,10 +198,12 @@ impl Network {
         self.ends.iter().filter(|(_, end)| is_wanted(end)).map(|(&id, _)| id).collect()
     }
 
-    /// Drops the last of the chunks that are on their way to this end, and tells it that the connection is gone.
+    /// Drops the last of the chunks that are on their way to this end, or all that could not pass, and tells it that the
+    /// connection is gone.
     fn lose(&mut self, now_us: Micros, to: EndId) -> Option<Due> {
         let end = self.ends.get_mut(&to)?;
-        let kept = self.rng.pick(end.incoming.len() + 1);
+        let is_cut = self.cuts.contains_key(&(end.peer, end.node));
+        let kept = if is_cut { 0 } else { self.rng.pick(end.incoming.len() + 1) };
         self.broken_off += (end.incoming.len() - kept) as u64;
         end.incoming.truncate(kept);
         end.last_us = end.incoming.back().map_or(now_us, |(at_us, _)| *at_us);

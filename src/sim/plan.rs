@@ -96,6 +96,15 @@ pub struct Climate {
     pub latency_us: Micros,
     /// How long things fail, before all faults end.
     pub lasts_us: Micros,
+    /// Leaders fail when it hurts: what they propose reaches few disks, and they are cut off as soon as their epoch is open.
+    /// So do disks, around truncations.
+    pub adverse: bool,
+    /// Tasks of learner connections are scheduled late now and then, also those whose connection was closed.
+    pub late_tasks: bool,
+    /// A snapshot takes up to seconds now and then.
+    pub slow_snapshots: bool,
+    /// So many bytes fit into the socket of a learner connection, and as many may wait for it: the peer is given up then.
+    pub small_buffers: Option<usize>,
     pub plant: Option<Plant>,
 }
 
@@ -105,7 +114,7 @@ impl Climate {
         let voters = if rng.one_in(3) { 5 } else { 3 };
         let observers = if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 };
         let changes = rng.one_in(3);
-        Self {
+        let old = Self {
             voters,
             observers,
             changes,
@@ -126,6 +135,18 @@ impl Climate {
             lasts_us: rng.range(2000, 5000) * MS,
             has_openings: rng.one_in(6),
             ..Self::calm(seed)
+        };
+        // Three servers have too few disks for a history that only some of those alive have.
+        let adverse = if voters == 5 { !rng.one_in(3) } else { rng.one_in(8) };
+        Self {
+            adverse,
+            snap_count: if adverse { [6, 12, 60][rng.pick(3)] } else { old.snap_count },
+            late_tasks: rng.one_in(2),
+            slow_snapshots: if adverse { !rng.one_in(3) } else { rng.one_in(4) },
+            lasts_us: old.lasts_us + if adverse { 2000 * MS } else { 0 },
+            small_buffers: rng.one_in(4).then(|| [1000, 3000, 8000][rng.pick(3)]),
+            sends_trees: old.sends_trees || adverse && rng.one_in(3),
+            ..old
         }
     }
 
@@ -195,6 +216,11 @@ pub enum Fault {
     SlowDisk { server: usize, for_us: Micros },
     /// Between two nodes much is lost for a while, and sent again.
     Lossy { one: usize, other: usize, for_us: Micros },
+    /// What the leader sends reaches only the server `spared`, or none if it is that itself, for so long; then it
+    /// crashes, or all its connections to other servers break.
+    IsolateLeader { spared: usize, for_us: Micros, crash: Option<Crash> },
+    /// The tasks of a server's learner connections are not scheduled for a while; its driver is.
+    StarveTasks { server: usize, for_us: Micros },
     /// A byte of a file of the server whose disk is damaged comes back wrong. * `kills`: its process ends too, so that the
     /// file is read soon.
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
@@ -252,6 +278,8 @@ impl Plan {
         let mut at_us = 0;
         // Some worlds are rough, some are nearly calm: what one hides the other may show.
         let pause_ms = [60, 200, 600][rng.pick(3)];
+        // Its own faults need leaders that live for a while.
+        let pause_ms = if climate.adverse { 4 * pause_ms } else { pause_ms };
         loop {
             at_us += rng.range(1, 2 * pause_ms) * MS;
             if climate.lasts_us <= at_us {
@@ -259,6 +287,9 @@ impl Plan {
             }
             let fault = some_fault(&mut rng, &climate);
             steps.push(Step { at_us, what: What::Fault(fault) });
+        }
+        if climate.adverse {
+            add_adversities(&climate, &mut steps);
         }
         steps.sort_by_key(|step| step.at_us);
         Self { climate, steps }
@@ -310,6 +341,31 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
         26 | 27 => Fault::Lossy { one, other, for_us },
         28 => Fault::Stop { server, down_us },
         _ => Fault::Purge { server },
+    }
+}
+
+/// Faults of a climate in which leaders fail when it hurts.
+fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
+    let mut rng = Rng::new(climate.seed, 5);
+    let mut at_us = 0;
+    loop {
+        at_us += rng.range(100, 1200) * MS;
+        if climate.lasts_us <= at_us {
+            break;
+        }
+        let fault = if climate.late_tasks && rng.one_in(3) {
+            let server = rng.pick(climate.servers());
+            Fault::StarveTasks { server, for_us: rng.range(50, 1500) * MS }
+        } else {
+            let keeps = rng.below(4000);
+            let kind = if rng.one_in(2) { CrashKind::Process } else { CrashKind::Power { keeps } };
+            // Too late for the election that follows.
+            let crash = Crash { kind, down_us: rng.range(800, 2000) * MS };
+            let crash = rng.one_in(3).then_some(crash);
+            let for_us = rng.range(20, 400) * MS;
+            Fault::IsolateLeader { spared: rng.pick(climate.servers()), for_us, crash }
+        };
+        steps.push(Step { at_us, what: What::Fault(fault) });
     }
 }
 

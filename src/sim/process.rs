@@ -1,20 +1,21 @@
 //! A server: a disk that outlives its processes, and while a process lives all that `server` would hold.
 
 use super::check::{Durable, Standing};
-use super::network::EndId;
+use super::network::{EndId, ProcessId};
 use super::plan::{Crash, MS, Micros};
 use crate::member::dial::{Dial, Patience};
 use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
-use crate::member::{Action, Input, Member, QuorumPeer, SnapshotJob};
+use crate::member::{Action, Input, Member, QuorumPeer};
 use crate::model::{Epoch, View, Zxid};
 use crate::replica;
 use crate::request::{self, ClientCommand, Need, Shared};
 use crate::store::sim_disk::{Image, SimDisk};
 use crate::store::{self, FailStop, Folders, Worker};
 use crate::tree::Options;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,14 @@ pub struct LearnerConnection {
     pub dialing: Option<(usize, Dial)>,
     pub receiving: QuorumConnection,
     pub outbox: QuorumOutbox,
+    /// Put since the driver's last turn.
+    pub unsent: Vec<Bytes>,
+    /// The socket takes nothing until the other end has read.
+    pub is_blocked: bool,
+    /// Its task is not scheduled before that.
+    pub sleeps_until_us: Micros,
+    /// The driver has closed it: it ends when its task is scheduled.
+    pub is_closed: bool,
 }
 
 #[derive(Default)]
@@ -68,8 +77,8 @@ pub struct Process {
     /// Commands for the log thread.
     pub log: Vec<store::Command>,
     pub log_is_due: bool,
-    /// Snapshots that are being written, and the bytes of their trees so far.
-    pub snapshots: VecDeque<(SnapshotJob, Vec<u8>)>,
+    /// Number of snapshots that are being written.
+    pub snapshots: usize,
     /// Reports of its own threads and inputs from other servers that the driver has not taken yet, in the order in which they
     /// came.
     pub events: Vec<Input>,
@@ -135,7 +144,7 @@ impl Process {
             && self.commands.is_empty()
             && self.log.is_empty()
             && !self.log_is_due
-            && self.snapshots.is_empty()
+            && self.snapshots == 0
             && self.member.replica.outstanding() == 0
     }
 }
@@ -147,6 +156,8 @@ pub struct Server {
     /// Number of the process, or of the next one.
     pub number: u64,
     pub durable: Durable,
+    /// The newest leader's tree on its disk.
+    pub tree: Zxid,
     /// How far its wall clock is off.
     pub wall_off_ms: i64,
     /// Its machine stands still until then.
@@ -168,6 +179,16 @@ pub struct Server {
 }
 
 impl Server {
+    /// A learner connection of a process that still lives.
+    pub fn connection(
+        &mut self,
+        at: ProcessId,
+        peer: QuorumPeer,
+    ) -> Option<&mut LearnerConnection> {
+        let process = self.process.as_mut().filter(|_| self.number == at.number)?;
+        process.learner_connections.all.get_mut(&peer)
+    }
+
     /// The end of the history that this server's disk has, or had when it acknowledged it.
     pub fn acknowledged(&self) -> Zxid {
         self.durable.last.max(self.lost)

@@ -172,9 +172,12 @@ impl World {
         let Some(holder) = self.net.holder(end) else { return };
         let is_stalled = match holder {
             Holder::Client(client) => self.is_asleep(client),
-            Holder::ClientConnection(at)
-            | Holder::LearnerConnection(at, _)
-            | Holder::ElectionConnection(at, _) => self.is_stalled(at.server),
+            Holder::ClientConnection(at) | Holder::ElectionConnection(at, _) => {
+                self.is_stalled(at.server)
+            }
+            Holder::LearnerConnection(at, peer) => {
+                self.is_stalled(at.server) || self.sleeps(at, peer)
+            }
         };
         if is_stalled {
             return self.do_soon(move |world| world.arrive(end));
@@ -184,7 +187,7 @@ impl World {
             Holder::Client(client) => self.client_receives(client, end, chunk),
             Holder::ClientConnection(at) => self.client_connection_receives(at, end, chunk),
             Holder::LearnerConnection(at, peer) => {
-                self.learner_connection_receives(at, peer, chunk);
+                self.learner_connection_reads(at, peer, end, chunk);
             }
             Holder::ElectionConnection(at, connection) => {
                 self.election_connection_receives(at, connection, chunk);

@@ -3,7 +3,8 @@
 use super::planted::{fails, history, holds, zxid};
 use oxkeeper::model::{Epoch, Zxid, op};
 use oxkeeper::sim::check::servers::{
-    Agreement, convergence, digests, durability, one_leader, primary_order, promises, states,
+    Agreement, convergence, digests, durability, memory, one_leader, primary_order, promises,
+    snapshots, states,
 };
 use oxkeeper::sim::check::{Durable, Seen, Standing};
 use oxkeeper::sim::history::History;
@@ -127,6 +128,28 @@ fn impossible_states_are_found() {
     ] {
         fails(&mut states, &seen(standing), &history, about);
     }
+}
+
+#[test]
+fn connection_kept_with_more_unsent_than_its_limit_is_found() {
+    let queued = |unsent| Seen::Queued { server: 1, unsent, limit: 100, batch: 20 };
+    holds(&mut memory, &queued(120), &history());
+    fails(&mut memory, &queued(121), &history(), "121 bytes unsent, of 100");
+}
+
+#[test]
+fn snapshot_of_transactions_that_were_cut_is_found() {
+    let mut history = history();
+    history.leaders.insert(Epoch(2), (1, zxid(1, 3)));
+    let named = |last, tree| {
+        let durable = Durable { last, ..Durable::default() };
+        Seen::Named { server: 1, zxid: zxid(1, 4), tree, durable }
+    };
+    let own = Zxid::ZERO;
+    holds(&mut snapshots, &named(zxid(1, 4), own), &history);
+    fails(&mut snapshots, &named(zxid(1, 3), own), &history, "its history ends with 0x100000003");
+    fails(&mut snapshots, &named(zxid(2, 1), own), &history, "its history ends with 0x200000001");
+    holds(&mut snapshots, &named(zxid(2, 1), zxid(2, 1)), &history);
 }
 
 #[test]

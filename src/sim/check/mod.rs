@@ -21,7 +21,8 @@
 //! ```
 //!
 //! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
-//! `real_time`. That every world comes to rest: `convergence`.
+//! `real_time`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
+//! `memory` (no server that takes nothing costs another more than the limit).
 
 pub mod answers;
 pub mod seen;
@@ -67,6 +68,8 @@ impl Checks {
             ("watches", Box::<watches::Watches>::default()),
             ("convergence", Box::new(servers::convergence)),
             ("states", Box::new(servers::states)),
+            ("memory", Box::new(servers::memory)),
+            ("snapshots", Box::new(servers::snapshots)),
         ];
         Self { history: History::new(first.digest(), local_sessions), all }
     }

@@ -85,6 +85,20 @@ pub enum Seen<'a> {
         packet: &'a Packet,
         durable: Durable,
     },
+    /// Bytes were put for another server, `batch` of them together, and its connection was kept. `unsent`: all that wait then.
+    Queued {
+        server: usize,
+        unsent: usize,
+        limit: usize,
+        batch: usize,
+    },
+    /// A server gives a snapshot of its own a name. `tree`: the newest leader's tree that it has on disk.
+    Named {
+        server: usize,
+        zxid: Zxid,
+        tree: Zxid,
+        durable: Durable,
+    },
     /// A client sends a request.
     Asked {
         client: usize,

@@ -189,6 +189,30 @@ fn complaint(believed: Standing, durable: Durable) -> Option<&'static str> {
     }
 }
 
+/// What waits for a server that takes nothing costs the others a limit, and the batch that went beyond it.
+pub fn memory(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+    match *seen {
+        Seen::Queued { server, unsent, limit, batch } if limit + batch < unsent => {
+            Err(format!("{server} keeps a connection with {unsent} bytes unsent, of {limit}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A snapshot that a start may take holds nothing that was cut from its server's log before it got its name (I-10). A start
+/// prefers a leader's tree to all that is older.
+pub fn snapshots(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    match *seen {
+        Seen::Named { server, zxid, tree, durable }
+            if tree < zxid && !history.holds(durable.last, zxid) =>
+        {
+            let last = durable.last;
+            Err(format!("{server} names a snapshot of {zxid}, and its history ends with {last}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// After the last fault every member serves, all have the same tree, and it is the one that the history makes.
 pub fn convergence(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {

@@ -1,0 +1,132 @@
+//! Dials of leaders, and what a learner connection is when it begins.
+
+use super::network::{EndId, Holder, ProcessId};
+use super::plan::{MS, Micros};
+use super::process::{LearnerConnection, server_at, tree_options};
+use super::world::World;
+use crate::member::dial::{AttemptError, Dial, DialStep};
+use crate::member::opening::ConnectionKind;
+use crate::member::quorum_connection::QuorumConnection;
+use crate::member::quorum_outbox::QuorumOutbox;
+use crate::member::{Input, QuorumPeer};
+use crate::zab::LearnerConnectionId;
+
+/// An attempt that does not reach the other machine tries again within this.
+const SILENT_RETRY_US: Micros = 20 * MS;
+
+impl World {
+    /// * `dialing`: the server that is dialed.
+    fn new_connection(
+        &self,
+        end: Option<EndId>,
+        dialing: Option<(usize, Dial)>,
+        receiving: QuorumConnection,
+    ) -> LearnerConnection {
+        let limit = self.climate().small_buffers;
+        LearnerConnection {
+            end,
+            dialing,
+            receiving,
+            outbox: limit.map_or_else(QuorumOutbox::default, QuorumOutbox::with_limit),
+            unsent: Vec::new(),
+            is_blocked: false,
+            sleeps_until_us: 0,
+            is_closed: false,
+        }
+    }
+
+    pub fn dial_leader(&mut self, at: ProcessId, dial: u64, addresses: &[(String, u16)]) {
+        self.close_leader(at);
+        let now_ms = self.now_us / MS;
+        let options = tree_options(self.climate().seed ^ at.server as u64);
+        let peer = QuorumPeer::Leader { dial };
+        let Some(to) = server_at(addresses) else {
+            let why = "no address".to_owned();
+            return self.come_in(at, Input::Disconnected { from: peer, why });
+        };
+        let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
+        let Some(process) = self.process(at) else { return };
+        process.learner_connections.leader_dial = Some(dial);
+        let patience = process.patience;
+        let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
+        let receiving = QuorumConnection::dialed(dial, opening, options, now_ms);
+        let connection = self.new_connection(None, dialing, receiving);
+        let Some(process) = self.process(at) else { return };
+        process.learner_connections.all.insert(peer, connection);
+        self.do_within(50, 1000, move |world| world.go_on_dialing(at, peer));
+    }
+
+    /// Does what a dial of the leader is to do next.
+    fn go_on_dialing(&mut self, at: ProcessId, peer: QuorumPeer) {
+        let now_ms = self.now_us / MS;
+        loop {
+            let Some(connection) = self.learner_connection(at, peer) else { return };
+            let Some((_, dialing)) = &mut connection.dialing else { return };
+            match dialing.next(now_ms) {
+                DialStep::Attempt { address, until_ms } => {
+                    let longest_us = if self.rng.one_in(30) { 200 * MS } else { 2 * MS };
+                    self.do_within(50, longest_us, move |world| {
+                        world.attempt(at, peer, address, until_ms);
+                    });
+                }
+                DialStep::Wait { until_ms: Some(until_ms) } => {
+                    return self.do_at(until_ms * MS, move |world| world.go_on_dialing(at, peer));
+                }
+                DialStep::Wait { until_ms: None } => return,
+                DialStep::GiveUp(error) => {
+                    self.note(at.server, || format!("* leader: {error}"));
+                    return self.give_up(at, peer);
+                }
+            }
+        }
+    }
+
+    /// An attempt to reach the leader is answered, or not yet.
+    fn attempt(&mut self, at: ProcessId, peer: QuorumPeer, address: usize, until_ms: u64) {
+        let now_ms = self.now_us / MS;
+        let dialing = self.learner_connection(at, peer).and_then(|found| found.dialing.as_ref());
+        let Some(&(to, _)) = dialing else { return };
+        let is_there = self.net.reaches(at.server, to);
+        let error = match self.servers[to].process {
+            _ if until_ms <= now_ms => AttemptError::Silent,
+            Some(_) if is_there => return self.connect_to_leader(at, to, peer),
+            None if is_there => AttemptError::Refused("refused".to_owned()),
+            _ => {
+                let at_us = (self.now_us + self.rng.below(SILENT_RETRY_US)).min(until_ms * MS);
+                return self.do_at(at_us, move |world| world.attempt(at, peer, address, until_ms));
+            }
+        };
+        if let Some(connection) = self.learner_connection(at, peer)
+            && let Some((_, dialing)) = &mut connection.dialing
+        {
+            dialing.attempt_failed(address, error, now_ms);
+            self.go_on_dialing(at, peer);
+        }
+    }
+
+    fn connect_to_leader(&mut self, at: ProcessId, to: usize, peer: QuorumPeer) {
+        let now_ms = self.now_us / MS;
+        let there = self.process_id(to);
+        let Some(process) = self.process(there) else { return };
+        process.learner_connections.accepted += 1;
+        let connection = LearnerConnectionId(process.learner_connections.accepted);
+        let learner = QuorumPeer::Learner(connection);
+        let end = self.net.connect(
+            (at.server, Holder::LearnerConnection(at, peer)),
+            (to, Holder::LearnerConnection(there, learner)),
+        );
+        let opening = self.climate().openings().accepted(ConnectionKind::Learner);
+        let receiving = QuorumConnection::accepted(connection, opening, now_ms);
+        let accepted = self.new_connection(Some(end.other()), None, receiving);
+        let Some(process) = self.process(there) else { return };
+        process.learner_connections.all.insert(learner, accepted);
+        let address = format!("server {}", at.server);
+        self.come_in(there, Input::LearnerConnected { connection, address });
+        self.receive(there, learner, &[]);
+        self.check_hello(there, learner);
+        if let Some(connection) = self.learner_connection(at, peer) {
+            (connection.end, connection.dialing) = (Some(end), None);
+            self.receive(at, peer, &[]);
+        }
+    }
+}

@@ -64,8 +64,16 @@ impl Server {
     }
 
     fn member(observer_master_port: Option<u16>) -> Self {
+        Self::with_proposed(None, observer_master_port)
+    }
+
+    /// * `proposed`: a configuration in its history that may not be committed.
+    fn with_proposed(proposed: Option<&str>, observer_master_port: Option<u16>) -> Self {
         let settings = zab::Settings { reconfigs: true, ..zab::Settings::DEFAULT };
-        let peer = peer(1, THREE, settings, Some(Zxid::ZERO));
+        let mut peer = peer(1, THREE, settings, Some(Zxid::ZERO));
+        if let Some(text) = proposed {
+            peer.core.see_view(View::parse(text).unwrap(), &mut Vec::new());
+        }
         let replica = Replica::member(shared(), peer, replica::Settings::DEFAULT, 0);
         let ensemble = EnsembleSettings {
             my_id: ServerId(1),
@@ -427,6 +435,21 @@ impl Server {
         }
         self.hear(2, vec![Packet::LeaderInfo { epoch: Epoch(2) }]);
     }
+}
+
+#[test]
+fn members_that_only_the_proposed_configuration_has_are_dialed_after_a_restart() {
+    let text = format!("{THREE}\nserver.4=d:9:10:participant\nversion=100000001");
+    let mut server = Server::with_proposed(Some(&text), None);
+    let actions = server.pass(5);
+    let dialed = actions.iter().filter_map(|action| match action {
+        Action::Election(election_connections::Action::Dial { addresses, .. }) => {
+            Some(addresses[0].clone())
+        }
+        _ => None,
+    });
+    let dialed: Vec<(String, u16)> = dialed.collect();
+    assert_eq!(dialed, [("b".to_owned(), 2), ("c".to_owned(), 2), ("d".to_owned(), 10)]);
 }
 
 // Found by a world: seed 95427003482.

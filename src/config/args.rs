@@ -151,7 +151,7 @@ impl Files {
             Settings::Defaults => DEFAULT_CONFIG.into(),
             Settings::File(path) => read(path).map_err(|error| unreadable(&name, &error))?,
         };
-        // A text that cannot be parsed is reported by whoever parses it.
+        // A text that cannot be parsed is reported by the parser.
         let entries = parse_properties(&text).unwrap_or_default();
         let value = |key: &str| entries.get(key).map(|entry| entry.value.trim().to_owned());
         let my_id = value("dataDir").map_or(Ok(None), |dir| read_my_id(read, &dir))?;

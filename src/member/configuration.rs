@@ -42,11 +42,9 @@ impl Configuration {
     ///
     /// Returns what the election connections are to do.
     pub fn on_proposed(&self, view: View, out: &mut Vec<Action>) -> Vec<Input> {
-        let mut all = election_addresses(&self.view, self.settings.my_id);
-        let mut new = election_addresses(&view, self.settings.my_id);
-        new.retain(|id, _| !all.contains_key(id));
-        let ids: Vec<ServerId> = new.keys().copied().collect();
-        all.extend(new);
+        let all = all_election_addresses(&self.view, Some(&view), self.settings.my_id);
+        let is_new = |id: &ServerId| !self.view.members.contains_key(id);
+        let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
         out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(view)));
         let mut inputs = vec![Input::SetPeers(all)];
         inputs.extend(ids.into_iter().map(|to| Input::Dial { to }));
@@ -113,6 +111,17 @@ pub fn election_address(member: &Member) -> Vec<Address> {
 pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<Address>> {
     let others = view.members.values().filter(|member| member.id != me);
     others.map(|member| (member.id, election_address(member))).collect()
+}
+
+/// The election ports of the members of either configuration. What is in force says where a member is that both have.
+pub fn all_election_addresses(
+    view: &View,
+    proposed: Option<&View>,
+    me: ServerId,
+) -> BTreeMap<ServerId, Vec<Address>> {
+    let mut all = proposed.map(|proposed| election_addresses(proposed, me)).unwrap_or_default();
+    all.extend(election_addresses(view, me));
+    all
 }
 
 #[cfg(test)]

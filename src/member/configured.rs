@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// A standalone server's number, where one is needed.
 const STANDALONE: ServerId = ServerId(1);
-/// Java calls a leader that refuses so many times.
+/// Java dials a leader that refuses so many times.
 const CONNECT_TRIES: u32 = 5;
 
 /// The settings of each part.
@@ -77,7 +77,7 @@ fn limits(config: &Config, seed: u64) -> Limits {
         large_bytes_max: u64::from(config.large_request_max_bytes),
         connects: connects(&config.throttle, seed),
         skip_acl: config.skip_acl,
-        // A server that is alone has applied what it acknowledges, and nobody else acknowledges anything.
+        // A server that is alone has applied what it acknowledges, and no other server acknowledges anything.
         linearizable_reads: config.linearizable_reads && config.ensemble.is_some(),
         ..Limits::default()
     }

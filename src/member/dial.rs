@@ -69,10 +69,10 @@ struct Address {
     pause_ms: u64,
 }
 
-/// One call of a server, over all of its addresses at once.
+/// One dial of a server, over all of its addresses at once.
 ///
 /// Source: `MultipleAddresses.getReachableAddress`, `Learner.connectToLeader`, ZooKeeper 3.9.5, which ask by ICMP, or at port
-/// 7, which addresses there are, and then call those.
+/// 7, which addresses there are, and then dial those.
 pub struct Dial {
     addresses: Vec<Address>,
     silence_ms: u64,

@@ -4,7 +4,7 @@
 //! in front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
 
 use super::election_hello::{Hello, HelloError};
-use super::opening::{Opened, Opening};
+use super::opening::{OPENING_BYTES_MAX, Opened, Opening};
 use crate::request::foreign::Foreign;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -115,6 +115,10 @@ impl ElectionConnection {
             // Input is bounded by what a message may have; after that it is taken as it comes.
             Stage::WritingHello if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
                 Err(ConnectionError::TooEarly(self.input.len()))
+            }
+            Stage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
+                let text = format!("{} bytes came in it", self.input.len());
+                Err(ConnectionError::Opening(text))
             }
             Stage::Opening { .. } | Stage::WritingHello => Ok(None),
             Stage::AwaitingHello => self.next_hello(),

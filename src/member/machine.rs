@@ -1,6 +1,6 @@
 //! The machine itself: [`Member::step`] is the table of contents.
 
-use super::configuration::{Configuration, election_addresses};
+use super::configuration::{Configuration, all_election_addresses};
 use super::disk_work::DiskWork;
 use super::elections::Elections;
 use super::quorum_connections::QuorumConnections;
@@ -47,6 +47,7 @@ pub(super) struct Ensemble {
 impl Member {
     /// * `now`: the time at which `replica` was made.
     pub fn new(replica: Replica, settings: Settings, now: Now) -> Self {
+        let proposed = replica.peer().core.next.as_ref();
         let ensemble = settings.ensemble.map(|ensemble| Ensemble {
             quorum: QuorumConnections::new(
                 ensemble.observer_master_port,
@@ -54,7 +55,7 @@ impl Member {
             ),
             elections: Elections::new(
                 ensemble.election.clone(),
-                election_addresses(&ensemble.view, ensemble.my_id),
+                all_election_addresses(&ensemble.view, proposed, ensemble.my_id),
             ),
             configuration: Configuration::new(ensemble),
         });

@@ -15,6 +15,9 @@ pub trait Opening: Send {
     fn step(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<Opened, String>;
 }
 
+/// An opening that has left so many bytes where they are is over: the connection is closed.
+pub const OPENING_BYTES_MAX: usize = 128 * 1024;
+
 /// Whether the opening is over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Opened {

@@ -3,7 +3,7 @@
 //! The sending half is `quorum_outbox`. The two are apart because a server receives while it waits for its peer to take
 //! what it sends.
 
-use super::opening::{Opened, Opening};
+use super::opening::{OPENING_BYTES_MAX, Opened, Opening};
 use crate::model::Zxid;
 use crate::request::foreign::Foreign;
 use crate::tree::load::{LoadError, Loader};
@@ -22,7 +22,7 @@ pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
 pub enum QuorumPeer {
     /// A learner whose connection this server accepted.
     Learner(LearnerConnectionId),
-    /// The leader. `dial`: number of this server's call, by which packets from an earlier leader's connection are known.
+    /// The leader. `dial`: number of this server's dial, by which packets from an earlier leader's connection are known.
     Leader { dial: u64 },
 }
 
@@ -43,7 +43,7 @@ pub enum QuorumError {
     Packet(#[from] PacketError),
     #[error("{}", .0.reason())]
     Foreign(Foreign),
-    #[error("it calls an election port: are the ports in this server's line swapped?")]
+    #[error("it dials an election port: are the ports in this server's line swapped?")]
     ElectionHello,
     #[error("it said nothing that a member says")]
     NoHello,
@@ -57,7 +57,7 @@ pub enum QuorumError {
     EndedInTree,
     #[error("the connection ended before the signature of a tree")]
     EndedBeforeSignature,
-    #[error("{0}")]
+    #[error("the opening of the connection: {0}")]
     Opening(String),
 }
 
@@ -85,6 +85,8 @@ pub struct QuorumConnection {
     /// `None`: packets come.
     tree: Option<Box<IncomingTree>>,
     has_spoken: bool,
+    /// When the connection was made; `None`: it is not yet.
+    began_ms: Option<u64>,
     heard_ms: u64,
 }
 
@@ -119,6 +121,7 @@ impl QuorumConnection {
             input: BytesMut::new(),
             tree: None,
             has_spoken: false,
+            began_ms: None,
             heard_ms: now_ms,
         }
     }
@@ -149,14 +152,20 @@ impl QuorumConnection {
 
     /// When [`Self::check_deadline`] is to be asked; may move.
     pub fn deadline_ms(&self) -> Option<u64> {
+        if self.opening.is_some() {
+            return self.began_ms.map(|began_ms| began_ms + HELLO_WITHIN_MS);
+        }
         let waits = !self.has_spoken && matches!(self.peer, QuorumPeer::Learner(_));
         waits.then_some(self.heard_ms + HELLO_WITHIN_MS)
     }
 
     /// # Errors
-    /// When no hello has come in time.
+    /// When the opening was not over in time, or no hello has come.
     pub fn check_deadline(&self, now_ms: u64) -> Result<(), QuorumError> {
         match self.deadline_ms() {
+            Some(deadline_ms) if deadline_ms <= now_ms && self.opening.is_some() => {
+                Err(QuorumError::Opening("it takes too long".to_owned()))
+            }
             Some(deadline_ms) if deadline_ms <= now_ms => {
                 Err(foreign(&self.input).unwrap_or(QuorumError::NoHello))
             }
@@ -176,10 +185,15 @@ impl QuorumConnection {
         events: &mut Vec<QuorumEvent>,
     ) -> Result<(), QuorumError> {
         self.heard_ms = now_ms;
+        self.began_ms.get_or_insert(now_ms);
         self.input.extend_from_slice(bytes);
         if let Some(opening) = &mut self.opening {
             let opened = opening.step(&mut self.input, &mut self.output);
             match opened.map_err(QuorumError::Opening)? {
+                Opened::NotYet if OPENING_BYTES_MAX < self.input.len() => {
+                    let text = format!("{} bytes came in it", self.input.len());
+                    return Err(QuorumError::Opening(text));
+                }
                 Opened::NotYet => return Ok(()),
                 Opened::Done => self.opening = None,
             }

@@ -28,7 +28,8 @@ pub struct Started<D: Disk> {
 /// # Errors
 /// When an epoch file can't be read.
 pub fn assemble<D: Disk + Clone>(
-    (disk, folders): (&D, &Folders),
+    disk: &D,
+    folders: &Folders,
     config: &Config,
     parts: PartSettings,
     tree: Tree,

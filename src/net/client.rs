@@ -366,7 +366,7 @@ impl<P> Client<P> {
     }
 }
 
-/// One write call for what is left behind the first `sent` bytes, shared pieces in their places.
+/// One write call for what is left after the first `sent` bytes, shared pieces in their places.
 fn write_some(stream: &TcpStream, unsent: &Outgoing, sent: usize) -> io::Result<usize> {
     if unsent.shared.is_empty() {
         return stream.try_write(&unsent.bytes[sent..]);

@@ -1,4 +1,4 @@
-//! Performs calls of other servers ([`Dial`]) with sockets.
+//! Performs dials of other servers ([`Dial`]) with sockets.
 
 use crate::member::dial::{AttemptError, Dial, DialError, DialStep, Patience};
 use std::io;

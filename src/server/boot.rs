@@ -61,12 +61,12 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
-    let (_claim, tree, recovered) = restore(&disk, &folders, &config, &metrics, parts.tree)?;
+    let (_lock, tree, recovered) = restore(&disk, &folders, &config, &metrics, parts.tree)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let options = parts.tree;
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let started = assemble((&disk, &folders), &config, parts, tree, recovered.last, now);
+    let started = assemble(&disk, &folders, &config, parts, tree, recovered.last, now);
     let Started { mut member, shared, log, mut actions } = started.map_err(epoch_error)?;
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
@@ -210,7 +210,7 @@ fn restorer(config: &Config, options: Options) -> Restorer {
     if config.ensemble.is_some() { restorer.keep_orphans() } else { restorer }
 }
 
-/// Loads the tree once more, when the log was cut behind what the tree holds.
+/// Loads the tree once more, when the log was cut before the end of what the tree holds.
 fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options) -> Arc<Loader> {
     let (disk, folders) = (disk.clone(), folders.clone());
     let trust_empty = config.trust_empty_snapshot;

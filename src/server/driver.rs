@@ -48,7 +48,7 @@ pub struct Parts<D> {
     pub loader: Arc<Loader>,
 }
 
-/// The driver: whoever has it runs one turn after the other.
+/// The driver: the thread that has it runs one turn after the other.
 pub struct Driver<D> {
     parts: Parts<D>,
     pipeline: Pipeline,

@@ -65,7 +65,7 @@ fn drive(tree: Tree) -> Driven {
     disk.slow_down(Duration::from_millis(60));
     let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let started = assemble((&disk, &folders), &config, parts, tree, None, now).unwrap();
+    let started = assemble(&disk, &folders, &config, parts, tree, None, now).unwrap();
     let Started { member, shared, log, actions } = started;
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let dir = folders.logs.clone();

@@ -52,7 +52,7 @@ pub fn boot(
     let (tree, found) = restore(&disk, &folders, server.is_damaged, parts.tree)?;
     let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
     let last_zxid = tree.last_zxid();
-    let started = assemble((&disk, &folders), &config, parts, tree, last, began);
+    let started = assemble(&disk, &folders, &config, parts, tree, last, began);
     let Started { member, shared, log, actions } = started?;
     let core = &member.replica.peer().core;
     let durable = Durable { last: last_zxid, accepted: core.accepted, current: core.current };

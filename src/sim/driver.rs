@@ -103,9 +103,15 @@ impl World {
         let Some(process) = self.process(at) else { return };
         let now = Now { us: process.own_us(now_us), wall_ms };
         let resent = process.member.election_messages_resent();
+        let (is_stale, before) = (process.is_stale(&input), process.actions.len());
         process.member.step(now, input, &mut process.actions);
+        let actions = process.actions.len() - before;
         if resent < process.member.election_messages_resent() {
             self.trace.count("votes said twice");
+        }
+        if is_stale {
+            self.trace.count("inputs from closed connections");
+            self.see(&Seen::FromClosed { server: at.server, actions });
         }
         self.keep_tape(at);
         self.observe(at);

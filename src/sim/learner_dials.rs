@@ -127,6 +127,7 @@ impl World {
         if let Some(connection) = self.learner_connection(at, peer) {
             (connection.end, connection.dialing) = (Some(end), None);
             self.receive(at, peer, &[]);
+            self.check_hello(at, peer);
         }
     }
 }

@@ -137,12 +137,12 @@ impl Climate {
             ..Self::calm(seed)
         };
         // Three servers have too few disks for a history that only some of those alive have.
-        let adverse = if voters == 5 { !rng.one_in(3) } else { rng.one_in(8) };
+        let adverse = if voters == 5 { !rng.one_in(3) } else { rng.one_in(3) };
         Self {
             adverse,
             snap_count: if adverse { [6, 12, 60][rng.pick(3)] } else { old.snap_count },
             late_tasks: rng.one_in(2),
-            slow_snapshots: if adverse { !rng.one_in(3) } else { rng.one_in(4) },
+            slow_snapshots: adverse || rng.one_in(4),
             lasts_us: old.lasts_us + if adverse { 2000 * MS } else { 0 },
             small_buffers: rng.one_in(4).then(|| [1000, 3000, 8000][rng.pick(3)]),
             sends_trees: old.sends_trees || adverse && rng.one_in(3),
@@ -349,7 +349,7 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
     let mut rng = Rng::new(climate.seed, 5);
     let mut at_us = 0;
     loop {
-        at_us += rng.range(100, 1200) * MS;
+        at_us += rng.range(100, 800) * MS;
         if climate.lasts_us <= at_us {
             break;
         }

@@ -134,6 +134,18 @@ impl Process {
         self.shared.state.tree.read().last_zxid()
     }
 
+    /// Whether this came from a leader whose connection its driver has closed since.
+    pub fn is_stale(&self, input: &Input) -> bool {
+        let dial = match input {
+            Input::Packets { from: QuorumPeer::Leader { dial }, .. }
+            | Input::Progress { from: QuorumPeer::Leader { dial } }
+            | Input::Disconnected { from: QuorumPeer::Leader { dial }, .. }
+            | Input::LeaderTree { dial, .. } => *dial,
+            _ => return false,
+        };
+        self.learner_connections.leader_dial != Some(dial) && !self.member.is_stopping()
+    }
+
     pub fn has_inputs(&self) -> bool {
         !self.events.is_empty() || !self.commands.is_empty()
     }

@@ -28,7 +28,7 @@ use crate::model::Zxid;
 /// How far ahead of the head a file is filled with real zeros; topped up at half.
 ///
 /// fdatasync of blocks that were written before changes no block map. Measured (`benches/log.rs`): 65 KiB flushed in
-/// 140 us instead of 270. Filling costs what it saves, so it is worth it only while nobody waits: a log under
+/// 140 us instead of 270. Filling costs what it saves, so it is worth it only while no request waits: a log under
 /// saturation goes on into new blocks. One MiB takes 1 to 2 ms, which a flush that comes meanwhile has to wait; four
 /// would be felt.
 const AHEAD: u64 = 1 << 20;
@@ -111,7 +111,7 @@ struct OpenFile<F> {
 impl<D: Disk> Log<D> {
     /// A log whose next record opens a new file.
     ///
-    /// * `last`: highest zxid that recovery found.
+    /// * `last`: the end of the history that recovery found.
     pub fn new(disk: D, dir: &Path, options: LogOptions, last: Option<Zxid>) -> Self {
         Self {
             disk,
@@ -247,7 +247,7 @@ impl<D: Disk> Log<D> {
             && self.file.as_ref().is_some_and(due)
     }
 
-    /// Fills the file with zeros ahead of its head, durably; to be called when nobody waits for a flush.
+    /// Fills the file with zeros ahead of its head, durably; to be called when no request waits for a flush.
     ///
     /// # Errors
     /// [`LogError::Fill`]; nothing more may be asked of this log then.
@@ -305,11 +305,11 @@ impl<D: Disk> Log<D> {
         Ok(records.head()? == Head::Good && matches!(records.step()?, Step::Record { .. }))
     }
 
-    /// Cuts off every record greater than `to`, durably, and all behind the first such. The next record opens a new
+    /// Cuts off every record greater than `to`, durably, and all after the first such. The next record opens a new
     /// file.
     ///
     /// Files go newest first, each durably, so that a crash in between leaves a log without a gap. Snapshots are not
-    /// touched: [`super::purge::remove_snapshots_after`]. They go behind the log: until then a start finds the newest
+    /// touched: [`super::purge::remove_snapshots_after`]. They are removed after the log is cut: until then a start finds the newest
     /// of them, which is history as it was, and what is cut off needs none of what is gone.
     ///
     /// A record that can't be read stays, and with it what keeps a start from passing over it.
@@ -317,7 +317,7 @@ impl<D: Disk> Log<D> {
     /// # Errors
     /// Those of the disk.
     ///
-    /// Source: D-52. Java keeps the first record at or behind `to`, greater or not, and does not sync; without any log
+    /// Source: D-52. Java keeps the first record at or after `to`, greater or not, and does not sync; without any log
     /// file it ends.
     pub fn truncate(&mut self, to: Zxid) -> Result<(), LogError> {
         self.roll()?;

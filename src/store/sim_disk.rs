@@ -113,7 +113,7 @@ impl SimDisk {
         (state.cut_at, state.fail_at) = (None, None);
     }
 
-    /// Makes one change fail, the one behind `n` others: nothing of it happens, and those after it work.
+    /// Makes one change fail, the one after `n` others: nothing of it happens, and those after it work.
     pub fn fail_change(&self, n: u64) {
         let mut state = self.state();
         state.fail_at = Some(state.counts.changes + n);

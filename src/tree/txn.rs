@@ -49,7 +49,7 @@ pub struct Create<'a> {
     /// The jute vector, count included.
     pub acl: AclBytes<'a>,
     pub kind: CreateKind,
-    /// The parent's cversion afterwards; -1 in logs of old: one more than it is.
+    /// The parent's cversion afterwards; -1 in old logs: one more than it is.
     pub parent_cversion: i32,
 }
 

@@ -118,7 +118,7 @@ pub struct Core {
     /// Inputs since they were last taken; `None`: they are not recorded.
     #[cfg(feature = "sim")]
     pub tape: Option<Vec<Input>>,
-    /// How often this server waited so as not to come with others, and called somebody to learn from.
+    /// How often this server waited so as not to come with others, and dialed a server to learn from.
     waits: u64,
     calls: u64,
 }

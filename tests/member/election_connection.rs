@@ -5,7 +5,9 @@ use oxkeeper::member::election_connection::{
     ConnectionError, ElectionConnection, LengthError, Received, next_message,
 };
 use oxkeeper::member::election_hello::{Hello, HelloError};
-use oxkeeper::member::opening::{ConnectionKind, NoOpening, Opened, Opening, Openings};
+use oxkeeper::member::opening::{
+    ConnectionKind, NoOpening, OPENING_BYTES_MAX, Opened, Opening, Openings,
+};
 use oxkeeper::member::sim_opening::SimOpenings;
 use oxkeeper::model::ServerId;
 use oxkeeper::request::foreign::Foreign;
@@ -133,6 +135,25 @@ fn messages_have_a_length() {
     }
     let longest = 512 * 1024_i32;
     assert!(next_message(&mut BytesMut::from(&longest.to_be_bytes()[..])).unwrap().is_none());
+}
+
+/// An opening that never has enough.
+struct Endless;
+
+impl Opening for Endless {
+    fn step(&mut self, _input: &mut BytesMut, _output: &mut Vec<u8>) -> Result<Opened, String> {
+        Ok(Opened::NotYet)
+    }
+}
+
+#[test]
+fn opening_that_takes_too_many_bytes_ends_the_connection() {
+    let mut accepted = ElectionConnection::accepted(Box::new(Endless), 50);
+    accepted.receive(&[0; OPENING_BYTES_MAX]);
+    assert_eq!(accepted.next_received(), Ok(None));
+    accepted.receive(&[0]);
+    let why = "131073 bytes came in it".to_owned();
+    assert_eq!(accepted.next_received(), Err(ConnectionError::Opening(why)));
 }
 
 #[test]

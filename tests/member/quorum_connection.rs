@@ -1,7 +1,9 @@
 //! Bytes of a learner connection, in and out of its machine.
 
-use bytes::Bytes;
-use oxkeeper::member::opening::{ConnectionKind, NoOpening, Openings};
+use bytes::{Bytes, BytesMut};
+use oxkeeper::member::opening::{
+    ConnectionKind, NoOpening, OPENING_BYTES_MAX, Opened, Opening, Openings,
+};
 use oxkeeper::member::quorum_connection::*;
 use oxkeeper::member::sim_opening::SimOpenings;
 use oxkeeper::model::{Epoch, Zxid};
@@ -227,4 +229,26 @@ fn opening_speaks_before_the_first_packet() {
     let bytes = [b"er", &proposal(1).to_bytes()[..]].concat();
     assert_eq!(received(&mut connection, &bytes).unwrap(), "[PROPOSAL]");
     assert_eq!((connection.take_output(), connection.is_opened()), (b"enter".to_vec(), true));
+}
+
+/// An opening that never has enough.
+struct Endless;
+
+impl Opening for Endless {
+    fn step(&mut self, _input: &mut BytesMut, _output: &mut Vec<u8>) -> Result<Opened, String> {
+        Ok(Opened::NotYet)
+    }
+}
+
+#[test]
+fn opening_that_takes_too_long_or_too_many_bytes_ends_the_connection() {
+    let mut connection = QuorumConnection::dialed(1, Box::new(Endless), Options::default(), 0);
+    assert_eq!(connection.deadline_ms(), None, "it is not connected yet");
+    connection.receive(&[], 5000, &mut Vec::new()).unwrap();
+    connection.receive(b"x", 14_000, &mut Vec::new()).unwrap();
+    assert_eq!(connection.deadline_ms(), Some(15_000));
+    let error = connection.check_deadline(15_000).unwrap_err().to_string();
+    assert_eq!(error, "the opening of the connection: it takes too long");
+    let error = received(&mut connection, &[0; OPENING_BYTES_MAX]).unwrap_err().to_string();
+    assert_eq!(error, "the opening of the connection: 131073 bytes came in it");
 }

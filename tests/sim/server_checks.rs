@@ -3,8 +3,8 @@
 use super::planted::{fails, history, holds, zxid};
 use oxkeeper::model::{Epoch, Zxid, op};
 use oxkeeper::sim::check::servers::{
-    Agreement, convergence, digests, durability, memory, one_leader, primary_order, promises,
-    snapshots, states,
+    Agreement, closed_connections, convergence, digests, durability, memory, one_leader,
+    primary_order, promises, snapshots, states,
 };
 use oxkeeper::sim::check::{Durable, Seen, Standing};
 use oxkeeper::sim::history::History;
@@ -135,6 +135,13 @@ fn connection_kept_with_more_unsent_than_its_limit_is_found() {
     let queued = |unsent| Seen::Queued { server: 1, unsent, limit: 100, batch: 20 };
     holds(&mut memory, &queued(120), &history());
     fails(&mut memory, &queued(121), &history(), "121 bytes unsent, of 100");
+}
+
+#[test]
+fn actions_because_of_a_closed_connection_are_found() {
+    let from_closed = |actions| Seen::FromClosed { server: 1, actions };
+    holds(&mut closed_connections, &from_closed(0), &history());
+    fails(&mut closed_connections, &from_closed(2), &history(), "1 does 2 things");
 }
 
 #[test]

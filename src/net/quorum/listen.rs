@@ -41,7 +41,8 @@ pub async fn listen(
             Err(error) => {
                 if !std::mem::replace(&mut told, true) {
                     let Bind { host, port } = &bind;
-                    tracing::error!(?host, port, %error, "listen for learners; trying on");
+                    let host = host.as_deref().unwrap_or("*");
+                    tracing::error!(host, port, %error, "cannot listen for learners; trying on");
                 }
                 tokio::time::sleep(RETRY).await;
                 continue;

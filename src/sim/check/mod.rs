@@ -22,7 +22,7 @@
 //!
 //! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
 //! `real_time`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
-//! `memory` (no server that takes nothing costs another more than the limit).
+//! `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
 
 pub mod answers;
 pub mod seen;
@@ -69,6 +69,7 @@ impl Checks {
             ("convergence", Box::new(servers::convergence)),
             ("states", Box::new(servers::states)),
             ("memory", Box::new(servers::memory)),
+            ("closed connections", Box::new(servers::closed_connections)),
             ("snapshots", Box::new(servers::snapshots)),
         ];
         Self { history: History::new(first.digest(), local_sessions), all }

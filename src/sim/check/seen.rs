@@ -99,6 +99,11 @@ pub enum Seen<'a> {
         tree: Zxid,
         durable: Durable,
     },
+    /// A server took what came from a leader whose connection it had closed, and so many actions followed.
+    FromClosed {
+        server: usize,
+        actions: usize,
+    },
     /// A client sends a request.
     Asked {
         client: usize,

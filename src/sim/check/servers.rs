@@ -199,6 +199,16 @@ pub fn memory(seen: &Seen<'_>, _: &History) -> Result<(), String> {
     }
 }
 
+/// What comes over the connection to a leader that was given up is discarded: the next leader may be another one.
+pub fn closed_connections(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+    match *seen {
+        Seen::FromClosed { server, actions: count @ 1.. } => {
+            Err(format!("{server} does {count} things because of a connection that it had closed"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A snapshot that a start may take holds nothing that was cut from its server's log before it got its name (I-10). A start
 /// prefers a leader's tree to all that is older.
 pub fn snapshots(seen: &Seen<'_>, history: &History) -> Result<(), String> {

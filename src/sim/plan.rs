@@ -144,7 +144,7 @@ impl Climate {
             late_tasks: rng.one_in(2),
             slow_snapshots: adverse || rng.one_in(4),
             lasts_us: old.lasts_us + if adverse { 2000 * MS } else { 0 },
-            small_buffers: rng.one_in(4).then(|| [1000, 3000, 8000][rng.pick(3)]),
+            small_buffers: rng.one_in(4).then(|| [1000, 2000, 4000][rng.pick(3)]),
             sends_trees: old.sends_trees || adverse && rng.one_in(3),
             ..old
         }

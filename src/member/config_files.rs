@@ -4,10 +4,9 @@ use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
 use crate::model::View;
 use crate::store::Disk;
-use crate::store::disk::{Reading, remove_if_there, replace_file};
-use std::ffi::OsStr;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use crate::store::disk::{read_file, remove_if_there, replace_file};
+use std::io;
+use std::path::PathBuf;
 
 /// The files of a member whose ensemble may change while it runs.
 #[derive(Clone, Debug)]
@@ -49,8 +48,8 @@ impl<D: Disk> ConfigFiles<D> {
     /// # Errors
     /// What the disk says; nothing has changed then.
     pub fn back_up(&self) -> io::Result<()> {
-        let text = self.read(&self.config_file)?;
-        self.write(&dynamic::beside(&self.config_file, BACKUP), &text)
+        let text = read_file(&self.disk, &self.config_file)?;
+        replace_file(&self.disk, &dynamic::beside(&self.config_file, BACKUP), &text)
     }
 
     /// Keeps a configuration that is proposed and not yet committed (D-09).
@@ -59,7 +58,7 @@ impl<D: Disk> ConfigFiles<D> {
     /// As [`ConfigFiles::back_up`].
     pub fn propose(&self, view: &View) -> io::Result<()> {
         let text = dynamic::proposed(view);
-        self.write(&dynamic::beside(&self.config_file, NEXT), text.as_bytes())
+        replace_file(&self.disk, &dynamic::beside(&self.config_file, NEXT), text.as_bytes())
     }
 
     /// Makes a committed configuration that of the next start (D-08, D-11).
@@ -71,30 +70,15 @@ impl<D: Disk> ConfigFiles<D> {
     /// What the disk says. The older configuration stays that of the next start until the last but one step.
     pub fn commit(&self, view: &View, has_client: bool, removes_proposed: bool) -> io::Result<()> {
         let dynamic_file = dynamic::path_of(&self.config_file, view.version);
-        self.write(&dynamic_file, dynamic::decided(view).as_bytes())?;
-        let text = self.read(&self.config_file)?;
+        replace_file(&self.disk, &dynamic_file, dynamic::decided(view).as_bytes())?;
+        let text = read_file(&self.disk, &self.config_file)?;
         let name = dynamic::path_of(&self.absolute, view.version);
         let text = dynamic::static_naming(&text, &name.to_string_lossy(), has_client)
             .map_err(io::Error::other)?;
-        self.write(&self.config_file, &text)?;
+        replace_file(&self.disk, &self.config_file, &text)?;
         if removes_proposed {
             remove_if_there(&self.disk, &dynamic::beside(&self.config_file, NEXT))?;
         }
         Ok(())
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        Reading::open(&self.disk, path)?.read_to_end(&mut text)?;
-        Ok(text)
-    }
-
-    fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
-        let dir = match path.parent() {
-            Some(dir) if dir != Path::new("") => dir,
-            _ => Path::new("."),
-        };
-        let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
-        replace_file(&self.disk, dir, &name, &format!("{name}.tmp"), text)
     }
 }

@@ -117,7 +117,7 @@ impl ElectionConnection {
                 Err(ConnectionError::TooEarly(self.input.len()))
             }
             Stage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
-                let text = format!("{} bytes came in it", self.input.len());
+                let text = format!("{} bytes came in the opening", self.input.len());
                 Err(ConnectionError::Opening(text))
             }
             Stage::Opening { .. } | Stage::WritingHello => Ok(None),

@@ -57,7 +57,7 @@ pub enum QuorumError {
     EndedInTree,
     #[error("the connection ended before the signature of a tree")]
     EndedBeforeSignature,
-    #[error("the opening of the connection: {0}")]
+    #[error("{0}")]
     Opening(String),
 }
 
@@ -164,7 +164,7 @@ impl QuorumConnection {
     pub fn check_deadline(&self, now_ms: u64) -> Result<(), QuorumError> {
         match self.deadline_ms() {
             Some(deadline_ms) if deadline_ms <= now_ms && self.opening.is_some() => {
-                Err(QuorumError::Opening("it takes too long".to_owned()))
+                Err(QuorumError::Opening("the opening takes too long".to_owned()))
             }
             Some(deadline_ms) if deadline_ms <= now_ms => {
                 Err(foreign(&self.input).unwrap_or(QuorumError::NoHello))
@@ -191,7 +191,7 @@ impl QuorumConnection {
             let opened = opening.step(&mut self.input, &mut self.output);
             match opened.map_err(QuorumError::Opening)? {
                 Opened::NotYet if OPENING_BYTES_MAX < self.input.len() => {
-                    let text = format!("{} bytes came in it", self.input.len());
+                    let text = format!("{} bytes came in the opening", self.input.len());
                     return Err(QuorumError::Opening(text));
                 }
                 Opened::NotYet => return Ok(()),

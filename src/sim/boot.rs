@@ -52,6 +52,7 @@ pub fn boot(
     let (tree, found) = restore(&disk, &folders, server.is_damaged, parts.tree)?;
     let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
     let last_zxid = tree.last_zxid();
+    let tree_options = parts.tree;
     let started = assemble(&disk, &folders, &config, parts, tree, last, began);
     let Started { member, shared, log, actions } = started?;
     let core = &member.replica.peer().core;
@@ -66,6 +67,8 @@ pub fn boot(
         member,
         shared,
         disk,
+        folders,
+        tree_options,
         worker,
         log: Vec::new(),
         log_is_due: false,

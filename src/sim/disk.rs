@@ -4,7 +4,7 @@ use super::boot::write_snapshot;
 use super::check::Seen;
 use super::network::ProcessId;
 use super::plan::{MS, Micros, Plant};
-use super::process::{Server, folders, tree_options};
+use super::process::Server;
 use super::world::World;
 use crate::member::restorer::Restorer;
 use crate::member::{Input, SnapshotJob};
@@ -145,12 +145,15 @@ impl World {
             Some(false) => {
                 return self.do_within(50, 1000, move |world| world.write_snapshot(at, job, body));
             }
-            Some(true) => match write_snapshot(&process.disk, &folders(), job.frozen, &body) {
-                Ok(draft) => {
-                    (Some(draft), self.disk_takes(at.server) * 4 + self.snapshot_lags(job.zxid()))
+            Some(true) => {
+                match write_snapshot(&process.disk, &process.folders, job.frozen, &body) {
+                    Ok(draft) => (
+                        Some(draft),
+                        self.disk_takes(at.server) * 4 + self.snapshot_lags(job.zxid()),
+                    ),
+                    Err(error) => return self.cannot(at, &error.to_string()),
                 }
-                Err(error) => return self.cannot(at, &error.to_string()),
-            },
+            }
             // The tree was replaced meanwhile: the snapshot is of no use.
             None => (None, self.rng.range(10, 100)),
         };
@@ -165,11 +168,10 @@ impl World {
 
     /// Loads the tree from the files, whose log was truncated.
     pub fn load_tree(&mut self, at: ProcessId) {
-        let seed = self.climate().seed ^ at.server as u64;
         let Some(process) = self.process(at) else { return };
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
-        let mut restorer = Restorer::new(tree_options(seed));
-        match recover(&process.disk, &folders(), wanted, &mut restorer, || Duration::ZERO) {
+        let mut restorer = Restorer::new(process.tree_options);
+        match recover(&process.disk, &process.folders, wanted, &mut restorer, || Duration::ZERO) {
             Ok(_) => {
                 let (tree, _) = restorer.finish();
                 self.note(at.server, || format!("> loaded the tree, {}", tree.last_zxid()));
@@ -189,7 +191,7 @@ impl World {
         limit_bytes: u64,
     ) {
         let Some(process) = self.process(at) else { return };
-        let tail = log_read::read(&process.disk, &folders(), range, limit_bytes);
+        let tail = log_read::read(&process.disk, &process.folders, range, limit_bytes);
         let read = LogRead { before: tail.before, entries: tail.entries };
         self.trace.count("logs read");
         let read = Input::LogRead { connection, read };

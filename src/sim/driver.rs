@@ -199,6 +199,7 @@ impl World {
         if process.served == Some(last) {
             return;
         }
+        let begins = process.served.is_none();
         process.served = is_serving.then_some(last);
         let digest = process.shared.state.tree.read().digest();
         // Its data is whole again.
@@ -206,7 +207,8 @@ impl World {
         let commits = has_committed || mode == Mode::Leading;
         let leads = commits.then(|| self.backing(server, last));
         self.note(server, || format!("* applied {last}, {mode:?}"));
-        self.see(&Seen::Applied { server, last, digest, leads });
+        let may_go_back = begins && mode == Mode::Observing && self.climate().relays;
+        self.see(&Seen::Applied { server, last, may_go_back, digest, leads });
     }
 
     /// How many voters have a history on disk, and how many are a quorum: in the configuration that a server has in force, or

@@ -80,7 +80,7 @@ impl World {
                 let Some(process) = &self.servers[server].process else { return };
                 self.trace.count("purges");
                 // As `autopurge`: beside the server's own disk, and its errors stop nothing.
-                let _files = purge::purge(&process.disk, &folders(), purge::KEEP_MIN);
+                let _files = purge::purge(&process.disk, &process.folders, purge::KEEP_MIN);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::network::{EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
-use super::process::{LearnerConnection, server_at, tree_options};
+use super::process::{LearnerConnection, server_at};
 use super::world::World;
 use crate::member::dial::{AttemptError, Dial, DialStep};
 use crate::member::opening::ConnectionKind;
@@ -14,44 +14,41 @@ use crate::zab::LearnerConnectionId;
 /// An attempt that does not reach the other machine tries again within this.
 const SILENT_RETRY_US: Micros = 20 * MS;
 
-impl World {
-    /// * `dialing`: the server that is dialed.
-    fn new_connection(
-        &self,
-        end: Option<EndId>,
-        dialing: Option<(usize, Dial)>,
-        receiving: QuorumConnection,
-    ) -> LearnerConnection {
-        let limit = self.climate().small_buffers;
-        LearnerConnection {
-            end,
-            dialing,
-            receiving,
-            outbox: limit.map_or_else(QuorumOutbox::default, QuorumOutbox::with_limit),
-            unsent: Vec::new(),
-            is_blocked: false,
-            sleeps_until_us: 0,
-            is_closed: false,
-        }
+/// * `limit`: of unsent bytes, where it is not the usual one. `dialing`: the server that is dialed.
+fn new_connection(
+    limit: Option<usize>,
+    end: Option<EndId>,
+    dialing: Option<(usize, Dial)>,
+    receiving: QuorumConnection,
+) -> LearnerConnection {
+    LearnerConnection {
+        end,
+        dialing,
+        receiving,
+        outbox: limit.map_or_else(QuorumOutbox::default, QuorumOutbox::with_limit),
+        unsent: Vec::new(),
+        is_blocked: false,
+        sleeps_until_us: 0,
+        is_closed: false,
     }
+}
 
+impl World {
     pub fn dial_leader(&mut self, at: ProcessId, dial: u64, addresses: &[(String, u16)]) {
         self.close_leader(at);
         let now_ms = self.now_us / MS;
-        let options = tree_options(self.climate().seed ^ at.server as u64);
         let peer = QuorumPeer::Leader { dial };
         let Some(to) = server_at(addresses) else {
             let why = "no address".to_owned();
             return self.come_in(at, Input::Disconnected { from: peer, why });
         };
         let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
+        let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
+        let dialing = Some((to, Dial::new(vec![format!("server {to}")], process.patience, now_ms)));
+        let receiving = QuorumConnection::dialed(dial, opening, process.tree_options, now_ms);
+        let connection = new_connection(small_buffers, None, dialing, receiving);
         process.learner_connections.leader_dial = Some(dial);
-        let patience = process.patience;
-        let dialing = Some((to, Dial::new(vec![format!("server {to}")], patience, now_ms)));
-        let receiving = QuorumConnection::dialed(dial, opening, options, now_ms);
-        let connection = self.new_connection(None, dialing, receiving);
-        let Some(process) = self.process(at) else { return };
         process.learner_connections.all.insert(peer, connection);
         self.do_within(50, 1000, move |world| world.go_on_dialing(at, peer));
     }
@@ -107,6 +104,7 @@ impl World {
     fn connect_to_leader(&mut self, at: ProcessId, to: usize, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         let there = self.process_id(to);
+        let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(there) else { return };
         process.learner_connections.accepted += 1;
         let connection = LearnerConnectionId(process.learner_connections.accepted);
@@ -117,7 +115,7 @@ impl World {
         );
         let opening = self.climate().openings().accepted(ConnectionKind::Learner);
         let receiving = QuorumConnection::accepted(connection, opening, now_ms);
-        let accepted = self.new_connection(Some(end.other()), None, receiving);
+        let accepted = new_connection(small_buffers, Some(end.other()), None, receiving);
         let Some(process) = self.process(there) else { return };
         process.learner_connections.all.insert(learner, accepted);
         let address = format!("server {}", at.server);

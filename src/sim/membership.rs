@@ -6,10 +6,10 @@ use super::workload::member;
 use crate::config::{self, Config, Environment, Launch, Settings};
 use crate::member::config_files::ConfigFiles;
 use crate::model::View;
-use crate::store::disk::{Reading, replace_file};
+use crate::store::disk::{read_file, replace_file};
 use crate::store::sim_disk::SimDisk;
 use std::error::Error;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 /// The static configuration file, beside which a reconfiguration writes others.
@@ -55,19 +55,9 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
 /// # Errors
 /// Those of the disk.
 pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
-    write(disk, CONFIG_FILE, &zoo_cfg(climate, members(climate, me)))?;
-    write(disk, &format!("{DATA_DIR}/myid"), &format!("{me}\n"))
-}
-
-fn write(disk: &SimDisk, path: &str, text: &str) -> io::Result<()> {
-    let (folder, name) = path.rsplit_once('/').unwrap_or_default();
-    replace_file(disk, Path::new(folder), name, &format!("{name}.tmp"), text.as_bytes())
-}
-
-fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    Reading::open(disk, path)?.read_to_end(&mut text)?;
-    Ok(text)
+    let zoo_cfg = zoo_cfg(climate, members(climate, me));
+    replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg.as_bytes())?;
+    replace_file(disk, &Path::new(DATA_DIR).join("myid"), format!("{me}\n").as_bytes())
 }
 
 /// The configuration files of a server, on its disk.
@@ -86,16 +76,16 @@ pub fn load(disk: &SimDisk, climate: &Climate, me: usize) -> Result<Config, Box<
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
     {
         members.push(member(me, false));
-        write(disk, CONFIG_FILE, &zoo_cfg(climate, members))?;
+        replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())?;
     }
-    Ok(config::load_from(&|path| read(disk, path), &launch, &Environment::new())?)
+    Ok(config::load_from(&|path| read_file(disk, path), &launch, &Environment::new())?)
 }
 
 /// The lines of the dynamic file, once the server has written one.
 fn written_members(disk: &SimDisk) -> Result<Option<Vec<String>>, Box<dyn Error>> {
-    let entries = config::parse_properties(&read(disk, Path::new(CONFIG_FILE))?)?;
+    let entries = config::parse_properties(&read_file(disk, Path::new(CONFIG_FILE))?)?;
     let Some(named) = entries.get("dynamicConfigFile") else { return Ok(None) };
-    let text = String::from_utf8(read(disk, Path::new(&named.value))?)?;
+    let text = String::from_utf8(read_file(disk, Path::new(&named.value))?)?;
     Ok(Some(text.lines().map(str::to_owned).collect()))
 }
 

@@ -73,6 +73,8 @@ pub struct Process {
     pub member: Member,
     pub shared: Arc<Shared>,
     pub disk: Disk,
+    pub folders: Folders,
+    pub tree_options: Options,
     pub worker: Worker<Disk, Clock>,
     /// Commands for the log thread.
     pub log: Vec<store::Command>,
@@ -211,12 +213,9 @@ impl Server {
     }
 }
 
+/// Where every server of a world keeps its files.
 pub fn folders() -> Folders {
     Folders::new(Path::new(DATA_DIR), Path::new(LOG_DIR))
-}
-
-pub fn tree_options(seed: u64) -> Options {
-    Options { seed, ..Options::default() }
 }
 
 /// The server that has these addresses: hosts are named `host<server>`.

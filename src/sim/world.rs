@@ -7,12 +7,12 @@ use super::client::Client;
 use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
 use super::plan::{Climate, MS, Micros, Plan, What};
-use super::process::{Process, Server, tree_options};
+use super::process::{Process, Server};
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
 use crate::member::Input;
 use crate::model::Rng;
-use crate::tree::Tree;
+use crate::tree::{self, Tree};
 use std::collections::BTreeMap;
 
 /// Period of a client's timer.
@@ -52,7 +52,10 @@ impl World {
             net: Network::new(seed, climate.latency_us),
             servers: (0..climate.servers()).map(|_| Server::default()).collect(),
             clients: (0..climate.clients).map(|client| Client::new(client, seed)).collect(),
-            checks: Checks::new(&Tree::new(tree_options(seed)), climate.local_sessions),
+            checks: Checks::new(
+                &Tree::new(tree::Options { seed, ..tree::Options::default() }),
+                climate.local_sessions,
+            ),
             failure: None,
             rng: Rng::new(seed, 4),
             trace: Trace { tracing, ..Trace::default() },

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -273,24 +273,38 @@ impl<D: Disk> Read for Reading<'_, D> {
     }
 }
 
-/// Puts a small file in place so that a crash leaves the old content or the new, never a part.
+/// Reads a small file.
 ///
-/// * `temporary`: name beside it that is written first; leftovers of an earlier crash are replaced.
+/// # Errors
+/// Those of the disk.
+pub fn read_file<D: Disk>(disk: &D, path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Reading::open(disk, path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The name under which [`replace_file`] writes first.
+pub fn temporary(path: &Path) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(".tmp");
+    name.into()
+}
+
+/// Puts a small file in place so that a crash leaves the old content or the new, never a part. What an earlier crash left under
+/// its temporary name is replaced.
 ///
 /// Source: `AtomicFileWritingIdiom`, ZooKeeper 3.9, plus the folder's own sync, which Java leaves out.
-pub fn replace_file<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    name: &str,
-    temporary: &str,
-    bytes: &[u8],
-) -> io::Result<()> {
-    let temporary = dir.join(temporary);
+pub fn replace_file<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    };
+    let temporary = temporary(path);
     remove_if_there(disk, &temporary)?;
     let file = disk.create(&temporary)?;
     disk.write_at(&file, 0, bytes)?;
     disk.sync_data(&file)?;
-    disk.rename(&temporary, &dir.join(name))?;
+    disk.rename(&temporary, path)?;
     disk.sync_dir(dir)
 }
 
@@ -356,10 +370,11 @@ mod tests {
     fn real_disk_does_what_the_trait_says() {
         let dir = tempfile::tempdir().unwrap();
         let disk = RealDisk;
-        replace_file(&disk, dir.path(), "a", "a.tmp", b"one").unwrap();
-        replace_file(&disk, dir.path(), "a", "a.tmp", b"second").unwrap();
-        assert_eq!(disk.list(dir.path()).unwrap(), ["a"]);
         let path = dir.path().join("a");
+        replace_file(&disk, &path, b"one").unwrap();
+        replace_file(&disk, &path, b"second").unwrap();
+        assert_eq!(disk.list(dir.path()).unwrap(), ["a"]);
+        assert_eq!(read_file(&disk, &path).unwrap(), b"second");
         assert_eq!(disk.create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         let file = disk.open(&path).unwrap();
         disk.set_len(&file, 100).unwrap();

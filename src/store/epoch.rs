@@ -22,14 +22,6 @@ impl EpochFile {
             Self::Accepted => "acceptedEpoch",
         }
     }
-
-    /// Name while it is written. Java's too, and D-06 gives meaning to one that was left.
-    const fn temporary(self) -> &'static str {
-        match self {
-            Self::Current => "currentEpoch.tmp",
-            Self::Accepted => "acceptedEpoch.tmp",
-        }
-    }
 }
 
 /// Why an epoch could not be read or saved.
@@ -58,10 +50,10 @@ pub enum EpochError {
 /// # Errors
 /// [`EpochError::Malformed`] unless the first line is a decimal number that another epoch can follow.
 pub fn read<D: Disk>(disk: &D, dir: &Path, which: EpochFile) -> Result<Option<Epoch>, EpochError> {
-    read_file(disk, dir.join(which.name()))
+    read_epoch(disk, dir.join(which.name()))
 }
 
-/// The value a crash left in the temporary file, if there is one and it is whole (D-06).
+/// The value a crash left in the temporary file, `<name>.tmp` here and in Java, if there is one and it is whole (D-06).
 ///
 /// # Errors
 /// Those of the disk.
@@ -70,13 +62,13 @@ pub fn read_left_over<D: Disk>(
     dir: &Path,
     which: EpochFile,
 ) -> Result<Option<Epoch>, EpochError> {
-    match read_file(disk, dir.join(which.temporary())) {
+    match read_epoch(disk, disk::temporary(&dir.join(which.name()))) {
         Err(EpochError::Malformed { .. }) => Ok(None),
         other => other,
     }
 }
 
-fn read_file<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochError> {
+fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochError> {
     let mut bytes = Vec::new();
     let read = Reading::open(disk, &path).and_then(|file| file.take(64).read_to_end(&mut bytes));
     match read {
@@ -152,7 +144,7 @@ pub fn save<D: Disk>(
     which: EpochFile,
     epoch: Epoch,
 ) -> Result<(), EpochError> {
-    let text = epoch.0.to_string();
-    disk::replace_file(disk, dir, which.name(), which.temporary(), text.as_bytes())
-        .map_err(|source| EpochError::Save { path: dir.join(which.name()), epoch, source })
+    let path = dir.join(which.name());
+    disk::replace_file(disk, &path, epoch.0.to_string().as_bytes())
+        .map_err(|source| EpochError::Save { path, epoch, source })
 }

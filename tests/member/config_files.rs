@@ -3,11 +3,10 @@
 use oxkeeper::config::{dynamic, parse_properties};
 use oxkeeper::member::config_files::ConfigFiles;
 use oxkeeper::model::View;
-use oxkeeper::store::disk::{Reading, replace_file};
+use oxkeeper::store::disk::{read_file, replace_file};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, RealDisk};
 use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 
 const STATIC: &str = "# ours\ndataDir=/d\nclientPort=2181\nserver.1=a:1:2;2181\n";
@@ -45,19 +44,13 @@ fn a_reconfiguration_leaves_the_files_of_the_next_start() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5, "nothing temporary stays");
 }
 
-fn text_of(disk: &SimDisk, path: &Path) -> Vec<u8> {
-    let mut text = Vec::new();
-    Reading::open(disk, path).unwrap().read_to_end(&mut text).unwrap();
-    text
-}
-
 #[test]
 fn a_power_cut_leaves_one_view_or_the_other() {
     let disk = SimDisk::new();
     let config_file = Path::new("/c/zoo.cfg");
     disk.create_dir(Path::new("/c")).unwrap();
     let files = ConfigFiles::new(disk.clone(), config_file.to_owned(), config_file.to_owned());
-    replace_file(&disk, Path::new("/c"), "zoo.cfg", "zoo.cfg.tmp", STATIC.as_bytes()).unwrap();
+    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
     files.commit(&view(1), true, true).unwrap();
     disk.keep_images();
     files.propose(&view(2)).unwrap();
@@ -67,10 +60,10 @@ fn a_power_cut_leaves_one_view_or_the_other() {
     let mut versions = Vec::new();
     for (image, seed) in images.iter().flat_map(|image| (0..8).map(move |seed| (image, seed))) {
         let disk = image.crash(seed);
-        let entries = parse_properties(&text_of(&disk, config_file)).unwrap();
+        let entries = parse_properties(&read_file(&disk, config_file).unwrap()).unwrap();
         assert_eq!(entries["dataDir"].value, "/d");
         let name = &entries["dynamicConfigFile"].value;
-        let members = text_of(&disk, Path::new(name));
+        let members = read_file(&disk, Path::new(name)).unwrap();
         let version = dynamic::version_in(name).unwrap();
         assert_eq!(String::from_utf8(members).unwrap(), dynamic::decided(&view(version)));
         versions.push(version);

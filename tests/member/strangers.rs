@@ -28,7 +28,7 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{self, Core, LearnerConnectionId, LogRead, Packet, Peer, Role};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Of the log when the member begins.
+/// The last zxid of the log when the member starts.
 const LAST: Zxid = Zxid::new(Epoch(1), 3);
 
 /// What the member's threads and sockets were asked and have not reported.

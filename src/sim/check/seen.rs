@@ -63,6 +63,9 @@ pub enum Seen<'a> {
     Applied {
         server: usize,
         last: Zxid,
+        /// It is an observer that has just begun to serve and may learn from a follower, which knows of a commit later than the
+        /// leader: later too than this observer may have heard of it from its master before.
+        may_go_back: bool,
         digest: u64,
         leads: Option<(usize, usize)>,
     },

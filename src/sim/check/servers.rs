@@ -54,8 +54,8 @@ pub fn primary_order(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// All serve one history; each transaction in it was proposed, once; and no server ever goes back in it (I-2, I-3, I-4, I-10,
-/// I-14).
+/// All serve one history; each transaction in it was proposed, once; and no server ever goes back in it, but for an observer
+/// that changes its master (I-2, I-3, I-4, I-10, I-14). Its clients come back only to a server that knows what they have seen.
 #[derive(Default)]
 pub struct Agreement {
     /// How far each server has served.
@@ -78,8 +78,9 @@ impl Check for Agreement {
                         "{server} serves {last}, not committed: {end} is the last"
                     ));
                 }
+                let may_go_back = matches!(seen, Seen::Applied { may_go_back: true, .. });
                 match self.served.insert(server, last) {
-                    Some(before) if last < before => {
+                    Some(before) if last < before && !may_go_back => {
                         Err(format!("{server} serves {last}, and had served {before}"))
                     }
                     _ => Ok(()),

@@ -44,10 +44,20 @@ fn gaps_foreign_proposals_and_leaders_without_the_history_are_found() {
 #[test]
 fn other_history_and_steps_back_are_found() {
     let (mut check, history) = (Agreement::default(), history());
-    let applied = |server, last| Seen::Applied { server, last, digest: 0, leads: None };
+    let serves = |server, last, may_go_back| Seen::Applied {
+        server,
+        last,
+        may_go_back,
+        digest: 0,
+        leads: None,
+    };
+    let applied = |server, last| serves(server, last, false);
     holds(&mut check, &applied(0, zxid(1, 3)), &history);
     holds(&mut check, &applied(1, Zxid::ZERO), &history);
     fails(&mut check, &applied(0, zxid(1, 2)), &history, "had served 0x100000003");
+    holds(&mut check, &serves(1, zxid(1, 3), false), &history);
+    holds(&mut check, &serves(1, zxid(1, 2), true), &history);
+    fails(&mut check, &serves(1, zxid(1, 5), true), &history, "not committed");
     fails(&mut check, &applied(1, zxid(1, 5)), &history, "not committed");
     fails(&mut check, &applied(2, zxid(2, 1)), &history, "not committed");
     let logs = |entry| Seen::Logs { server: 2, zxid: zxid(1, 2), entry };
@@ -60,7 +70,8 @@ fn other_history_and_steps_back_are_found() {
 fn tree_with_another_digest_is_found() {
     let history = history();
     let last = zxid(1, 3);
-    let applied = |digest| Seen::Applied { server: 1, last, digest, leads: None };
+    let applied =
+        |digest| Seen::Applied { server: 1, last, may_go_back: false, digest, leads: None };
     holds(&mut digests, &applied(last.to_wire() as u64), &history);
     fails(&mut digests, &applied(5), &history, "the tree of 1 at");
     let found = Durable { last, ..Durable::default() };
@@ -71,7 +82,8 @@ fn tree_with_another_digest_is_found() {
 #[test]
 fn commits_without_a_quorum_and_lost_disk_contents_are_found() {
     let history = history();
-    let applied = |leads| Seen::Applied { server: 0, last: zxid(1, 2), digest: 0, leads };
+    let (last, may_go_back) = (zxid(1, 2), false);
+    let applied = |leads| Seen::Applied { server: 0, last, may_go_back, digest: 0, leads };
     holds(&mut durability, &applied(Some((2, 2))), &history);
     holds(&mut durability, &applied(None), &history);
     fails(&mut durability, &applied(Some((1, 2))), &history, "1 of 2 disks");

@@ -12,6 +12,7 @@ mod member {
     mod listeners;
     pub mod quorum_connection;
     mod quorum_outbox;
+    mod start;
     pub mod strangers;
 }
 mod support;
@@ -72,7 +73,7 @@ impl Server {
         let settings = zab::Settings { reconfigs: true, ..zab::Settings::DEFAULT };
         let mut peer = peer(1, THREE, settings, Some(Zxid::ZERO));
         if let Some(text) = proposed {
-            peer.core.see_view(View::parse(text).unwrap(), &mut Vec::new());
+            peer.core.see_logged_view(View::parse(text).unwrap());
         }
         let replica = Replica::member(shared(), peer, replica::Settings::DEFAULT, 0);
         let ensemble = EnsembleSettings {
@@ -85,6 +86,7 @@ impl Server {
             listen_on_all_addresses: false,
             observer_master_port,
             backs_up_config: true,
+            writes_config: true,
             tracked_messages: None,
         };
         Self::new(replica, Some(ensemble))

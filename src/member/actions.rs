@@ -78,13 +78,30 @@ pub enum Action {
 pub enum ConfigChange {
     /// Copy the static file, while members still stand in it.
     BackUp,
+    /// Nothing: find out whether the folder can be written to.
+    TryOut,
     /// Keep a configuration that was proposed (`.dynamic.next`).
     Proposed(View),
+    /// Remove `.dynamic.next`: what it holds came to nothing.
+    Forgotten,
     /// Make a committed configuration that of the next start.
     ///
     /// * `has_client`: whether this server's own line has a client address. `removes_proposed`: no newer configuration
     ///   was proposed, so that `.dynamic.next` goes.
     Committed { view: View, has_client: bool, removes_proposed: bool },
+}
+
+impl ConfigChange {
+    /// How the server ends when the change fails; `None`: it goes on, because a file too many only makes it more careful.
+    pub const fn exit_code(&self) -> Option<u8> {
+        match self {
+            // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
+            Self::BackUp | Self::TryOut => Some(2),
+            // What follows tells others that this server has it.
+            Self::Proposed(_) | Self::Committed { .. } => Some(1),
+            Self::Forgotten => None,
+        }
+    }
 }
 
 /// Why the server ends.

@@ -6,7 +6,10 @@ use crate::model::View;
 use crate::store::Disk;
 use crate::store::disk::{read_file, remove_if_there, replace_file};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Ending of the file that is written and removed at the start.
+const TRIED_OUT: &str = ".dynamic.try";
 
 /// The files of a member whose ensemble may change while it runs.
 #[derive(Clone, Debug)]
@@ -26,6 +29,11 @@ impl<D: Disk> ConfigFiles<D> {
         Self { disk, config_file, absolute }
     }
 
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        self.absolute.parent().unwrap_or(&self.absolute)
+    }
+
     /// Makes a change; tells in words what it was to do.
     ///
     /// # Errors
@@ -33,8 +41,12 @@ impl<D: Disk> ConfigFiles<D> {
     pub fn change(&self, change: &ConfigChange) -> (&'static str, io::Result<()>) {
         match change {
             ConfigChange::BackUp => ("copy the static configuration file", self.back_up()),
+            ConfigChange::TryOut => ("write beside the static configuration file", self.try_out()),
             ConfigChange::Proposed(view) => {
                 ("keep the configuration that was proposed", self.propose(view))
+            }
+            ConfigChange::Forgotten => {
+                ("remove the configuration that came to nothing", self.forget_proposed())
             }
             ConfigChange::Committed { view, has_client, removes_proposed } => (
                 "make the configuration that of the next start",
@@ -52,6 +64,16 @@ impl<D: Disk> ConfigFiles<D> {
         replace_file(&self.disk, &dynamic::beside(&self.config_file, BACKUP), &text)
     }
 
+    /// Writes a file and removes it.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn try_out(&self) -> io::Result<()> {
+        let path = dynamic::beside(&self.config_file, TRIED_OUT);
+        replace_file(&self.disk, &path, b"")?;
+        remove_if_there(&self.disk, &path).map(drop)
+    }
+
     /// Keeps a configuration that is proposed and not yet committed (D-09).
     ///
     /// # Errors
@@ -59,6 +81,14 @@ impl<D: Disk> ConfigFiles<D> {
     pub fn propose(&self, view: &View) -> io::Result<()> {
         let text = dynamic::proposed(view);
         replace_file(&self.disk, &dynamic::beside(&self.config_file, NEXT), text.as_bytes())
+    }
+
+    /// Removes what [`ConfigFiles::propose`] has kept.
+    ///
+    /// # Errors
+    /// As [`ConfigFiles::back_up`].
+    pub fn forget_proposed(&self) -> io::Result<()> {
+        remove_if_there(&self.disk, &dynamic::beside(&self.config_file, NEXT)).map(drop)
     }
 
     /// Makes a committed configuration that of the next start (D-08, D-11).
@@ -77,7 +107,7 @@ impl<D: Disk> ConfigFiles<D> {
             .map_err(io::Error::other)?;
         replace_file(&self.disk, &self.config_file, &text)?;
         if removes_proposed {
-            remove_if_there(&self.disk, &dynamic::beside(&self.config_file, NEXT))?;
+            self.forget_proposed()?;
         }
         Ok(())
     }

@@ -25,6 +25,8 @@ impl Configuration {
     pub fn start(&self, out: &mut Vec<Action>) {
         if self.settings.backs_up_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::BackUp));
+        } else if self.settings.writes_config {
+            out.push(Action::ChangeConfigFiles(ConfigChange::TryOut));
         }
         self.listen(out);
     }
@@ -40,9 +42,16 @@ impl Configuration {
 
     /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
     ///
+    /// * `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
+    ///
     /// Returns what the election connections are to do.
-    pub fn on_proposed(&self, view: View, out: &mut Vec<Action>) -> Vec<Input> {
-        let all = all_election_addresses(&self.view, Some(&view), self.settings.my_id);
+    pub fn on_proposed<'a>(
+        &self,
+        view: View,
+        all: impl Iterator<Item = &'a View>,
+        out: &mut Vec<Action>,
+    ) -> Vec<Input> {
+        let all = all_election_addresses(all, self.settings.my_id);
         let is_new = |id: &ServerId| !self.view.members.contains_key(id);
         let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
         out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(view)));
@@ -113,14 +122,16 @@ pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<A
     others.map(|member| (member.id, election_address(member))).collect()
 }
 
-/// The election ports of the members of either configuration. What is in force says where a member is that both have.
-pub fn all_election_addresses(
-    view: &View,
-    proposed: Option<&View>,
+/// The election ports of the members of all configurations that count. The first of them says where a member is that several
+/// have.
+pub fn all_election_addresses<'a>(
+    views: impl Iterator<Item = &'a View>,
     me: ServerId,
 ) -> BTreeMap<ServerId, Vec<Address>> {
-    let mut all = proposed.map(|proposed| election_addresses(proposed, me)).unwrap_or_default();
-    all.extend(election_addresses(view, me));
+    let mut all = BTreeMap::new();
+    for (id, addresses) in views.flat_map(|view| election_addresses(view, me)) {
+        all.entry(id).or_insert(addresses);
+    }
     all
 }
 

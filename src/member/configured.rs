@@ -161,6 +161,7 @@ fn member(config: &Config, openings: Arc<dyn Openings>) -> Settings {
         listen_on_all_addresses: ensemble.listen_on_all_addresses,
         observer_master_port: ensemble.observer_master_port,
         backs_up_config: config.reconfig_enabled && ensemble.dynamic_file.is_none(),
+        writes_config: config.reconfig_enabled,
         tracked_messages: ensemble.tracks_messages.then_some(ensemble.tracked_messages_max),
     });
     let log_read = LogReadLimit::Factor(config.snapshot_size_factor);

@@ -285,7 +285,9 @@ impl ElectionConnections {
             }
             Input::Tick => self.on_time(now_ms, out),
         }
-        self.assert_invariants();
+        if cfg!(any(debug_assertions, feature = "sim")) {
+            self.assert_invariants();
+        }
     }
 
     fn listen(&mut self, out: &mut Vec<Action>) {
@@ -553,7 +555,8 @@ impl ElectionConnections {
         }
     }
 
-    /// Each connection with a server is the one that the server's entry names, and the other way round.
+    /// Each connection with a server is the one that the server's entry names, and the other way round. Strangers choose how
+    /// many there are, so this is for tests and the simulator.
     fn assert_invariants(&self) {
         let is = |id: &ConnectionId, stage| {
             self.connections.get(id).is_some_and(|held| held.stage == stage)

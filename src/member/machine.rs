@@ -5,7 +5,10 @@ use super::disk_work::DiskWork;
 use super::elections::Elections;
 use super::quorum_connections::QuorumConnections;
 use super::stop::Stop;
-use super::{Action, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob, election_connections};
+use super::{
+    Action, ConfigChange, Ended, Input, Now, QuorumPeer, Settings, SnapshotJob,
+    election_connections,
+};
 use crate::model::{Zxid, chain};
 use crate::replica::{self, Replica, TICK_MS};
 use crate::request::ClientCommand;
@@ -47,7 +50,7 @@ pub(super) struct Ensemble {
 impl Member {
     /// * `now`: the time at which `replica` was made.
     pub fn new(replica: Replica, settings: Settings, now: Now) -> Self {
-        let proposed = replica.peer().core.next.as_ref();
+        let views = replica.peer().core.all_views();
         let ensemble = settings.ensemble.map(|ensemble| Ensemble {
             quorum: QuorumConnections::new(
                 ensemble.observer_master_port,
@@ -55,7 +58,7 @@ impl Member {
             ),
             elections: Elections::new(
                 ensemble.election.clone(),
-                all_election_addresses(&ensemble.view, proposed, ensemble.my_id),
+                all_election_addresses(views, ensemble.my_id),
             ),
             configuration: Configuration::new(ensemble),
         });
@@ -79,7 +82,7 @@ impl Member {
         }
     }
 
-    /// A standalone server takes a snapshot of what it has restored.
+    /// Takes a snapshot of what was restored.
     pub fn snapshot(&mut self, now: Now, out: &mut Vec<Action>) {
         self.replica.snapshot(&mut self.asked);
         self.translate(now, out);
@@ -241,8 +244,12 @@ impl Member {
             }
             zab::Action::ViewProposed { view } => {
                 let Some(ensemble) = &self.ensemble else { return };
-                let inputs = ensemble.configuration.on_proposed(view, out);
+                let all = self.replica.peer().core.all_views();
+                let inputs = ensemble.configuration.on_proposed(view, all, out);
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
+            }
+            zab::Action::ViewForgotten => {
+                out.push(Action::ChangeConfigFiles(ConfigChange::Forgotten));
             }
             zab::Action::ViewCommitted { view, is_last } => {
                 let Some(ensemble) = &mut self.ensemble else { return };

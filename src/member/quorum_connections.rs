@@ -120,9 +120,8 @@ impl QuorumConnections {
         let addresses = match self.observer_port.filter(|_| core.view.is_observer(core.me)) {
             Some(port) => self.observer_master(port, core),
             None => {
-                // A server that only the proposed configuration has leads if it is ahead.
-                let views = [Some(&core.view), core.next.as_ref()];
-                let member = views.into_iter().flatten().find_map(|view| view.members.get(&leader));
+                // A server that only a proposed configuration has leads if it is ahead.
+                let member = core.all_views().find_map(|view| view.members.get(&leader));
                 let all = member.into_iter().flat_map(|member| &member.addresses);
                 all.map(|address| (address.host.clone(), address.quorum_port)).collect()
             }

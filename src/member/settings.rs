@@ -32,6 +32,8 @@ pub struct EnsembleSettings {
     pub observer_master_port: Option<u16>,
     /// The static configuration file is copied at start: the ensemble may change, and its members still stand in that file.
     pub backs_up_config: bool,
+    /// `reconfigEnabled`: whether a reconfiguration may write configuration files.
+    pub writes_config: bool,
     /// `messageTracker.BufferSize`, if `messageTracker.Enabled`.
     pub tracked_messages: Option<u32>,
 }

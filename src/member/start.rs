@@ -3,7 +3,7 @@
 use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::{Config, Ensemble};
-use crate::model::{View, Zxid};
+use crate::model::{Epoch, View, Zxid};
 use crate::replica::Replica;
 use crate::request::Shared;
 use crate::store::epoch::{self, EpochError};
@@ -64,10 +64,22 @@ fn peer<D: Disk>(
     let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO))?;
     let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
     peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-    // A configuration that is not in the log was never acknowledged by this server, so it is ignored.
-    let is_logged = |view: &&View| view.version <= last.map_or(0, Zxid::to_wire);
-    if let Some(view) = ensemble.last_seen.as_ref().filter(is_logged) {
-        peer.core.see_view(view.clone(), &mut Vec::new());
+    if let Some(view) = ensemble.last_seen.clone() {
+        let counts = saved_view_counts(&view, epochs.1, last);
+        peer.core.see_saved_view(view, counts);
     }
     Ok(peer)
+}
+
+/// Whether the configuration in `.dynamic.next` may have been committed with the help of this server.
+///
+/// A server of Java's keeps a proposal there before it is in the log, so that after a crash between the two the log's
+/// silence proves that it was not acknowledged. Only then: with NEWLEADER Java acknowledges a configuration that no log has,
+/// and the log may be lost while configuration files stay.
+///
+/// * `current`: the epoch of the history. `last`: its end; `None`: this server has nothing that counts.
+pub fn saved_view_counts(saved: &View, current: Epoch, last: Option<Zxid>) -> bool {
+    let (Some(last), Some(version)) = (last, Zxid::from_wire(saved.version)) else { return true };
+    let is_of_one_epoch = version.epoch() == current && last.epoch() == current;
+    !(is_of_one_epoch && last < version)
 }

@@ -5,24 +5,30 @@ use crate::model::View;
 use crate::tree::{Tree, txn};
 use crate::zab;
 
-/// Teaches a peer to find zxid and configuration in a proposal, and tells it of the one in its history. Committed or not, a
-/// proposed configuration counts beside the one in force until a leader knows more. The dynamic configuration file may have
-/// lost it with the power; and a configuration that is only in the file was never acknowledged by this server, so it does
-/// not count.
+/// Teaches a peer to find zxid and configuration in a proposal, and tells it of those in its history. Committed or not, a
+/// proposed configuration counts beside the one in force until a leader knows more. The dynamic configuration files may have
+/// lost it with the power.
 pub fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
     (peer.core.finds_view, peer.core.finds_zxid) = (view_in, txn::zxid_in);
     // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has.
-    if peer.core.view.version > 0
-        && let Some(text) = tree.config()
-        && let Ok(view) = View::from_bytes(text)
-    {
-        // The driver writes a proposed configuration to the file for the next start; this one is there already.
-        let version = view.version;
-        peer.core.see_view(view, &mut Vec::new());
-        if let Some(before) = tree.config_before().and_then(version_of) {
-            peer.core.see_order(version, before);
-        }
+    if peer.core.view.version == 0 {
+        return;
     }
+    let views = views_in(tree);
+    let newest = views.last().map(|view| view.version);
+    views.into_iter().for_each(|view| peer.core.see_logged_view(view));
+    if let Some(version) = newest
+        && let Some(before) = tree.config_before().and_then(version_of)
+    {
+        peer.core.see_order(version, before);
+    }
+}
+
+/// The last configurations of a history that ends with this tree, oldest first. What came before these two was committed,
+/// and has been replaced since.
+pub fn views_in(tree: &Tree) -> Vec<View> {
+    let texts = [tree.config_before(), tree.config()].into_iter().flatten();
+    texts.filter_map(|text| View::from_bytes(text).ok()).collect()
 }
 
 /// Version of a configuration; an empty text is that of a server that was never told one.

@@ -4,10 +4,10 @@
 //! [`Replica::step`] is the table of contents; `dispatch` has the tables of what each role does with each command and each
 //! packet. Nothing here blocks, reads a clock or touches a socket; whatever must happen outside is an [`Action`].
 //!
-//! The outcome of a step is its list of actions, with one exception by design: answers and events are appended to the
-//! outboxes of connections during the step, under the exclusive lock of the tree when they answer a transaction, because a
-//! read of the same connection must find either both the change and its event, or neither. The clock and the flags that
-//! connections read are stored in one place each (`Core::advance_clock`, `Core::set_service`).
+//! The outcome of a step is its list of actions, and by design what clients' connections read in `request::Shared`: the tree;
+//! answers and events, which are appended to the outboxes of connections under the exclusive lock of the tree when they answer
+//! a transaction, because a read of the same connection must find either both the change and its event, or neither; the
+//! clock and the flags, stored in one place each (`Core::advance_clock`, `Core::set_service`).
 //!
 //! # Invariants
 //! 1. A transaction is applied only once `zab` has committed it, and `zab` commits only what the log holds.
@@ -411,7 +411,11 @@ impl Replica {
                 core.truncate(to);
                 out.push(Action::Peer(zab::Action::Truncate { to }));
             }
-            zab::Action::Install { zxid } => core.install(zxid, out),
+            zab::Action::Install { zxid } => {
+                core.install(zxid, out);
+                let views = configuration::views_in(&core.shared.state.tree.read());
+                core.zab.step(zab::Input::TreeViews { views }, &mut core.zab_out);
+            }
             zab::Action::SendSnapshot { connection } => {
                 let frozen = core.shared.state.tree.write().freeze();
                 if let Some(frozen) = frozen {
@@ -440,6 +444,7 @@ impl Replica {
             | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
             | zab::Action::ViewProposed { .. }
+            | zab::Action::ViewForgotten
             | zab::Action::ViewCommitted { .. }
             | zab::Action::Look { .. }) => out.push(Action::Peer(action)),
         }

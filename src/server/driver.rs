@@ -115,7 +115,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    /// Performs actions in order; log commands reach the log thread together, before anything is sent or woken.
+    /// Performs actions in order; log commands reach the log thread together, before what is put for learners and the leader is
+    /// sent, and before anything is woken.
     fn perform_all(&mut self) {
         if self.actions.is_empty() {
             return;
@@ -133,6 +134,14 @@ impl<D: Disk + Clone + 'static> Driver<D> {
                 Action::Wake(waker) => wakers.push(waker),
                 Action::End(end) => {
                     self.ended.get_or_insert(end);
+                }
+                Action::ChangeConfigFiles(change) => {
+                    let peers = self.parts.peers.as_ref();
+                    if let Some(end) = peers.and_then(|peers| peers.change_config_files(&change)) {
+                        // What follows must not be said: this server may not know of it after a restart.
+                        self.ended.get_or_insert(end);
+                        return;
+                    }
                 }
                 action => self.parts.perform(action),
             }

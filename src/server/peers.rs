@@ -6,7 +6,7 @@ use crate::member::election_connections::ConnectionId;
 use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::TreeToSend;
-use crate::member::{Action, Input, ListenAddress, QuorumPeer};
+use crate::member::{Action, ConfigChange, Ended, Input, ListenAddress, QuorumPeer};
 use crate::model::ServerId;
 use crate::net::Sink;
 use crate::net::election::{self, ElectionSockets};
@@ -133,17 +133,9 @@ impl Peers {
             Action::CloseLeader => self.leader = None,
             Action::Election(action) => self.elections.perform(action),
             Action::ListenForLearners(addresses) => self.listen(addresses),
-            Action::ChangeConfigFiles(change) => {
-                // A folder of settings that can't be written to is no reason to stop a server whose data is safe.
-                if let (what, Err(error)) = self.files.change(&change) {
-                    tracing::error!(
-                        %error,
-                        "cannot {what}: after a restart this server may know an older configuration"
-                    );
-                }
-            }
             // The driver's own.
             Action::Log(_)
+            | Action::ChangeConfigFiles(_)
             | Action::WriteSnapshot(_)
             | Action::DiscardSnapshot(_)
             | Action::LoadTree
@@ -152,6 +144,21 @@ impl Peers {
             | Action::Wake(_)
             | Action::End(_) => {}
         }
+    }
+
+    /// Changes the configuration files; tells why the server has to end.
+    pub fn change_config_files(&self, change: &ConfigChange) -> Option<Ended> {
+        let (what, changed) = self.files.change(change);
+        let error = changed.err()?;
+        let Some(exit) = change.exit_code() else {
+            tracing::warn!(%error, "cannot {what}");
+            return None;
+        };
+        let folder = self.files.folder().display();
+        let reason = format!(
+            "cannot {what} in {folder}: {error}. With reconfigEnabled=true the server needs to write there"
+        );
+        Some(Ended::Failed { reason, exit })
     }
 
     fn listen(&mut self, addresses: BTreeSet<ListenAddress>) {

@@ -7,7 +7,7 @@ use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Ended, Input, Now, QuorumPeer, turn};
-use crate::model::Zxid;
+use crate::model::{View, Zxid};
 use crate::replica::Mode;
 use crate::request::ClientCommand;
 use crate::store;
@@ -221,10 +221,11 @@ impl World {
             server.is_some_and(|found| self.checks.history.holds(found.acknowledged(), last))
         };
         // What was committed before it was proposed needed none of its disks: packets read together may do both in one step.
-        let next = core.next.as_ref().filter(|view| view.version <= last.to_wire());
-        let next = next.map(|view| membership::backing(view, has));
-        next.filter(|(holders, quorum)| holders < quorum)
-            .unwrap_or_else(|| membership::backing(&core.view, has))
+        let counts =
+            |view: &&View| view.version <= last.to_wire() || view.version == core.view.version;
+        let backings = core.all_views().filter(counts).map(|view| membership::backing(view, has));
+        let worse = |(holders, quorum): &(usize, usize)| holders < quorum;
+        backings.clone().find(worse).or_else(|| backings.clone().next()).unwrap_or((0, 1))
     }
 
     /// Performs actions in order; log commands reach the log thread together.
@@ -287,7 +288,8 @@ impl World {
             ConfigChange::Proposed(view) => {
                 self.note(at.server, || format!("> proposed {}", membership::short(view)));
             }
-            ConfigChange::BackUp => {}
+            ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
+            ConfigChange::BackUp | ConfigChange::TryOut => {}
         }
         let files = membership::files(&self.servers[at.server].disk);
         if self.process(at).is_some()

@@ -22,7 +22,8 @@ struct Start {
     me: ServerId,
     settings: Settings,
     view: View,
-    next: Option<View>,
+    /// Oldest first.
+    proposed: Vec<View>,
     next_follows: Option<i64>,
     epochs: (Epoch, Epoch),
     last: Option<Zxid>,
@@ -73,7 +74,7 @@ impl Tape {
             // Those of scripts: how often a vote is sent again does not show in them.
             settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
             view: plain(&core.view),
-            next: core.next.as_ref().map(plain),
+            proposed: core.all_views().skip(1).map(plain).collect(),
             next_follows: core.next_follows(),
             epochs: (core.accepted, core.current),
             last: (!core.is_unsure).then_some(core.history.last()),
@@ -112,12 +113,11 @@ impl Tape {
     }
 
     fn peer(&self) -> Peer {
-        let Start { me, settings, view, next, next_follows, epochs, last } = self.start.clone();
+        let Start { me, settings, view, proposed, next_follows, epochs, last } = self.start.clone();
         let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
-        if let Some(next) = next {
-            let version = next.version;
-            peer.core.see_view(next, &mut Vec::new());
+        if let Some(version) = proposed.last().map(|next| next.version) {
+            proposed.into_iter().for_each(|view| peer.core.see_logged_view(view));
             next_follows.into_iter().for_each(|before| peer.core.see_order(version, before));
         }
         visible(&mut peer, Input::Tick);
@@ -185,7 +185,7 @@ impl Tape {
     }
 
     fn first_line(&self) -> String {
-        let Start { me, settings, view, next, next_follows, epochs, last } = &self.start;
+        let Start { me, settings, view, proposed, next_follows, epochs, last } = &self.start;
         let (accepted, current) = (epochs.0.0, epochs.1.0);
         let members = members(view);
         let members = members.strip_prefix(" voters").unwrap_or(&members);
@@ -199,11 +199,7 @@ impl Tape {
             line += if is_on { name } else { "" };
         }
         line += &version(view.version);
-        if let Some(next) = next {
-            let after = next_follows.map(|before| format!(" after {}", zxid(before)));
-            let after = after.unwrap_or_default();
-            line += &format!(" knows {}{after}{}", zxid(next.version), self::members(next));
-        }
+        line += &known(proposed, *next_follows);
         line + "\n"
     }
 }
@@ -256,6 +252,7 @@ fn said(mut input: Input) -> Input {
             read.entries.iter_mut().for_each(|(zxid, entry)| *entry = payload(*zxid, b""));
         }
         Input::Learner { packet, .. } | Input::Leader { packet } => say_packet(packet),
+        Input::TreeViews { views } => views.iter_mut().for_each(|view| *view = plain(view)),
         Input::Notification { notification, .. } => {
             let config = notification.config.as_deref().unwrap_or_default();
             notification.config = Some(plain_text(config));
@@ -304,6 +301,19 @@ fn members(view: &View) -> String {
     format!(" voters{}{observers}", ids(Role::Participant))
 }
 
+/// ` knows Z voters 1 2` of each configuration.
+///
+/// * `follows`: version of the one that the last of them follows.
+fn known(views: &[View], follows: Option<i64>) -> String {
+    let newest = views.last().map(|view| view.version);
+    let known = |view: &View| {
+        let before = follows.filter(|_| newest == Some(view.version));
+        let after = before.map(|before| format!(" after {}", zxid(before))).unwrap_or_default();
+        format!(" knows {}{after}{}", zxid(view.version), members(view))
+    };
+    views.iter().map(known).collect()
+}
+
 /// The members that a payload proposes, if it does.
 fn proposed(payload: &[u8]) -> String {
     view_in(payload).map_or(String::new(), |view| members(&view))
@@ -334,6 +344,7 @@ fn line(input: &Input) -> String {
         Input::Truncated { to } => format!("disk is cut to {to:?}"),
         Input::CannotTruncate { last } => format!("disk can't cut, ends at {last:?}"),
         Input::Installed { zxid } => format!("disk has tree {zxid:?}"),
+        Input::TreeViews { views } => format!("tree{}", known(views, None)),
         Input::Learner { connection, packet } => {
             format!("learner {} {}", connection.0, words(packet))
         }

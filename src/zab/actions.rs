@@ -85,10 +85,13 @@ pub enum Action {
     },
     /// Dial the election port of every voter without an election connection.
     DialAll,
-    /// A configuration was proposed: keep it for the next start, and reach its members.
+    /// A configuration was proposed and is in the log: keep it for the next start, before anything that follows is sent, and
+    /// reach its members.
     ViewProposed {
         view: View,
     },
+    /// The configuration that was kept came to nothing.
+    ViewForgotten,
     /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
     /// `is_last`: no newer configuration is proposed.
     ViewCommitted {

@@ -22,7 +22,7 @@ impl Leader {
         self.proposed = zxid;
         core.stats.proposals += 1;
         core.history.append(zxid, payload.clone());
-        if core.see_payload(&payload, true, out) {
+        if core.see_payload(&payload, true) {
             self.reconfig = Some(zxid);
         }
         self.handlers.propose(zxid, &payload, out);

@@ -1,9 +1,11 @@
 //! What every role of a server shares: promises, history, and what is asked of the disk.
 
 use super::history::Logged;
-use super::{Action, History, Input, Note, Promise, Stats};
+use super::seen_views::SeenViews;
+use super::{Action, History, Input, Note, Promise, Stats, Vote};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// Milliseconds of an [`Input::Tick`].
 const TICK_MS: u64 = 5;
@@ -77,10 +79,12 @@ pub struct Core {
     pub settings: Settings,
     /// The configuration in force.
     pub view: View,
-    /// A newer configuration that was proposed: until it is committed, every decision needs a quorum of both.
+    /// The newest configuration that was proposed: until it is committed, every decision needs a quorum of both.
     pub next: Option<View>,
-    /// Version of a configuration that was proposed, and of the one it followed, where the history says so.
-    pub(super) followed: Option<(i64, i64)>,
+    /// Those that were proposed before it and after the one in force, oldest first. They may have been committed, so that
+    /// every decision needs a quorum of each.
+    pub earlier: Vec<View>,
+    pub(super) seen: SeenViews,
     /// Finds the configuration in a payload that proposes one.
     pub finds_view: fn(&[u8]) -> Option<View>,
     /// Finds the zxid in a payload, as it is written there; `None`: the payload has none.
@@ -95,8 +99,6 @@ pub struct Core {
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. Before it was asked it says no.
     pub oracle: Option<bool>,
-    /// The newest configuration a leader told of, in force once this server is up to date, and who leads by it.
-    pub(super) heard: Option<(View, Option<ServerId>)>,
     /// Asked of the disk and not done yet.
     promising: u32,
     truncating: u32,
@@ -110,6 +112,8 @@ pub struct Core {
     /// Until then no other voter's promise ends this server's role again: invented promises can delay an ensemble, and not
     /// keep it from working.
     pub(super) gave_way_ticks: u64,
+    /// The epoch in the last vote of each voter for itself, since this server's last election began.
+    pub(super) vote_epochs: BTreeMap<ServerId, i64>,
     /// The epoch of a leader was adopted.
     pub(super) settled_on: Option<Epoch>,
     pub stats: Stats,
@@ -130,7 +134,8 @@ impl Core {
             settings,
             view,
             next: None,
-            followed: None,
+            earlier: Vec::new(),
+            seen: SeenViews::default(),
             finds_view: |_| None,
             finds_zxid: |_| None,
             accepted: Epoch(0),
@@ -139,7 +144,6 @@ impl Core {
             history,
             is_unsure: false,
             oracle: None,
-            heard: None,
             promising: 0,
             truncating: 0,
             installing: 0,
@@ -147,6 +151,7 @@ impl Core {
             wants_tree: None,
             over: None,
             gave_way_ticks: 0,
+            vote_epochs: BTreeMap::new(),
             settled_on: None,
             stats: Stats::default(),
             notes: Vec::new(),
@@ -195,6 +200,7 @@ impl Core {
             // What was flushed before a cut says nothing of what comes after it.
             Input::Flushed { through } if self.truncating == 0 => {
                 self.flushed = self.flushed.max(*through);
+                self.save_next(out);
             }
             Input::Truncated { to } => {
                 self.truncating = self.truncating.saturating_sub(1);
@@ -202,6 +208,9 @@ impl Core {
                 self.append_held(out);
             }
             Input::CannotTruncate { last } => self.on_cannot_truncate(*last),
+            Input::TreeViews { views } => {
+                views.iter().cloned().for_each(|view| self.see_logged_view(view));
+            }
             Input::Oracle { agrees } => self.oracle = self.oracle.map(|_| *agrees),
             Input::Promised { promise, epoch } => {
                 self.promising = self.promising.saturating_sub(1);
@@ -229,10 +238,25 @@ impl Core {
         self.over.get_or_insert((why, None));
     }
 
+    /// A voter's vote for itself tells of the epoch that its history stands for.
+    pub(super) fn note_vote(&mut self, from: ServerId, vote: &Vote) {
+        if vote.leader == from && self.is_voter(from) {
+            self.vote_epochs.insert(from, vote.epoch);
+        }
+    }
+
+    /// The epoch of a learner's history, if it is later than the one that it is about to join: it comes from another
+    /// ensemble, or this one has lost what it had.
+    pub(super) fn foreign_epoch(&self, learner: ServerId, ours: Epoch) -> Option<i64> {
+        let theirs = self.vote_epochs.get(&learner).copied();
+        theirs.filter(|theirs| i64::from(ours.0) < *theirs)
+    }
+
     /// Ends the role if a learner, a voter, is promised to a later epoch than this server's: it can follow no leader before
-    /// a later epoch is opened. It has promised itself to a rival that did not come to lead.
+    /// a later epoch is opened. It has promised itself to a rival that did not come to lead. One whose history is of a later
+    /// epoch would take the place of this ensemble's.
     pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
-        let can_come = self.gave_way_ticks == 0;
+        let can_come = self.gave_way_ticks == 0 && self.foreign_epoch(learner, ours).is_none();
         let gives_way = ours < theirs && self.is_voter(learner) && can_come;
         if gives_way {
             self.gave_way_ticks = self.settings.init_ticks();
@@ -277,6 +301,7 @@ impl Core {
         self.held.clear();
         self.history = History::with_window(last, self.settings.window_txns);
         self.flushed = last;
+        self.restore_order();
     }
 
     /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
@@ -293,12 +318,14 @@ impl Core {
 
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
+        self.forget_order(|version| version <= to.to_wire());
         self.truncating += 1;
         out.push(Action::Truncate { to });
     }
 
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
+        self.forget_order(|version| zxid.to_wire() < version);
         (self.is_unsure, self.wants_tree) = (false, None);
         self.installing += 1;
         out.push(Action::Install { zxid });
@@ -319,9 +346,11 @@ impl Core {
         assert!(self.truncating > 0 || flushed <= last, "flushed {flushed}, and logged {last}");
         let (held, waits) = (self.held.len(), self.truncating + self.installing);
         assert!(held == 0 || waits > 0, "{held} transactions wait for {waits} cuts and trees");
-        if let Some(next) = &self.next {
-            let (next, now) = (next.version, self.view.version);
-            assert!(now < next, "configuration {next:#x} is to follow {now:#x}");
+        let versions = || self.all_views().map(|view| view.version);
+        for (before, after) in versions().zip(versions().skip(1)) {
+            assert!(before < after, "configuration {after:#x} is to follow {before:#x}");
         }
+        let is_alone = self.earlier.is_empty() || self.next.is_some();
+        assert!(is_alone, "{} configurations come before none", self.earlier.len());
     }
 }

@@ -1,7 +1,7 @@
 //! What can happen to a peer.
 
 use super::{LogRead, Notification, Packet};
-use crate::model::{Epoch, ServerId, Zxid};
+use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 
 /// A connection from a learner to this server, while it leads or is an observer master.
@@ -66,6 +66,10 @@ pub enum Input {
     /// The tree that came with SNAP is on disk, and so is all of [`super::Action::Install`].
     Installed {
         zxid: Zxid,
+    },
+    /// The configurations in the tree that came with SNAP, oldest first.
+    TreeViews {
+        views: Vec<View>,
     },
     /// A packet from a learner.
     Learner {

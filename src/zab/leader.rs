@@ -44,6 +44,8 @@ pub struct Leader {
     pub(super) unaware: BTreeSet<ServerId>,
     /// Learners that have more than this server, and vote only if the proposed configuration was committed; why, in words.
     pub(super) ahead: Vec<(LearnerConnectionId, ServerId, String)>,
+    /// Learners whose data is of a later epoch: an error was logged for each.
+    foreign: BTreeSet<i64>,
     /// This server's own promise is on disk.
     pub(super) has_promised: bool,
     /// Learners' syncs, each with the last proposal before it.
@@ -82,6 +84,7 @@ impl Leader {
             aware: BTreeSet::from([core.me]),
             unaware: BTreeSet::new(),
             ahead: Vec::new(),
+            foreign: BTreeSet::new(),
             has_promised: false,
             syncs: VecDeque::new(),
             acked: BTreeMap::from([(core.me, core.history.last())]),
@@ -101,9 +104,10 @@ impl Leader {
         self.epoch
     }
 
-    /// Whether a quorum has connected, so that the epoch can be opened.
-    pub fn has_followers(&self) -> bool {
-        self.phase != Phase::Discovering
+    /// Whether a quorum is connected, so that the epoch can be opened.
+    pub fn has_followers(&self, core: &Core) -> bool {
+        let known = self.servers_from(core, Stage::Known);
+        self.is_broadcasting() || core.is_quorum(&known, self.without_other(core))
     }
 
     pub fn is_broadcasting(&self) -> bool {
@@ -163,6 +167,7 @@ impl Leader {
             | Input::StandDown { .. }
             | Input::Oracle { .. }
             | Input::Truncated { .. }
+            | Input::TreeViews { .. }
             | Input::CannotTruncate { .. }
             | Input::Installed { .. }
             | Input::Progress { connection: None }
@@ -228,13 +233,47 @@ impl Leader {
         if !self.handlers.greet(core, id, hello, out) {
             return;
         }
-        let Hello { accepted, info, .. } = hello;
+        let Hello { accepted, info, is_observer } = hello;
+        if self.phase != Phase::Discovering
+            && let Some(theirs) = core.foreign_epoch(info.id, self.epoch)
+        {
+            return self.refuse_foreign(id, info.id, theirs, out);
+        }
         if self.phase == Phase::Discovering {
             self.accepted = self.accepted.max(accepted);
             self.try_propose_epoch(core, out);
         } else if !core.gives_way(info.id, accepted, self.epoch) {
+            let (theirs, ours) = (accepted.0, self.epoch.0);
+            if is_observer && ours < theirs && core.is_voter(info.id) {
+                // Its word counts by the proposed configuration, and would be given twice.
+                let why = format!(
+                    "it votes by what is proposed, and is promised to epoch {theirs}, ours is {ours}"
+                );
+                return self.handlers.close(id, why, out);
+            }
             self.send_epoch(out);
         }
+    }
+
+    /// Closes the connection of a voter that would replace what this ensemble has acknowledged, were it to lead.
+    fn refuse_foreign(
+        &mut self,
+        connection: LearnerConnectionId,
+        server: ServerId,
+        theirs: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let (server, ours) = (server.0, self.epoch.0);
+        if self.foreign.insert(server) {
+            tracing::error!(
+                server,
+                "server {server} stays out: its data is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
+                 the other members was lost, or that server is of another ensemble. To have what that server has, stop the \
+                 others and start them with empty directories beside it; to do without it, empty its version-2 directories"
+            );
+        }
+        let why = format!("its data is of epoch {theirs}, later than {ours}");
+        self.handlers.close(connection, why, out);
     }
 
     /// Chooses the epoch when a quorum has told which epochs it accepted: no other leader can have a higher one.
@@ -341,6 +380,7 @@ impl Leader {
         }
         self.phase = Phase::Synchronising;
         core.settled_on = Some(self.epoch);
+        core.save_next(out);
         self.proposed = Zxid::new(self.epoch, 0);
         let last = core.history.last();
         core.history.commit(last, |_| {});

@@ -43,12 +43,20 @@ enum Phase {
     },
 }
 
+/// An election connection to the leader that has ended may be replaced within this: 200 ms.
+const LOST_TICKS: u64 = 40;
+
 /// A learner, from its connection to its end.
 #[derive(Debug)]
 pub struct Learner {
     leader: ServerId,
     is_observer: bool,
     phase: Phase,
+    /// The leader was elected without a quorum of every configuration that counts here. This server's promise must not open
+    /// its epoch: should another quorum open it, they were committed nowhere.
+    withholds_promise: bool,
+    /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
+    lost_ticks: Option<u64>,
     /// Ticks until the leader is called, as an observer has to wait for (`observer.reconnectDelayMs`).
     pause_ticks: u64,
     /// What the leader said is committed; applied from UPTODATE on.
@@ -67,11 +75,19 @@ pub struct Learner {
 }
 
 impl Learner {
-    pub fn new(core: &mut Core, leader: ServerId, out: &mut Vec<Action>) -> Self {
+    /// * `withholds_promise`: see the field.
+    pub fn new(
+        core: &mut Core,
+        leader: ServerId,
+        withholds_promise: bool,
+        out: &mut Vec<Action>,
+    ) -> Self {
         let learner = Self {
             leader,
             is_observer: core.is_observer(),
             phase: Phase::Asking,
+            withholds_promise,
+            lost_ticks: None,
             pause_ticks: core.call_ticks(),
             commit_to: core.history.committed(),
             is_up_to_date: false,
@@ -136,9 +152,11 @@ impl Learner {
         }
     }
 
-    /// Whether the leader has said nothing yet.
-    pub const fn is_asking(&self) -> bool {
-        matches!(self.phase, Phase::Asking)
+    /// The leader's election connection has ended, or is back. Its process may be gone, or elect another; or both have dialed
+    /// at once, and one connection takes the place of the other.
+    pub fn note_election_connection(&mut self, is_there: bool) {
+        let is_asking = matches!(self.phase, Phase::Asking);
+        self.lost_ticks = (is_asking && !is_there).then_some(LOST_TICKS);
     }
 
     /// Whether the leader knows how far our log goes, and has not said what follows from it.
@@ -163,7 +181,7 @@ impl Learner {
             }
             Input::Promised { promise: Promise::Accepted, epoch } => {
                 if self.phase == (Phase::Promising { epoch }) {
-                    let current = Some(core.current);
+                    let current = (!self.withholds_promise).then_some(core.current);
                     self.say_ack_epoch(core, epoch, current, out);
                 }
             }
@@ -179,7 +197,7 @@ impl Learner {
                     core.want_tree(epoch);
                 }
                 out.push(Action::Disconnect);
-                *self = Self::new(core, self.leader, out);
+                *self = Self::new(core, self.leader, self.withholds_promise, out);
             }
             Input::Leader { packet } => {
                 self.silent_ticks = 0;
@@ -196,6 +214,7 @@ impl Learner {
             | Input::ElectionDisconnected { .. }
             | Input::StandDown { .. }
             | Input::Oracle { .. }
+            | Input::TreeViews { .. }
             | Input::Sync { .. } => {}
             Input::Learner { .. }
             | Input::LearnerGone { .. }
@@ -251,7 +270,7 @@ impl Learner {
                 if new != epoch {
                     return Err(format!("NEWLEADER of epoch {}, promised was {}", new.0, epoch.0));
                 }
-                core.heard_view(&view, out);
+                core.hear_view(&view);
                 self.phase = Phase::Settling { epoch };
                 self.try_adopt(core, out);
                 Ok(())
@@ -282,8 +301,8 @@ impl Learner {
         epoch: Epoch,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
-        if epoch < core.accepted && self.is_observer {
-            // An observer's promise counts in no quorum.
+        if epoch < core.accepted && self.is_observer && !core.is_voter(core.me) {
+            // The promise of one that only observes counts in no quorum.
             self.say_ack_epoch(core, epoch, None, out);
             return Ok(());
         }
@@ -399,7 +418,8 @@ impl Learner {
             return Err(format!("{zxid} is said to be a reconfiguration, and is none here"));
         };
         if !self.is_serving() {
-            core.heard_decided(view, leader);
+            // It is in force for all others: what this server may decide without them must not wait for UPTODATE.
+            core.adopt(view, Some(leader), self.leader, out);
             return self.on_commit(core, zxid, out);
         }
         let goes_on = core.adopt(view, Some(leader), self.leader, out);
@@ -442,7 +462,7 @@ impl Learner {
             self.caught_up += 1;
         }
         // What comes with a synchronisation may follow what is in the tree alone.
-        core.see_payload(&entry, self.is_serving(), out);
+        core.see_payload(&entry, self.is_serving());
         core.append(zxid, entry, out);
         Ok(())
     }
@@ -486,6 +506,7 @@ impl Learner {
     fn try_adopt(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let Phase::Settling { epoch } = self.phase else { return };
         if core.has_history() {
+            core.forget_dead_views(out);
             self.phase = Phase::Adopting { epoch };
             core.promise(Promise::Current, epoch, out);
         }
@@ -511,7 +532,10 @@ impl Learner {
         self.phase = Phase::Serving { epoch };
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
-        if !core.adopt_heard(self.leader, out) {
+        let through = self.commit_to;
+        if let Some(view) = core.committed_view(epoch, through).cloned()
+            && !core.adopt(view, None, self.leader, out)
+        {
             return;
         }
         core.notes.push(Note::Learns {
@@ -549,6 +573,12 @@ impl Learner {
     }
 
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
+        if let Some(left) = &mut self.lost_ticks {
+            *left = left.saturating_sub(1);
+            if *left == 0 && matches!(self.phase, Phase::Asking) {
+                core.end_role(format!("leader {} left before it was reached", self.leader.0));
+            }
+        }
         if let Some(left) = self.pause_ticks.checked_sub(1) {
             self.pause_ticks = left;
             if left == 0 {

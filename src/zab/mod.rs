@@ -23,6 +23,7 @@
 mod actions;
 mod bring_up;
 mod broadcast;
+mod configurations;
 mod core;
 pub mod election;
 mod history;
@@ -39,6 +40,7 @@ mod packet;
 mod peer;
 mod quiet;
 mod reconfig;
+mod seen_views;
 mod sync;
 
 pub use actions::Action;

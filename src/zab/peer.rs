@@ -182,11 +182,15 @@ impl Peer {
                 };
                 self.elect(input, out);
             }
-            // Its process is gone, or about to elect another.
             (Role::Learning(learner), Input::ElectionDisconnected { to })
-                if learner.leader() == to && learner.is_asking() =>
+                if learner.leader() == to =>
             {
-                self.core.end_role(format!("leader {to} left before it was reached"));
+                learner.note_election_connection(false);
+            }
+            (Role::Learning(learner), Input::ElectionConnected { to })
+                if learner.leader() == to =>
+            {
+                learner.note_election_connection(true);
             }
             (
                 _,
@@ -271,7 +275,7 @@ impl Peer {
             Some(CurrentVote { state, vote, vote_round: -1, round: self.round, config });
         self.core.notes.push(Note::Looking { why });
         self.core.notes.push(Note::Elected { leader, state });
-        self.begin(leader, out);
+        self.begin(leader, false, out);
     }
 
     fn state_under(&self, leader: ServerId) -> PeerState {
@@ -300,6 +304,7 @@ impl Peer {
 
     /// Begins an election.
     fn look(&mut self, out: &mut Vec<Action>) {
+        self.core.vote_epochs.clear();
         let core = &self.core;
         let zxid = match core.history.last() {
             _ if core.is_unsure => -1,
@@ -378,15 +383,21 @@ impl Peer {
         let config = Bytes::from(self.core.view.to_string());
         self.current_vote = Some(CurrentVote { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
-        self.begin(leader, out);
+        let has_all = self.core.views().have_quorums(&electors);
+        // An oracle lets one of two decide, whatever is proposed.
+        let withholds_promise = !has_all && self.core.next.is_some() && self.core.oracle.is_none();
+        self.begin(leader, withholds_promise, out);
         // No voter can take back what the oracle allowed.
         let leads = matches!(self.role, Role::Leading(_));
-        if leads && self.core.views().have_quorums(&electors) {
+        if leads && has_all {
             self.backing = Some(Backing::new(vote, round, electors));
         }
     }
 
     fn on_heard(&mut self, from: ServerId, notification: Notification, out: &mut Vec<Action>) {
+        if notification.state == PeerState::Looking {
+            self.core.note_vote(from, &notification.vote);
+        }
         match &self.role {
             Role::Looking(None) => {
                 if notification.state == PeerState::Looking && !self.core.is_observer() {
@@ -404,8 +415,7 @@ impl Peer {
                 {
                     out.push(Action::SendNotification { to: from, notification });
                 }
-                let is_waiting =
-                    matches!(&self.role, Role::Leading(leader) if !leader.has_followers());
+                let is_waiting = matches!(&self.role, Role::Leading(leader) if !leader.has_followers(&self.core));
                 if is_waiting
                     && let Some(backing) = &mut self.backing
                     && !backing.holds_after(&views, from, &notification)
@@ -451,13 +461,14 @@ impl Peer {
         self.due = Some(why);
     }
 
-    fn begin(&mut self, leader: ServerId, out: &mut Vec<Action>) {
+    fn begin(&mut self, leader: ServerId, withholds_promise: bool, out: &mut Vec<Action>) {
         assert!(self.due.is_none() && self.core.is_settled(), "elected while the disk is behind");
         if leader == self.core.me && self.core.is_unsure {
             return self.stand_down("elected with nothing that counts".to_owned(), out);
         }
         if leader != self.core.me {
-            self.role = Role::Learning(Learner::new(&mut self.core, leader, out));
+            self.role =
+                Role::Learning(Learner::new(&mut self.core, leader, withholds_promise, out));
             self.early.values_mut().for_each(|(_, ticks)| *ticks = 0);
             return close_late(&mut self.early, out);
         }

@@ -33,7 +33,7 @@ const LAST: Zxid = Zxid::new(Epoch(1), 3);
 
 /// What the member's threads and sockets were asked and have not reported.
 #[derive(Default)]
-struct Asked {
+struct Unreported {
     log: VecDeque<Command>,
     snapshots: VecDeque<SnapshotJob>,
     /// What becomes of the member with these reports does not depend on their order.
@@ -46,7 +46,7 @@ pub struct Strangers {
     member: Member,
     now: Now,
     stranger: Stranger,
-    asked: Asked,
+    asked: Unreported,
     /// The last zxid that the log has.
     logged: Zxid,
     /// Learners' connections so far.
@@ -92,6 +92,7 @@ impl Strangers {
             listen_on_all_addresses: false,
             observer_master_port: seed.is_multiple_of(3).then_some(2889),
             backs_up_config: false,
+            writes_config: false,
             tracked_messages: seed.is_multiple_of(11).then_some(5),
         };
         Self::new(seed, replica, Some(ensemble))
@@ -109,7 +110,7 @@ impl Strangers {
             member: Member::new(replica, settings, now),
             now,
             stranger: Stranger { random: Rng::seeded(seed), entry },
-            asked: Asked::default(),
+            asked: Unreported::default(),
             logged: LAST,
             learners: 0,
             dial: 0,
@@ -292,7 +293,7 @@ impl Strangers {
 
     /// A thread or a socket is done with something; `false`: nothing was asked.
     fn report(&mut self) -> bool {
-        let Asked { log, snapshots, reports, loads } = &mut self.asked;
+        let Unreported { log, snapshots, reports, loads } = &mut self.asked;
         if let Some(command) = log.pop_front() {
             match &command {
                 Command::Append { zxid, .. } => self.logged = *zxid,

@@ -9,9 +9,10 @@ use super::election::votes_for;
 use super::packets::packets;
 use super::views::view_in;
 use bytes::Bytes;
+use oxkeeper::member::start::saved_view_counts;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{
-    Action, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
+    Action, Core, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,7 +41,8 @@ pub struct Server {
     pub disk: Disk,
     /// What its oracle says, if it has one.
     pub oracle: Option<bool>,
-    /// It acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
+    /// As learner it acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile. As leader it
+    /// names the configuration that Java names in NEWLEADER.
     pub is_java: bool,
     /// A planted fault: it does not know that its history was lost.
     pub misses_loss: bool,
@@ -65,6 +67,23 @@ pub enum Seen<'a> {
 /// What looks at the servers of an ensemble.
 pub trait Witness {
     fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>);
+}
+
+/// The last two configurations of a history, oldest first.
+fn last_views(history: &[Entry]) -> Vec<View> {
+    let newest_first = history.iter().rev().filter_map(|(_, entry)| view_in(entry));
+    let mut views: Vec<View> = newest_first.take(2).collect();
+    views.reverse();
+    views
+}
+
+/// A leader of Java's names the newest configuration that it has seen, committed or not.
+fn as_java_names(packet: &mut Packet, core: &Core) {
+    if let Packet::NewLeader { view, .. } = packet
+        && let Some(next) = &core.next
+    {
+        *view = next.to_string().into();
+    }
 }
 
 pub struct Ensemble<W> {
@@ -149,16 +168,17 @@ impl<W: Witness> Ensemble<W> {
         let mut peer = Peer::member(me, self.settings, view, epochs, knows.then_some(last));
         peer.core.finds_view = view_in;
         // What was proposed is in the log, committed or not; as a server reads it, whose first file is its operator's.
-        let mut newest_first = server.tree.iter().rev().filter_map(|(_, entry)| view_in(entry));
-        let (logged, before) = (newest_first.next(), newest_first.next());
-        let order = logged.as_ref().map(|view| view.version).zip(before.map(|view| view.version));
-        for view in [logged, server.disk.next.clone()].into_iter().flatten() {
-            if server.disk.view.is_some() && view.version <= last.to_wire() {
-                peer.core.see_view(view, &mut Vec::new());
+        if server.disk.view.is_some() {
+            let views = last_views(&server.tree);
+            let versions: Vec<i64> = views.iter().map(|view| view.version).collect();
+            views.into_iter().for_each(|view| peer.core.see_logged_view(view));
+            if let [before, version] = versions[..] {
+                peer.core.see_order(version, before);
             }
         }
-        if let Some((version, before)) = order {
-            peer.core.see_order(version, before);
+        if let Some(view) = server.disk.next.clone() {
+            let counts = saved_view_counts(&view, epochs.1, knows.then_some(last));
+            peer.core.see_saved_view(view, counts);
         }
         peer.core.oracle = server.oracle;
         server.peer = Some(peer);
@@ -204,6 +224,8 @@ impl<W: Witness> Ensemble<W> {
                 server.tree = server.arrived.take().expect("a tree came with SNAP");
                 server.tail.retain(|(at, _)| zxid < *at);
                 server.disk.asked.push_back(Write::Install(zxid, server.tree.clone()));
+                let views = last_views(&server.tree);
+                more.extend(server.answer(Input::TreeViews { views }));
             }
             Action::ToLearner { connection, bytes } => self.send_to_learner(at, connection, &bytes),
             Action::ToLeader { bytes } => self.send_to_leader(at, &bytes),
@@ -267,8 +289,12 @@ impl<W: Witness> Ensemble<W> {
                 self.elections.put(at, to.0 as usize, notification);
                 self.dial(at, to.0 as usize);
             }
-            Action::ViewCommitted { view, .. } => server.disk.view = Some(view),
+            Action::ViewCommitted { view, is_last } => {
+                server.disk.view = Some(view);
+                server.disk.next.take_if(|_| is_last);
+            }
             Action::ViewProposed { view } => server.disk.next = Some(view),
+            Action::ViewForgotten => server.disk.next = None,
             Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
             // As a driver without clients would.
             Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
@@ -298,7 +324,13 @@ impl<W: Witness> Ensemble<W> {
 
     fn send_to_learner(&mut self, at: usize, connection: Id, bytes: &Bytes) {
         let Some(to) = self.connections.get_mut(&connection) else { return };
-        let packets = packets(bytes);
+        let mut packets = packets(bytes);
+        let server = &self.servers[at];
+        if server.is_java
+            && let Some(peer) = &server.peer
+        {
+            packets.iter_mut().for_each(|packet| as_java_names(packet, &peer.core));
+        }
         for packet in &packets {
             self.witness.see(&self.servers, at, Seen::ToLearner(packet));
         }

@@ -63,7 +63,7 @@ impl Conditions {
 
     pub fn of(seed: u64) -> Self {
         if seed % 6 == 4 {
-            return Self { observers: 2, elects: true, changes: true, ..Self::mild(3, seed) };
+            return Self::of_changes(seed, seed / 6);
         }
         let voters = if seed.is_multiple_of(3) { 5 } else { 3 };
         Self {
@@ -73,6 +73,22 @@ impl Conditions {
             slow: seed.is_multiple_of(5).then_some(seed as usize / 5 % voters),
             java: seed.is_multiple_of(2).then_some(seed as usize / 2 % voters),
             loses: (seed % 6 == 2).then_some(seed as usize / 6 % voters),
+            ..Self::mild(voters, seed)
+        }
+    }
+
+    /// An ensemble whose members change.
+    ///
+    /// * `draw`: decides the rest.
+    fn of_changes(seed: u64, draw: u64) -> Self {
+        let voters = [3, 3, 5, 4, 7][draw as usize % 5];
+        Self {
+            observers: 2 - usize::from(4 < voters),
+            elects: true,
+            changes: true,
+            sends_trees: draw % 3 == 1,
+            java: draw.is_multiple_of(2).then_some(draw as usize / 2 % voters),
+            slow: draw.is_multiple_of(4).then_some(draw as usize / 4 % voters),
             ..Self::mild(voters, seed)
         }
     }
@@ -152,10 +168,25 @@ impl World {
             4 => {
                 self.witness.conditions.silent.insert((at, to));
             }
+            5 if self.witness.conditions.changes => self.part(),
             _ => {
                 self.witness.conditions.silent.pop_first();
             }
         }
+    }
+
+    /// Two sides hear nothing of each other; or all hear all again.
+    fn part(&mut self) {
+        let silent = &mut self.witness.conditions.silent;
+        if !silent.is_empty() {
+            return silent.clear();
+        }
+        let count = self.servers.len();
+        let side = self.below(1 << count);
+        let is_here = |at: usize| side >> at & 1 == 1;
+        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+        let parted = pairs.filter(|&(from, to)| is_here(from) != is_here(to));
+        self.witness.conditions.silent.extend(parted);
     }
 
     fn end_election_connection(&mut self, a: usize, b: usize) {
@@ -259,7 +290,8 @@ impl World {
         let line = |server: &Server| {
             let Some(peer) = &server.peer else { return "is down\n".to_owned() };
             let core = &peer.core;
-            let next = core.next.as_ref().map(|next| (next.version, voters(next)));
+            let next: Vec<_> =
+                core.all_views().skip(1).map(|next| (next.version, voters(next))).collect();
             let (role, view) = (peer.role(), (core.view.version, voters(&core.view)));
             let role = format!("{role:?}").chars().take(60).collect::<String>();
             format!(

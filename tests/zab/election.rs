@@ -368,7 +368,7 @@ fn a_newer_configuration_is_handed_out() {
 #[test]
 fn while_the_ensemble_changes_both_quorums_are_needed() {
     let next = View { version: 9, ..view(3..=5, &[]) };
-    let views = Views { current: view(1..=3, &[]), next: Some(next) };
+    let views = Views { current: view(1..=3, &[]), proposed: vec![next] };
     let mut one = One::begin(setup(3, views.clone(), vote(3, 5, 1), 0));
     check(one.said(), ["1<3@5/1 r1", "2<3@5/1 r1", "4<3@5/1 r1", "5<3@5/1 r1"]);
     check(one.hear(1, Looking, vote(3, 5, 1), 1), ["1<3@5/1 r1"]);

@@ -112,6 +112,7 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
         }
         Action::DialAll => "dial all".to_owned(),
         Action::ViewProposed { view } => format!("keep for the next start: {}", members(view)),
+        Action::ViewForgotten => "forget what was kept for the next start".to_owned(),
         Action::ViewCommitted { view, is_last } => {
             let more = if *is_last { "" } else { ", and a newer one is proposed" };
             format!("in force: {}{more}", members(view))
@@ -194,8 +195,21 @@ pub fn payload_with(at: Zxid, words: &[&str]) -> Bytes {
     view_in_words(at, words).map_or_else(|| payload(at), |view| format!("{VIEW}{view}").into())
 }
 
+/// The configurations of `knows Z [after Y] voters 1 2` and so on, and which one each follows.
+pub fn known_views(words: &[&str]) -> Vec<(View, Option<Zxid>)> {
+    let known = |words: &[&str]| {
+        let (at, before, members) = match words {
+            [at, "after", before, members @ ..] => (at, Some(zxid(before)), members),
+            [at, members @ ..] => (at, None, members),
+            [] => panic!("which configuration?"),
+        };
+        (view_in_words(zxid(at), members).expect("who belongs to it"), before)
+    };
+    words.split(|word| *word == "knows").skip(1).map(known).collect()
+}
+
 /// `voters 1 2 [observers 4]`
-pub fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
+fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
     let (first, rest) = words.split_first()?;
     assert_eq!(*first, "voters", "{words:?}");
     let (voters, observers) =

@@ -48,8 +48,8 @@
 //! may have `version Z` or `protocol N` behind that; PROPOSAL, NEWLEADER and INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
 
 use super::notation::{
-    action_text, connection_of, ids, maybe, notification_of, number, packet_of, payload,
-    payload_with, promised, report_text, server, settings, state_text, view_in_words, zxid,
+    action_text, connection_of, ids, known_views, maybe, notification_of, number, packet_of,
+    payload, payload_with, promised, report_text, server, settings, state_text, zxid,
 };
 use super::script_ensemble::EnsembleStage;
 use crate::support::disk::Write;
@@ -151,6 +151,10 @@ impl Stage for OneServer {
             ["propose", at, ref view @ ..] => {
                 Input::Propose { zxid: zxid(at), payload: payload_with(zxid(at), view) }
             }
+            ["tree", "knows", ..] => {
+                let views = known_views(&words[1..]).into_iter().map(|(view, _)| view).collect();
+                Input::TreeViews { views }
+            }
             ["sync", connection] => Input::Sync { connection: connection_of(connection) },
             ["tree", connection, at] => {
                 Input::SnapshotBegun { connection: connection_of(connection), zxid: zxid(at) }
@@ -223,15 +227,10 @@ impl OneServer {
         let mut peer = Peer::member(me, settings(words), view, epochs, maybe(one("last")));
         peer.core.finds_view = view_in;
         peer.core.oracle = words.contains(&"oracle").then_some(false);
-        if let [_, at, members @ ..] = known {
-            let (before, members) = match members {
-                ["after", before, members @ ..] => (Some(zxid(before).to_wire()), members),
-                members => (None, members),
-            };
-            let at = zxid(at);
-            let next = view_in_words(at, members).expect("who belongs to it");
-            peer.core.see_view(next, &mut Vec::new());
-            before.into_iter().for_each(|before| peer.core.see_order(at.to_wire(), before));
+        for (view, before) in known_views(known) {
+            let version = view.version;
+            peer.core.see_logged_view(view);
+            before.into_iter().for_each(|before| peer.core.see_order(version, before.to_wire()));
         }
         self.server = Some(PeerOnDisk::new(peer));
         self.step(Input::Tick);

@@ -8,7 +8,7 @@ use crate::support::views::view_of;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
-use oxkeeper::zab::{Action, Input, Packet};
+use oxkeeper::zab::{Action, Input, Packet, Role};
 
 pub type World = Ensemble<Judge>;
 
@@ -18,6 +18,8 @@ pub struct Judge {
     checks: Checks,
     random: Rng,
     next_payload: u64,
+    /// The input under way is one of a server that leads.
+    is_of_leader: bool,
     /// Configurations in force, counted once for each server; and times that a reconfiguration named another leader.
     pub decided: usize,
     pub named: usize,
@@ -59,9 +61,8 @@ impl Judge {
             return (usize::from(has(&blessed)), 1);
         }
         let of = |view: &View| (view.voters().filter(has).count(), view.voters().count() / 2 + 1);
-        let in_force = of(&core.view);
-        let next = core.next.as_ref().map(of);
-        next.filter(|(holders, quorum)| holders < quorum).unwrap_or(in_force)
+        let worse = |(holders, quorum): &(usize, usize)| holders < quorum;
+        core.all_views().map(of).find(worse).unwrap_or_else(|| of(&core.view))
     }
 }
 
@@ -69,11 +70,18 @@ impl Witness for Judge {
     fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>) {
         let server = &servers[at];
         let (tree, disk) = (&server.tree[..], &server.disk);
+        if let Seen::Input(_) = seen {
+            let peer = server.peer.as_ref().expect("it lives");
+            self.is_of_leader = matches!(peer.role(), Role::Leading(_));
+        }
         match seen {
             Seen::Input(Input::Tick) | Seen::Action(Action::SendNotification { .. }) => {}
             Seen::Input(input) => self.note(|| format!("{at} < {input:?}")),
             Seen::Action(action) => {
-                self.decided += usize::from(matches!(action, Action::ViewCommitted { .. }));
+                if let Action::ViewCommitted { view, .. } = action {
+                    self.decided += 1;
+                    self.check(Event::InForce { at, view, leads: self.is_of_leader });
+                }
                 self.note(|| format!("{at}   > {action:?}"));
             }
             Seen::ToLearner(packet) => {
@@ -114,6 +122,7 @@ impl World {
             checks: Checks::default(),
             random: Rng::seeded(conditions.seed),
             next_payload: 0,
+            is_of_leader: false,
             decided: 0,
             named: 0,
             trace: None,

@@ -3,34 +3,35 @@
 use crate::model::{ServerId, View};
 use std::collections::BTreeSet;
 
-/// The configuration that holds and, while the ensemble is being changed, the one that was proposed.
+/// The configuration in force and, while the ensemble is being changed, those that were proposed and may have been committed.
 #[derive(Clone, Debug)]
 pub struct Views {
     pub current: View,
-    pub next: Option<View>,
+    /// Oldest first.
+    pub proposed: Vec<View>,
 }
 
 impl Views {
     pub fn of(current: View) -> Self {
-        Self { current, next: None }
+        Self { current, proposed: Vec::new() }
     }
 
-    /// Whether a server votes in either.
+    /// Whether a server votes in any.
     pub fn is_voter(&self, id: ServerId) -> bool {
         self.all().any(|view| view.is_voter(id))
     }
 
-    /// Whether a server is in either, whether it votes or not.
+    /// Whether a server is in any, whether it votes or not.
     pub fn has_member(&self, id: ServerId) -> bool {
         self.all().any(|view| view.members.contains_key(&id))
     }
 
-    /// Who votes in either, in rising order.
+    /// Who votes in any, in rising order.
     pub fn voters(&self) -> BTreeSet<ServerId> {
         self.all().flat_map(View::voters).collect()
     }
 
-    /// Whether `ids` are a quorum in each. A `next` that is not newer decides nothing, as in Java.
+    /// Whether `ids` are a quorum in each. One that is not newer than that in force decides nothing, as in Java.
     pub fn have_quorums(&self, ids: &BTreeSet<ServerId>) -> bool {
         self.have_quorums_or(ids, None)
     }
@@ -38,18 +39,18 @@ impl Views {
     /// Likewise; `alone`: enough where it is one of two.
     pub fn have_quorums_or(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
         let newer = |view: &&View| self.current.version < view.version;
-        let next = self.next.iter().filter(newer);
-        std::iter::once(&self.current).chain(next).all(|view| view.has_quorum_or(ids, alone))
+        let proposed = self.proposed.iter().filter(newer);
+        std::iter::once(&self.current).chain(proposed).all(|view| view.has_quorum_or(ids, alone))
     }
 
     /// Whether a candidate's vote is told to weigh nothing, so that it can't be elected.
     ///
-    /// One that only `next` knows is judged by it.
+    /// One that only a proposed configuration knows is judged by that.
     pub fn weighs_nothing(&self, id: ServerId) -> bool {
         self.all().find(|view| view.is_voter(id)).is_some_and(|view| view.weight(id) == 0)
     }
 
     fn all(&self) -> impl Iterator<Item = &View> {
-        std::iter::once(&self.current).chain(&self.next)
+        std::iter::once(&self.current).chain(&self.proposed)
     }
 }

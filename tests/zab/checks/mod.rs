@@ -4,6 +4,7 @@
 //! Specifications for Distributed System Model Checking and Verification" (I-1 to I-14).
 
 mod agreement;
+mod configurations;
 mod convergence;
 mod durability;
 mod one_leader;
@@ -12,7 +13,7 @@ mod promises;
 mod served_prefix;
 
 use crate::support::disk::{Disk, Entry};
-use oxkeeper::model::Epoch;
+use oxkeeper::model::{Epoch, View};
 use oxkeeper::zab::Packet;
 
 /// What a world tells of.
@@ -35,6 +36,8 @@ pub enum Event<'a> {
     },
     /// A packet to a learner.
     ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
+    /// A configuration is in force; `leads`: its server decides so.
+    InForce { at: usize, view: &'a View, leads: bool },
     /// All faults are over: applied, and on disk.
     Calm { at: usize, tree: &'a [Entry], disk: &'a [Entry] },
 }
@@ -62,6 +65,7 @@ impl Default for Checks {
                 Box::<primary_order::PrimaryOrder>::default(),
                 Box::new(durability::Durability),
                 Box::new(promises::Promises),
+                Box::<configurations::Configurations>::default(),
                 Box::<convergence::Convergence>::default(),
             ],
         }

@@ -1,0 +1,222 @@
+//! The configurations that count: the one in force, and those that were proposed after it and may have been committed.
+//!
+//! From the moment a server knows of a newer configuration, every decision of its own needs a quorum of each. One that is
+//! committed takes the place of all before it. One that is neither in this server's history nor named by NEWLEADER once the
+//! history of an open epoch is on its disk was committed nowhere: a quorum of the configuration in force has promised to
+//! that epoch, and had it been committed one of them would have had it, and been ahead of the leader.
+//!
+//! Source: `QuorumPeer.processReconfig`, `QuorumPeer.setLastSeenQuorumVerifier`, `Learner.syncWithLeader`, ZooKeeper 3.9.5,
+//! which counts the newest proposed configuration only.
+
+use super::election::Views;
+use super::seen_views::SeenViews;
+use super::{Action, Core, Note};
+use crate::model::{Epoch, ServerId, View, Zxid};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Core {
+    /// The configuration in force, and those to come, oldest first.
+    pub fn all_views(&self) -> impl Iterator<Item = &View> + Clone {
+        std::iter::once(&self.view).chain(&self.earlier).chain(&self.next)
+    }
+
+    pub(super) fn views(&self) -> Views {
+        let proposed = self.earlier.iter().chain(&self.next).cloned().collect();
+        Views { current: self.view.clone(), proposed }
+    }
+
+    /// Whether the voters among `ids` are a quorum of every configuration that counts.
+    ///
+    /// * `alone`: enough where it is one of two.
+    pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
+        self.all_views().all(|view| view.has_quorum_or(ids, alone))
+    }
+
+    /// The highest zxid that a quorum has acknowledged, by every configuration that counts.
+    ///
+    /// * `alone`: enough where it is one of two.
+    pub(super) fn highest_agreed(
+        &self,
+        acked: &BTreeMap<ServerId, Zxid>,
+        alone: Option<ServerId>,
+    ) -> Option<Zxid> {
+        let mut agreed = self.view.highest_agreed_or(acked, alone)?;
+        for view in self.earlier.iter().chain(&self.next) {
+            agreed = agreed.min(view.highest_agreed_or(acked, alone)?);
+        }
+        Some(agreed)
+    }
+
+    /// Whether a server votes by any configuration that counts.
+    pub(super) fn is_voter(&self, id: ServerId) -> bool {
+        self.all_views().any(|view| view.is_voter(id))
+    }
+
+    /// Whether this server only listens. One that is in no configuration follows, and has no vote.
+    pub(super) fn is_observer(&self) -> bool {
+        self.view.is_observer(self.me)
+    }
+
+    fn newest_version(&self) -> i64 {
+        self.next.as_ref().map_or(self.view.version, |next| next.version)
+    }
+
+    /// A configuration was proposed: from now on it decides as well.
+    pub fn see_view(&mut self, view: View) {
+        let view = self.read_view(view);
+        let is_known = self.all_views().any(|known| known.version == view.version);
+        if !self.settings.reconfigs || is_known || view.version < self.view.version {
+            return;
+        }
+        if self.newest_version() < view.version {
+            self.earlier.extend(self.next.replace(view));
+        } else {
+            let at = self.earlier.partition_point(|known| known.version < view.version);
+            self.earlier.insert(at, view);
+        }
+    }
+
+    /// Likewise of one that this server's history has.
+    pub fn see_logged_view(&mut self, view: View) {
+        if self.view.version < view.version {
+            self.seen.in_history.insert(view.version);
+        }
+        self.see_view(view);
+    }
+
+    /// Likewise of the one in `.dynamic.next`.
+    pub fn see_saved_view(&mut self, view: View, counts: bool) {
+        self.seen.saved = Some(view.version);
+        if counts {
+            self.see_view(view);
+        }
+    }
+
+    /// Looks for a proposed configuration in a payload that is appended to the history.
+    ///
+    /// * `knows_all`: this server has seen every configuration that was proposed or committed before.
+    pub(super) fn see_payload(&mut self, payload: &Bytes, knows_all: bool) -> bool {
+        let Some(view) = (self.finds_view)(payload) else { return false };
+        let newest = self.newest_version();
+        if knows_all && newest < view.version {
+            self.seen.followed = Some((view.version, newest));
+        }
+        self.see_logged_view(view);
+        true
+    }
+
+    /// What the history of this server says: configuration `version` took the place of `before`.
+    pub fn see_order(&mut self, version: i64, before: i64) {
+        self.seen.followed = Some((version, before));
+    }
+
+    /// The history ends at `last` now, or begins with a tree that tells of its configurations itself.
+    pub(super) fn forget_order(&mut self, kept: impl Fn(i64) -> bool) {
+        self.seen.in_history.retain(|version| kept(*version));
+    }
+
+    /// The log is what it was: whatever is not newer than its end may be in it.
+    pub(super) fn restore_order(&mut self) {
+        let last = self.history.last().to_wire();
+        let known = self.earlier.iter().chain(&self.next).map(|view| view.version);
+        self.seen.in_history.extend(known.filter(|version| *version <= last));
+    }
+
+    /// The configuration that was proposed, if it is to follow the one in force here and no other: one reconfiguration is
+    /// under way at a time, so that whatever the proposed one followed was decided. Where an oracle may let one voter decide
+    /// alone this is not asked.
+    pub(super) fn next_in_turn(&self) -> Option<&View> {
+        let is_in_turn = self.oracle.is_none()
+            && self.earlier.is_empty()
+            && self.next_follows()? <= self.view.version;
+        self.next.as_ref().filter(|_| is_in_turn)
+    }
+
+    /// Version of the configuration that the proposed one follows, where the history says so.
+    pub fn next_follows(&self) -> Option<i64> {
+        let next = self.next.as_ref()?;
+        self.seen.followed.filter(|(version, _)| *version == next.version).map(|(_, before)| before)
+    }
+
+    /// Puts a committed configuration in force, if it is newer than the one in force. Returns the one it follows.
+    pub(super) fn activate(&mut self, view: View, out: &mut Vec<Action>) -> Option<View> {
+        let view = self.read_view(view);
+        if !self.settings.reconfigs || view.version <= self.view.version {
+            return None;
+        }
+        self.earlier.retain(|proposed| view.version < proposed.version);
+        self.next.take_if(|next| next.version <= view.version);
+        self.forget_order(|version| view.version < version);
+        let before = std::mem::replace(&mut self.view, view.clone());
+        self.notes.push(Note::Reconfigured { version: view.version });
+        let is_last = self.next.is_none();
+        if is_last {
+            self.seen.saved = None;
+        }
+        out.push(Action::ViewCommitted { view, is_last });
+        Some(before)
+    }
+
+    /// What a leader of `epoch` makes its learners agree on: what an earlier one left undecided; and the first
+    /// configuration gets a number of its own.
+    pub(super) fn next_view(&self, epoch: Epoch) -> View {
+        let mut view = self.next.as_ref().unwrap_or(&self.view).clone();
+        if view.version == 0 && self.settings.reconfigs {
+            view.version = Zxid::new(epoch, 0).to_wire();
+        }
+        view
+    }
+
+    /// NEWLEADER names a configuration: the one in force at the leader, or one that it has proposed and not committed, as
+    /// leaders of Java's do. Text that is none is passed over, as Java does.
+    pub(super) fn hear_view(&mut self, text: &Bytes) {
+        self.seen.named = None;
+        if text.len() <= 1 {
+            return;
+        }
+        match View::from_bytes(text) {
+            Ok(view) => {
+                self.seen.named = Some(view.version);
+                self.see_view(view);
+            }
+            Err(error) => tracing::warn!("configuration of the leader not understood: {error}"),
+        }
+    }
+
+    /// The history of an open epoch is on disk: a configuration that is not in it, and that NEWLEADER did not name, was
+    /// committed nowhere.
+    pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {
+        let SeenViews { in_history, named, .. } = &self.seen;
+        let counts =
+            |view: &View| in_history.contains(&view.version) || *named == Some(view.version);
+        self.earlier.retain(counts);
+        if !self.next.as_ref().is_none_or(counts) {
+            self.next = self.earlier.pop();
+        }
+        self.save_next(out);
+    }
+
+    /// Has `.dynamic.next` written, or removed. A configuration that is on its way to the log is saved after it, so that
+    /// one that the log lacks was never acknowledged as part of it.
+    pub(super) fn save_next(&mut self, out: &mut Vec<Action>) {
+        let newest = self.next.as_ref().map(|next| next.version);
+        let (flushed, last) = (self.flushed.to_wire(), self.history.last().to_wire());
+        let is_on_its_way = newest.is_some_and(|version| flushed < version && version <= last);
+        if newest == self.seen.saved || is_on_its_way || !self.settings.reconfigs {
+            return;
+        }
+        self.seen.saved = newest;
+        out.push(match &self.next {
+            Some(view) => Action::ViewProposed { view: view.clone() },
+            None => Action::ViewForgotten,
+        });
+    }
+
+    /// The newest configuration that is committed, as far as the history of the leader of `epoch` is committed through
+    /// `through`. The one that NEWLEADER named is, unless it was proposed in this epoch, later than that.
+    pub(super) fn committed_view(&self, epoch: Epoch, through: Zxid) -> Option<&View> {
+        let through = through.max(Zxid::new(epoch, 0)).to_wire();
+        self.next.iter().chain(self.earlier.iter().rev()).find(|view| view.version <= through)
+    }
+}

@@ -1,0 +1,67 @@
+//! What is in force was committed, by the quorums of all configurations that might decide, and no server goes back.
+
+use super::{Check, Event};
+use oxkeeper::model::View;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub struct Configurations {
+    /// Those that a leader put in force, by version.
+    decided: BTreeMap<i64, View>,
+    /// Version of the newest that each server had in force.
+    in_force: BTreeMap<usize, i64>,
+}
+
+impl Check for Configurations {
+    fn name(&self) -> &'static str {
+        "configurations"
+    }
+
+    fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
+        let Event::InForce { at, view, leads } = event else { return Ok(()) };
+        let version = view.version;
+        if let Some(before) = self.in_force.insert(*at, version).filter(|before| version < *before)
+        {
+            return Err(format!("{at} goes back to {version:#x} from {before:#x}"));
+        }
+        if let Some(decided) = self.decided.get(&version) {
+            return match decided == *view {
+                true => Ok(()),
+                false => Err(format!("{at} has another configuration {version:#x} in force")),
+            };
+        }
+        if !*leads {
+            return Err(format!("{at} has {version:#x} in force, which no leader decided"));
+        }
+        if let Some((newest, _)) =
+            self.decided.last_key_value().filter(|(newest, _)| version < **newest)
+        {
+            return Err(format!("{at} decides {version:#x} after {newest:#x}"));
+        }
+        self.decided.insert(version, (*view).clone());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::planted::{fails, holds};
+    use super::*;
+    use crate::support::views::view_of;
+
+    #[test]
+    fn what_nobody_decided_is_not_in_force() {
+        let view = |version| view_of(version, [1, 2, 3], []);
+        let (first, second, third) = (view(5), view(7), view(9));
+        let mut check = Configurations::default();
+        let in_force = |at, view, leads| Event::InForce { at, view, leads };
+        fails(&mut check, in_force(1, &first, false), "no leader decided");
+        holds(&mut check, in_force(1, &second, true));
+        holds(&mut check, in_force(2, &second, false));
+        fails(&mut check, in_force(2, &first, false), "goes back");
+        fails(&mut check, in_force(3, &first, true), "after 0x7");
+        let other = view_of(7, [1, 2], []);
+        fails(&mut check, in_force(4, &other, false), "another configuration");
+        holds(&mut check, in_force(1, &third, true));
+    }
+}

@@ -19,7 +19,7 @@ use crate::member::opening::{NoOpening, Openings};
 use crate::member::start::{Started, assemble};
 use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
-use crate::model::chain;
+use crate::model::{Zxid, chain};
 use crate::net::{Listener, ServerHandles, Sink};
 use crate::request::Shared;
 use crate::store::decide::Start;
@@ -175,11 +175,11 @@ fn restore(
         trust_empty: config.trust_empty_snapshot,
         autocreate: config.db_auto_create,
         running: false,
+        is_member: config.ensemble.is_some(),
     };
     let mut restorer = restorer(config, options);
     let began = std::time::Instant::now();
-    let is_member = config.ensemble.is_some();
-    let found = start::restore(disk, folders, is_member, wanted, &mut restorer, || began.elapsed())
+    let found = start::restore(disk, folders, wanted, &mut restorer, || began.elapsed())
         .map_err(start_error)?;
     let recovered = found.recovered;
     for skipped in &recovered.skipped {
@@ -214,7 +214,7 @@ fn restorer(config: &Config, options: Options) -> Restorer {
 fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options) -> Arc<Loader> {
     let (disk, folders) = (disk.clone(), folders.clone());
     let trust_empty = config.trust_empty_snapshot;
-    let wanted = RecoverOptions { trust_empty, autocreate: true, running: true };
+    let wanted = RecoverOptions { trust_empty, autocreate: true, running: true, is_member: false };
     Arc::new(move || {
         let mut restorer = Restorer::new(options).keep_orphans();
         let began = std::time::Instant::now();
@@ -256,9 +256,14 @@ impl FirstSnapshot<'_> {
         recover::consume_initialize(self.disk, self.folders)
             .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
         let last = shared.state.tree.read().last_zxid();
-        // A member's history may yet be cut.
+        // A member's history may yet be cut. Without any snapshot it would not start again, unless snapshot.trust.empty stays
+        // set.
         let is_alone = self.config.ensemble.is_none();
-        if is_alone && !is_empty && recovered.snapshot.is_none_or(|(zxid, _)| zxid != last) {
+        let wants_one = match recovered.snapshot {
+            Some((zxid, _)) => is_alone && zxid != last,
+            None => last != Zxid::ZERO,
+        };
+        if !is_empty && wants_one {
             member.snapshot(now, actions);
         }
         Ok(())

@@ -101,8 +101,9 @@ fn restore(
     options: Options,
 ) -> Result<(Tree, Found), Box<dyn Error>> {
     let was_marked = quarantine::is_marked(disk, folders)?;
-    let (wanted, mut restorer) = (RecoverOptions::default(), Restorer::new(options));
-    let found = start::restore(disk, folders, true, wanted, &mut restorer, || Duration::ZERO);
+    let wanted = RecoverOptions { is_member: true, ..RecoverOptions::default() };
+    let mut restorer = Restorer::new(options);
+    let found = start::restore(disk, folders, wanted, &mut restorer, || Duration::ZERO);
     let found = found.map_err(|error| chain(&error))?;
     if found.was_quarantined && !is_damaged && !was_marked {
         return Err("whole data was quarantined".into());

@@ -146,7 +146,8 @@ pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
 ///
 /// A snapshot with an end was complete once, and this server may have acknowledged all of it, to a leader that sent it.
 /// Java starts on the older state all the same, and over a gap. Counter 0 is the name that a new leader's snapshot has
-/// before its first txn: nothing is known to be missing then.
+/// before its first txn: it stands for all of the epoch before, whose end no zxid tells. Only that of a new server holds
+/// nothing.
 pub fn makes_up_for(
     last: Option<Zxid>,
     gap: Option<Option<Zxid>>,
@@ -154,7 +155,7 @@ pub fn makes_up_for(
     ends_in_log: bool,
 ) -> bool {
     let held = gap.unwrap_or(last).min(last);
-    snapshot.counter() == 0 || (ends_in_log && Some(snapshot) <= held)
+    snapshot == Zxid::ZERO || (ends_in_log && Some(snapshot) <= held)
 }
 
 /// Whole records behind the place where a file's records end.
@@ -312,12 +313,13 @@ mod tests {
             let of = |is_there| {
                 makes_up_for(zxid(last), gap.map(zxid), zxid(snapshot).unwrap(), is_there)
             };
-            assert!(snapshot & 0xffff_ffff == 0 || !of(false), "a txn that the log never had");
+            assert!(snapshot == 0 || !of(false), "a txn that the log never had");
             of(true)
         };
         assert!(check(7, None, 7) && check(9, None, 7) && !check(6, None, 7));
         assert!(!check(9, Some(5), 7) && check(9, Some(7), 7));
-        assert!(check(3, Some(1), 1 << 32));
+        assert!(check(3, Some(1), 0), "a new server's holds nothing");
+        assert!(!check(3, None, 1 << 32), "it stands for all of the epoch before");
     }
 
     // rows: D-45 D-46 G-12

@@ -39,6 +39,14 @@ pub enum EpochError {
         accepted = accepted.0
     )]
     Unpromised { path: PathBuf, current: Epoch, accepted: Epoch },
+    /// A promise that was forgotten would be broken: two leaders of one epoch.
+    #[error(
+        "epoch file {} is gone, and currentEpoch is {current}: what this server promised is not known; empty its version-2 \
+         folders, and the leader sends its tree",
+        path.display(),
+        current = current.0
+    )]
+    NoPromise { path: PathBuf, current: Epoch },
     #[error("save epoch {epoch} to {}", path.display(), epoch = epoch.0)]
     Save { path: PathBuf, epoch: Epoch, source: io::Error },
 }
@@ -93,7 +101,7 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`], and [`EpochError::NoPromise`].
 pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), EpochError> {
     let newest = |which| -> Result<Option<Epoch>, EpochError> {
         let (there, left) = (read(disk, dir, which)?, read_left_over(disk, dir, which)?);
@@ -103,7 +111,8 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epo
         }
         Ok(there.max(left))
     };
-    let current = newest(EpochFile::Current)?.unwrap_or(last.epoch());
+    let found = newest(EpochFile::Current)?;
+    let current = found.unwrap_or(last.epoch());
     if current < last.epoch() {
         tracing::warn!(
             current = current.0,
@@ -111,8 +120,12 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epo
             "the log is ahead of the current epoch: a synchronisation was cut short; the next leader says what counts"
         );
     }
-    let accepted = newest(EpochFile::Accepted)?.unwrap_or(last.epoch()).max(current);
-    Ok((accepted, current))
+    match newest(EpochFile::Accepted)? {
+        None if found.is_some_and(|epoch| Epoch(0) < epoch) => {
+            Err(EpochError::NoPromise { path: dir.join(EpochFile::Accepted.name()), current })
+        }
+        accepted => Ok((accepted.unwrap_or(last.epoch()).max(current), current)),
+    }
 }
 
 /// What is wrong with currentEpoch, if it can be read and still be no epoch that this server was in.

@@ -41,6 +41,8 @@ pub enum Trouble {
     Hole,
     /// No snapshot can be loaded, or the newest can't and the log does not make up for it.
     Snapshots,
+    /// There is neither a snapshot nor a log, and there has been.
+    Emptied,
     /// There is none, and the log begins in the middle.
     NoSnapshot,
     /// currentEpoch is no number, or was never promised.
@@ -68,6 +70,7 @@ pub enum Rescue {
 /// log              refuse   put aside   the disk's fault, and this one's alone; Java ends
 /// hole             refuse   put aside   likewise; Java ends (ZOOKEEPER-4925), or made it (4882)
 /// snapshots        refuse   put aside   likewise; Java goes on from an older state
+/// emptied          refuse   put aside   likewise; Java starts as a new server, and votes
 /// no snapshot      refuse   refuse      the log may be all there is (ZOOKEEPER-3056): snapshot.trust.empty decides
 /// currentEpoch     refuse   put aside   how much the history is worth can't be told; Java ends
 /// acceptedEpoch    refuse   refuse      a promise that was forgotten would be broken: two leaders of one epoch
@@ -84,9 +87,14 @@ pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
             Trouble::NoSnapshot | Trouble::AcceptedEpoch | Trouble::Meaning | Trouble::Access,
             true,
         ) => Rescue::Refuse,
-        (Trouble::Log | Trouble::Hole | Trouble::Snapshots | Trouble::CurrentEpoch, true) => {
-            Rescue::PutAside
-        }
+        (
+            Trouble::Log
+            | Trouble::Hole
+            | Trouble::Snapshots
+            | Trouble::Emptied
+            | Trouble::CurrentEpoch,
+            true,
+        ) => Rescue::PutAside,
     }
 }
 
@@ -105,7 +113,8 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
             | ScanError::Corrupt { .. }
             | ScanError::NoHeader { .. },
         ) => Trouble::Log,
-        RecoverError::Hole { .. } => Trouble::Hole,
+        RecoverError::Hole { .. } | RecoverError::Gap { .. } => Trouble::Hole,
+        RecoverError::OnlyEpochs { .. } => Trouble::Emptied,
         RecoverError::AllSnapshotsBad { .. } | RecoverError::Behind { .. } => Trouble::Snapshots,
         RecoverError::NoSnapshot { .. } => Trouble::NoSnapshot,
         RecoverError::Log(ScanError::List { .. })
@@ -114,6 +123,7 @@ pub fn trouble<E: Error>(error: &RecoverError<E>) -> Trouble {
         | RecoverError::NotAFolder { .. }
         | RecoverError::NotWritable { .. }
         | RecoverError::Misplaced { .. }
+        | RecoverError::NoLogFolder { .. }
         | RecoverError::List { .. }
         | RecoverError::Remove { .. }
         | RecoverError::Repair { .. } => Trouble::Access,

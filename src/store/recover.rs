@@ -50,11 +50,13 @@ pub struct RecoverOptions {
     pub autocreate: bool,
     /// The server runs: what looks like a left-over may be a snapshot that it is writing. Default false.
     pub running: bool,
+    /// The server is a member of an ensemble: it must know when it has lost something. Default false.
+    pub is_member: bool,
 }
 
 impl Default for RecoverOptions {
     fn default() -> Self {
-        Self { trust_empty: false, autocreate: true, running: false }
+        Self { trust_empty: false, autocreate: true, running: false, is_member: false }
     }
 }
 
@@ -92,6 +94,20 @@ pub enum RecoverError<E: Error + 'static> {
         dir.display()
     )]
     Hole { dir: PathBuf, before: Zxid, behind: Zxid },
+    #[error(
+        "the log in {} goes on with {first} after the snapshot of {snapshot}: what was between them is lost",
+        dir.display()
+    )]
+    Gap { dir: PathBuf, snapshot: Zxid, first: Zxid },
+    #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
+    OnlyEpochs { dir: PathBuf, epoch: Epoch },
+    #[error(
+        "there is no folder {}, although {} is that of a member with data: is its disk not mounted? If the logs are gone \
+         for good, empty both folders, and the leader sends its tree; to go on with what the snapshot has, make the folder",
+        logs.display(),
+        snapshots.display()
+    )]
+    NoLogFolder { logs: PathBuf, snapshots: PathBuf },
     #[error(transparent)]
     Log(#[from] ScanError<E>),
     #[error("mend log in {}", dir.display())]
@@ -143,12 +159,17 @@ pub struct Recovered {
 /// * `create`: `zookeeper.datadir.autocreate`; without it they must be there.
 ///
 /// # Errors
-/// [`RecoverError::Folder`], [`RecoverError::NotAFolder`], [`RecoverError::NotWritable`], [`RecoverError::Misplaced`].
+/// [`RecoverError::Folder`], [`RecoverError::NotAFolder`], [`RecoverError::NotWritable`], [`RecoverError::Misplaced`],
+/// [`RecoverError::NoLogFolder`].
 pub fn prepare_folders<D: Disk>(
     disk: &D,
     folders: &Folders,
     create: bool,
 ) -> Result<(), RecoverError<Infallible>> {
+    if disk.list(&folders.logs).is_err() && member_epoch(disk, folders).is_some() {
+        let (logs, snapshots) = (folders.logs.clone(), folders.snapshots.clone());
+        return Err(RecoverError::NoLogFolder { logs, snapshots });
+    }
     for path in [&folders.snapshots, &folders.logs] {
         let there = if create { disk.create_dir(path) } else { disk.list(path).map(drop) };
         // A file can be opened for writing, a folder can't.
@@ -172,6 +193,12 @@ pub fn prepare_folders<D: Disk>(
         }
     }
     Ok(())
+}
+
+/// The epoch of a history that a leader has had this server synchronise with; `None`: there was none yet.
+fn member_epoch<D: Disk>(disk: &D, folders: &Folders) -> Option<Epoch> {
+    let current = epoch::read(disk, &folders.snapshots, EpochFile::Current).ok()?;
+    current.filter(|epoch| Epoch(0) < *epoch)
 }
 
 /// Removes the file `initialize` (D-02); true when there was one.
@@ -224,6 +251,9 @@ pub fn recover<D: Disk, R: Restore>(
     if let Some(error) = refusal(start, &folders.snapshots, tried, skipped.len()) {
         return Err(error);
     }
+    if options.is_member && start == Start::Empty && !initialize {
+        look_for_epochs(disk, folders)?;
+    }
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
     let mut ends_met = Vec::new();
     let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry, so_far| {
@@ -235,7 +265,7 @@ pub fn recover<D: Disk, R: Restore>(
     })?;
     let floor = if start == Start::Unsure { None } else { Some(Zxid::ZERO) };
     let last = after.max(scanned.highest).max(floor);
-    look_for_holes(&scanned, after, &folders.logs)?;
+    look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
     look_for_missed(damaged, &ends_met, (last, gap), &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
@@ -269,10 +299,19 @@ fn mend<D: Disk>(disk: &D, folders: &Folders, scanned: &Scanned) -> io::Result<(
     disk.sync_dir(&folders.snapshots)
 }
 
-/// Txns that are missing between two others are lost (D-48); those behind the snapshot may have been taken away on purpose.
+/// A member that was in an epoch had data.
+fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(), RecoverError<E>> {
+    let dir = || folders.snapshots.clone();
+    let epoch = member_epoch(disk, folders);
+    epoch.map_or(Ok(()), |epoch| Err(RecoverError::OnlyEpochs { dir: dir(), epoch }))
+}
+
+/// Txns that are missing between two others are lost (D-48). Those after the snapshot may have been taken away on purpose; a
+/// member has acknowledged them all the same.
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
+    is_member: bool,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
     if let Some((before, behind)) = scanned.hole {
@@ -281,6 +320,9 @@ fn look_for_holes<E: Error>(
     if let (Some(at), Some((before, first))) = (after, scanned.gap)
         && before == after
     {
+        if is_member && let Some(first) = Zxid::from_wire(first) {
+            return Err(RecoverError::Gap { dir: dir.to_owned(), snapshot: at, first });
+        }
         tracing::error!(
             "the log goes on with {first:#x} behind the snapshot of {at}: what was between them is lost"
         );

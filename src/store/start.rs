@@ -45,7 +45,6 @@ pub enum StartError<E: Error + 'static> {
 pub fn restore<D: Disk, R: Restore>(
     disk: &D,
     folders: &Folders,
-    is_member: bool,
     wanted: RecoverOptions,
     state: &mut R,
     clock: impl Fn() -> Duration,
@@ -53,6 +52,7 @@ pub fn restore<D: Disk, R: Restore>(
 where
     R::Error: 'static,
 {
+    let is_member = wanted.is_member;
     let failed = |what| move |source| StartError::Disk { what, source };
     let is_marked = quarantine::is_marked(disk, folders)
         .map_err(failed("look for the mark of quarantined data"))?;

@@ -2,6 +2,7 @@
 
 use crate::put as put_file;
 use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::store::Disk as _;
 use oxkeeper::store::epoch::{
     EpochError, EpochFile, check_current, promised, read, read_left_over, save,
 };
@@ -50,7 +51,12 @@ fn epochs_are_what_the_files_promise() {
     let found = |files: &[(&str, &str)]| {
         let disk = SimDisk::new();
         for (name, text) in files {
-            put_file(&disk, &dir.join(name), text.as_bytes());
+            let path = dir.join(name);
+            put_file(&disk, &path, text.as_bytes());
+            if !name.ends_with(".tmp") {
+                disk.sync_data(&disk.open(&path).unwrap()).unwrap();
+                disk.sync_dir(dir).unwrap();
+            }
         }
         let epochs = promised(&disk, dir, last).ok();
         // What was only left over may have been unsynced; from now on it is answered for.
@@ -62,7 +68,10 @@ fn epochs_are_what_the_files_promise() {
     assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
     assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
     assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "cut short");
-    assert_eq!(found(&[("currentEpoch", "4"), ("currentEpoch.tmp", "5")]), Some((5, 5)));
+    let half = [("acceptedEpoch", "5"), ("currentEpoch", "4"), ("currentEpoch.tmp", "5")];
+    assert_eq!(found(&half), Some((5, 5)));
+    assert_eq!(found(&half[1..]), None, "a promise is saved first, so one was lost");
+    assert_eq!(found(&[("currentEpoch", "0")]), Some((5, 0)), "Java's first start was cut short");
     assert_eq!(found(&[("currentEpoch", "six")]), None);
     assert_eq!(found(&[("acceptedEpoch", "2147483646")]), Some((i32::MAX as u32 - 1, 5)));
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other could follow");

@@ -7,8 +7,8 @@ use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{
-    Disk as _, Folders, Packing, Progress, RecoverError, RecoverOptions, Recovered, Restore,
-    SnapshotWriter, Trailers, names, recover,
+    Disk as _, Folders, Packing, Progress, RealDisk, RecoverError, RecoverOptions, Recovered,
+    Restore, SnapshotWriter, Trailers, names, recover,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -85,6 +85,9 @@ fn run(
     Ok((state.0, recovered))
 }
 
+const MEMBER: RecoverOptions =
+    RecoverOptions { trust_empty: false, autocreate: true, running: false, is_member: true };
+
 fn default(disk: &SimDisk) -> (Vec<i64>, Recovered) {
     run(disk, RecoverOptions::default()).unwrap()
 }
@@ -160,9 +163,10 @@ fn a_damaged_snapshot_that_the_log_does_not_make_up_for_is_fatal() {
     assert!(error.to_string().contains("snapshot.5 is damaged"), "{error}");
     put_log(&disk, "log.4", &[4, 5]);
     assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
-    // A new leader's snapshot may be named by an epoch that has no txn yet.
+    // A new leader's snapshot is named by an epoch that has no txn yet, and may hold more of the one before.
     put_snapshot(&disk, 1 << 32, &[666]);
-    assert_eq!(default(&disk).0, [1, 2, 3, 4, 5]);
+    let error = run(&disk, RecoverOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("snapshot.100000000 is damaged"), "{error}");
     // The log goes on after the damaged snapshot, but no other file has what is in it alone.
     let disk = SimDisk::new();
     put_snapshot(&disk, 2, &[1, 2]);
@@ -216,6 +220,55 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
     put_snapshot(&disk, 2, &[1, 2]);
     put_log(&disk, "log.4", &[4, (1 << 32) + 3]);
     assert_eq!(default(&disk).0, [1, 2, 4, (1 << 32) + 3]);
+    // A member may have acknowledged what is missing.
+    let error = run(&disk, MEMBER).unwrap_err();
+    assert!(error.to_string().contains("goes on with 0x4 after the snapshot of 0x2"), "{error}");
+}
+
+// rows: D-02 D-60
+#[test]
+fn a_member_knows_that_its_data_is_gone() {
+    let disk = SimDisk::new();
+    assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "a new one");
+    epoch::save(&disk, &folders().snapshots, EpochFile::Current, Epoch(0)).unwrap();
+    assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "Java's first start");
+    epoch::save(&disk, &folders().snapshots, EpochFile::Current, Epoch(5)).unwrap();
+    let error = run(&disk, MEMBER).unwrap_err();
+    assert!(error.to_string().contains("has a currentEpoch of 5, and neither"), "{error}");
+    put(&disk, &folders().logs.with_file_name("initialize"), b"");
+    assert_eq!(run(&disk, MEMBER).unwrap().1.start, Start::Empty, "its operator says so");
+}
+
+// rows: D-13
+#[test]
+fn a_disk_of_logs_that_is_not_mounted_is_missed() {
+    let dir = tempfile::tempdir().unwrap();
+    let folders = Folders::new(&dir.path().join("data"), &dir.path().join("log"));
+    prepare_folders(&RealDisk, &folders, true).unwrap();
+    epoch::save(&RealDisk, &folders.snapshots, EpochFile::Current, Epoch(5)).unwrap();
+    prepare_folders(&RealDisk, &folders, true).unwrap();
+    std::fs::remove_dir(&folders.logs).unwrap();
+    let error = prepare_folders(&RealDisk, &folders, true).unwrap_err();
+    assert!(error.to_string().starts_with("there is no folder "), "{error}");
+    assert!(!folders.logs.exists(), "nothing was made, so that the next start misses it too");
+    epoch::save(&RealDisk, &folders.snapshots, EpochFile::Current, Epoch(0)).unwrap();
+    prepare_folders(&RealDisk, &folders, true).unwrap();
+}
+
+// rows: D-31
+#[test]
+fn a_damaged_snapshot_at_the_beginning_of_an_epoch_is_missed() {
+    let at = |epoch, counter| Zxid::new(Epoch(epoch), counter).to_wire();
+    let disk = SimDisk::new();
+    put_snapshot(&disk, at(5, 1), &[at(5, 1)]);
+    put_log(&disk, "log.500000002", &[at(5, 2)]);
+    // As a leader of Java's sends it: it stands for 5:3 to 5:7 too.
+    let newest = format!("snapshot.{:x}", at(6, 0));
+    put_snapshot(&disk, at(6, 0), &[at(5, 1), at(5, 2), at(5, 7)]);
+    put_log(&disk, "log.600000001", &[at(6, 1)]);
+    assert!(disk.flip(&folders().snapshots.join(newest), 40));
+    let error = run(&disk, MEMBER).unwrap_err();
+    assert!(error.to_string().contains("snapshot.600000000 is damaged"), "{error}");
 }
 
 /// As a power cut leaves it when Java's first snapshot was not on disk yet.

@@ -111,13 +111,14 @@ impl Core {
         self.seen.followed = Some((version, before));
     }
 
-    /// The history ends at `last` now, or begins with a tree that tells of its configurations itself.
-    pub(super) fn forget_order(&mut self, kept: impl Fn(i64) -> bool) {
+    /// The history has lost its end, or begins anew with a tree that tells of its configurations itself: of those it had it keeps
+    /// these.
+    pub(super) fn retain_logged_views(&mut self, kept: impl Fn(i64) -> bool) {
         self.seen.in_history.retain(|version| kept(*version));
     }
 
     /// The log is what it was: whatever is not newer than its end may be in it.
-    pub(super) fn restore_order(&mut self) {
+    pub(super) fn assume_logged_views(&mut self) {
         let last = self.history.last().to_wire();
         let known = self.earlier.iter().chain(&self.next).map(|view| view.version);
         self.seen.in_history.extend(known.filter(|version| *version <= last));
@@ -147,7 +148,7 @@ impl Core {
         }
         self.earlier.retain(|proposed| view.version < proposed.version);
         self.next.take_if(|next| next.version <= view.version);
-        self.forget_order(|version| view.version < version);
+        self.retain_logged_views(|version| view.version < version);
         let before = std::mem::replace(&mut self.view, view.clone());
         self.notes.push(Note::Reconfigured { version: view.version });
         let is_last = self.next.is_none();

@@ -301,7 +301,7 @@ impl Core {
         self.held.clear();
         self.history = History::with_window(last, self.settings.window_txns);
         self.flushed = last;
-        self.restore_order();
+        self.assume_logged_views();
     }
 
     /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
@@ -318,14 +318,14 @@ impl Core {
 
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
-        self.forget_order(|version| version <= to.to_wire());
+        self.retain_logged_views(|version| version <= to.to_wire());
         self.truncating += 1;
         out.push(Action::Truncate { to });
     }
 
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
-        self.forget_order(|version| zxid.to_wire() < version);
+        self.retain_logged_views(|version| zxid.to_wire() < version);
         (self.is_unsure, self.wants_tree) = (false, None);
         self.installing += 1;
         out.push(Action::Install { zxid });

@@ -85,6 +85,12 @@ fn show(world: &World, what: &str) {
     }
 }
 
+/// Whether a configuration of these voters counts at a server: in force, or proposed.
+fn counts(world: &World, at: usize, voters: &[i64]) -> bool {
+    let core = &world.servers[at].peer.as_ref().unwrap().core;
+    core.all_views().any(|view| view.voters().map(|id| id.0).eq(voters.iter().copied()))
+}
+
 /// Five voters with three transactions, led by server 4; server 0 is down.
 fn begin(sends_trees: bool) -> World {
     let mut world = World::of(Conditions {
@@ -175,6 +181,7 @@ fn configuration_in_a_tree_counts_without_newleader() {
     world.deliver(id, false);
     show(&world, "2 has read the tree, and nothing after it");
     world.end_connection(id);
+    assert!(counts(&world, 2, &[3, 4]), "the tree has it");
     world.propose(4);
     run(&mut world, 4, &[], &|from, to| from >= 3 && to >= 3);
     part(&mut world);
@@ -197,6 +204,7 @@ fn configuration_committed_between_two_others_counts() {
     while world.deliver(id, false) {}
     world.crash(4, 0, 0);
     show(&world, "the third was proposed to 2 alone");
+    assert!(counts(&world, 2, &[3, 4]), "it was committed before the third was proposed");
     world.restart(4);
     run(&mut world, 300, &[2], &|from, to| from >= 3 && to >= 3);
     show(&world, "3 and 4 go on by the second");

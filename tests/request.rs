@@ -12,6 +12,7 @@ mod request {
     pub mod harness;
     pub mod limits;
     pub mod order;
+    mod permissions;
     mod reconfig;
     mod session_tracker;
     pub mod sessions;

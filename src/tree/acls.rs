@@ -170,6 +170,27 @@ impl Acls {
 mod tests {
     use super::*;
 
+    // multi {delete /a, create /b with the same list}
+    #[test]
+    fn a_list_that_is_used_again_before_it_is_swept_stays() {
+        let mut acls = Acls::new(1);
+        let bytes = encode(&[Acl { perms: 1, who: Identity::new("world", "anyone") }]);
+        let first = acls.acquire(&bytes).unwrap();
+        acls.release(first);
+        let again = acls.acquire(&bytes).unwrap();
+        acls.sweep();
+        assert_eq!((acls.bytes(again), acls.iter().count()), (&bytes[..], 1));
+        // Listed twice, once for each time that nobody used it.
+        acls.release(again);
+        let last = acls.acquire(&bytes).unwrap();
+        acls.release(last);
+        acls.sweep();
+        assert_eq!(acls.iter().count(), 0);
+        let other = acls.acquire(&bytes).unwrap();
+        acls.sweep();
+        assert_eq!(acls.bytes(other), bytes);
+    }
+
     #[test]
     fn lists_are_shared_and_forgotten() {
         let mut acls = Acls::new(1);

@@ -255,11 +255,20 @@ fn body_text(kind: i32, body: &[u8]) -> String {
                 names.sort();
                 let _infallible = write!(text, " {names:?}");
             }
+            op::GET_ACL => {
+                let list = from.read::<Vector<'_, jute::data::Acl<'_>>>()?;
+                let _infallible = write!(text, " {} entries", list.iter().count());
+            }
             _ => {}
         }
         if matches!(
             kind,
-            op::GET_DATA | op::EXISTS | op::SET_DATA | op::SET_ACL | op::GET_CHILDREN2
+            op::GET_DATA
+                | op::EXISTS
+                | op::SET_DATA
+                | op::SET_ACL
+                | op::GET_ACL
+                | op::GET_CHILDREN2
         ) {
             let _infallible = write!(text, " v{}", from.read::<Stat>()?.version);
         }

@@ -97,6 +97,8 @@ pub struct Config {
     pub read_only_mode_enabled: bool,
     /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
     pub quorum_sync: bool,
+    /// `oxkeeper.connectHold`: for how long a client that connects during an election may wait for its end.
+    pub connect_hold_ms: u32,
     /// `oxkeeper.linearizableReads`: reads see all that was committed before they came; a leader answers syncs as with
     /// `quorum_sync`.
     pub linearizable_reads: bool,

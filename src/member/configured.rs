@@ -138,6 +138,7 @@ fn replica(config: &Config, seed: u64, wall_ms: i64) -> replica::Settings {
             .is_some_and(|of| of.local_sessions_upgrading_enabled),
         eager_acl_check: config.ensemble.as_ref().is_some_and(|of| of.eager_acl_check),
         quorum_sync: (config.quorum_sync || config.linearizable_reads) && config.ensemble.is_some(),
+        connect_hold_ms: u64::from(config.connect_hold_ms),
         read_only: config.ensemble.is_some() && config.read_only_mode_enabled,
         counter_max: replica::Settings::DEFAULT.counter_max,
         rules: Rules {

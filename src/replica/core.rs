@@ -126,7 +126,7 @@ impl Core {
 
     /// Tells connections which clients to accept. Only changes of role call this, so that the flags always are those of
     /// the role.
-    pub fn set_service(&self, service: Service) {
+    pub fn set_service(&mut self, service: Service) {
         let is_read_only = service == Service::ReadOnly;
         // In this order, so that no client is accepted with the right to write when the server starts to be read-only.
         if is_read_only {
@@ -135,6 +135,32 @@ impl Core {
         self.shared.at_rest.store(service == Service::None, Ordering::Relaxed);
         if !is_read_only {
             self.shared.is_read_only.store(false, Ordering::Relaxed);
+        }
+        if service != Service::None {
+            self.release_connects();
+        }
+    }
+
+    /// An election begins: connect requests wait for its end, for a while.
+    pub fn hold_connects(&self) {
+        let until_ms = match self.settings.connect_hold_ms {
+            0 => 0,
+            hold_ms => self.now_ms + hold_ms,
+        };
+        self.shared.connects_held_until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Connect requests wait no longer: they are accepted or refused.
+    pub fn release_connects(&mut self) {
+        if self.shared.connects_held_until_ms.swap(0, Ordering::Relaxed) != 0 {
+            self.shared.conns.all().iter().for_each(|conn| conn.wake(&mut self.wakers));
+        }
+    }
+
+    /// Likewise, once they have waited for long enough. To be asked at each tick.
+    pub fn release_late_connects(&mut self) {
+        if self.shared.connects_held_until_ms.load(Ordering::Relaxed) <= self.now_ms {
+            self.release_connects();
         }
     }
 

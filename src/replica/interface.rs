@@ -100,6 +100,8 @@ pub struct Settings {
     pub eager_acl_check: bool,
     /// `oxkeeper.quorumSync`: a sync is answered after a transaction of its own, which a quorum has acknowledged.
     pub quorum_sync: bool,
+    /// `oxkeeper.connectHold`: a connect request that comes so soon after the begin of an election waits for its end.
+    pub connect_hold_ms: u64,
     /// `readonlymode.enabled`: read-only clients are served without a leader.
     pub read_only: bool,
     /// Counter of the last zxid that a leader gives out in its epoch.
@@ -124,6 +126,7 @@ impl Settings {
         local_upgrades: false,
         eager_acl_check: false,
         quorum_sync: false,
+        connect_hold_ms: 500,
         read_only: false,
         counter_max: Zxid::COUNTER_MAX,
         rules: Rules::DEFAULT,

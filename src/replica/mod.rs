@@ -97,8 +97,8 @@ impl Replica {
         now_ms: u64,
     ) -> Self {
         configuration::adopt_view_finder(&mut zab, &shared.state.tree.read());
-        let core = Core::new(shared, zab, settings, now_ms);
-        let role = Role::resting(&core);
+        let mut core = Core::new(shared, zab, settings, now_ms);
+        let role = Role::resting(&mut core);
         Self { core, role }
     }
 
@@ -241,7 +241,7 @@ impl Replica {
         self.carry_out(0, out);
         self.role.consider_read_only(&mut self.core);
         if matches!(self.role, Role::Resting(_)) {
-            return;
+            return self.core.release_late_connects();
         }
         self.core.expire_locals();
         if self.core.now_ms % quiet::SWEEP_MS < TICK_MS {

@@ -128,8 +128,9 @@ impl Role {
     }
 
     /// A member of an ensemble before its first election.
-    pub fn resting(core: &Core) -> Self {
+    pub fn resting(core: &mut Core) -> Self {
         core.set_service(Service::None);
+        core.hold_connects();
         Self::Resting(Resting::default())
     }
 
@@ -149,6 +150,7 @@ impl Role {
         *self = Self::Leading(Box::new(Leading::new(RequestProcessor::leading(core, epoch))));
         let serves = core.settings.leader_serves;
         core.set_service(if serves { Service::Full } else { Service::None });
+        core.release_connects();
     }
 
     /// This server follows or observes a leader, and is up to date.
@@ -191,6 +193,7 @@ impl Role {
             }
         };
         core.set_service(Service::None);
+        core.hold_connects();
         give_up_requests(core, forwarded);
     }
 
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn read_only_service_ends_with_its_flags_and_sessions_when_the_election_begins_anew() {
         let mut core = member(Settings { read_only: true, ..Settings::DEFAULT });
-        let mut role = Role::resting(&core);
+        let mut role = Role::resting(&mut core);
         assert_eq!(flags(&core), (true, false));
         for _ in 0..=600 {
             assert_eq!(role.mode(), Mode::Resting, "at {} ms", core.now_ms);
@@ -288,9 +291,32 @@ mod tests {
     }
 
     #[test]
+    fn clients_that_connect_during_an_election_wait_for_a_while() {
+        let held = |core: &Core| core.shared.connects_held_until_ms.load(Ordering::Relaxed);
+        let mut core = member(Settings { connect_hold_ms: 20, ..Settings::DEFAULT });
+        let mut role = Role::resting(&mut core);
+        assert_eq!(held(&core), core.now_ms + 20);
+        (0..3).for_each(|_| core.advance_clock());
+        core.release_late_connects();
+        assert_ne!(held(&core), 0, "5 ms are left");
+        core.advance_clock();
+        core.release_late_connects();
+        assert_eq!(held(&core), 0);
+        role.lead(&mut core, Epoch(1));
+        role.rest(&mut core);
+        assert_eq!(held(&core), core.now_ms + 20, "another election");
+        role.follow(&mut core);
+        assert_eq!(held(&core), 0);
+        role.rest(&mut core);
+        core.settings.leader_serves = false;
+        role.lead(&mut core, Epoch(2));
+        assert_eq!((held(&core), flags(&core).0), (0, true), "it will not serve");
+    }
+
+    #[test]
     fn next_leadership_starts_anew_but_for_what_it_is_handed() {
         let mut core = member(Settings::DEFAULT);
-        let mut role = Role::resting(&core);
+        let mut role = Role::resting(&mut core);
         role.lead(&mut core, Epoch(1));
         assert_eq!((role.mode(), flags(&core)), (Mode::Leading, (false, false)));
         let processor = role.processor_mut().unwrap();

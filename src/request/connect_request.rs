@@ -7,6 +7,9 @@ use crate::model::SessionId;
 use crate::model::sync::Ordering;
 use jute::{Decode, Reader};
 
+/// With more connections than these no connect request is held.
+const HELD_MAX: usize = 10_000;
+
 impl Connection {
     /// Reads a four-letter word or the connect request (P-02, P-13).
     pub(super) fn first(&mut self, bytes: &[u8], now_us: u64) -> Result<usize, Need> {
@@ -16,9 +19,28 @@ impl Connection {
             return Err(Need::Word(*word));
         }
         let frame = self.frame(bytes).map_err(|need| self.recognise(bytes, need))?;
+        self.is_held = self.waits_for_a_leader(now_us);
+        if self.is_held {
+            return Err(Need::Answer);
+        }
         self.counts.received(frame.len());
         self.connect(frame, now_us)?;
         Ok(4 + frame.len())
+    }
+
+    /// Whether a connect request is held because an election has begun a moment ago: a client that is turned away sleeps for up
+    /// to a second before it tries another server.
+    fn waits_for_a_leader(&self, now_us: u64) -> bool {
+        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed).max(now_us / 1000);
+        self.shared.at_rest.load(Ordering::Relaxed)
+            && now_ms < self.shared.connects_held_until_ms.load(Ordering::Relaxed)
+            && self.shared.conns.count() <= HELD_MAX
+    }
+
+    /// Whether a held connect request is to be looked at again.
+    pub(super) fn is_released(&self) -> bool {
+        let holds = self.shared.connects_held_until_ms.load(Ordering::Relaxed) != 0;
+        self.is_held && !(holds && self.shared.at_rest.load(Ordering::Relaxed))
     }
 
     /// Answers a client of another protocol in that protocol, unless the bytes may still become a frame.

@@ -133,6 +133,8 @@ enum Admission {
 pub struct Connection {
     pub(super) conn: Arc<Conn>,
     pub(super) shared: Arc<Shared>,
+    /// The connect request waits for a leader.
+    pub(super) is_held: bool,
     /// What `conn` says too, without its lock: nobody but this machine changes it.
     pub(super) who: std::sync::Arc<[Identity]>,
     /// It has yet to show a scheme that is required, and may do nothing else.
@@ -168,6 +170,7 @@ impl Connection {
         Self {
             barred: !shared.limits.schemes.let_in(&who),
             who,
+            is_held: false,
             counting: None,
             conn,
             shared,
@@ -208,7 +211,8 @@ impl Connection {
         {
             return false;
         }
-        self.conn.wait(waker, self.known, self.is_full())
+        // Released in this order: first what is read here, then each connection's waker is taken.
+        self.conn.wait(waker, self.known, self.is_full()) && !self.is_released()
     }
 
     /// Moves what others have put into the outbox to `unsent`; nothing while that is full.

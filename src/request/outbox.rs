@@ -276,6 +276,10 @@ impl Conn {
     }
 
     /// Closes at once, dropping what was not sent.
+    pub fn wake(&self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.outbox.lock().waker.take());
+    }
+
     pub fn close(&self, wakers: &mut Vec<Waker>) {
         let mut outbox = self.outbox.lock();
         outbox.end = End::Now;

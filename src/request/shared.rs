@@ -17,6 +17,9 @@ pub struct Shared {
     pub clock_ms: AtomicU64,
     /// No leader is known, so connect requests are refused. Set by `replica`.
     pub at_rest: AtomicBool,
+    /// Until then, in milliseconds of `clock_ms`, a connect request waits for the election that is under way; 0: it does not. Set
+    /// by `replica`.
+    pub connects_held_until_ms: AtomicU64,
     /// Only clients that accept a read-only server are served.
     pub is_read_only: AtomicBool,
 }
@@ -30,6 +33,7 @@ impl Shared {
             limits,
             clock_ms: AtomicU64::default(),
             at_rest: AtomicBool::default(),
+            connects_held_until_ms: AtomicU64::default(),
             is_read_only: AtomicBool::default(),
         }
     }

@@ -5,21 +5,53 @@ use bytes::Bytes;
 use oxkeeper::model::{SessionId, op};
 use oxkeeper::request::foreign::Foreign;
 use oxkeeper::request::{
-    Answered, Conn, ConnStats, Connection, Counts, Limits, Need, Outgoing, password,
+    Answered, Conn, ConnStats, Connection, Counts, Limits, Need, Outgoing, Shared, password,
 };
 use oxkeeper::tree::{Options, Tree};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
 
 fn connection(frame_max: usize) -> Connection {
+    connection_of(&shared(frame_max))
+}
+
+fn connection_of(shared: &Arc<Shared>) -> Connection {
+    let peer = ([127, 0, 0, 1], 1).into();
+    Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+}
+
+fn shared(frame_max: usize) -> Arc<Shared> {
     let limits = Limits {
+        words: vec![*b"ruok"],
         frame_max,
         min_session_timeout_ms: 1,
         max_session_timeout_ms: 1000,
         outstanding_max: 10,
         ..Limits::default()
     };
-    let shared = builders::shared(Tree::new(Options::default()), limits);
-    let peer = ([127, 0, 0, 1], 1).into();
-    Connection::new(shared.conns.add(|id| Conn::new(id, peer, 0)), shared.clone())
+    builders::shared(Tree::new(Options::default()), limits)
+}
+
+#[test]
+fn a_connect_request_waits_for_an_election_that_has_just_begun() {
+    let mut connect = vec![0, 0, 0, 29];
+    connect.extend([0; 29]);
+    let shared = shared(1000);
+    shared.at_rest.store(true, Ordering::Relaxed);
+    shared.connects_held_until_ms.store(500, Ordering::Relaxed);
+    let (mut served, mut late) = (connection_of(&shared), connection_of(&shared));
+    for machine in [&mut served, &mut late] {
+        assert_eq!(machine.advance(&connect, 499_000), (0, Need::Answer));
+        assert!(machine.commands.is_empty() && machine.wait(Waker::noop()));
+    }
+    let mut word = connection_of(&shared);
+    assert_eq!(word.advance(b"ruok", 0), (0, Need::Word(*b"ruok")), "it is no client");
+    assert_eq!(late.advance(&connect, 500_000), (0, Need::Close(String::new())), "nobody leads");
+    shared.at_rest.store(false, Ordering::Relaxed);
+    assert!(!served.wait(Waker::noop()), "it has a turn");
+    assert_eq!(served.advance(&connect, 499_500), (33, Need::Answer));
+    assert_eq!((served.commands.len(), served.counts.received), (1, 1));
 }
 
 #[test]

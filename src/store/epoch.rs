@@ -96,8 +96,8 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 ///
 /// * `last`: of its log.
 ///
-/// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says (D-05,
-/// D-06). A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
+/// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says, and is written
+/// with it as Java does (D-05, D-06). A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
 /// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
 ///
 /// # Errors
@@ -120,12 +120,20 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epo
             "the log is ahead of the current epoch: a synchronisation was cut short; the next leader says what counts"
         );
     }
-    match newest(EpochFile::Accepted)? {
-        None if found.is_some_and(|epoch| Epoch(0) < epoch) => {
-            Err(EpochError::NoPromise { path: dir.join(EpochFile::Accepted.name()), current })
-        }
-        accepted => Ok((accepted.unwrap_or(last.epoch()).max(current), current)),
+    let promised = newest(EpochFile::Accepted)?;
+    if promised.is_none() && found.is_some_and(|epoch| Epoch(0) < epoch) {
+        return Err(EpochError::NoPromise { path: dir.join(EpochFile::Accepted.name()), current });
     }
+    let accepted = promised.unwrap_or(last.epoch()).max(current);
+    // The log may grow by a synchronisation that is cut short, or lose its end: it must not be asked again.
+    for (which, epoch, there) in
+        [(EpochFile::Accepted, accepted, promised), (EpochFile::Current, current, found)]
+    {
+        if there.is_none() {
+            save(disk, dir, which, epoch)?;
+        }
+    }
+    Ok((accepted, current))
 }
 
 /// What is wrong with currentEpoch, if it can be read and still be no epoch that this server was in.

@@ -66,6 +66,10 @@ fn epochs_are_what_the_files_promise() {
         epochs.map(|(accepted, current)| (accepted.0, current.0))
     };
     assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
+    let disk = SimDisk::new();
+    let first = promised(&disk, dir, Zxid::ZERO).unwrap();
+    let later = promised(&disk.image().crash(0), dir, last).unwrap();
+    assert_eq!((first, later), ((Epoch(0), Epoch(0)), first), "the log is asked once");
     assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
     assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "cut short");
     let half = [("acceptedEpoch", "5"), ("currentEpoch", "4"), ("currentEpoch.tmp", "5")];

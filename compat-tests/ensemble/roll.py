@@ -9,6 +9,7 @@ from client import Client
 from load import Load
 from members import Ensemble, until
 from network import Proxies
+from wire import Lost
 
 # 2.5 s until a follower that hears nothing gives up: well below the sessions of the load.
 HURT = ["initLimit=20", "syncLimit=5"]

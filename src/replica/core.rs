@@ -157,7 +157,7 @@ impl Core {
         }
     }
 
-    /// Likewise, once they have waited for long enough. To be asked at each tick.
+    /// Releases the connect requests that have waited for long enough. Called at each tick.
     pub fn release_late_connects(&mut self) {
         if self.shared.connects_held_until_ms.load(Ordering::Relaxed) <= self.now_ms {
             self.release_connects();

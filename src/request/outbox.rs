@@ -275,11 +275,12 @@ impl Conn {
         wakers.extend(outbox.waker.take());
     }
 
-    /// Closes at once, dropping what was not sent.
+    /// Gives the connection a turn.
     pub fn wake(&self, wakers: &mut Vec<Waker>) {
         wakers.extend(self.outbox.lock().waker.take());
     }
 
+    /// Closes at once, dropping what was not sent.
     pub fn close(&self, wakers: &mut Vec<Waker>) {
         let mut outbox = self.outbox.lock();
         outbox.end = End::Now;

@@ -224,8 +224,8 @@ impl World {
         let counts =
             |view: &&View| view.version <= last.to_wire() || view.version == core.view.version;
         let backings = core.all_views().filter(counts).map(|view| membership::backing(view, has));
-        let worse = |(holders, quorum): &(usize, usize)| holders < quorum;
-        backings.clone().find(worse).or_else(|| backings.clone().next()).unwrap_or((0, 1))
+        let mut worse = backings.filter(|(holders, quorum)| holders < quorum);
+        worse.next().unwrap_or_else(|| membership::backing(&core.view, has))
     }
 
     /// Performs actions in order; log commands reach the log thread together.

@@ -101,7 +101,7 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
 ///
 /// # Errors
-/// As [`read`], and [`EpochError::NoPromise`].
+/// As [`read`] and [`save`], and [`EpochError::NoPromise`].
 pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), EpochError> {
     let newest = |which| -> Result<Option<Epoch>, EpochError> {
         let (there, left) = (read(disk, dir, which)?, read_left_over(disk, dir, which)?);

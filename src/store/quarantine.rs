@@ -70,7 +70,7 @@ pub enum Rescue {
 /// log              refuse   put aside   the disk's fault, and this one's alone; Java ends
 /// hole             refuse   put aside   likewise; Java ends (ZOOKEEPER-4925), or made it (4882)
 /// snapshots        refuse   put aside   likewise; Java goes on from an older state
-/// emptied          refuse   put aside   likewise; Java starts as a new server, and votes
+/// emptied          refuse   put aside   the disk's fault too; Java starts as a new server, and votes
 /// no snapshot      refuse   refuse      the log may be all there is (ZOOKEEPER-3056): snapshot.trust.empty decides
 /// currentEpoch     refuse   put aside   how much the history is worth can't be told; Java ends
 /// acceptedEpoch    refuse   refuse      a promise that was forgotten would be broken: two leaders of one epoch

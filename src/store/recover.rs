@@ -166,7 +166,9 @@ pub fn prepare_folders<D: Disk>(
     folders: &Folders,
     create: bool,
 ) -> Result<(), RecoverError<Infallible>> {
-    if disk.list(&folders.logs).is_err() && member_epoch(disk, folders).is_some() {
+    let is_missing =
+        disk.list(&folders.logs).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    if is_missing && member_epoch(disk, folders).is_some() {
         let (logs, snapshots) = (folders.logs.clone(), folders.snapshots.clone());
         return Err(RecoverError::NoLogFolder { logs, snapshots });
     }
@@ -301,9 +303,10 @@ fn mend<D: Disk>(disk: &D, folders: &Folders, scanned: &Scanned) -> io::Result<(
 
 /// A member that was in an epoch had data.
 fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(), RecoverError<E>> {
-    let dir = || folders.snapshots.clone();
-    let epoch = member_epoch(disk, folders);
-    epoch.map_or(Ok(()), |epoch| Err(RecoverError::OnlyEpochs { dir: dir(), epoch }))
+    match member_epoch(disk, folders) {
+        Some(epoch) => Err(RecoverError::OnlyEpochs { dir: folders.snapshots.clone(), epoch }),
+        None => Ok(()),
+    }
 }
 
 /// Txns that are missing between two others are lost (D-48). Those after the snapshot may have been taken away on purpose; a

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Core {
     /// The configuration in force, and those to come, oldest first.
-    pub fn all_views(&self) -> impl Iterator<Item = &View> + Clone {
+    pub fn all_views(&self) -> impl Iterator<Item = &View> {
         std::iter::once(&self.view).chain(&self.earlier).chain(&self.next)
     }
 
@@ -77,7 +77,7 @@ impl Core {
         }
     }
 
-    /// Likewise of one that this server's history has.
+    /// A configuration that this server's history has decides as well.
     pub fn see_logged_view(&mut self, view: View) {
         if self.view.version < view.version {
             self.seen.in_history.insert(view.version);
@@ -85,7 +85,9 @@ impl Core {
         self.see_view(view);
     }
 
-    /// Likewise of the one in `.dynamic.next`.
+    /// Notes what `.dynamic.next` has.
+    ///
+    /// * `counts`: whether it decides as well.
     pub fn see_saved_view(&mut self, view: View, counts: bool) {
         self.seen.saved = Some(view.version);
         if counts {

@@ -1,6 +1,7 @@
 //! A connection and its parts without a replica: first bytes, the outbox, statistics.
 
 use crate::support::builders;
+use crate::support::requests::{hello, hello_bytes};
 use bytes::Bytes;
 use oxkeeper::model::{SessionId, op};
 use oxkeeper::request::foreign::Foreign;
@@ -35,8 +36,7 @@ fn shared(frame_max: usize) -> Arc<Shared> {
 
 #[test]
 fn a_connect_request_waits_for_an_election_that_has_just_begun() {
-    let mut connect = vec![0, 0, 0, 29];
-    connect.extend([0; 29]);
+    let connect = hello_bytes(&hello());
     let shared = shared(1000);
     shared.at_rest.store(true, Ordering::Relaxed);
     shared.connects_held_until_ms.store(500, Ordering::Relaxed);
@@ -50,7 +50,7 @@ fn a_connect_request_waits_for_an_election_that_has_just_begun() {
     assert_eq!(late.advance(&connect, 500_000), (0, Need::Close(String::new())), "nobody leads");
     shared.at_rest.store(false, Ordering::Relaxed);
     assert!(!served.wait(Waker::noop()), "it has a turn");
-    assert_eq!(served.advance(&connect, 499_500), (33, Need::Answer));
+    assert_eq!(served.advance(&connect, 499_500), (connect.len(), Need::Answer));
     assert_eq!((served.commands.len(), served.counts.received), (1, 1));
 }
 

@@ -51,7 +51,10 @@ fn create_with(xid: i32, path: &str, data: &str, flags: i32, acl: &Acl) -> Vec<u
 
 /// From here on one address may use the znode and no other.
 pub fn set_acl_for(xid: i32, path: &str, address: &str) -> Vec<u8> {
-    let acl = Acl { perms: perms::ALL, who: Identity::new("ip", address) };
+    set_acl(xid, path, &Acl { perms: perms::ALL, who: Identity::new("ip", address) })
+}
+
+pub fn set_acl(xid: i32, path: &str, acl: &Acl) -> Vec<u8> {
     let acl = Vector::Owned(vec![acl.to_record()]);
     request(xid, op::SET_ACL, &SetAclRequest { path: Some(path.into()), acl, version: -1 })
 }

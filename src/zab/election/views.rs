@@ -26,7 +26,7 @@ impl Views {
         self.all().any(|view| view.members.contains_key(&id))
     }
 
-    /// Who votes in any, in rising order.
+    /// The voters of all configurations, in rising order.
     pub fn voters(&self) -> BTreeSet<ServerId> {
         self.all().flat_map(View::voters).collect()
     }

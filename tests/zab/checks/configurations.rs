@@ -50,7 +50,7 @@ mod tests {
     use crate::support::views::view_of;
 
     #[test]
-    fn what_nobody_decided_is_not_in_force() {
+    fn configurations_in_force_without_a_decision_are_found() {
         let view = |version| view_of(version, [1, 2, 3], []);
         let (first, second, third) = (view(5), view(7), view(9));
         let mut check = Configurations::default();

@@ -1,4 +1,5 @@
-//! The driver, shared by two threads: its turns run on a task of the runtime, and on the log thread when no command waits for it.
+//! The driver, shared by two threads: its turns run on a task of the runtime, and on the log thread after a small flush when no
+//! command waits for it.
 //!
 //! On the log thread a flush that is done is applied, and the next batch begun, without a change of threads in between.
 
@@ -14,6 +15,9 @@ use tokio::runtime::Handle;
 
 /// Clients to whom the log thread sends replies itself: few, for the next batch waits meanwhile.
 const DIRECT_REPLIES_MAX: u32 = 4;
+
+/// Txns of a flush that the log thread applies itself. More are applied on the core that has read and prepared them.
+const FLUSH_MAX: u32 = DIRECT_REPLIES_MAX;
 
 /// A timer that is so late says that the process stood still.
 const STOOD_STILL: Duration = Duration::from_millis(100);
@@ -123,6 +127,10 @@ impl<D: Disk + Clone + 'static> Reports for LogReports<D> {
     }
 
     fn report_at_rest(&mut self, event: worker::Event) {
+        if matches!(&event, worker::Event::Flushed(flush) if FLUSH_MAX < flush.records) {
+            self.report(event);
+            return;
+        }
         self.driver.inbox.put_quietly(Event::Input(Input::Log(event)));
         let _in_runtime = self.runtime.enter();
         self.driver.turn_at_rest();

@@ -1,19 +1,18 @@
-//! The client port.
+//! Takes clients' connections in.
 
 use super::client::{ServerHandles, serve};
-use super::resolve;
+use super::client_port::{self, ClientPort, ListenError};
 use crate::config::Config;
 use crate::member::ListenAddress;
 use crate::model::sync::Ordering;
 use crate::request::{Conn, Connection, Shared};
-use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,15 +21,6 @@ use tokio_util::task::TaskTracker;
 const BACKLOG_DEFAULT: i32 = 50;
 /// After a failed accept (usually: no file descriptors left) the next is tried this much later.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Why the client port can't be had.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    #[error("resolve host {host}")]
-    Resolve { host: String, source: io::Error },
-    #[error("listen for clients on {address}")]
-    Bind { address: SocketAddr, source: io::Error },
-}
 
 /// A bound client port.
 pub struct Listener {
@@ -51,7 +41,7 @@ impl Listener {
         let backlog = Some(config.client_port_listen_backlog).filter(|&backlog| backlog > 0);
         let backlog = backlog.unwrap_or(BACKLOG_DEFAULT);
         let place = (config.client_host.clone(), config.client_port);
-        let (listener, address) = bind_at(&place, backlog)?;
+        let (listener, address) = client_port::bind_at(&place, backlog)?;
         Ok(Self {
             address,
             listener,
@@ -79,29 +69,21 @@ impl Listener {
     ) -> io::Result<TaskTracker> {
         let tasks = TaskTracker::new();
         let counts = Arc::new(Counts::default());
-        let mut listener = TcpListener::from_std(self.listener)?;
+        let mut socket = ClientPort::new(self.listener, self.backlog)?;
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return Ok(tasks),
                 Some(place) = moves.recv() => {
-                    let at = listener.local_addr()?;
-                    if is_served(at, &place) {
-                        continue; // The first configuration that names it.
-                    }
-                    // Two can't have one port, even if one of them is for every address.
-                    let old = (at.port() != place.1).then_some(listener);
-                    let moved = move_to(&place, self.backlog);
-                    listener = match (moved, old) {
-                        (Some((moved, address)), _) => {
-                            port.store(address.port(), Ordering::Relaxed);
-                            moved
-                        }
-                        (None, Some(old)) => old,
-                        (None, None) => listen_again(at, self.backlog)?,
-                    };
+                    socket.move_to(place);
                     continue;
                 }
-                accepted = listener.accept() => accepted,
+                bound = socket.bound(), if socket.is_wanted() => {
+                    if let Some(address) = socket.take(bound) {
+                        port.store(address.port(), Ordering::Relaxed);
+                    }
+                    continue;
+                }
+                accepted = socket.accept() => accepted,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
@@ -129,79 +111,6 @@ impl Listener {
                 tracing::debug!(%peer, %error, "set keep-alive");
             }
             start(stream, peer, &shared, &server, place, &tasks);
-        }
-    }
-}
-
-/// Binds; gives the address, which has a port of its own where 0 was asked for.
-fn bind_at(
-    (host, port): &ListenAddress,
-    backlog: i32,
-) -> Result<(StdListener, SocketAddr), ListenError> {
-    let wanted = match host {
-        // One socket for both families; IPv4 clients appear as plain IPv4 (P-23a).
-        None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), *port),
-        Some(host) => resolve(host, *port)
-            .map_err(|source| ListenError::Resolve { host: host.clone(), source })?,
-    };
-    let bind = |address: SocketAddr| -> io::Result<StdListener> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(false)?;
-        }
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(backlog)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket.into())
-    };
-    let without_v6 = SocketAddr::from(([0, 0, 0, 0], *port));
-    let listener = match bind(wanted) {
-        // A machine without IPv6 has no dual-stack socket to give.
-        Err(error) if host.is_none() && error.kind() != io::ErrorKind::AddrInUse => {
-            bind(without_v6)
-        }
-        other => other,
-    };
-    let fail = |source| ListenError::Bind { address: wanted, source };
-    let listener = listener.map_err(fail)?;
-    let address = listener.local_addr().map_err(fail)?;
-    Ok((listener, address))
-}
-
-/// Where it was before.
-fn listen_again(at: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
-    let host = Some(at.ip()).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string());
-    let (listener, _) = bind_at(&(host, at.port()), backlog).map_err(io::Error::other)?;
-    TcpListener::from_std(listener)
-}
-
-/// Whether who listens at `at` is found at `place`.
-fn is_served(at: SocketAddr, (host, port): &ListenAddress) -> bool {
-    let is_there = |host: &String| {
-        resolve(host, *port).is_ok_and(|found| found.ip().to_canonical() == at.ip().to_canonical())
-    };
-    at.port() == *port && host.as_ref().map_or(at.ip().is_unspecified(), is_there)
-}
-
-/// Binds the place that a reconfiguration names; `None`: it can't be had, and the old one stays.
-fn move_to(place: &ListenAddress, backlog: i32) -> Option<(TcpListener, SocketAddr)> {
-    let bound = bind_at(place, backlog).map_err(|error| error.to_string());
-    let moved = bound.and_then(|(listener, address)| {
-        let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
-        Ok((listener, address))
-    });
-    match moved {
-        Ok((listener, address)) => {
-            tracing::info!(%address, "clients are served here from now on");
-            Some((listener, address))
-        }
-        Err(error) => {
-            tracing::error!(
-                error,
-                "the client port of the new configuration can't be had; the old one is kept"
-            );
-            None
         }
     }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 
 mod client;
+mod client_port;
 mod client_slot;
 mod dial;
 pub mod election;
@@ -15,7 +16,8 @@ mod resolve;
 mod sink;
 
 pub use client::{Asked, ServerHandles, Words};
+pub use client_port::ListenError;
 pub use client_slot::reply_at_once;
-pub use listener::{ListenError, Listener};
+pub use listener::Listener;
 pub use resolve::resolve;
 pub use sink::Sink;

@@ -22,8 +22,16 @@ pub struct Started<D: Disk> {
     pub actions: Vec<Action>,
 }
 
+/// The history that was restored from the disk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RestoredHistory {
+    /// Of the log; `None`: this server has nothing that counts.
+    pub last: Option<Zxid>,
+    /// The tree was what the digests in the log say, after each transaction that has one.
+    pub fits_digests: bool,
+}
+
 /// * `parts`: the settings that `config` gives. `tree`: what was restored.
-/// * `last`: of the log; `None`: this server has nothing that counts.
 ///
 /// # Errors
 /// When an epoch file can't be read.
@@ -33,7 +41,7 @@ pub fn assemble<D: Disk + Clone>(
     config: &Config,
     parts: PartSettings,
     tree: Tree,
-    last: Option<Zxid>,
+    history: RestoredHistory,
     now: Now,
 ) -> Result<Started<D>, EpochError> {
     let PartSettings { log, limits, agreement, replica, member, .. } = parts;
@@ -43,7 +51,7 @@ pub fn assemble<D: Disk + Clone>(
     let replica = match config.ensemble.as_ref().zip(agreement) {
         None => Replica::standalone(shared.clone(), replica, now_ms),
         Some((ensemble, settings)) => {
-            let peer = peer(disk, &folders.snapshots, ensemble, settings, last)?;
+            let peer = peer(disk, &folders.snapshots, ensemble, settings, history)?;
             Replica::member(shared.clone(), peer, replica, now_ms)
         }
     };
@@ -59,10 +67,14 @@ fn peer<D: Disk>(
     dir: &Path,
     ensemble: &Ensemble,
     settings: zab::Settings,
-    last: Option<Zxid>,
+    history: RestoredHistory,
 ) -> Result<Peer, EpochError> {
+    let last = history.last;
     let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO))?;
     let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
+    if !history.fits_digests {
+        peer.doubt();
+    }
     peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
     if let Some(view) = ensemble.last_seen.clone() {
         let counts = saved_view_counts(&view, epochs.1, last);

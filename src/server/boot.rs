@@ -16,7 +16,7 @@ use crate::auth::Schemes;
 use crate::config::Config;
 use crate::member::configured::PartSettings;
 use crate::member::opening::{NoOpening, Openings};
-use crate::member::start::{Started, assemble};
+use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
 use crate::model::{Zxid, chain};
@@ -61,12 +61,13 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
-    let (_lock, tree, recovered) = restore(&disk, &folders, &config, &metrics, parts.tree)?;
+    let (_lock, tree, recovered, history) =
+        restore(&disk, &folders, &config, &metrics, parts.tree)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
     let options = parts.tree;
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let started = assemble(&disk, &folders, &config, parts, tree, recovered.last, now);
+    let started = assemble(&disk, &folders, &config, parts, tree, history, now);
     let Started { mut member, shared, log, mut actions } = started.map_err(epoch_error)?;
     let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
     first.take(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
@@ -167,7 +168,7 @@ fn restore(
     config: &Config,
     metrics: &Registry,
     options: Options,
-) -> Result<(DataDirLock, Tree, Recovered), ServerError> {
+) -> Result<(DataDirLock, Tree, Recovered, RestoredHistory), ServerError> {
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let lock = DataDirLock::acquire(&folders.snapshots, &folders.logs)?;
@@ -202,7 +203,15 @@ fn restore(
         ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    Ok((lock, tree, recovered))
+    let history = RestoredHistory { last: recovered.last, fits_digests: digest_mismatches == 0 };
+    if !history.fits_digests && config.ensemble.is_some() {
+        tracing::error!(
+            txns = digest_mismatches,
+            "the data does not fit the digests in its log: it counts for nothing until a leader has sent its tree, or until \
+             nobody has led for initLimit"
+        );
+    }
+    Ok((lock, tree, recovered, history))
 }
 
 fn restorer(config: &Config, options: Options) -> Restorer {

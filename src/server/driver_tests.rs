@@ -10,7 +10,7 @@ use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
 use crate::member::configured::PartSettings;
 use crate::member::opening::NoOpening;
-use crate::member::start::{Started, assemble};
+use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Input, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
@@ -65,7 +65,8 @@ fn drive(tree: Tree) -> Driven {
     disk.slow_down(Duration::from_millis(60));
     let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
-    let started = assemble(&disk, &folders, &config, parts, tree, None, now).unwrap();
+    let history = RestoredHistory { last: None, fits_digests: true };
+    let started = assemble(&disk, &folders, &config, parts, tree, history, now).unwrap();
     let Started { member, shared, log, actions } = started;
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let dir = folders.logs.clone();

@@ -88,6 +88,10 @@ impl Roles {
             }
             Note::SyncBegun { sync, under_way } => self.on_sync(sync, under_way, true),
             Note::SyncEnded { sync, under_way } => self.on_sync(sync, under_way, false),
+            Note::Believed => tracing::error!(
+                "nobody leads whose tree could replace this server's, which does not fit the digests in its log: it counts from \
+                 now on; compare the znodes of the members"
+            ),
             Note::Reconfigured { version } => {
                 let version = format!("{version:x}");
                 tracing::info!(version, "the configuration in force has changed");

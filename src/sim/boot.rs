@@ -5,7 +5,7 @@ use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Process, Server};
 use crate::member::configured::{PartSettings, patience};
 use crate::member::restorer::Restorer;
-use crate::member::start::{Started, assemble};
+use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now};
 use crate::model::{Epoch, chain};
 use crate::request::Shared;
@@ -53,7 +53,8 @@ pub fn boot(
     let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
     let last_zxid = tree.last_zxid();
     let tree_options = parts.tree;
-    let started = assemble(&disk, &folders, &config, parts, tree, last, began);
+    let history = RestoredHistory { last, fits_digests: true };
+    let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let Started { member, shared, log, actions } = started?;
     let core = &member.replica.peer().core;
     let durable = Durable { last: last_zxid, accepted: core.accepted, current: core.current };

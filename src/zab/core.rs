@@ -73,7 +73,7 @@ impl Settings {
 }
 
 /// What every role shares.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Core {
     pub me: ServerId,
     pub settings: Settings,
@@ -96,6 +96,9 @@ pub struct Core {
     pub flushed: Zxid,
     /// A data directory without the `initialize` marker: its content does not count (D-02).
     pub is_unsure: bool,
+    /// The tree does not fit the digests in the log. So many ticks without a leader may go by until it counts all the same: if
+    /// it is wrong, then everywhere.
+    pub(super) doubt_ticks: u64,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
     /// oracle. Before it was asked it says no.
     pub oracle: Option<bool>,
@@ -143,6 +146,7 @@ impl Core {
             flushed: history.last(),
             history,
             is_unsure: false,
+            doubt_ticks: 0,
             oracle: None,
             promising: 0,
             truncating: 0,
@@ -176,11 +180,15 @@ impl Core {
     ///
     /// Source: `QuorumPeer.findLearnerMaster`, ZooKeeper 3.9.5.
     pub(super) fn call_ticks(&mut self) -> u64 {
-        let in_turn = if self.settings.relays { self.view.voters().count() as u64 } else { 0 };
-        let is_first = 0 < in_turn && (self.calls < in_turn || !self.calls.is_multiple_of(in_turn));
-        self.calls += 1;
-        if !self.is_observer() || is_first {
+        if !self.is_observer() {
             return 0;
+        }
+        if self.settings.relays {
+            let (calls, in_turn) = (self.calls, self.view.voters().count() as u64);
+            self.calls += 1;
+            if calls < in_turn || 0 < in_turn && !calls.is_multiple_of(in_turn) {
+                return 0;
+            }
         }
         self.wait_ticks(self.settings.observer_reconnect_delay_ms)
     }
@@ -326,7 +334,7 @@ impl Core {
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
-        (self.is_unsure, self.wants_tree) = (false, None);
+        (self.is_unsure, self.doubt_ticks, self.wants_tree) = (false, 0, None);
         self.installing += 1;
         out.push(Action::Install { zxid });
     }

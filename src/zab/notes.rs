@@ -60,6 +60,8 @@ pub enum Note {
     Looking { why: String },
     /// The election is over; this server is to be `state`.
     Elected { leader: ServerId, state: PeerState },
+    /// The tree does not fit the digests in the log, and counts: nobody has led for initLimit.
+    Believed,
     /// The configuration in force has changed.
     Reconfigured { version: i64 },
     /// A learner is being synchronised. `under_way`: so many learners are, in the same way.

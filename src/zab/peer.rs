@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a server is just now.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Role {
     /// `None` until the disk has everything.
     Looking(Option<Box<Election>>),
@@ -20,7 +20,7 @@ pub enum Role {
 }
 
 /// The machine of one server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Peer {
     pub core: Core,
     role: Role,
@@ -108,6 +108,13 @@ impl Peer {
         Self { due: Some("this server has just started".to_owned()), ..Self::new(core) }
     }
 
+    /// The tree does not fit the digests in the log. A leader's tree takes its place; if nobody has led for initLimit it counts,
+    /// for its log is whole, and digests may be wrong in the same way everywhere.
+    pub fn doubt(&mut self) {
+        self.core.is_unsure = true;
+        self.core.doubt_ticks = self.core.settings.init_ticks().max(1);
+    }
+
     fn new(core: Core) -> Self {
         Self {
             core,
@@ -135,6 +142,7 @@ impl Peer {
     pub(super) fn counts_nothing_down(&self) -> bool {
         self.pause_ticks == 0
             && self.stands_ticks == 0
+            && self.core.doubt_ticks == 0
             && self.core.gave_way_ticks == 0
             && self.early.is_empty()
             && self.due.is_none()
@@ -155,6 +163,7 @@ impl Peer {
         if input == Input::Tick {
             self.pause_ticks = self.pause_ticks.saturating_sub(1);
             self.withdraw_in_time(out);
+            self.stop_doubting_in_time(out);
             if !matches!(self.role, Role::Leading(_)) {
                 close_late(&mut self.early, out);
             }
@@ -349,6 +358,21 @@ impl Peer {
             return self.look(out);
         }
         self.stands_ticks = self.stands_ticks.saturating_sub(1);
+    }
+
+    /// Nobody leads whose tree could take the place of the one that does not fit its digests.
+    fn stop_doubting_in_time(&mut self, out: &mut Vec<Action>) {
+        if self.core.doubt_ticks == 0 || !matches!(self.role, Role::Looking(_)) {
+            return;
+        }
+        self.core.doubt_ticks -= 1;
+        if self.core.doubt_ticks == 0 {
+            self.core.is_unsure = false;
+            self.core.notes.push(Note::Believed);
+            if matches!(self.role, Role::Looking(Some(_))) {
+                self.look(out);
+            }
+        }
     }
 
     fn elect(&mut self, input: election::Input, out: &mut Vec<Action>) {

@@ -1,7 +1,16 @@
 //! What a member makes of the files of an earlier process.
 
-use oxkeeper::member::start::saved_view_counts;
+use oxkeeper::config::{Environment, Source, parse};
+use oxkeeper::member::Now;
+use oxkeeper::member::configured::PartSettings;
+use oxkeeper::member::opening::NoOpening;
+use oxkeeper::member::start::{RestoredHistory, assemble, saved_view_counts};
 use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{Disk as _, Folders};
+use oxkeeper::tree::{Options, Tree};
+use std::path::Path;
+use std::sync::Arc;
 
 // rows: D-09
 #[test]
@@ -18,4 +27,22 @@ fn a_kept_configuration_counts_unless_the_log_proves_otherwise() {
     assert!(counts((5, 3), 2, Some((2, 7))), "an older directory was restored");
     assert!(counts((5, 3), 6, Some((5, 2))), "acknowledged with NEWLEADER of the next epoch");
     assert!(counts((5, 0), 5, Some((4, 7))), "the first configuration of an epoch is in no log");
+}
+
+// rows: D-69
+#[test]
+fn a_tree_that_does_not_fit_its_digests_counts_for_nothing() {
+    let text = b"dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+    let source = Source { name: "zoo.cfg", text, my_id: Some("1") };
+    let config = parse(source, &Environment::new(), &[]).unwrap();
+    let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/d")));
+    disk.create_dir(&folders.logs).unwrap();
+    let now = Now { us: 0, wall_ms: 0 };
+    for fits_digests in [true, false] {
+        let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, 0);
+        let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
+        let tree = Tree::new(Options::default());
+        let started = assemble(&disk, &folders, &config, parts, tree, history, now).unwrap();
+        assert_eq!(started.member.replica.peer().core.is_unsure, !fits_digests);
+    }
 }

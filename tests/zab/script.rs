@@ -112,6 +112,7 @@ impl Stage for OneServer {
             ["server", ..] => return self.start(words),
             ["show", "votes"] => return self.shows_votes = true,
             ["state"] => return self.state(),
+            ["synced"] => return self.synced(),
             ["disk"] => {
                 while !self.server().disk.asked.is_empty() {
                     self.write_one();
@@ -226,6 +227,9 @@ impl OneServer {
         let me = server(words[1]);
         let mut peer = Peer::member(me, settings(words), view, epochs, maybe(one("last")));
         peer.core.finds_view = view_in;
+        if words.contains(&"doubts") {
+            peer.doubt();
+        }
         peer.core.oracle = words.contains(&"oracle").then_some(false);
         for (view, before) in known_views(known) {
             let version = view.version;
@@ -239,6 +243,14 @@ impl OneServer {
     fn state(&mut self) {
         let state = state_text(&self.server().peer);
         writeln!(self.said, "= {state}").unwrap();
+    }
+
+    /// Whom a leader counts on when a reconfiguration is asked for.
+    fn synced(&mut self) {
+        let peer = &self.server().peer;
+        let Role::Leading(leader) = peer.role() else { panic!("it does not lead") };
+        let synced: Vec<_> = leader.synced(&peer.core).iter().map(ServerId::to_string).collect();
+        writeln!(self.said, "= synced {}", synced.join(" ")).unwrap();
     }
 
     fn write_one(&mut self) {

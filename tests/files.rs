@@ -37,6 +37,48 @@ fn the_log_rolls_and_a_snapshot_is_taken_within_snap_count() {
     assert!(server.client().exists("/a199"));
 }
 
+// rows: D-53 C-32 C-33
+#[test]
+fn old_files_are_purged_at_the_start_and_as_many_kept_as_set() {
+    let retain = |count: &str| format!("autopurge.purgeInterval=1\n{count}");
+    let never = "autopurge.purgeInterval=0\nautopurge.snapRetainCount=3".to_owned();
+    for (settings, kept) in
+        [(never, usize::MAX), (retain("autopurge.snapRetainCount=5"), 5), (retain(""), 3)]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("data/version-2");
+        let count = || zxids(&dir, "snapshot").len();
+        for at in 0..8 {
+            let server = Process::start(home.path(), "");
+            assert_eq!(server.client().create_many(&format!("/{at}-"), b"", 1), 1);
+            server.stop();
+        }
+        let before = count();
+        assert!(before > 6, "each start takes one: {before}");
+        let server = Process::start(home.path(), &settings);
+        if kept == usize::MAX {
+            server.client().create("/another", b"").unwrap();
+            assert!(before <= count() && !server.log().contains("old files purged"));
+            continue;
+        }
+        eventually("a purge", || server.log().contains("old files purged"));
+        // The snapshot of this start may have come after it.
+        assert!((kept..=kept + 1).contains(&count()), "{} of {before}, not {kept}", count());
+    }
+}
+
+// rows: D-49
+#[test]
+fn a_flush_that_takes_longer_than_the_threshold_is_warned_of() {
+    for (threshold, is_warned) in [(0, true), (60_000, false)] {
+        let home = tempfile::tempdir().unwrap();
+        let settings = format!("fsync.warningthresholdms={threshold}");
+        let server = Process::start(home.path(), &settings);
+        assert_eq!(server.client().create_many("/a", b"", 3), 3);
+        assert_eq!(server.log().contains("fsync of the log is slow"), is_warned);
+    }
+}
+
 // rows: D-33
 #[test]
 fn by_size_as_well() {

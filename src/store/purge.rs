@@ -194,4 +194,18 @@ mod tests {
         remove_snapshots_after(&disk, &folders.snapshots, Zxid::from_wire(5).unwrap()).unwrap();
         assert!(!disk.list(&folders.logs).unwrap().contains(&"snapshot.8".to_owned()));
     }
+
+    // A start prefers one of two with the same zxid, and it may be the other.
+    #[test]
+    fn a_leaders_tree_has_no_rival() {
+        let (disk, dir) = (SimDisk::new(), Path::new("/data"));
+        for name in ["snapshot.5", "snapshot.7", "snapshot.7.gz", "snapshot.7.snappy", "snapshot.8"]
+        {
+            disk.create(&dir.join(name)).unwrap();
+        }
+        let placed = dir.join("snapshot.7.gz");
+        remove_snapshots_for(&disk, &placed, Zxid::from_wire(7).unwrap()).unwrap();
+        let left = disk.image().crash(0).list(dir).unwrap();
+        assert_eq!(left, ["snapshot.5", "snapshot.7.gz"]);
+    }
 }

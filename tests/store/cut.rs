@@ -69,6 +69,16 @@ fn a_log_from_the_first_transaction_on_needs_no_snapshot() {
 }
 
 #[test]
+fn a_snapshot_that_is_not_whole_is_no_beginning() {
+    let log: Vec<Zxid> = (3..=9).map(|n| zxid(1, n)).collect();
+    let disk = disk(&[], &log);
+    put(&disk, &names::snapshot_name(zxid(1, 2), Packing::Plain), b"ZKSN......\0\0\0");
+    assert!(!can(&disk, zxid(1, 5)));
+    put(&disk, &names::snapshot_name(zxid(1, 4), Packing::Plain), b"ZKSN......\0\0\0\x01/");
+    assert!(can(&disk, zxid(1, 5)) && !can(&disk, zxid(1, 3)));
+}
+
+#[test]
 fn a_log_that_is_damaged_before_leads_nowhere() {
     let log = [zxid(0, 1), zxid(0, 2), zxid(0, 3)];
     let disk = disk(&[zxid(0, 0)], &log);

@@ -3,11 +3,12 @@
 use crate::{entry, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::epoch::EpochFile;
+use oxkeeper::store::quarantine::{is_marked, rename_as_damaged};
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
 use oxkeeper::store::worker::{LogQueue, spawn};
 use oxkeeper::store::{
-    Command, Disk as _, Event, FailStop, Log, LogOptions, Packing, RealDisk, SnapshotWriter,
-    Trailers, Worker,
+    Command, Disk as _, Draft, Event, FailStop, Folders, Log, LogOptions, Packing, RealDisk,
+    SnapshotWriter, Trailers, Worker,
 };
 use std::path::Path;
 use std::sync::mpsc;
@@ -88,11 +89,7 @@ fn events_come_in_the_order_of_commands() {
 fn after_a_leaders_tree_a_refused_cut_says_that_the_history_ends_with_it() {
     let disk = SimDisk::new();
     let mut worker = worker(&disk, true);
-    let failing = FailStop::new(disk.clone());
-    let data = Path::new("/data");
-    let mut writer = SnapshotWriter::create(&failing, data, zxid(7), Packing::Plain).unwrap();
-    writer.body(&[0; 4]).unwrap();
-    let draft = writer.draft(Trailers { digest: None, zxid: Some(7) }).unwrap();
+    let draft = draft(&disk, zxid(7));
     let batch = vec![
         append(1, 40),
         Command::Truncate { to: zxid(1), replaced: true },
@@ -110,6 +107,66 @@ fn after_a_leaders_tree_a_refused_cut_says_that_the_history_ends_with_it() {
         "can't cut, ends at 0x8",
     ];
     assert_eq!(run(&mut worker, batch), wanted);
+}
+
+/// A whole snapshot that waits for its name.
+fn draft(disk: &SimDisk, at: Zxid) -> Draft {
+    let disk = FailStop::new(disk.clone());
+    let mut writer = SnapshotWriter::create(&disk, Path::new("/data"), at, Packing::Plain).unwrap();
+    writer.body(&[0; 4]).unwrap();
+    writer.draft(Trailers { digest: None, zxid: Some(at.to_wire()) }).unwrap()
+}
+
+// What stands before a command is durable before it: a snapshot would make up for records that are not, and an epoch would
+// vouch for them.
+#[test]
+fn records_are_flushed_before_the_next_command_of_their_batch() {
+    type Make = fn(&SimDisk) -> Command;
+    let commands: [(Make, &str, &str); 2] = [
+        (
+            |disk| Command::Place { draft: draft(disk, zxid(7)), replaces: false },
+            "placed 0x7",
+            "snapshot.7",
+        ),
+        (
+            |_| Command::SaveEpoch { file: EpochFile::Current, epoch: Epoch(4) },
+            "saved currentEpoch 4",
+            "currentEpoch",
+        ),
+    ];
+    for (make, done, name) in commands {
+        let disk = SimDisk::new();
+        let mut first = worker(&disk, true);
+        let batch = vec![append(1, 40), make(&disk)];
+        assert_eq!(run(&mut first, batch), ["flushed 0x1 of 1", done]);
+
+        let disk = SimDisk::new();
+        let mut second = worker(&disk, true);
+        run(&mut second, vec![append(1, 40)]);
+        let command = make(&disk);
+        disk.fail_next(Fault::Sync);
+        let events = run(&mut second, vec![append(2, 40), command]);
+        assert_eq!(events, ["failed: flush log file /log/log.1 through 0x2"]);
+        let there = disk.list(Path::new("/data")).unwrap_or_default();
+        assert!(!there.iter().any(|file| file == name), "{there:?}");
+    }
+}
+
+// rows: Q-07
+#[test]
+fn data_counts_again_once_a_leaders_tree_is_durable_and_not_before() {
+    let disk = SimDisk::new();
+    let folders = Folders { snapshots: "/data".into(), logs: "/log".into() };
+    ["/data", "/log"].into_iter().for_each(|dir| disk.create_dir(Path::new(dir)).unwrap());
+    rename_as_damaged(&disk, &folders).unwrap();
+    let mut worker = worker(&disk, true);
+    let own = Command::Place { draft: draft(&disk, zxid(5)), replaces: false };
+    assert_eq!(run(&mut worker, vec![own]), ["placed 0x5"]);
+    assert!(is_marked(&disk, &folders).unwrap(), "a snapshot of its own proves nothing");
+    let leaders = Command::Place { draft: draft(&disk, zxid(7)), replaces: true };
+    assert_eq!(run(&mut worker, vec![leaders]), ["placed 0x7"]);
+    assert!(!is_marked(&disk, &folders).unwrap());
+    assert!(!is_marked(&disk.image().crash(0), &folders).unwrap());
 }
 
 #[test]

@@ -181,15 +181,11 @@ fn a_fresh_tree_is_javas() {
 #[test]
 fn replay_over_newer_znodes_only_raises() {
     let mut tree = Tree::new(Options::default());
-    let create = |cversion| {
-        Txn::Create(Create {
-            path: "/a".into(),
-            data: None,
-            acl: READ_ACL,
-            kind: CreateKind::Persistent,
-            parent_cversion: cversion,
-        })
+    let create_with = |path: &'static str, acl, parent_cversion| {
+        let kind = CreateKind::Persistent;
+        Txn::Create(Create { path: path.into(), data: None, acl, kind, parent_cversion })
     };
+    let create = |cversion| create_with("/a", READ_ACL, cversion);
     let apply = |tree: &mut Tree, zxid, kind, txn: &Txn<'_>| {
         tree.apply(&header(zxid, kind), txn, &mut vec![]).code
     };
@@ -205,6 +201,13 @@ fn replay_over_newer_znodes_only_raises() {
     assert_eq!(root(&tree).pzxid, 8, "raised although the child is gone");
     let set = Txn::SetData { path: "/gone".into(), data: None, version: 1 };
     assert_eq!(apply(&mut tree, 9, op::SET_DATA, &set), Code::NO_NODE);
+    // The list of the transaction that is replayed counts: a later one comes with its own.
+    let acl = |tree: &Tree, path| tree.znode(tree.find(path).unwrap()).acl();
+    assert_eq!(apply(&mut tree, 10, op::CREATE, &create_with("/b", OPEN_ACL, 13)), Code::OK);
+    assert_ne!(acl(&tree, "/a"), acl(&tree, "/b"));
+    let again = create_with("/a", OPEN_ACL, 14);
+    assert_eq!(apply(&mut tree, 11, op::CREATE, &again), Code::NODE_EXISTS);
+    assert_eq!(acl(&tree, "/a"), acl(&tree, "/b"));
     dump(&tree);
 }
 

@@ -12,11 +12,13 @@ mod zab {
     mod election;
     mod election_network;
     mod election_orders;
+    pub mod explorer;
     mod history;
     pub mod notation;
     mod notification;
     mod packet;
     mod reconfig_holes;
+    pub mod scopes;
     pub mod script;
     pub mod script_ensemble;
     pub mod strangers;
@@ -29,7 +31,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use zab::conditions::Conditions;
 use zab::world::World;
-use zab::{script, strangers};
+use zab::{explorer, scopes, script, strangers};
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
@@ -64,6 +66,28 @@ fn scripts() {
     }
     assert!(complaints.is_empty(), "{complaints}UPDATE_EXPECT=1 rewrites them");
     assert!(files.len() > 30, "the scripts were not found");
+}
+
+/// States of each scope; `OXKEEPER_LONG=1` searches for ten minutes each. `SCOPE=WORDS` searches those whose name has them.
+const STATES_MAX: usize = 5_000;
+
+// All orders in which things can happen in small ensembles, as far as the budget goes.
+#[test]
+fn small_ensembles_in_every_order() {
+    let (states_max, time_max) = match std::env::var_os("OXKEEPER_LONG") {
+        Some(_) => (usize::MAX, LONG),
+        None => (STATES_MAX, Duration::MAX),
+    };
+    let only = std::env::var("SCOPE").ok();
+    let mut scopes = scopes::all();
+    scopes.retain(|scope| only.as_ref().is_none_or(|only| scope.name.contains(only)));
+    for scope in scopes {
+        let found = explorer::search(&scope, states_max, time_max);
+        println!("{}: {found}", scope.name);
+        if let Some((what, path)) = &found.failure {
+            panic!("{}: {what}\n{}", scope.name, explorer::trace(&scope, path));
+        }
+    }
 }
 
 fn leader(world: &World) -> Option<usize> {

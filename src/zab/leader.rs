@@ -30,7 +30,7 @@ pub(super) enum Phase {
 }
 
 /// A leader, from its election to its end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Leader {
     pub(super) phase: Phase,
     pub(super) epoch: Epoch,

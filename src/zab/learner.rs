@@ -47,7 +47,7 @@ enum Phase {
 const LOST_TICKS: u64 = 40;
 
 /// A learner, from its connection to its end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Learner {
     leader: ServerId,
     is_observer: bool,

@@ -27,7 +27,7 @@ pub(super) enum Stage {
     Active,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LearnerHandler {
     pub id: ServerId,
     pub is_observer: bool,

@@ -20,7 +20,7 @@ pub(super) struct Hello {
     pub is_observer: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LearnerHandlers {
     by_connection: BTreeMap<LearnerConnectionId, LearnerHandler>,
 }

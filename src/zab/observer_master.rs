@@ -11,7 +11,7 @@ use crate::model::{Epoch, Zxid};
 use bytes::Bytes;
 
 /// The observers of a follower, as long as it serves.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ObserverMaster {
     epoch: Epoch,
     pub handlers: LearnerHandlers,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Versions of configurations that were proposed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SeenViews {
     /// Those that this server's history has.
     pub in_history: BTreeSet<i64>,

@@ -6,12 +6,14 @@ use oxkeeper::zab::{Input, Notification, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// On its way to a learner.
+#[derive(Clone, Debug)]
 pub enum Item {
     Packet(Packet),
     Tree(Vec<Entry>),
 }
 
 /// A learner's connection to its leader, and what is under way on it.
+#[derive(Clone, Debug)]
 pub struct LearnerConnection {
     pub leader: usize,
     pub learner: usize,
@@ -34,7 +36,7 @@ impl LearnerConnection {
 }
 
 /// The election connections: one for each two servers, with room for one notification in each direction.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ElectionConnections {
     /// The smaller id first.
     open: BTreeSet<(usize, usize)>,

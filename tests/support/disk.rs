@@ -43,7 +43,7 @@ impl Write {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Disk {
     /// Records in the order they were appended, with holes if there are any.
     pub log: Vec<Entry>,

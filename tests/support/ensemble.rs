@@ -17,7 +17,7 @@ use oxkeeper::zab::{
 use std::collections::{BTreeMap, VecDeque};
 
 /// One server. What a crash takes from it comes first.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Server {
     /// `None`: it is down.
     pub peer: Option<Peer>,
@@ -86,6 +86,7 @@ fn as_java_names(packet: &mut Packet, core: &Core) {
     }
 }
 
+#[derive(Clone)]
 pub struct Ensemble<W> {
     /// By server id.
     pub servers: Vec<Server>,
@@ -94,6 +95,8 @@ pub struct Ensemble<W> {
     pub witness: W,
     /// Election ports are dialed; otherwise elections end by [`Ensemble::is_elected`] only.
     pub has_elections: bool,
+    /// Connections are numbered after their learners, so that two ensembles that are alike compare equal.
+    pub numbers_by_learner: bool,
     first_view: View,
     settings: Settings,
     /// What the servers have to be told of, in order.
@@ -111,6 +114,7 @@ impl<W: Witness> Ensemble<W> {
             elections: ElectionConnections::default(),
             witness,
             has_elections: false,
+            numbers_by_learner: false,
             first_view,
             settings,
             pending: VecDeque::new(),
@@ -256,11 +260,14 @@ impl<W: Witness> Ensemble<W> {
                 }
             }
             Action::Connect { leader } => {
-                self.next_connection += 1;
+                let next = if self.numbers_by_learner { at as u64 } else { self.next_connection };
+                self.next_connection = next + 1;
                 let id = Id(self.next_connection);
                 server.connection = Some(id);
                 server.unsaid.clear();
-                self.connections.insert(id, LearnerConnection::new(leader.0 as usize, at));
+                let old =
+                    self.connections.insert(id, LearnerConnection::new(leader.0 as usize, at));
+                assert!(old.is_none(), "server {at} connects twice");
             }
             Action::Disconnect => {
                 if let Some(id) = server.connection.take()
@@ -286,8 +293,10 @@ impl<W: Witness> Ensemble<W> {
             Action::StopServing => (server.serves, server.leads) = (false, None),
             Action::Look { .. } => server.is_looking = true,
             Action::SendNotification { to, notification } => {
-                self.elections.put(at, to.0 as usize, notification);
-                self.dial(at, to.0 as usize);
+                if self.has_elections {
+                    self.elections.put(at, to.0 as usize, notification);
+                    self.dial(at, to.0 as usize);
+                }
             }
             Action::ViewCommitted { view, is_last } => {
                 server.disk.view = Some(view);

@@ -245,13 +245,13 @@ impl World {
     }
 
     /// Everybody lives, and nothing fails any more.
-    fn heal(&mut self) {
+    pub fn heal(&mut self) {
         self.witness.conditions.silent.clear();
         (0..self.servers.len()).for_each(|at| self.restart(at));
     }
 
-    /// Lets everything that is under way come to its end.
-    pub fn calm(&mut self) {
+    /// Lets everything that is under way come to its end; gives the rounds of 5 ms that this takes.
+    pub fn calm(&mut self) -> usize {
         for round in 0..4000 {
             for at in 0..self.servers.len() {
                 for _ in 0..8 {
@@ -274,7 +274,7 @@ impl World {
                 self.elect(false);
             }
             if round > 20 && self.is_calm() {
-                return;
+                return round;
             }
         }
         panic!(

@@ -13,6 +13,7 @@ use oxkeeper::zab::{Action, Input, Packet, Role};
 pub type World = Ensemble<Judge>;
 
 /// Checks what the servers of a world do, and decides by chance what happens next.
+#[derive(Clone)]
 pub struct Judge {
     pub conditions: Conditions,
     checks: Checks,
@@ -30,6 +31,10 @@ pub struct Judge {
 impl Judge {
     pub fn below(&mut self, n: usize) -> usize {
         self.random.pick(n)
+    }
+
+    pub const fn checks(&self) -> &Checks {
+        &self.checks
     }
 
     /// Panics with the name of the property that does not hold, and how this world is made again.

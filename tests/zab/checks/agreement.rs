@@ -6,7 +6,7 @@ use bytes::Bytes;
 use oxkeeper::model::Zxid;
 use std::collections::BTreeMap;
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Agreement {
     proposed: BTreeMap<Zxid, Vec<Bytes>>,
     committed: Vec<Entry>,

@@ -4,7 +4,7 @@ use super::{Check, Event};
 use oxkeeper::model::View;
 use std::collections::BTreeMap;
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Configurations {
     /// Those that a leader put in force, by version.
     decided: BTreeMap<i64, View>,

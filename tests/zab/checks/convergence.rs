@@ -3,7 +3,7 @@
 use super::{Check, Event};
 use crate::support::disk::Entry;
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Convergence(Option<Vec<Entry>>);
 
 impl Check for Convergence {

@@ -50,34 +50,31 @@ pub trait Check {
     fn see(&mut self, event: &mut Event<'_>) -> Result<(), String>;
 }
 
+#[derive(Clone, Debug, Default)]
 pub struct Checks {
     agreement: agreement::Agreement,
-    others: Vec<Box<dyn Check>>,
-}
-
-impl Default for Checks {
-    fn default() -> Self {
-        Self {
-            agreement: agreement::Agreement::default(),
-            others: vec![
-                Box::<one_leader::OneLeader>::default(),
-                Box::<served_prefix::ServedPrefix>::default(),
-                Box::<primary_order::PrimaryOrder>::default(),
-                Box::new(durability::Durability),
-                Box::new(promises::Promises),
-                Box::<configurations::Configurations>::default(),
-                Box::<convergence::Convergence>::default(),
-            ],
-        }
-    }
+    one_leader: one_leader::OneLeader,
+    served_prefix: served_prefix::ServedPrefix,
+    primary_order: primary_order::PrimaryOrder,
+    configurations: configurations::Configurations,
+    convergence: convergence::Convergence,
 }
 
 impl Checks {
     /// # Errors
     /// The name of the property that does not hold, and how.
     pub fn see(&mut self, mut event: Event<'_>) -> Result<(), String> {
-        let others = self.others.iter_mut().map(|check| &mut **check);
-        for check in std::iter::once(&mut self.agreement as &mut dyn Check).chain(others) {
+        let all: [&mut dyn Check; 8] = [
+            &mut self.agreement,
+            &mut self.one_leader,
+            &mut self.served_prefix,
+            &mut self.primary_order,
+            &mut durability::Durability,
+            &mut promises::Promises,
+            &mut self.configurations,
+            &mut self.convergence,
+        ];
+        for check in all {
             check.see(&mut event).map_err(|error| format!("{}: {error}", check.name()))?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::{Check, Event};
 use oxkeeper::model::Epoch;
 use std::collections::BTreeMap;
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OneLeader(BTreeMap<Epoch, usize>);
 
 impl Check for OneLeader {

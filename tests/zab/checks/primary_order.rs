@@ -5,7 +5,7 @@ use super::{Check, Event};
 use crate::support::disk::Entry;
 use oxkeeper::model::{Epoch, Zxid};
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PrimaryOrder {
     /// Last of what is committed, and how many.
     last: Zxid,

@@ -3,7 +3,7 @@
 use super::{Check, Event};
 use std::collections::BTreeMap;
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ServedPrefix(BTreeMap<usize, usize>);
 
 impl Check for ServedPrefix {

@@ -1,0 +1,404 @@
+//! Every order in which things can happen in a small ensemble: writes, deliveries, losses, crashes, elections. The checks are
+//! those of the random worlds.
+//!
+//! It is a depth-first search over copies of a [`World`]; worlds in which all is alike that decides what comes next are one
+//! state, and of each state a hash of 64 bits is kept. A search of our own and not `stateright`: that wants derived hashes and
+//! comparisons throughout the shipped types, and network and disks as its own model, which the worlds have already.
+
+#![allow(clippy::disallowed_types, reason = "states are looked up, never iterated over")]
+
+use super::conditions::Conditions;
+use super::world::World;
+use crate::support::disk::Write as DiskWrite;
+use crate::support::views::{VIEW, member};
+use oxkeeper::model::{Role as Kind, ServerId};
+use oxkeeper::zab::{Input, LearnerConnectionId, Peer, Role, Stats};
+use std::collections::HashSet;
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// How often each thing may happen from here on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    pub proposals: u8,
+    pub changes: u8,
+    pub crashes: u8,
+    /// Connections of learners that end.
+    pub cuts: u8,
+    /// Times that a server is told who leads; anybody may be told of anybody.
+    pub elections: u8,
+    /// Times that a leader gives up.
+    pub stands_down: u8,
+    /// Times that a server's clock goes on by [`WAIT_TICKS`].
+    pub waits: u8,
+}
+
+/// What is searched.
+pub struct Scope {
+    pub name: &'static str,
+    pub conditions: Conditions,
+    pub budget: Budget,
+    /// Voters of the configurations that a leader may propose; other members become observers.
+    pub views: &'static [&'static [i64]],
+    /// Servers that may crash; the others live on.
+    pub crashing: &'static [usize],
+    /// What has happened before.
+    pub begin: fn(&mut World),
+    /// Rounds within which all have to come to rest when nothing fails any more.
+    pub rounds_max: usize,
+}
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    WriteLog(usize),
+    WriteTree(usize),
+    ToLeader {
+        learner: usize,
+    },
+    ToLearner {
+        learner: usize,
+    },
+    Hear {
+        from: usize,
+        to: usize,
+    },
+    Propose(usize),
+    Change {
+        at: usize,
+        view: usize,
+    },
+    /// So many of the writes that were asked for still reach the disk.
+    Crash {
+        at: usize,
+        logged: usize,
+        trees: usize,
+    },
+    Restart(usize),
+    Cut {
+        learner: usize,
+    },
+    Elect {
+        at: usize,
+        leader: usize,
+    },
+    StandDown(usize),
+    Wait(usize),
+}
+
+/// A fifth of a second, the time for which an election waits for better votes, and one more.
+const WAIT_TICKS: usize = 41;
+
+/// What a search has done.
+#[derive(Debug)]
+pub struct Found {
+    pub states: usize,
+    pub steps: u64,
+    /// States in which nothing more can happen. From each all servers are let come to rest, and have to be alike then.
+    pub ends: usize,
+    /// The longest time that this took, in rounds of 5 ms.
+    pub rounds: usize,
+    pub depth: usize,
+    pub took: Duration,
+    /// Nothing is left to be searched.
+    pub is_complete: bool,
+    /// What was violated, and the steps that lead there.
+    pub failure: Option<(String, Vec<Step>)>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { states, steps, ends, rounds, depth, took, is_complete, failure } = self;
+        let end = if *is_complete { "all" } else { "cut off" };
+        let seconds = took.as_secs_f64();
+        write!(
+            f,
+            "{states} states, {steps} steps, {ends} ends, {rounds} rounds, depth {depth}, {seconds:.1} s, {end}"
+        )?;
+        let Some((what, path)) = failure else { return Ok(()) };
+        writeln!(f, "\n{what}")?;
+        path.iter().try_for_each(|step| writeln!(f, "  {step:?}"))
+    }
+}
+
+#[derive(Clone)]
+struct State {
+    world: World,
+    left: Budget,
+}
+
+/// A state on the way to the one that is looked at, and what has yet to be tried there.
+struct Frame {
+    state: State,
+    steps: Vec<Step>,
+    /// The step that led here.
+    by: Option<Step>,
+}
+
+/// Searches until all is seen, something is violated, or a bound is reached.
+pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
+    let began = Instant::now();
+    let mut world = World::of(scope.conditions.clone());
+    world.numbers_by_learner = true;
+    (scope.begin)(&mut world);
+    let mut first = State { world, left: scope.budget };
+    first.forget();
+    let mut seen = HashSet::from([first.digest()]);
+    let steps = first.steps(scope);
+    let mut stack = vec![Frame { state: first, steps, by: None }];
+    let (mut count, mut depth, mut ends, mut rounds, mut failure) = (0, 0, 0, 0, None);
+    while let Some(frame) = stack.last_mut() {
+        let Some(step) = frame.steps.pop() else {
+            stack.pop();
+            continue;
+        };
+        count += 1;
+        let next = caught(|| {
+            let state = frame.state.after(step, scope);
+            let steps = if seen.insert(state.digest()) { state.steps(scope) } else { return None };
+            if steps.is_empty() {
+                ends += 1;
+                rounds = rounds.max(state.rounds_to_calm());
+            }
+            Some(Frame { state, steps, by: Some(step) })
+        });
+        match next {
+            Ok(next) => stack.extend(next),
+            Err(what) => {
+                let path = stack.iter().filter_map(|frame| frame.by).chain([step]).collect();
+                failure = Some((what, path));
+                break;
+            }
+        }
+        depth = depth.max(stack.len());
+        if scope.rounds_max < rounds {
+            let path = stack.iter().filter_map(|frame| frame.by).collect();
+            failure = Some((format!("liveness: calm after {rounds} rounds only"), path));
+            break;
+        }
+        if states_max <= seen.len() || count % 1024 == 0 && time_max < began.elapsed() {
+            break;
+        }
+    }
+    let is_complete = failure.is_none() && stack.is_empty();
+    let (states, took) = (seen.len(), began.elapsed());
+    Found { states, steps: count, ends, rounds, depth, took, is_complete, failure }
+}
+
+/// What a panic says.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+        text.unwrap_or_default()
+    })
+}
+
+/// The steps of a search once more, with a trace of what the servers do.
+pub fn trace(scope: &Scope, path: &[Step]) -> String {
+    let mut world = World::of(scope.conditions.clone());
+    world.numbers_by_learner = true;
+    (scope.begin)(&mut world);
+    let mut state = State { world, left: scope.budget };
+    let mut text = String::new();
+    for &step in path {
+        state.world.witness.trace = Some(Vec::new());
+        let lived = caught(|| state.perform(step, scope));
+        writeln!(text, "{step:?}").unwrap();
+        let lines = state.world.witness.trace.take().unwrap_or_default();
+        lines.iter().for_each(|line| writeln!(text, "    {line}").unwrap());
+        if lived.is_err() {
+            break;
+        }
+    }
+    text
+}
+
+impl State {
+    fn after(&self, step: Step, scope: &Scope) -> Self {
+        let mut next = self.clone();
+        next.perform(step, scope);
+        next.forget();
+        next
+    }
+
+    /// Lets everything come to its end, all servers up, with elections of their own.
+    fn rounds_to_calm(&self) -> usize {
+        let mut world = self.world.clone();
+        (world.has_elections, world.witness.conditions.elects) = (true, true);
+        world.heal();
+        let rounds = world.calm();
+        world.assert_all_alike();
+        rounds
+    }
+
+    /// Forgets what decides nothing.
+    fn forget(&mut self) {
+        for peer in self.world.servers.iter_mut().filter_map(|server| server.peer.as_mut()) {
+            peer.core.stats = Stats::default();
+            peer.core.notes.clear();
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        struct Text(DefaultHasher);
+        impl Write for Text {
+            fn write_str(&mut self, text: &str) -> fmt::Result {
+                self.0.write(text.as_bytes());
+                Ok(())
+            }
+        }
+        let World { servers, connections, elections, witness, .. } = &self.world;
+        let mut text = Text(DefaultHasher::new());
+        write!(
+            text,
+            "{servers:?}{connections:?}{elections:?}{:?}{:?}",
+            witness.checks(),
+            self.left
+        )
+        .expect("a hash has no end");
+        text.0.finish()
+    }
+
+    fn role(&self, at: usize) -> Option<&Role> {
+        self.world.servers[at].peer.as_ref().map(Peer::role)
+    }
+
+    /// What can happen next; what comes last is tried first.
+    fn steps(&self, scope: &Scope) -> Vec<Step> {
+        let (world, left) = (&self.world, self.left);
+        let count = world.servers.len();
+        let mut steps = Vec::new();
+        for (at, server) in world.servers.iter().enumerate() {
+            if server.peer.is_none() {
+                steps.push(Step::Restart(at));
+                continue;
+            }
+            let logged = server.disk.asked_of_log().count().min(1);
+            let cuts =
+                server.disk.asked_of_log().any(|write| matches!(write, DiskWrite::Truncate(_)));
+            let trees = if cuts { 0 } else { server.disk.trees_asked().min(1) };
+            if 0 < left.crashes && scope.crashing.contains(&at) {
+                for (logged, trees) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+                    let exists = logged <= server.disk.asked_of_log().count()
+                        && trees <= server.disk.trees_asked().min(1);
+                    if exists && (trees == 0 || !cuts) {
+                        steps.push(Step::Crash { at, logged, trees });
+                    }
+                }
+            }
+            if 0 < left.stands_down && matches!(self.role(at), Some(Role::Leading(_))) {
+                steps.push(Step::StandDown(at));
+            }
+            if 0 < left.waits {
+                steps.push(Step::Wait(at));
+            }
+            if 0 < left.elections && server.is_looking {
+                let core = &server.peer.as_ref().expect("it lives").core;
+                let may_lead = |leader: &usize| {
+                    let id = ServerId(*leader as i64);
+                    let is_alive = world.servers[*leader].peer.is_some();
+                    is_alive && core.all_views().any(|view| view.is_voter(id))
+                };
+                let leaders = (0..count).filter(may_lead);
+                steps.extend(leaders.map(|leader| Step::Elect { at, leader }));
+            }
+            if 0 < left.proposals && server.leads.is_some() {
+                steps.push(Step::Propose(at));
+            }
+            if 0 < left.changes && server.leads.is_some() {
+                steps.extend(
+                    (0..scope.views.len())
+                        .filter(|&view| self.may_change(at, scope.views[view]))
+                        .map(|view| Step::Change { at, view }),
+                );
+            }
+            steps.extend((0 < trees).then_some(Step::WriteTree(at)));
+            steps.extend((0 < logged).then_some(Step::WriteLog(at)));
+        }
+        for connection in world.connections.values() {
+            let learner = connection.learner;
+            if 0 < left.cuts {
+                steps.push(Step::Cut { learner });
+            }
+            if !connection.to_leader.is_empty() {
+                steps.push(Step::ToLeader { learner });
+            }
+            if !connection.to_learner.is_empty() {
+                steps.push(Step::ToLearner { learner });
+            }
+        }
+        steps.extend(world.elections.busy().into_iter().map(|(from, to)| Step::Hear { from, to }));
+        steps
+    }
+
+    /// As a server that is asked to change its members: a quorum of the next ones is synchronised.
+    fn may_change(&self, at: usize, voters: &[i64]) -> bool {
+        let Some(Role::Leading(leader)) = self.role(at) else { return false };
+        let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;
+        let synced = leader.synced(core);
+        let is_quorum =
+            voters.iter().filter(|id| synced.contains(&ServerId(**id))).count() > voters.len() / 2;
+        core.next.is_none()
+            && is_quorum
+            && !core.view.voters().map(|id| id.0).eq(voters.iter().copied())
+    }
+
+    fn perform(&mut self, step: Step, scope: &Scope) {
+        let Self { world, left } = self;
+        let connection = |learner: usize| LearnerConnectionId(learner as u64 + 1);
+        match step {
+            Step::WriteLog(at) => world.write_log(at),
+            Step::WriteTree(at) => world.write_tree(at),
+            Step::ToLeader { learner } => {
+                world.deliver(connection(learner), true);
+            }
+            Step::ToLearner { learner } => {
+                world.deliver(connection(learner), false);
+            }
+            Step::Hear { from, to } => {
+                world.hear(from, to);
+            }
+            Step::Propose(at) => {
+                left.proposals -= 1;
+                world.propose(at);
+            }
+            Step::Change { at, view } => {
+                left.changes -= 1;
+                let zxid = world.servers[at].proposed.next().expect("an epoch is long");
+                let core = &world.servers[at].peer.as_ref().expect("it leads").core;
+                let (mut next, voters) = (core.view.clone(), scope.views[view]);
+                let ids = 0..world.servers.len() as i64;
+                let role =
+                    |id: i64| if voters.contains(&id) { Kind::Participant } else { Kind::Observer };
+                next.members =
+                    ids.map(|id| (ServerId(id), member(ServerId(id), role(id)))).collect();
+                next.version = zxid.to_wire();
+                world.propose_payload(at, format!("{VIEW}{next}").into());
+            }
+            Step::Crash { at, logged, trees } => {
+                left.crashes -= 1;
+                world.crash(at, logged, trees);
+            }
+            Step::Restart(at) => world.restart(at),
+            Step::Cut { learner } => {
+                left.cuts -= 1;
+                world.end_connection(connection(learner));
+            }
+            Step::Elect { at, leader } => {
+                left.elections -= 1;
+                world.is_elected(at, leader);
+            }
+            Step::StandDown(at) => {
+                left.stands_down -= 1;
+                world.step(at, Input::StandDown { why: "it gives up".to_owned() });
+            }
+            Step::Wait(at) => {
+                left.waits -= 1;
+                (0..WAIT_TICKS).for_each(|_| world.step(at, Input::Tick));
+            }
+        }
+    }
+}

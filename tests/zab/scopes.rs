@@ -1,0 +1,131 @@
+//! The ensembles that the explorer searches.
+
+use super::conditions::Conditions;
+use super::explorer::{Budget, Scope};
+use super::world::World;
+
+/// Longer than any wait but initLimit's, which is 1 s in these worlds.
+const ROUNDS_MAX: usize = 180;
+
+/// Nothing may happen but writes, deliveries and restarts.
+const NOTHING: Budget = Budget {
+    proposals: 0,
+    changes: 0,
+    crashes: 0,
+    cuts: 0,
+    elections: 0,
+    stands_down: 0,
+    waits: 0,
+};
+
+/// Server 2 leads, and all serve.
+fn established(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(2));
+}
+
+/// Server 0 lacks a transaction that was decided without it.
+fn one_behind(world: &mut World) {
+    established(world);
+    world.propose(2);
+    world.calm();
+    world.crash(0, 0, 0);
+    world.propose(2);
+    world.calm();
+}
+
+/// Server 2 has a transaction that nobody else has, and the others have another.
+fn one_astray(world: &mut World) {
+    established(world);
+    world.propose(2);
+    world.calm();
+    world.propose(2);
+    world.write_log(2);
+    world.crash(2, 0, 0);
+    world.calm();
+    assert_eq!(world.leader(), Some(1));
+    world.propose(1);
+    world.calm();
+}
+
+pub fn all() -> Vec<Scope> {
+    let three = || Conditions::mild(3, 1);
+    let changing = || Conditions { changes: true, ..three() };
+    let scope = |name, conditions, budget, begin| Scope {
+        name,
+        conditions,
+        budget,
+        views: &[],
+        crashing: &[0, 1, 2],
+        begin,
+        rounds_max: usize::MAX,
+    };
+    vec![
+        scope(
+            "two proposals, the leader may crash",
+            three(),
+            Budget { proposals: 2, crashes: 1, elections: 3, ..NOTHING },
+            established,
+        ),
+        scope(
+            "three start, one may crash",
+            three(),
+            Budget { proposals: 1, crashes: 1, elections: 4, ..NOTHING },
+            |_| {},
+        ),
+        Scope {
+            views: &[&[2]],
+            ..scope(
+                "two of three cease to vote",
+                changing(),
+                Budget { changes: 1, crashes: 1, elections: 3, ..NOTHING },
+                established,
+            )
+        },
+        Scope {
+            views: &[&[0]],
+            ..scope(
+                "the leader hands over",
+                changing(),
+                Budget { changes: 1, crashes: 1, elections: 3, ..NOTHING },
+                established,
+            )
+        },
+        Scope {
+            rounds_max: ROUNDS_MAX,
+            ..scope(
+                "two start together",
+                Conditions { elects: true, ..Conditions::mild(2, 1) },
+                Budget { waits: 4, ..NOTHING },
+                |_| {},
+            )
+        },
+        Scope {
+            crashing: &[0],
+            ..scope(
+                "one learns by DIFF",
+                three(),
+                Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..NOTHING },
+                one_behind,
+            )
+        },
+        Scope {
+            crashing: &[2],
+            ..scope(
+                "one learns by TRUNC",
+                three(),
+                Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..NOTHING },
+                one_astray,
+            )
+        },
+        Scope {
+            crashing: &[2],
+            ..scope(
+                "one learns by SNAP",
+                Conditions { sends_trees: true, ..three() },
+                Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..NOTHING },
+                one_astray,
+            )
+        },
+    ]
+}

@@ -217,9 +217,15 @@ impl Core {
     }
 
     /// The newest configuration that is committed, as far as the history of the leader of `epoch` is committed through
-    /// `through`. The one that NEWLEADER named is, unless it was proposed in this epoch, later than that.
+    /// `through`. The one that NEWLEADER named is, unless it was proposed in this epoch, later than that: it may also be of a later
+    /// epoch than this one, where data was lost and configuration files were not.
     pub(super) fn committed_view(&self, epoch: Epoch, through: Zxid) -> Option<&View> {
         let through = through.max(Zxid::new(epoch, 0)).to_wire();
-        self.next.iter().chain(self.earlier.iter().rev()).find(|view| view.version <= through)
+        let is_of_lost_data = |view: &View| {
+            let proposed = Zxid::from_wire(view.version);
+            self.seen.named == Some(view.version) && proposed.is_some_and(|at| epoch < at.epoch())
+        };
+        let is_committed = |view: &&View| view.version <= through || is_of_lost_data(view);
+        self.next.iter().chain(self.earlier.iter().rev()).find(is_committed)
     }
 }

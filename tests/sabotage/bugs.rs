@@ -4,7 +4,7 @@
 //!
 //! | Key | Value |
 //! |---|---|
-//! | `museum` | what stands in `docs/museum.md` about it, or `none` |
+//! | `museum` | what stands in `docs/museum.md` about it, separated by commas, or `none` |
 //! | `script` | the script under `tests/zab` that reads differently with it |
 //! | `worlds` | `yes`: the random worlds of `tests/zab` find it; `no: REASON` |
 //! | `whole` | `yes`: the worlds of `src/sim` find it; `yes, with a script`: and one becomes a script that shows it |

@@ -68,18 +68,24 @@ fn scripts() {
     assert!(files.len() > 30, "the scripts were not found");
 }
 
-/// States of each scope; `OXKEEPER_LONG=1` searches for ten minutes each. `SCOPE=WORDS` searches those whose name has them.
+/// States of each scope; `STATES=N` makes them so many. `OXKEEPER_LONG=1` searches for ten minutes each, larger ones too.
+/// `SCOPE=WORDS` searches those whose name has them.
 const STATES_MAX: usize = 5_000;
 
 // All orders in which things can happen in small ensembles, as far as the budget goes.
 #[test]
 fn small_ensembles_in_every_order() {
-    let (states_max, time_max) = match std::env::var_os("OXKEEPER_LONG") {
-        Some(_) => (usize::MAX, LONG),
-        None => (STATES_MAX, Duration::MAX),
+    let is_long = std::env::var_os("OXKEEPER_LONG").is_some();
+    let states = std::env::var("STATES").map(|states| states.parse().expect("a number"));
+    let (states_max, time_max) = match is_long {
+        true => (usize::MAX, LONG),
+        false => (states.unwrap_or(STATES_MAX), Duration::MAX),
     };
     let only = std::env::var("SCOPE").ok();
     let mut scopes = scopes::all();
+    if is_long {
+        scopes.extend(scopes::larger());
+    }
     scopes.retain(|scope| only.as_ref().is_none_or(|only| scope.name.contains(only)));
     for scope in scopes {
         let found = explorer::search(&scope, states_max, time_max);

@@ -13,7 +13,10 @@ mod zab {
     pub mod changes;
     pub mod checks;
     pub mod conditions;
+    #[allow(dead_code, reason = "a trace is for those who mend")]
+    pub mod explorer;
     pub mod notation;
+    pub mod scopes;
     pub mod script;
     pub mod script_ensemble;
     pub mod world;
@@ -25,7 +28,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use zab::conditions::Conditions;
-use zab::script;
+use zab::scopes::{self, Scope};
+use zab::{explorer, script};
 use zab::world::World;
 
 /// A bug is found within so many seconds of random worlds, or it is not; on a busy machine so many worlds take longer.
@@ -47,6 +51,33 @@ fn hunt(bug: &'static str) -> (u64, Option<String>) {
         }
     }
     (seed, None)
+}
+
+/// How many states of a small ensemble are looked at before the bug shows, and how it does.
+fn explore(bug: &'static str, scope: &Scope, states_max: usize) -> (usize, Option<String>) {
+    let found = switch::with(bug, || explorer::search(scope, states_max, Duration::MAX));
+    (found.states, found.failure.map(|(what, _)| what))
+}
+
+/// What of small ensembles shows each bug: for `docs/museum.md`, which has the figures.
+#[test]
+#[ignore = "takes minutes"]
+fn small_ensembles_against_every_bug() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let all = bugs::only(bugs::read_all(root), std::env::var("BUG").ok().as_deref());
+    std::panic::set_hook(Box::new(|_| {})); // These panics are wanted.
+    for Bug { name, .. } in all {
+        let mut line = format!("{name}: nothing");
+        for scope in scopes::all().into_iter().chain(scopes::larger()) {
+            if let (states, Some(what)) = explore(name, &scope, 200_000) {
+                let what: String = what.chars().take(160).collect();
+                line = format!("{name}: {states} states of {}: {what}", scope.name);
+                break;
+            }
+        }
+        println!("{}", line.replace('\n', " "));
+    }
+    let _own = std::panic::take_hook();
 }
 
 #[test]

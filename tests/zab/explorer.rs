@@ -127,6 +127,14 @@ impl fmt::Display for Found {
 struct State {
     world: World,
     left: Budget,
+    /// Of the servers.
+    hashes: Vec<u64>,
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }
 
 /// A state on the way to the one that is looked at, and what has yet to be tried there.
@@ -140,15 +148,16 @@ struct Frame {
 /// Searches until all is seen, something is violated, or a bound is reached.
 pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
     let began = Instant::now();
-    let mut world = World::of(scope.conditions.clone());
-    world.numbers_by_learner = true;
-    (scope.begin)(&mut world);
-    let mut first = State { world, left: scope.budget };
-    first.forget();
-    let mut seen = HashSet::from([first.digest()]);
-    let steps = first.steps(scope);
-    let mut stack = vec![Frame { state: first, steps, by: None }];
-    let (mut count, mut depth, mut ends, mut rounds, mut failure) = (0, 0, 0, 0, None);
+    let (mut seen, mut stack, mut failure) = (HashSet::new(), Vec::new(), None);
+    match caught(|| State::first(scope)) {
+        Err(what) => failure = Some((what, Vec::new())),
+        Ok(mut first) => {
+            seen.insert(first.digest());
+            let steps = first.steps(scope);
+            stack.push(Frame { state: first, steps, by: None });
+        }
+    }
+    let (mut count, mut depth, mut ends, mut rounds) = (0, 0, 0, 0);
     while let Some(frame) = stack.last_mut() {
         let Some(step) = frame.steps.pop() else {
             stack.pop();
@@ -156,7 +165,7 @@ pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
         };
         count += 1;
         let next = caught(|| {
-            let state = frame.state.after(step, scope);
+            let mut state = frame.state.after(step, scope);
             let steps = if seen.insert(state.digest()) { state.steps(scope) } else { return None };
             if steps.is_empty() {
                 ends += 1;
@@ -198,10 +207,7 @@ fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 /// The steps of a search once more, with a trace of what the servers do.
 pub fn trace(scope: &Scope, path: &[Step]) -> String {
-    let mut world = World::of(scope.conditions.clone());
-    world.numbers_by_learner = true;
-    (scope.begin)(&mut world);
-    let mut state = State { world, left: scope.budget };
+    let mut state = State::first(scope);
     let mut text = String::new();
     for &step in path {
         state.world.witness.trace = Some(Vec::new());
@@ -217,6 +223,16 @@ pub fn trace(scope: &Scope, path: &[Step]) -> String {
 }
 
 impl State {
+    fn first(scope: &Scope) -> Self {
+        let mut world = World::of(scope.conditions.clone());
+        world.numbers_by_learner = true;
+        (scope.begin)(&mut world);
+        world.witness.touched = u64::MAX;
+        let mut first = Self { world, left: scope.budget, hashes: Vec::new() };
+        first.forget();
+        first
+    }
+
     fn after(&self, step: Step, scope: &Scope) -> Self {
         let mut next = self.clone();
         next.perform(step, scope);
@@ -242,24 +258,23 @@ impl State {
         }
     }
 
-    fn digest(&self) -> u64 {
-        struct Text(DefaultHasher);
-        impl Write for Text {
-            fn write_str(&mut self, text: &str) -> fmt::Result {
-                self.0.write(text.as_bytes());
-                Ok(())
-            }
+    /// Hashes what decides what comes next. Of servers only those that have done something: most of a state is as before.
+    fn digest(&mut self) -> u64 {
+        let World { servers, connections, elections, witness, .. } = &mut self.world;
+        let touched = std::mem::take(&mut witness.touched);
+        self.hashes.resize(servers.len(), 0);
+        let mut text = String::new();
+        for (at, server) in servers.iter().enumerate().filter(|(at, _)| touched >> at & 1 == 1) {
+            text.clear();
+            write!(text, "{server:?}").expect("a text has no end");
+            self.hashes[at] = hash(&text);
         }
-        let World { servers, connections, elections, witness, .. } = &self.world;
-        let mut text = Text(DefaultHasher::new());
-        write!(
-            text,
-            "{servers:?}{connections:?}{elections:?}{:?}{:?}",
-            witness.checks(),
-            self.left
-        )
-        .expect("a hash has no end");
-        text.0.finish()
+        text.clear();
+        let Self { hashes, left, .. } = self;
+        let checks = witness.checks();
+        write!(text, "{hashes:?}{connections:?}{elections:?}{checks:?}{left:?}")
+            .expect("a text has no end");
+        hash(&text)
     }
 
     fn role(&self, at: usize) -> Option<&Role> {
@@ -295,7 +310,8 @@ impl State {
             if 0 < left.waits {
                 steps.push(Step::Wait(at));
             }
-            if 0 < left.elections && server.is_looking {
+            let looks = matches!(self.role(at), Some(Role::Looking(Some(_))));
+            if 0 < left.elections && server.is_looking && looks {
                 let core = &server.peer.as_ref().expect("it lives").core;
                 let may_lead = |leader: &usize| {
                     let id = ServerId(*leader as i64);
@@ -347,7 +363,7 @@ impl State {
     }
 
     fn perform(&mut self, step: Step, scope: &Scope) {
-        let Self { world, left } = self;
+        let Self { world, left, .. } = self;
         let connection = |learner: usize| LearnerConnectionId(learner as u64 + 1);
         match step {
             Step::WriteLog(at) => world.write_log(at),
@@ -381,6 +397,7 @@ impl State {
             Step::Crash { at, logged, trees } => {
                 left.crashes -= 1;
                 world.crash(at, logged, trees);
+                world.witness.touched |= 1 << at;
             }
             Step::Restart(at) => world.restart(at),
             Step::Cut { learner } => {

@@ -1,7 +1,8 @@
 //! The ensembles that the explorer searches.
 
 use super::conditions::Conditions;
-use super::explorer::{Budget, Scope};
+use super::explorer::Budget;
+pub use super::explorer::Scope;
 use super::world::World;
 
 /// Longer than any wait but initLimit's, which is 1 s in these worlds.
@@ -48,6 +49,41 @@ fn one_astray(world: &mut World) {
     world.calm();
 }
 
+/// Server 4 of five leads, and server 0 is down.
+fn four_of_five(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(4));
+    world.crash(0, 0, 0);
+}
+
+/// More happens in each, and one that is larger by itself: too many states to see all of them.
+pub fn larger() -> Vec<Scope> {
+    let mut scopes = all();
+    for scope in &mut scopes {
+        let Budget { proposals, changes, crashes, cuts, elections, waits, .. } = scope.budget;
+        scope.budget = Budget {
+            proposals: proposals + 1,
+            changes,
+            crashes: crashes * 2,
+            cuts: cuts + 1,
+            elections: if elections == 0 { 0 } else { elections + 2 },
+            stands_down: 1,
+            waits: waits * 2,
+        };
+    }
+    scopes.push(Scope {
+        name: "two of five cease to vote, by trees",
+        conditions: Conditions { changes: true, sends_trees: true, ..Conditions::mild(5, 1) },
+        budget: Budget { changes: 1, cuts: 1, elections: 5, stands_down: 2, ..NOTHING },
+        views: &[&[2, 3, 4]],
+        crashing: &[],
+        begin: four_of_five,
+        rounds_max: usize::MAX,
+    });
+    scopes
+}
+
+/// All orders of events can be seen of each within a minute, compiled with optimisation.
 pub fn all() -> Vec<Scope> {
     let three = || Conditions::mild(3, 1);
     let changing = || Conditions { changes: true, ..three() };

@@ -24,6 +24,8 @@ pub struct Judge {
     /// Configurations in force, counted once for each server; and times that a reconfiguration named another leader.
     pub decided: usize,
     pub named: usize,
+    /// A bit for each server that has done something since they were last taken.
+    pub touched: u64,
     /// What happened, if somebody wants to read it.
     pub trace: Option<Vec<String>>,
 }
@@ -73,6 +75,7 @@ impl Judge {
 
 impl Witness for Judge {
     fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>) {
+        self.touched |= 1 << at;
         let server = &servers[at];
         let (tree, disk) = (&server.tree[..], &server.disk);
         if let Seen::Input(_) = seen {
@@ -130,6 +133,7 @@ impl World {
             is_of_leader: false,
             decided: 0,
             named: 0,
+            touched: 0,
             trace: None,
             conditions,
         };

@@ -25,7 +25,7 @@ pub struct Started<D: Disk> {
 /// The history that was restored from the disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RestoredHistory {
-    /// Of the log; `None`: this server has nothing that counts.
+    /// Last zxid of the log; `None`: this server has nothing that counts.
     pub last: Option<Zxid>,
     /// The tree was what the digests in the log say, after each transaction that has one.
     pub fits_digests: bool,

@@ -22,6 +22,7 @@ pub enum ListenError {
     Bind { address: SocketAddr, source: io::Error },
 }
 
+/// The listening socket, and the address that it is to move to.
 pub struct ClientPort {
     /// `None`: the address that is wanted is not bound yet.
     listener: Option<TcpListener>,

@@ -61,7 +61,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
-    let (_lock, tree, recovered, history) =
+    let RestoredData { lock: _lock, tree, recovered, history } =
         restore(&disk, &folders, &config, &metrics, parts.tree)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
@@ -161,6 +161,15 @@ fn start_error(error: StartError<RestoreError>) -> ServerError {
     }
 }
 
+/// The data directory as a start found it.
+struct RestoredData {
+    /// The directory is this server's as long as this lives.
+    lock: DataDirLock,
+    tree: Tree,
+    recovered: Recovered,
+    history: RestoredHistory,
+}
+
 /// Makes the folders, makes them this server's, and loads what is in them.
 fn restore(
     disk: &Disk,
@@ -168,7 +177,7 @@ fn restore(
     config: &Config,
     metrics: &Registry,
     options: Options,
-) -> Result<(DataDirLock, Tree, Recovered, RestoredHistory), ServerError> {
+) -> Result<RestoredData, ServerError> {
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let lock = DataDirLock::acquire(&folders.snapshots, &folders.logs)?;
@@ -211,7 +220,7 @@ fn restore(
              nobody has led for initLimit"
         );
     }
-    Ok((lock, tree, recovered, history))
+    Ok(RestoredData { lock, tree, recovered, history })
 }
 
 fn restorer(config: &Config, options: Options) -> Restorer {

@@ -360,7 +360,7 @@ impl Peer {
         self.stands_ticks = self.stands_ticks.saturating_sub(1);
     }
 
-    /// Nobody leads whose tree could take the place of the one that does not fit its digests.
+    /// Lets a tree that does not fit its digests count once nobody has led for initLimit.
     fn stop_doubting_in_time(&mut self, out: &mut Vec<Action>) {
         if self.core.doubt_ticks == 0 || !matches!(self.role, Role::Looking(_)) {
             return;

@@ -43,11 +43,8 @@ fn hunt(bug: &'static str) -> (u64, Option<String>) {
     while began.elapsed() < BUDGET || seed < WORLDS {
         seed += 1;
         let live = || switch::with(bug, || World::of(Conditions::of(seed)).live());
-        let lived = catch_unwind(AssertUnwindSafe(live));
-        if let Err(panic) = lived {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            return (seed, Some(text.unwrap_or_default()));
+        if let Err(text) = explorer::caught(live) {
+            return (seed, Some(text));
         }
     }
     (seed, None)

@@ -109,6 +109,11 @@ impl Disk {
         self.asked.iter().filter(|write| !matches!(write, Write::Install(..)))
     }
 
+    /// Whether the log is to be truncated. Until that is done no tree is written.
+    pub fn is_to_be_cut(&self) -> bool {
+        self.asked.iter().any(|write| matches!(write, Write::Truncate(_)))
+    }
+
     pub fn trees_asked(&self) -> usize {
         self.asked.len() - self.asked_of_log().count()
     }

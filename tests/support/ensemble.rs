@@ -379,7 +379,7 @@ impl<W: Witness> Ensemble<W> {
     /// A tree is written, unless the log is to be truncated first.
     pub fn write_tree(&mut self, at: usize) {
         let disk = &mut self.servers[at].disk;
-        if disk.asked.iter().any(|write| matches!(write, Write::Truncate(_))) {
+        if disk.is_to_be_cut() {
             return;
         }
         if let Some(write) = disk.take(true) {

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::support::views::{VIEW, member};
-use oxkeeper::model::{Role as Kind, ServerId};
+use oxkeeper::model::{Role as Kind, ServerId, View};
 use oxkeeper::zab::{Peer, Role};
 
 impl World {
@@ -30,10 +30,15 @@ impl World {
                 view.members.insert(id, member(id, role));
             }
         }
+        if view.voters().next().is_some() && view.has_quorum(&synced) {
+            self.propose_view(at, view);
+        }
+    }
+
+    /// A leader proposes this configuration, whose version is the zxid of the proposal.
+    pub fn propose_view(&mut self, at: usize, mut view: View) {
         let zxid = self.servers[at].proposed.next().expect("an epoch is long");
         view.version = zxid.to_wire();
-        if view.voters().next().is_some() && view.has_quorum(&synced) {
-            self.propose_payload(at, format!("{VIEW}{view}").into());
-        }
+        self.propose_payload(at, format!("{VIEW}{view}").into());
     }
 }

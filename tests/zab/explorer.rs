@@ -9,9 +9,8 @@
 
 use super::conditions::Conditions;
 use super::world::World;
-use crate::support::disk::Write as DiskWrite;
-use crate::support::views::{VIEW, member};
-use oxkeeper::model::{Role as Kind, ServerId};
+use crate::support::views::member;
+use oxkeeper::model::{Role as Kind, ServerId, View};
 use oxkeeper::zab::{Input, LearnerConnectionId, Peer, Role, Stats};
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -127,7 +126,7 @@ impl fmt::Display for Found {
 struct State {
     world: World,
     left: Budget,
-    /// Of the servers.
+    /// Hash of each server.
     hashes: Vec<u64>,
 }
 
@@ -196,8 +195,8 @@ pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
     Found { states, steps: count, ends, rounds, depth, took, is_complete, failure }
 }
 
-/// What a panic says.
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// The result of `work`, or what its panic says.
+pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
@@ -292,16 +291,11 @@ impl State {
                 continue;
             }
             let logged = server.disk.asked_of_log().count().min(1);
-            let cuts =
-                server.disk.asked_of_log().any(|write| matches!(write, DiskWrite::Truncate(_)));
-            let trees = if cuts { 0 } else { server.disk.trees_asked().min(1) };
+            let trees =
+                if server.disk.is_to_be_cut() { 0 } else { server.disk.trees_asked().min(1) };
             if 0 < left.crashes && scope.crashing.contains(&at) {
-                for (logged, trees) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
-                    let exists = logged <= server.disk.asked_of_log().count()
-                        && trees <= server.disk.trees_asked().min(1);
-                    if exists && (trees == 0 || !cuts) {
-                        steps.push(Step::Crash { at, logged, trees });
-                    }
+                for trees in 0..=trees {
+                    steps.extend((0..=logged).map(|logged| Step::Crash { at, logged, trees }));
                 }
             }
             if 0 < left.stands_down && matches!(self.role(at), Some(Role::Leading(_))) {
@@ -350,16 +344,22 @@ impl State {
         steps
     }
 
+    /// The configuration in force at a server, but with these voters; all others observe.
+    fn view_with(&self, at: usize, voters: &[i64]) -> View {
+        let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;
+        let role = |id| if voters.contains(&id) { Kind::Participant } else { Kind::Observer };
+        let ids = 0..self.world.servers.len() as i64;
+        let members = ids.map(|id| (ServerId(id), member(ServerId(id), role(id)))).collect();
+        View { members, ..core.view.clone() }
+    }
+
     /// As a server that is asked to change its members: a quorum of the next ones is synchronised.
     fn may_change(&self, at: usize, voters: &[i64]) -> bool {
         let Some(Role::Leading(leader)) = self.role(at) else { return false };
         let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;
-        let synced = leader.synced(core);
-        let is_quorum =
-            voters.iter().filter(|id| synced.contains(&ServerId(**id))).count() > voters.len() / 2;
-        core.next.is_none()
-            && is_quorum
-            && !core.view.voters().map(|id| id.0).eq(voters.iter().copied())
+        let next = self.view_with(at, voters);
+        let is_another = !core.view.voters().eq(next.voters());
+        core.next.is_none() && is_another && next.has_quorum(&leader.synced(core))
     }
 
     fn perform(&mut self, step: Step, scope: &Scope) {
@@ -383,16 +383,8 @@ impl State {
             }
             Step::Change { at, view } => {
                 left.changes -= 1;
-                let zxid = world.servers[at].proposed.next().expect("an epoch is long");
-                let core = &world.servers[at].peer.as_ref().expect("it leads").core;
-                let (mut next, voters) = (core.view.clone(), scope.views[view]);
-                let ids = 0..world.servers.len() as i64;
-                let role =
-                    |id: i64| if voters.contains(&id) { Kind::Participant } else { Kind::Observer };
-                next.members =
-                    ids.map(|id| (ServerId(id), member(ServerId(id), role(id)))).collect();
-                next.version = zxid.to_wire();
-                world.propose_payload(at, format!("{VIEW}{next}").into());
+                let next = self.view_with(at, scope.views[view]);
+                self.world.propose_view(at, next);
             }
             Step::Crash { at, logged, trees } => {
                 left.crashes -= 1;

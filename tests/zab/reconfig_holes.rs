@@ -53,12 +53,10 @@ fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
 
 /// Server `at` proposes a configuration of these voters.
 fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
-    let zxid = world.servers[at].proposed.next().unwrap();
     let mut view = world.servers[at].peer.as_ref().unwrap().core.view.clone();
     let voter = |&id: &i64| (ServerId(id), member(ServerId(id), Kind::Participant));
     view.members = voters.iter().map(voter).collect();
-    view.version = zxid.to_wire();
-    world.propose_payload(at, format!("{VIEW}{view}").into());
+    world.propose_view(at, view);
 }
 
 fn show(world: &World, what: &str) {

@@ -8,17 +8,6 @@ use super::world::World;
 /// Longer than any wait but initLimit's, which is 1 s in these worlds.
 const ROUNDS_MAX: usize = 180;
 
-/// Nothing may happen but writes, deliveries and restarts.
-const NOTHING: Budget = Budget {
-    proposals: 0,
-    changes: 0,
-    crashes: 0,
-    cuts: 0,
-    elections: 0,
-    stands_down: 0,
-    waits: 0,
-};
-
 /// Server 2 leads, and all serve.
 fn established(world: &mut World) {
     world.calm();
@@ -74,7 +63,7 @@ pub fn larger() -> Vec<Scope> {
     scopes.push(Scope {
         name: "two of five cease to vote, by trees",
         conditions: Conditions { changes: true, sends_trees: true, ..Conditions::mild(5, 1) },
-        budget: Budget { changes: 1, cuts: 1, elections: 5, stands_down: 2, ..NOTHING },
+        budget: Budget { changes: 1, cuts: 1, elections: 5, stands_down: 2, ..Budget::default() },
         views: &[&[2, 3, 4]],
         crashing: &[],
         begin: four_of_five,
@@ -86,8 +75,7 @@ pub fn larger() -> Vec<Scope> {
 /// All orders of events can be seen of each within a minute, compiled with optimisation.
 pub fn all() -> Vec<Scope> {
     let three = || Conditions::mild(3, 1);
-    let changing = || Conditions { changes: true, ..three() };
-    let scope = |name, conditions, budget, begin| Scope {
+    let scope = |name, conditions, budget, begin: fn(&mut World)| Scope {
         name,
         conditions,
         budget,
@@ -96,72 +84,42 @@ pub fn all() -> Vec<Scope> {
         begin,
         rounds_max: usize::MAX,
     };
+    let changes = |name, views| {
+        let budget = Budget { changes: 1, crashes: 1, elections: 3, ..Budget::default() };
+        let conditions = Conditions { changes: true, ..three() };
+        Scope { views, ..scope(name, conditions, budget, established) }
+    };
+    let learns = |name, crashing, conditions, begin: fn(&mut World)| {
+        let budget =
+            Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..Budget::default() };
+        Scope { crashing, ..scope(name, conditions, budget, begin) }
+    };
     vec![
         scope(
             "two proposals, the leader may crash",
             three(),
-            Budget { proposals: 2, crashes: 1, elections: 3, ..NOTHING },
+            Budget { proposals: 2, crashes: 1, elections: 3, ..Budget::default() },
             established,
         ),
         scope(
             "three start, one may crash",
             three(),
-            Budget { proposals: 1, crashes: 1, elections: 4, ..NOTHING },
+            Budget { proposals: 1, crashes: 1, elections: 4, ..Budget::default() },
             |_| {},
         ),
-        Scope {
-            views: &[&[2]],
-            ..scope(
-                "two of three cease to vote",
-                changing(),
-                Budget { changes: 1, crashes: 1, elections: 3, ..NOTHING },
-                established,
-            )
-        },
-        Scope {
-            views: &[&[0]],
-            ..scope(
-                "the leader hands over",
-                changing(),
-                Budget { changes: 1, crashes: 1, elections: 3, ..NOTHING },
-                established,
-            )
-        },
+        changes("two of three cease to vote", &[&[2]]),
+        changes("the leader hands over", &[&[0]]),
         Scope {
             rounds_max: ROUNDS_MAX,
             ..scope(
                 "two start together",
                 Conditions { elects: true, ..Conditions::mild(2, 1) },
-                Budget { waits: 4, ..NOTHING },
+                Budget { waits: 4, ..Budget::default() },
                 |_| {},
             )
         },
-        Scope {
-            crashing: &[0],
-            ..scope(
-                "one learns by DIFF",
-                three(),
-                Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..NOTHING },
-                one_behind,
-            )
-        },
-        Scope {
-            crashing: &[2],
-            ..scope(
-                "one learns by TRUNC",
-                three(),
-                Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..NOTHING },
-                one_astray,
-            )
-        },
-        Scope {
-            crashing: &[2],
-            ..scope(
-                "one learns by SNAP",
-                Conditions { sends_trees: true, ..three() },
-                Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..NOTHING },
-                one_astray,
-            )
-        },
+        learns("one learns by DIFF", &[0], three(), one_behind),
+        learns("one learns by TRUNC", &[2], three(), one_astray),
+        learns("one learns by SNAP", &[2], Conditions { sends_trees: true, ..three() }, one_astray),
     ]
 }

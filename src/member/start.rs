@@ -77,7 +77,7 @@ fn peer<D: Disk>(
     }
     peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
     if let Some(view) = ensemble.last_seen.clone() {
-        let counts = saved_view_counts(&view, epochs.1, last);
+        let counts = saved_view_counts(&view, epochs.current, last);
         peer.core.see_saved_view(view, counts);
     }
     Ok(peer)

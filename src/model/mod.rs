@@ -21,7 +21,7 @@ pub use error::chain;
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use rng::Rng;
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
-pub use zxid::{Epoch, Zxid};
+pub use zxid::{Epoch, Epochs, Zxid};
 
 /// A client session. Never 0 for a live one: 0 on the wire means "none yet".
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -6,6 +6,22 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Epoch(pub u32);
 
+/// What a member has promised.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Epochs {
+    /// It joins no leader of an earlier epoch (`acceptedEpoch`).
+    pub accepted: Epoch,
+    /// The epoch whose leader it last synchronised with (`currentEpoch`).
+    pub current: Epoch,
+}
+
+impl Epochs {
+    /// Both are `epoch`.
+    pub const fn both(epoch: Epoch) -> Self {
+        Self { accepted: epoch, current: epoch }
+    }
+}
+
 impl Epoch {
     /// No epoch begins beyond: a zxid is a signed number on the wire, and one more has to be able to follow.
     pub const LAST: Self = Self(i32::MAX as u32 - 1);

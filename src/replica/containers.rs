@@ -1,21 +1,21 @@
 //! Finds containers without children and TTL znodes past their time, which the leader deletes (P-74).
 //!
 //! A look through all of them is cut into slices, and what it finds is deleted bit by bit: no tick does much. Each znode
-//! is judged when it is found, again when its turn comes, and by `prep` against what is pending then.
+//! is looked at when it is found, again when its turn comes, and by `prep` against what is pending then.
 
 use super::core::{ContainerTimes, Core};
 use super::interface::TICK_MS;
 use crate::tree::NodeId;
 use std::collections::VecDeque;
 
-/// Znodes judged per tick.
+/// Znodes looked at per tick.
 const SLICE: usize = 1024;
 const MINUTE_US: u64 = 60_000_000;
 
 /// How far the look under way has come. It ends with the leadership: the next leader looks anew.
 pub struct ContainerSweep {
     times: ContainerTimes,
-    /// Not judged yet.
+    /// Not looked at yet.
     unseen: Vec<NodeId>,
     /// To be deleted.
     found: VecDeque<String>,

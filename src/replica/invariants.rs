@@ -43,8 +43,11 @@ pub fn assert_invariants(core: &Core, role: &Role) {
         assert!(zxid <= last, "{zxid} waits to be applied, but the log ends at {last}");
     }
     if let Some(processor) = role.processor() {
-        let (judged, last) = (processor.prep.last(), history.last());
-        assert!(last <= judged, "{last} is in the log, but the last zxid given out is {judged}");
+        let (prepared, last) = (processor.prep.last(), history.last());
+        assert!(
+            last <= prepared,
+            "{last} is in the log, but the last zxid given out is {prepared}"
+        );
     }
     #[cfg(any(debug_assertions, feature = "sim"))]
     assert_costly(core, role);

@@ -131,7 +131,7 @@ impl Replica {
     }
 
     /// Whether sessions are kept and writes are processed here.
-    pub fn judges(&self) -> bool {
+    pub fn prepares(&self) -> bool {
         self.role.processor().is_some()
     }
 

@@ -245,6 +245,7 @@ fn give_up_requests(core: &mut Core, mut done: Done) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Epochs;
     use crate::model::sync::Ordering;
     use crate::model::{ServerId, View, Zxid};
     use crate::replica::interface::Settings;
@@ -256,7 +257,7 @@ mod tests {
         let shared =
             Arc::new(Shared::new(State::new(Tree::new(Options::default()), 0), Limits::default()));
         let view = View::of_one(ServerId(1));
-        let epochs = (Epoch(0), Epoch(0));
+        let epochs = Epochs::default();
         let zab_settings = zab::Settings::DEFAULT;
         let zab = zab::Peer::member(ServerId(1), zab_settings, view, epochs, Some(Zxid::ZERO));
         Core::new(shared, zab, settings, 0)

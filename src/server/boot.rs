@@ -24,9 +24,9 @@ use crate::net::{Listener, ServerHandles, Sink};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::EpochError;
+use crate::store::log_thread::{self, LogQueue, LogThread};
 use crate::store::recover::{self};
 use crate::store::start::{self, StartError};
-use crate::store::worker::{self, LogQueue, LogThread};
 use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, purge};
 use crate::tree::{Options, Tree};
 use std::io;
@@ -95,7 +95,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     };
     let driver = SharedDriver::new(Driver::new(parts, actions), inbox.clone(), clock.epoch);
     let driver = Arc::new(driver);
-    let log_thread = start_log(queue, (&disk, log), &folders, &config, driver.clone())?;
+    let log_thread = start_log(queue, &disk, log, &folders, &config, driver.clone())?;
     let port = Arc::new(AtomicU16::new(listener.address.port()));
     let connection = connection(config, &shared, metrics, inbox.clone(), clock, port.clone());
     let stopping = CancellationToken::new();
@@ -309,14 +309,15 @@ fn schemes(config: &Config) -> Schemes {
 
 fn start_log(
     queue: LogQueue,
-    (disk, log): (&Disk, Log<Disk>),
+    disk: &Disk,
+    log: Log<Disk>,
     folders: &Folders,
     config: &Config,
     driver: Arc<SharedDriver<Disk>>,
 ) -> Result<LogThread, ServerError> {
     let slow_after = Duration::from_millis(config.fsync_warning_threshold_ms);
     let reports = LogReports { driver, runtime: Handle::current() };
-    worker::spawn(queue, disk.clone(), log, &folders.snapshots, slow_after, reports)
+    log_thread::spawn(queue, disk.clone(), log, &folders.snapshots, slow_after, reports)
         .map_err(|source| ServerError::System { what: "start the log thread", source })
 }
 

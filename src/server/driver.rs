@@ -15,16 +15,20 @@ use crate::net::{election, reply_at_once};
 use crate::replica::Mode;
 use crate::request::{ClientCommand, Shared};
 use crate::store::disk::is_echo;
-use crate::store::worker::{self, LogQueue};
+use crate::store::log_thread::LogQueue;
+use crate::store::worker;
 use crate::store::{self, Disk, Draft, Folders, log_read};
 use crate::tree::{Tree, txn};
 use crate::zab::{self, LearnerConnectionId};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Inputs processed before their actions are performed, so that one flush covers every append in them.
 const BATCH_MAX: usize = 1024;
+
+/// A flush that took longer is the log thread's, for the clock and new connections wait for this one.
+const QUICK_FLUSH: Duration = Duration::from_millis(1);
 
 /// Loads the tree from the files; in words, why it can't.
 pub type Loader = dyn Fn() -> Result<Tree, String> + Send + Sync;
@@ -57,6 +61,10 @@ pub struct Driver<D> {
     actions: Vec<Action>,
     /// Clients to whom the thread that runs the turn sends replies itself.
     direct_replies_max: u32,
+    /// Reports of the flush that this turn has done itself.
+    flushed: Vec<Event>,
+    /// How long the last flush took.
+    last_flush: Duration,
     /// When the inputs of this turn are taken.
     now: Now,
     ended: Option<Ended>,
@@ -73,6 +81,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             waiting: Waiting::default(),
             actions: first,
             direct_replies_max: 0,
+            flushed: Vec::new(),
+            last_flush: Duration::MAX,
             ended: None,
         }
     }
@@ -89,6 +99,11 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         self.parts.inbox.take(&mut self.waiting);
         let Waiting { mut events, mut commands } = std::mem::take(&mut self.waiting);
         turn::run(self, &mut events, &mut commands, BATCH_MAX);
+        if !self.flushed.is_empty() {
+            std::mem::swap(&mut events, &mut self.flushed);
+            self.direct_replies_max = 1;
+            turn::run(self, &mut events, &mut commands, BATCH_MAX);
+        }
         self.waiting = Waiting { events, commands }; // Their memory.
     }
 
@@ -110,8 +125,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         let requests = self.parts.member.learner_requests;
         self.step(input);
         let requests = self.parts.member.learner_requests - requests;
-        if requests > 0 && self.parts.member.replica.judges() {
-            self.pipeline.judged_own(requests, self.parts.clock.now_us() - self.now.us);
+        if requests > 0 && self.parts.member.replica.prepares() {
+            self.pipeline.prepared_own(requests, self.parts.clock.now_us() - self.now.us);
         }
     }
 
@@ -147,27 +162,48 @@ impl<D: Disk + Clone + 'static> Driver<D> {
             }
         }
         self.actions = actions; // Its memory.
-        self.parts.log.send_all(&mut log);
-        if let Some(peers) = &mut self.parts.peers {
-            peers.flush();
-        }
         if handed.records > 0 {
             self.note_handed_over(handed, self.now.us);
+        }
+        self.hand_over(&mut log);
+        if let Some(peers) = &mut self.parts.peers {
+            peers.flush();
         }
         reply_at_once(self.direct_replies_max, || {
             wakers.into_iter().for_each(std::task::Waker::wake);
         });
     }
 
-    fn note_handed_over(&mut self, handed: HandedOver, judged_us: u64) {
+    fn hand_over(&mut self, log: &mut Vec<store::Command>) {
+        if self.flushes_itself(log) {
+            let flushed = &mut self.flushed;
+            self.parts.log.run_or_send(log, &mut |event| {
+                flushed.push(Event::Input(Input::Log(event)));
+            });
+        } else {
+            self.parts.log.send_all(log);
+        }
+    }
+
+    /// Whether this thread does what the log thread would do, which saves a change of threads: nobody waits for it meanwhile but
+    /// the only client, whose request this is.
+    fn flushes_itself(&self, log: &[store::Command]) -> bool {
+        matches!(log, [store::Command::Append { .. }])
+            && self.direct_replies_max == 0
+            && self.last_flush <= QUICK_FLUSH
+            && self.parts.peers.is_none()
+            && self.parts.shared.conns.count() <= 1
+    }
+
+    fn note_handed_over(&mut self, handed: HandedOver, prepared_us: u64) {
         let at_us = self.parts.clock.now_us();
         if let Some(sizes) = handed.sizes {
             self.parts.metrics.proposal_size.record(sizes, at_us);
         }
         let HandedOver { through, records, births, .. } = handed;
-        // A learner's writes are judged by its leader.
-        let judged_us = self.parts.member.replica.judges().then_some(judged_us);
-        self.pipeline.handed(Handed { through, records, at_us, births }, judged_us);
+        // A learner's writes are prepared by its leader.
+        let prepared_us = self.parts.member.replica.prepares().then_some(prepared_us);
+        self.pipeline.handed(Handed { through, records, at_us, births }, prepared_us);
     }
 }
 
@@ -188,6 +224,7 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
             Event::Input(input) => {
                 if let Input::Log(worker::Event::Flushed(report)) = &input {
                     self.pipeline.flushed(report, now.us, now.wall_ms);
+                    self.last_flush = report.write_took + report.sync_took.unwrap_or_default();
                 }
                 self.step(input);
             }
@@ -219,11 +256,11 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
 
     fn on_commands(&mut self, commands: &mut dyn Iterator<Item = ClientCommand>) {
         let now = self.now;
-        // A learner judges nothing.
-        let judges = self.parts.member.replica.judges();
+        // A learner prepares nothing.
+        let prepares = self.parts.member.replica.prepares();
         let mut taken = pipeline::Taken::default();
         for command in commands {
-            if judges {
+            if prepares {
                 self.pipeline.take(&command, now.us, &mut taken);
             }
             // Rare, so it has its clock read for itself.
@@ -233,7 +270,7 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
                 self.pipeline.closed(1, self.parts.clock.now_us() - began_us);
             }
         }
-        self.pipeline.judged_taken(taken, || self.parts.clock.now_us() - now.us);
+        self.pipeline.prepared_taken(taken, || self.parts.clock.now_us() - now.us);
         self.read_clock();
     }
 
@@ -248,7 +285,7 @@ impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
         let expired = self.parts.member.replica.stats.sessions_expired - before;
         if own + expired > 0 {
             let took_us = self.parts.clock.now_us() - self.now.us;
-            self.pipeline.judged_own(own, took_us);
+            self.pipeline.prepared_own(own, took_us);
             self.pipeline.closed(expired, took_us);
         }
         let (parts, now) = (&mut self.parts, self.now);
@@ -276,7 +313,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
             Action::DiscardSnapshot(draft) => self.discard(draft),
             Action::LoadTree => self.load_tree(),
             Action::ReadLog { connection, from, through, limit_bytes } => {
-                self.read_log(connection, (from, through), limit_bytes);
+                self.read_log(connection, from, through, limit_bytes);
             }
             Action::MoveClientPort(place) => {
                 let _stopping = self.client_ports.send(place);
@@ -334,10 +371,16 @@ impl<D: Disk + Clone + 'static> Parts<D> {
     }
 
     /// Beside the log thread: only what is committed is asked for.
-    fn read_log(&self, connection: LearnerConnectionId, range: (Zxid, Zxid), limit_bytes: u64) {
+    fn read_log(
+        &self,
+        connection: LearnerConnectionId,
+        from: Zxid,
+        through: Zxid,
+        limit_bytes: u64,
+    ) {
         let (disk, folders, inbox) = (self.disk.clone(), self.folders.clone(), self.inbox.clone());
         tokio::task::spawn_blocking(move || {
-            let tail = log_read::read(&disk, &folders, range, limit_bytes);
+            let tail = log_read::read(&disk, &folders, from, through, limit_bytes);
             let read = zab::LogRead { before: tail.before, entries: tail.entries };
             inbox.put_input(Input::LogRead { connection, read });
         });

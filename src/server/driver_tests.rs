@@ -1,4 +1,4 @@
-//! The driver at the end of its days, over a disk that takes its time.
+//! The driver with slow and fast disks, and at its end.
 
 use super::clock::Clock;
 use super::driver::{Driver, Parts};
@@ -15,8 +15,9 @@ use crate::member::{Ended, Input, Now};
 use crate::metrics::Registry;
 use crate::model::{Acl, op};
 use crate::request::{Conn, Connection, Shared};
+use crate::store::log_thread::{self, LogQueue, Reports};
 use crate::store::sim_disk::SimDisk;
-use crate::store::worker::{self, LogQueue};
+use crate::store::worker::Event;
 use crate::store::{Disk, Folders, RecoverOptions, recover};
 use crate::tree::txn::Txn;
 use crate::tree::{Options, Tree};
@@ -25,7 +26,8 @@ use jute::proto::CreateRequest;
 use jute::txn::TxnHeader;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
@@ -44,25 +46,49 @@ fn sessions() -> Tree {
     tree
 }
 
-/// A driver at work, on a disk of which each sync takes 60 ms.
+/// How long a sync of the slow disk takes.
+const SLOW: Duration = Duration::from_millis(60);
+
+/// A driver at work.
 struct Driven {
     shared: Arc<Shared>,
     disk: SimDisk,
     inbox: Arc<Inbox>,
     driving: JoinHandle<Ended>,
+    /// Reports that came from the log thread.
+    reports: Arc<AtomicU32>,
+}
+
+/// Reports that are counted.
+struct Counted {
+    to: LogReports<SimDisk>,
+    count: Arc<AtomicU32>,
+}
+
+impl Reports for Counted {
+    fn report(&mut self, event: Event) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.to.report(event);
+    }
+
+    fn report_at_rest(&mut self, event: Event) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.to.report_at_rest(event);
+    }
 }
 
 fn folders() -> Folders {
     Folders::new(Path::new("/d"), Path::new("/d"))
 }
 
-fn drive(tree: Tree) -> Driven {
+/// * `sync_takes`: of the disk.
+fn drive(tree: Tree, sync_takes: Duration) -> Driven {
     let text = b"dataDir=/d\nclientPort=0\ntickTime=20\n";
     let source = Source { name: "zoo.cfg", text, my_id: None };
     let config = parse(source, &Environment::new(), &[]).unwrap();
     let (disk, clock, folders) = (SimDisk::new(), Clock::start(), folders());
     disk.create_dir(&folders.logs).unwrap();
-    disk.slow_down(Duration::from_millis(60));
+    disk.slow_down(sync_takes);
     let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, clock.wall_ms());
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let history = RestoredHistory { last: None, fits_digests: true };
@@ -87,19 +113,21 @@ fn drive(tree: Tree) -> Driven {
     };
     let driver = Driver::new(parts, actions);
     let driver = Arc::new(SharedDriver::new(driver, inbox.clone(), clock.epoch));
-    let reports = LogReports { driver: driver.clone(), runtime: Handle::current() };
-    let log = worker::spawn(queue, disk.clone(), log, &dir, Duration::MAX, reports).unwrap();
+    let reports = Arc::<AtomicU32>::default();
+    let to = LogReports { driver: driver.clone(), runtime: Handle::current() };
+    let counted = Counted { to, count: reports.clone() };
+    let log = log_thread::spawn(queue, disk.clone(), log, &dir, Duration::MAX, counted).unwrap();
     let driving = tokio::spawn(async move {
         let _log = log;
         driver.run().await
     });
-    Driven { shared, disk, inbox, driving }
+    Driven { shared, disk, inbox, driving, reports }
 }
 
 /// In each flush three sessions fall due: whoever waited for them all would wait eight seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_that_stops_waits_for_no_new_work() {
-    let Driven { shared, inbox, driving, .. } = drive(sessions());
+    let Driven { shared, inbox, driving, .. } = drive(sessions(), SLOW);
     while shared.state.tree.read().sessions().len() as i64 == SESSIONS {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -166,7 +194,8 @@ impl Client {
 // rows: P-87
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
-    let Driven { shared, disk, inbox, mut driving } = drive(Tree::new(Options::default()));
+    let Driven { shared, disk, inbox, mut driving, .. } =
+        drive(Tree::new(Options::default()), SLOW);
     let mut client = Client::new(&shared);
     while client.acknowledged().is_none_or(|count| count < 20) {
         if client.acknowledged().is_some() {
@@ -200,4 +229,44 @@ async fn a_slow_disk_has_all_that_was_asked_before_the_server_ends() {
         let tree = restorer.finish().tree;
         assert!((1..=answered).all(|at| tree.find(&format!("/{at}")).is_some()), "seed {seed}");
     }
+}
+
+/// Writes one after the other; returns how many flushes were the log thread's.
+async fn flushes_of_the_log_thread(clients: usize, sync_takes: Duration) -> u32 {
+    let tree = Tree::new(Options::default());
+    let Driven { shared, inbox, driving, reports, .. } = drive(tree, sync_takes);
+    let mut clients: Vec<_> = (0..clients).map(|_| Client::new(&shared)).collect();
+    let client = &mut clients[0];
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while client.acknowledged() != Some(WRITES) {
+        assert!(Instant::now() < deadline, "{} are acknowledged", client.sent);
+        if client.acknowledged() == Some(client.sent) {
+            client.create();
+        }
+        client.turn(&inbox);
+        tokio::time::sleep(Duration::from_micros(100)).await;
+    }
+    inbox.put_input(Input::Stop);
+    assert_eq!(driving.await.unwrap(), Ended::Stopped);
+    reports.load(Ordering::SeqCst)
+}
+
+const WRITES: i32 = 40;
+
+/// A change of threads costs more than the rest of a write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_driver_flushes_itself_for_an_only_client() {
+    let flushes = flushes_of_the_log_thread(1, Duration::ZERO).await;
+    assert!(flushes < WRITES as u32, "{flushes} of {WRITES} were the log thread's");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_log_thread_flushes_if_others_would_wait() {
+    // One for the session; the other client only holds a connection.
+    assert_eq!(flushes_of_the_log_thread(2, Duration::ZERO).await, 1 + WRITES as u32);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_log_thread_flushes_if_the_disk_is_slow() {
+    assert_eq!(flushes_of_the_log_thread(1, Duration::from_millis(5)).await, 1 + WRITES as u32);
 }

@@ -1,6 +1,6 @@
-//! How long writes take on their way through the judge and the log.
+//! How long writes take on their way through preparation and the log.
 //!
-//! Java has a thread with a queue for each. Here the driver judges what has arrived together and hands it to the log
+//! Java has a thread with a queue for each. Here the driver prepares what has arrived together and hands it to the log
 //! thread together, so a batch is measured and its requests share the figures: no clock is read for a single request.
 
 use crate::metrics::{Registry, Summary};
@@ -42,7 +42,7 @@ impl Shares {
     }
 }
 
-/// Requests that were judged together.
+/// Requests that were prepared together.
 #[derive(Default)]
 pub struct Taken {
     requests: u64,
@@ -65,7 +65,7 @@ impl Pipeline {
         Self { metrics, handed: VecDeque::new(), waiting: 0, preparing, logging }
     }
 
-    /// The judge comes to a command.
+    /// A command is prepared next.
     pub fn take(&self, command: &ClientCommand, now_us: u64, taken: &mut Taken) {
         let (count, received_us) = match command {
             ClientCommand::Open(open) => (1, open.received_us),
@@ -77,29 +77,29 @@ impl Pipeline {
         self.metrics.prep_processor_queue_time_ms.record_many(waited_ms, count);
     }
 
-    /// All commands of a turn were judged.
-    pub fn judged_taken(&mut self, taken: Taken, took_us: impl FnOnce() -> u64) {
+    /// All commands of a turn were prepared.
+    pub fn prepared_taken(&mut self, taken: Taken, took_us: impl FnOnce() -> u64) {
         if taken.requests > 0 {
             self.metrics.prep_processor_queue_size.record(taken.requests as i64);
-            self.judged(taken.requests, took_us());
+            self.prepared(taken.requests, took_us());
         }
     }
 
-    /// So many requests were judged in all this time.
-    pub fn judged(&mut self, requests: u64, took_us: u64) {
+    /// So many requests were prepared in all this time.
+    pub fn prepared(&mut self, requests: u64, took_us: u64) {
         self.preparing.record(&self.metrics.prep_process_time, took_us, requests);
     }
 
-    /// So many requests of the server's own, or of its learners, were judged in all this time, the moment they came up.
-    pub fn judged_own(&mut self, requests: u64, took_us: u64) {
+    /// So many requests of the server's own, or of its learners, were prepared in all this time, the moment they came up.
+    pub fn prepared_own(&mut self, requests: u64, took_us: u64) {
         if requests > 0 {
             self.metrics.prep_processor_queue_time_ms.record_many(0, requests);
             self.metrics.prep_processor_queue_size.record(requests as i64);
-            self.judged(requests, took_us);
+            self.prepared(requests, took_us);
         }
     }
 
-    /// Ends of sessions were judged in all this time.
+    /// Ends of sessions were prepared in all this time.
     pub fn closed(&self, sessions: u64, took_us: u64) {
         if sessions > 0 {
             let each_ms = took_us as i64 / sessions as i64 / 1000;
@@ -109,12 +109,12 @@ impl Pipeline {
 
     /// The log was handed records.
     ///
-    /// * `judged_us`: when they were judged, if they were judged here.
-    pub fn handed(&mut self, handed: Handed, judged_us: Option<u64>) {
+    /// * `prepared_us`: when they were prepared, if they were prepared here.
+    pub fn handed(&mut self, handed: Handed, prepared_us: Option<u64>) {
         let records = handed.records;
         // Of both counters: what takes no transaction is added where they are printed.
-        if let Some(judged_us) = judged_us {
-            let took_ms = handed.at_us.saturating_sub(judged_us) as i64 / 1000;
+        if let Some(prepared_us) = prepared_us {
+            let took_ms = handed.at_us.saturating_sub(prepared_us) as i64 / 1000;
             self.metrics.proposal_process_time.record_many(took_ms, records);
             self.metrics.prep_processor_request_queued.add(records);
         }
@@ -190,7 +190,7 @@ mod tests {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
         let zxid = |raw| Zxid::from_wire(raw).unwrap();
-        pipeline.judged(4, 8_000);
+        pipeline.prepared(4, 8_000);
         let handed = |through, records, at_us| {
             let births = vec![990; records];
             Handed { through: zxid(through), records: records as u64, at_us, births }
@@ -220,7 +220,7 @@ mod tests {
         pipeline.handed(handed(7, 1, 0), None);
         assert_eq!(metrics.sync_processor_queue_size.values().sum, 4, "nothing waits any more");
         assert_eq!(metrics.sync_processor_request_queued.get(), 7);
-        assert_eq!(metrics.prep_processor_request_queued.get(), 6, "a learner judges nothing");
+        assert_eq!(metrics.prep_processor_request_queued.get(), 6, "a learner prepares nothing");
     }
 
     #[test]
@@ -246,8 +246,8 @@ mod tests {
     fn what_the_server_itself_wants_is_judged_like_the_rest() {
         let metrics = Arc::new(Registry::default());
         let mut pipeline = Pipeline::new(metrics.clone());
-        pipeline.judged_own(0, 900);
-        pipeline.judged_own(3, 6_000);
+        pipeline.prepared_own(0, 900);
+        pipeline.prepared_own(3, 6_000);
         let time = metrics.prep_process_time.values();
         assert_eq!((time.count, time.sum), (3, 6));
         assert_eq!(metrics.prep_processor_queue_time_ms.values().count, 3);

@@ -1,6 +1,6 @@
 //! Client connections at their server: performs what `request::Connection` decides, as `net::client`.
 
-use super::network::{Chunk, EndId, Holder, ProcessId};
+use super::network::{Attached, Chunk, EndId, Holder, ProcessId};
 use super::process::ClientConnection;
 use super::world::World;
 use crate::model::sync::Ordering;
@@ -14,9 +14,10 @@ impl World {
         if self.process(at).is_none() || !self.net.reaches(node, server) {
             return None;
         }
-        let end = self
-            .net
-            .connect((node, Holder::Client(client)), (server, Holder::ClientConnection(at)));
+        let end = self.net.connect(
+            Attached { node, holder: Holder::Client(client) },
+            Attached { node: server, holder: Holder::ClientConnection(at) },
+        );
         let process = self.process(at)?;
         let now_ms = process.shared.clock_ms.load(Ordering::Relaxed);
         let peer = ([10, 0, 0, node as u8], 1000).into();

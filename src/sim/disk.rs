@@ -187,11 +187,12 @@ impl World {
         &mut self,
         at: ProcessId,
         connection: LearnerConnectionId,
-        range: (Zxid, Zxid),
+        from: Zxid,
+        through: Zxid,
         limit_bytes: u64,
     ) {
         let Some(process) = self.process(at) else { return };
-        let tail = log_read::read(&process.disk, &process.folders, range, limit_bytes);
+        let tail = log_read::read(&process.disk, &process.folders, from, through, limit_bytes);
         let read = LogRead { before: tail.before, entries: tail.entries };
         self.trace.count("logs read");
         let read = Input::LogRead { connection, read };

@@ -258,7 +258,7 @@ impl World {
                 Action::LoadTree => self.do_within(500, 8000, move |world| world.load_tree(at)),
                 Action::ReadLog { connection, from, through, limit_bytes } => {
                     self.do_within(200, 5000, move |world| {
-                        world.read_log(at, connection, (from, through), limit_bytes);
+                        world.read_log(at, connection, from, through, limit_bytes);
                     });
                 }
                 Action::ChangeConfigFiles(change) => self.change_config_files(at, &change),

@@ -1,6 +1,6 @@
 //! Election connections: performs what `member::election_connections` decides, as `net::election`.
 
-use super::network::{Chunk, Holder, ProcessId};
+use super::network::{Attached, Chunk, Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::process::server_at;
 use super::world::World;
@@ -66,8 +66,8 @@ impl World {
             return self.report_election(at, Input::DialFailed { connection, error });
         };
         let end = self.net.connect(
-            (at.server, Holder::ElectionConnection(at, connection)),
-            (to, Holder::ElectionConnection(there, accepted)),
+            Attached { node: at.server, holder: Holder::ElectionConnection(at, connection) },
+            Attached { node: to, holder: Holder::ElectionConnection(there, accepted) },
         );
         for (at, connection, end) in [(at, connection, end), (there, accepted, end.other())] {
             if let Some(process) = self.process(at) {

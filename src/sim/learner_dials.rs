@@ -1,6 +1,6 @@
 //! Dials of leaders, and what a learner connection is when it begins.
 
-use super::network::{EndId, Holder, ProcessId};
+use super::network::{Attached, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
 use super::process::{LearnerConnection, server_at};
 use super::world::World;
@@ -110,8 +110,8 @@ impl World {
         let connection = LearnerConnectionId(process.learner_connections.accepted);
         let learner = QuorumPeer::Learner(connection);
         let end = self.net.connect(
-            (at.server, Holder::LearnerConnection(at, peer)),
-            (to, Holder::LearnerConnection(there, learner)),
+            Attached { node: at.server, holder: Holder::LearnerConnection(at, peer) },
+            Attached { node: to, holder: Holder::LearnerConnection(there, learner) },
         );
         let opening = self.climate().openings().accepted(ConnectionKind::Learner);
         let receiving = QuorumConnection::accepted(connection, opening, now_ms);

@@ -47,6 +47,13 @@ pub enum Chunk {
     End,
 }
 
+/// Where an end of a connection is.
+#[derive(Clone, Copy, Debug)]
+pub struct Attached {
+    pub node: Node,
+    pub holder: Holder,
+}
+
 struct End {
     node: Node,
     /// Where the other end is.
@@ -121,11 +128,11 @@ impl Network {
     }
 
     /// Makes a connection; gives the end of the node that dialed.
-    pub fn connect(&mut self, dialing: (Node, Holder), accepting: (Node, Holder)) -> EndId {
+    pub fn connect(&mut self, dialing: Attached, accepting: Attached) -> EndId {
         let id = EndId(2 * self.connections);
         self.connections += 1;
-        let ends = [(id, dialing, accepting.0), (id.other(), accepting, dialing.0)];
-        for (id, (node, holder), peer) in ends {
+        let ends = [(id, dialing, accepting.node), (id.other(), accepting, dialing.node)];
+        for (id, Attached { node, holder }, peer) in ends {
             let incoming = VecDeque::new();
             self.ends.insert(id, End { node, peer, holder, incoming, last_us: 0, waits: false });
         }

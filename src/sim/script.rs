@@ -6,7 +6,7 @@
 //! after the other. What they make of it is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` does that.
 
 use super::plan::Micros;
-use crate::model::{Epoch, Member, PeerAddress, Role, ServerId, View, Zxid};
+use crate::model::{Epochs, Member, PeerAddress, Role, ServerId, View, Zxid};
 use crate::replica::Replica;
 use crate::tree::txn::config_in;
 use crate::zab::{self, Action, Input, Notification, Packet, Peer, Promise, Settings, Vote};
@@ -25,7 +25,7 @@ struct Start {
     /// Oldest first.
     proposed: Vec<View>,
     next_follows: Option<i64>,
-    epochs: (Epoch, Epoch),
+    epochs: Epochs,
     last: Option<Zxid>,
 }
 
@@ -76,7 +76,7 @@ impl Tape {
             view: plain(&core.view),
             proposed: core.all_views().skip(1).map(plain).collect(),
             next_follows: core.next_follows(),
-            epochs: (core.accepted, core.current),
+            epochs: Epochs { accepted: core.accepted, current: core.current },
             last: (!core.is_unsure).then_some(core.history.last()),
         };
         Self { start, inputs: Vec::new() }
@@ -186,7 +186,7 @@ impl Tape {
 
     fn first_line(&self) -> String {
         let Start { me, settings, view, proposed, next_follows, epochs, last } = &self.start;
-        let (accepted, current) = (epochs.0.0, epochs.1.0);
+        let (accepted, current) = (epochs.accepted.0, epochs.current.0);
         let members = members(view);
         let members = members.strip_prefix(" voters").unwrap_or(&members);
         let mut line = format!("server {} of{members}", me.0);

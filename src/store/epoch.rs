@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk, Reading};
-use crate::model::{Epoch, Zxid};
+use crate::model::{Epoch, Epochs, Zxid};
 
 /// Which promise a file holds (D-05).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -102,7 +102,7 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 ///
 /// # Errors
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`].
-pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epoch), EpochError> {
+pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<Epochs, EpochError> {
     let newest = |which| -> Result<Option<Epoch>, EpochError> {
         let (there, left) = (read(disk, dir, which)?, read_left_over(disk, dir, which)?);
         if let Some(epoch) = left.filter(|_| there < left) {
@@ -133,7 +133,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(Epoch, Epo
             save(disk, dir, which, epoch)?;
         }
     }
-    Ok((accepted, current))
+    Ok(Epochs { accepted, current })
 }
 
 /// What is wrong with currentEpoch, if it can be read and still be no epoch that this server was in.

@@ -40,7 +40,8 @@ pub struct Tail {
 pub fn read<D: Disk>(
     disk: &D,
     folders: &Folders,
-    (from, through): (Zxid, Zxid),
+    from: Zxid,
+    through: Zxid,
     limit_bytes: u64,
 ) -> Tail {
     let mut read = Tail::default();

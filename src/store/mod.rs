@@ -26,6 +26,7 @@ pub mod disk;
 pub mod epoch;
 pub mod log;
 pub mod log_read;
+pub mod log_thread;
 pub mod names;
 mod packing;
 pub mod purge;

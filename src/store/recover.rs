@@ -269,7 +269,7 @@ pub fn recover<D: Disk, R: Restore>(
     let last = after.max(scanned.highest).max(floor);
     look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
-    look_for_missed(damaged, &ends_met, (last, gap), &folders.snapshots)?;
+    look_for_missed(damaged, &ends_met, last, gap, &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;
     if initialize && start != Start::Empty {
@@ -335,11 +335,13 @@ fn look_for_holes<E: Error>(
 
 /// What a damaged snapshot held and nothing else does is lost.
 ///
-/// * `ends_met`: of the damaged ones, where they end, as far as the log has that. `state`: where it ends, and its gap.
+/// * `ends_met`: of the damaged ones, where they end, as far as the log has that. `last`: where the history ends. `gap`: where it ended
+///   before a gap, if it has one.
 fn look_for_missed<E: Error>(
     damaged: Vec<Named>,
     ends_met: &[i64],
-    (last, gap): (Option<Zxid>, Option<Option<Zxid>>),
+    last: Option<Zxid>,
+    gap: Option<Option<Zxid>>,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
     let missed = damaged.into_iter().find(|file| {

@@ -1,13 +1,10 @@
-//! The log thread: a batch of commands in, events out, one fsync per batch.
+//! What the log thread does: a batch of commands in, events out, one fsync per batch.
 //!
 //! Commands take effect in the order they were sent, truncation included, and events come in that order. So a
 //! `Flushed` of before a truncation can never be taken for one of after it.
 
-use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -137,7 +134,11 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         self.last_flush(report);
     }
 
-    fn run_before_last_flush(&mut self, batch: &mut Vec<Command>, report: &mut impl FnMut(Event)) {
+    pub(super) fn run_before_last_flush(
+        &mut self,
+        batch: &mut Vec<Command>,
+        report: &mut impl FnMut(Event),
+    ) {
         for command in batch.drain(..) {
             if !self.failed {
                 let done = self.command(command, report);
@@ -146,7 +147,7 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
         }
     }
 
-    fn last_flush(&mut self, report: &mut impl FnMut(Event)) {
+    pub(super) fn last_flush(&mut self, report: &mut impl FnMut(Event)) {
         if !self.failed {
             let done = self.flush(false, report);
             self.settle(done, report);
@@ -261,151 +262,5 @@ impl<D: Disk + Clone, C: FnMut() -> Duration> Worker<D, C> {
             self.failed = true;
             report(Event::Failed(error));
         }
-    }
-}
-
-/// Where commands for the log thread go in.
-#[derive(Clone, Default)]
-pub struct LogQueue(Arc<Queue>);
-
-#[derive(Default)]
-struct Queue {
-    state: Mutex<QueueState>,
-    ready: Condvar,
-}
-
-#[derive(Default)]
-struct QueueState {
-    commands: Vec<Command>,
-    /// The log thread sleeps until it is woken.
-    is_asleep: bool,
-    closed: bool,
-}
-
-impl LogQueue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.0.state.lock().expect("no panic while the queue was held")
-    }
-
-    pub fn send(&self, command: Command) {
-        self.send_all(&mut vec![command]);
-    }
-
-    /// Sends many at once; leaves `commands` empty.
-    pub fn send_all(&self, commands: &mut Vec<Command>) {
-        if commands.is_empty() {
-            return;
-        }
-        let mut state = self.lock();
-        state.commands.append(commands);
-        let is_asleep = std::mem::take(&mut state.is_asleep);
-        drop(state);
-        // Waking a thread is a system call: it is made only when the log thread sleeps.
-        if is_asleep {
-            self.0.ready.notify_one();
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.lock().commands.is_empty()
-    }
-
-    fn close(&self) {
-        self.lock().closed = true;
-        self.0.ready.notify_one();
-    }
-}
-
-/// Takes the reports of the log thread, on that thread; must not block.
-pub trait Reports {
-    fn report(&mut self, event: Event);
-
-    /// The last report of a batch, after which no command waits: the log thread has nothing to do but what this call does.
-    fn report_at_rest(&mut self, event: Event) {
-        self.report(event);
-    }
-}
-
-impl<F: FnMut(Event)> Reports for F {
-    fn report(&mut self, event: Event) {
-        self(event);
-    }
-}
-
-/// The log thread. Dropping it ends the thread once all that was sent is done.
-pub struct LogThread {
-    queue: LogQueue,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for LogThread {
-    fn drop(&mut self) {
-        self.queue.close();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the log thread panicked");
-        }
-    }
-}
-
-/// Starts the log thread.
-///
-/// # Errors
-/// When the system has no thread to give.
-pub fn spawn<D>(
-    queue: LogQueue,
-    disk: D,
-    log: Log<D>,
-    data_dir: &Path,
-    slow_after: Duration,
-    mut reports: impl Reports + Send + 'static,
-) -> std::io::Result<LogThread>
-where
-    D: Disk + Clone + 'static,
-{
-    let begun = Instant::now();
-    let mut worker = Worker::new(disk, log, data_dir, slow_after, move || begun.elapsed());
-    let inbox = queue.clone();
-    let thread = thread::Builder::new().name("log".to_owned()).spawn(move || {
-        let mut batch = Vec::new();
-        while wait(&inbox, &mut worker, &mut batch, &mut reports) {
-            worker.run_before_last_flush(&mut batch, &mut |event| reports.report(event));
-            let mut last = None;
-            worker.last_flush(&mut |event| last = Some(event));
-            match last {
-                Some(event) if inbox.is_empty() => reports.report_at_rest(event),
-                Some(event) => reports.report(event),
-                None => {}
-            }
-        }
-    })?;
-    Ok(LogThread { queue, thread: Some(thread) })
-}
-
-/// Waits for commands, and prepares the log for later ones meanwhile; `false`: there will be no more.
-fn wait<D: Disk + Clone, C: FnMut() -> Duration>(
-    inbox: &LogQueue,
-    worker: &mut Worker<D, C>,
-    batch: &mut Vec<Command>,
-    reports: &mut impl Reports,
-) -> bool {
-    loop {
-        let mut state = inbox.lock();
-        if !state.commands.is_empty() {
-            // The whole queue for an empty one: commands that come while it is flushed are the next batch.
-            mem::swap(&mut state.commands, batch);
-            return true;
-        }
-        if state.closed {
-            return false;
-        }
-        if worker.wants_ahead() {
-            drop(state);
-            worker.prepare_ahead(&mut |event| reports.report(event));
-            continue;
-        }
-        state.is_asleep = true;
-        drop(inbox.0.ready.wait(state).expect("no panic while the queue was held"));
     }
 }

@@ -4,7 +4,7 @@
 //! the rules for that (D-62..D-64, G-05) are the same code as for live transactions, as in Java.
 
 use super::digest::StatPart;
-use super::node::NO_NODE;
+use super::node::{NO_NODE, NewName};
 use super::txn::{Create, CreateKind, Txn};
 use super::{AclId, NodeId, Tree};
 use crate::model::{Code, TTL_MAX_MS, Zxid, op, path};
@@ -207,8 +207,8 @@ impl Tree {
             ..StatPart::default()
         };
         let crc = self.start_crc(&create.path, create.data);
-        let named = (create.path.as_bytes(), hash, crc);
-        let id = self.place(parent, named, create.data, acl, &stat);
+        let name = NewName { path: create.path.as_bytes(), hash, crc };
+        let id = self.place(parent, name, create.data, acl, &stat);
         let (path, data_len) = (create.path.clone(), create.data.map_or(0, <[u8]>::len));
         let stat = self.znode(id).stat();
         self.quota_of_created(&path, data_len);

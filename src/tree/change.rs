@@ -3,7 +3,7 @@
 use super::blob::Blobs;
 use super::digest::{self, StatPart};
 use super::key::hash_of;
-use super::node::{NULL_DATA, Node, SHARED_DATA_MIN};
+use super::node::{NULL_DATA, NewName, Node, SHARED_DATA_MIN};
 use super::{AclId, NO_NODE, NodeId, Tree};
 use crate::model::{Owner, path};
 use bytes::Bytes;
@@ -41,28 +41,30 @@ impl Tree {
 
     /// Adds a znode below a living parent ([`NO_NODE`] for the root). Takes over one user of `acl`.
     ///
-    /// * `path`: as it is stored, its hash, and its [`Tree::start_crc`]. It must not be in the tree yet.
+    /// * `name`: it must not be in the tree yet.
     pub(super) fn place(
         &mut self,
         parent: NodeId,
-        (path, hash, crc): (&[u8], u64, u32),
+        name: NewName<'_>,
         data: Option<&[u8]>,
         acl: AclId,
         stat: &StatPart,
     ) -> NodeId {
-        let digest = if self.options.digest { digest::of(path, crc, stat) } else { 0 };
-        self.place_counted(parent, (path, hash, crc, digest), data, acl, stat)
+        let digest = if self.options.digest { digest::of(name.path, name.crc, stat) } else { 0 };
+        self.place_counted(parent, name, digest, data, acl, stat)
     }
 
     /// The same when the znode's digest is known, 0 when digests are off.
     pub(super) fn place_counted(
         &mut self,
         parent: NodeId,
-        (path, hash, crc, digest): (&[u8], u64, u32, u64),
+        name: NewName<'_>,
+        digest: u64,
         data: Option<&[u8]>,
         acl: AclId,
         stat: &StatPart,
     ) -> NodeId {
+        let NewName { path, hash, crc } = name;
         let owner = self.owners.intern(stat.ephemeral_owner);
         let mut node = Node {
             czxid: stat.czxid,

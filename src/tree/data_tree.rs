@@ -9,7 +9,7 @@ use super::digest::StatPart;
 use super::digests::Digests;
 use super::index::Index;
 use super::key::{hash_of, key};
-use super::node::{Arena, NO_NODE, Node, NodeId};
+use super::node::{Arena, NO_NODE, NewName, Node, NodeId};
 use super::options::Options;
 use super::owners::Owners;
 use super::quota_paths::QuotaPaths;
@@ -91,8 +91,9 @@ impl Tree {
         let acl = self.acls.acquire(acl).expect("our own list is well formed");
         let stat = StatPart { aversion, ..StatPart::default() };
         let parent = path::parent(path).and_then(|parent| self.find(parent)).unwrap_or(NO_NODE);
-        let named = (path.as_bytes(), self.hash_path(path), self.start_crc(path, Some(b"")));
-        self.place(parent, named, Some(b""), acl, &stat);
+        let (hash, crc) = (self.hash_path(path), self.start_crc(path, Some(b"")));
+        let name = NewName { path: path.as_bytes(), hash, crc };
+        self.place(parent, name, Some(b""), acl, &stat);
     }
 
     /// Writes down in `/zookeeper/config` who the members are: no transaction, and every server does it for itself.

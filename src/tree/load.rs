@@ -5,6 +5,7 @@
 
 use super::digest::{self, StatPart};
 use super::key::hash_of;
+use super::node::NewName;
 use super::{AclId, NO_NODE, NodeId, Options, Tree, acls};
 use crate::model::{self, Identity, Zxid};
 use foldhash::fast::FixedState;
@@ -304,8 +305,8 @@ impl Builder {
         let parent = if item.parent_len.is_some() { self.parent } else { NO_NODE };
         let data = item.data.clone().map(|data| &batch.bytes[data]);
         self.tree.acls.share(acl);
-        let named = (path, item.hash, item.crc, item.digest);
-        self.tree.place_counted(parent, named, data, acl, &item.stat);
+        let name = NewName { path, hash: item.hash, crc: item.crc };
+        self.tree.place_counted(parent, name, item.digest, data, acl, &item.stat);
         Ok(())
     }
 

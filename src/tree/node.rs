@@ -2,6 +2,16 @@
 
 use super::blob::BlobId;
 
+/// The path of a znode that is to be.
+#[derive(Clone, Copy)]
+pub(super) struct NewName<'a> {
+    /// As it is stored.
+    pub path: &'a [u8],
+    pub hash: u64,
+    /// See `Tree::start_crc`.
+    pub crc: u32,
+}
+
 /// Index of a znode in the arena. Valid while the znode lives; places are used again.
 pub type NodeId = u32;
 /// No znode.

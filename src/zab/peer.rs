@@ -6,7 +6,7 @@ use super::election::{
 use super::{
     Action, Core, History, Input, Leader, Learner, LearnerConnectionId, Note, Packet, Settings,
 };
-use crate::model::{Epoch, ServerId, View, Zxid};
+use crate::model::{Epochs, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,13 +96,13 @@ impl Peer {
         me: ServerId,
         settings: Settings,
         view: View,
-        (accepted, current): (Epoch, Epoch),
+        epochs: Epochs,
         last: Option<Zxid>,
     ) -> Self {
         let last_or_zero = last.unwrap_or(Zxid::ZERO);
         let history = History::with_window(last_or_zero, settings.window_txns);
         let mut core = Core::new(me, settings, view, history);
-        (core.accepted, core.current) = (accepted, current);
+        (core.accepted, core.current) = (epochs.accepted, epochs.current);
         core.is_unsure = last.is_none();
         core.flushed = core.history.last();
         Self { due: Some("this server has just started".to_owned()), ..Self::new(core) }

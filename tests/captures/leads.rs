@@ -10,7 +10,7 @@ use super::words::{self, Said, Word};
 use crate::support::disk::Write;
 use crate::support::peer::PeerOnDisk;
 use bytes::{Bytes, BytesMut};
-use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
+use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid, op};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Packet, Peer};
 
 /// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
@@ -170,7 +170,7 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
         None => LogRead { before: Some(before.last), entries: missed.clone() },
     };
     let view = View { version: before.info.view_version, ..before.told.clone() };
-    let mut peer = Peer::member(me, settings(name), view, (earlier, earlier), Some(start));
+    let mut peer = Peer::member(me, settings(name), view, Epochs::both(earlier), Some(start));
     peer.core.finds_view = view_in;
     let mut leader =
         Leader { name, server: PeerOnDisk::new(peer), said: BytesMut::new(), log, tree };

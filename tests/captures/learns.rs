@@ -5,7 +5,7 @@ use super::tape;
 use super::words::{self, Said, Word};
 use crate::support::peer::PeerOnDisk;
 use bytes::BytesMut;
-use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::model::{Epoch, Epochs, View, Zxid};
 use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{Action, Input, LearnerInfo, Packet, Peer, Settings};
 
@@ -99,7 +99,7 @@ pub fn replay(name: &'static str) {
     let words = words::of(&tape::read("quorum", name));
     let before = Before::of(&words);
     let view = View { version: before.info.view_version, ..before.told };
-    let epochs = (before.accepted, before.current);
+    let epochs = Epochs { accepted: before.accepted, current: before.current };
     let settings = settings(name);
     let mut peer = Peer::member(before.info.id, settings, view, epochs, Some(before.last));
     peer.core.finds_view = view_in;

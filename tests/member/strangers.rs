@@ -18,7 +18,7 @@ use oxkeeper::member::{
     SnapshotJob,
 };
 use oxkeeper::model::Rng;
-use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid, op};
+use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid, op};
 use oxkeeper::replica::{self, Mode, Replica};
 use oxkeeper::request::Limits;
 use oxkeeper::store::Command;
@@ -73,7 +73,7 @@ impl Strangers {
         };
         let role = if seed.is_multiple_of(5) { Kind::Observer } else { Kind::Participant };
         let view = view(0, 4, role);
-        let peer = Peer::member(ME, zab, view.clone(), (Epoch(1), Epoch(1)), Some(LAST));
+        let peer = Peer::member(ME, zab, view.clone(), Epochs::both(Epoch(1)), Some(LAST));
         let replica = replica::Settings {
             tick_time_ms: 100,
             snap_count: 10,

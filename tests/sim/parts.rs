@@ -1,7 +1,7 @@
 //! Parts of the simulator by themselves: the network, and the search for a smaller plan.
 
 use bytes::Bytes;
-use oxkeeper::sim::network::{Chunk, EndId, Holder, Network};
+use oxkeeper::sim::network::{Attached, Chunk, EndId, Holder, Network};
 use oxkeeper::sim::plan::MS;
 use oxkeeper::sim::shrink::shrink;
 
@@ -9,10 +9,15 @@ fn arrivals(network: &mut Network, end: EndId, now_us: u64) -> usize {
     std::iter::from_fn(|| network.arrive(now_us, end)).count()
 }
 
+/// The end of a client.
+fn attached(node: usize) -> Attached {
+    Attached { node, holder: Holder::Client(node) }
+}
+
 #[test]
 fn bytes_wait_while_cut_off_and_are_lost_when_the_connection_breaks() {
     let mut network = Network::new(1, 100);
-    let end = network.connect((0, Holder::Client(0)), (1, Holder::Client(1)));
+    let end = network.connect(attached(0), attached(1));
     for _ in 0..50 {
         network.send(0, end, Bytes::from_static(b"x")).unwrap();
     }
@@ -40,7 +45,7 @@ fn bytes_wait_while_cut_off_and_are_lost_when_the_connection_breaks() {
 #[test]
 fn a_closed_end_tells_the_other_one() {
     let mut network = Network::new(1, 100);
-    let end = network.connect((0, Holder::Client(0)), (1, Holder::Client(1)));
+    let end = network.connect(attached(0), attached(1));
     assert!(network.close(0, end.other()).is_some());
     assert!(network.send(0, end.other(), Bytes::new()).is_none());
     assert_eq!(arrivals(&mut network, end, MS * 1000), 1);

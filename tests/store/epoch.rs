@@ -1,7 +1,7 @@
 //! The files of the epochs: after a crash, as Java writes them, and damaged.
 
 use crate::put as put_file;
-use oxkeeper::model::{Epoch, Zxid};
+use oxkeeper::model::{Epoch, Epochs, Zxid};
 use oxkeeper::store::Disk as _;
 use oxkeeper::store::epoch::{
     EpochError, EpochFile, check_current, promised, read, read_left_over, save,
@@ -63,13 +63,13 @@ fn epochs_are_what_the_files_promise() {
         if files.iter().any(|(name, _)| name.ends_with(".tmp")) {
             assert_eq!(promised(&disk.image().crash(0), dir, last).ok(), epochs);
         }
-        epochs.map(|(accepted, current)| (accepted.0, current.0))
+        epochs.map(|epochs| (epochs.accepted.0, epochs.current.0))
     };
     assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
     let disk = SimDisk::new();
     let first = promised(&disk, dir, Zxid::ZERO).unwrap();
     let later = promised(&disk.image().crash(0), dir, last).unwrap();
-    assert_eq!((first, later), ((Epoch(0), Epoch(0)), first), "the log is asked once");
+    assert_eq!((first, later), (Epochs::default(), first), "the log is asked once");
     assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
     assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "cut short");
     let half = [("acceptedEpoch", "5"), ("currentEpoch", "4"), ("currentEpoch.tmp", "5")];

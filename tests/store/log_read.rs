@@ -26,7 +26,7 @@ fn a_tree_that_came_between_is_not_read_over() {
     (1..=3).for_each(|counter| append(zxid(1, counter)));
     (1..=2).for_each(|counter| append(zxid(2, counter)));
     let told = |from| {
-        let tail = read(&disk, &folders, (from, zxid(2, 2)), 1 << 20);
+        let tail = read(&disk, &folders, from, zxid(2, 2), 1 << 20);
         (tail.before, tail.entries.len())
     };
     let place = |zxid| {
@@ -63,7 +63,7 @@ fn all_of_it_or_nothing() {
     put(&disk, &folders.logs.join("log.1"), &log_file(&zxids, 36));
     let zxid = crate::zxid;
     let found = |from, limit_bytes| {
-        let read = read(&disk, &folders, (zxid(from), zxid(8)), limit_bytes);
+        let read = read(&disk, &folders, zxid(from), zxid(8), limit_bytes);
         (read.before, read.entries.len())
     };
     assert_eq!(found(3, 5 * 36), (Some(zxid(3)), 5));

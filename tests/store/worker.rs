@@ -3,15 +3,16 @@
 use crate::{entry, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::epoch::EpochFile;
+use oxkeeper::store::log_thread::{LogQueue, LogThread, Reports, spawn};
 use oxkeeper::store::quarantine::{is_marked, rename_as_damaged};
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
-use oxkeeper::store::worker::{LogQueue, spawn};
 use oxkeeper::store::{
     Command, Disk as _, Draft, Event, FailStop, Folders, Log, LogOptions, Packing, RealDisk,
     SnapshotWriter, Trailers, Worker,
 };
 use std::path::Path;
 use std::sync::mpsc;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 fn append(raw: i64, len: usize) -> Command {
@@ -237,27 +238,85 @@ fn writing_is_timed_apart_from_syncing() {
     }
 }
 
-#[test]
-fn the_thread_finishes_what_was_sent() {
+/// A log thread with a real disk, its queue, and the reports with the thread that made them.
+struct Running {
+    thread: LogThread,
+    queue: LogQueue,
+    events: mpsc::Receiver<(ThreadId, Event)>,
+    _dir: tempfile::TempDir,
+}
+
+struct Sender(mpsc::Sender<(ThreadId, Event)>);
+
+impl Reports for Sender {
+    fn report(&mut self, event: Event) {
+        self.0.send((thread::current().id(), event)).unwrap();
+    }
+}
+
+fn running() -> Running {
     let dir = tempfile::tempdir().unwrap();
     let disk = FailStop::new(RealDisk);
     let log = Log::new(disk.clone(), dir.path(), LogOptions::default(), None);
     let (sender, events) = mpsc::channel();
-    let slow_after = Duration::from_secs(1);
     let queue = LogQueue::default();
-    let report = move |event| sender.send(event).unwrap();
-    let thread = spawn(queue.clone(), disk, log, dir.path(), slow_after, report).unwrap();
-    for raw in 1..=100 {
-        queue.send(append(raw, 100));
-    }
-    queue.send_all(&mut vec![append(101, 100), Command::Roll]);
-    drop(thread);
-    let mut records = 0;
-    let mut through = Zxid::ZERO;
+    let slow_after = Duration::from_secs(1);
+    let thread = spawn(queue.clone(), disk, log, dir.path(), slow_after, Sender(sender)).unwrap();
+    Running { thread, queue, events, _dir: dir }
+}
+
+/// Through which zxid is flushed after these reports, and how many records were; none comes twice or out of its turn.
+fn flushed(events: impl IntoIterator<Item = Event>) -> (Zxid, u32) {
+    let (mut through, mut records) = (Zxid::ZERO, 0);
     for event in events {
         let Event::Flushed(report) = event else { panic!("{event:?}") };
         assert!(through < report.through);
         (through, records) = (report.through, records + report.records);
     }
-    assert_eq!((through, records), (zxid(101), 101));
+    (through, records)
+}
+
+#[test]
+fn the_thread_finishes_what_was_sent() {
+    let Running { thread, queue, events, _dir } = running();
+    for raw in 1..=100 {
+        queue.send(append(raw, 100));
+    }
+    queue.send_all(&mut vec![append(101, 100), Command::Roll]);
+    drop(thread);
+    assert_eq!(flushed(events.into_iter().map(|(_, event)| event)), (zxid(101), 101));
+}
+
+/// Another thread does commands while the log thread sleeps, and sends them while it is at work.
+#[test]
+fn commands_keep_their_order_whichever_thread_does_them() {
+    let Running { thread, queue, events, _dir } = running();
+    let mut all = Vec::new();
+    let mut here = 0;
+    for raw in 1..=2000 {
+        if raw % 20 == 0 {
+            // The log thread finds the queue empty, and falls asleep.
+            let report = events.recv_timeout(Duration::from_millis(2));
+            all.extend(report.map(|(_, event)| event));
+        }
+        let mut command = vec![append(raw, 100)];
+        if raw % 7 == 0 {
+            queue.send_all(&mut command);
+        } else {
+            let mut reports = Vec::new();
+            queue.run_or_send(&mut command, &mut |event| reports.push(event));
+            here += reports.len();
+            // What the log thread did before it fell asleep was reported before.
+            all.extend(events.try_iter().map(|(by, event)| {
+                assert_ne!(by, thread::current().id());
+                event
+            }));
+            all.append(&mut reports);
+        }
+        assert!(command.is_empty());
+    }
+    drop(thread);
+    all.extend(events.into_iter().map(|(_, event)| event));
+    assert_eq!(flushed(all), (zxid(2000), 2000));
+    assert!(here > 0, "this thread never found the other asleep");
 }

@@ -1,7 +1,7 @@
 //! Parts of servers with the settings that tests use.
 
 use oxkeeper::model::sync::Arc;
-use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::model::{Epochs, ServerId, View, Zxid};
 use oxkeeper::replica::Settings;
 use oxkeeper::request::{Limits, Shared};
 use oxkeeper::tree::{State, Tree};
@@ -51,7 +51,7 @@ pub fn shared(tree: Tree, limits: Limits) -> Arc<Shared> {
 /// * `last`: of its log; `None`: its history is lost.
 pub fn peer(id: i64, view: &str, settings: zab::Settings, last: Option<Zxid>) -> Peer {
     let view = View::parse(view).expect("a view");
-    Peer::member(ServerId(id), settings, view, (Epoch(0), Epoch(0)), last)
+    Peer::member(ServerId(id), settings, view, Epochs::default(), last)
 }
 
 /// How a learner introduces itself.

@@ -4,49 +4,16 @@
 //! writes, when a packet or notification arrives, when time passes, and what fails.
 
 use super::connections::{ElectionConnections, Item, LearnerConnection};
-use super::disk::{Disk, Entry, Write, last_of};
+use super::disk::{Entry, Write, last_of};
 use super::election::votes_for;
 use super::packets::packets;
-use super::views::view_in;
+use super::server::{Server, last_views};
 use bytes::Bytes;
-use oxkeeper::member::start::saved_view_counts;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{
-    Action, Core, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
+    Action, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
 };
 use std::collections::{BTreeMap, VecDeque};
-
-/// One server. What a crash takes from it comes first.
-#[derive(Clone, Debug, Default)]
-pub struct Server {
-    /// `None`: it is down.
-    pub peer: Option<Peer>,
-    /// What is applied.
-    pub tree: Vec<Entry>,
-    /// Proposed or logged here and not applied.
-    pub tail: VecDeque<Entry>,
-    arrived: Option<Vec<Entry>>,
-    pub is_looking: bool,
-    /// Leads or follows, and serves clients.
-    pub serves: bool,
-    pub leads: Option<Epoch>,
-    /// The last zxid that this server proposed as leader.
-    pub proposed: Zxid,
-    /// The epoch of its leader's LEADERINFO.
-    pub told: Epoch,
-    /// To its leader.
-    pub connection: Option<Id>,
-    /// What a Java learner says later than ours.
-    unsaid: Vec<Packet>,
-    pub disk: Disk,
-    /// What its oracle says, if it has one.
-    pub oracle: Option<bool>,
-    /// As learner it acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile. As leader it
-    /// names the configuration that Java names in NEWLEADER.
-    pub is_java: bool,
-    /// A planted fault: it does not know that its history was lost.
-    pub misses_loss: bool,
-}
 
 /// What a server does, at the moment it does it.
 pub enum Seen<'a> {
@@ -67,23 +34,6 @@ pub enum Seen<'a> {
 /// What looks at the servers of an ensemble.
 pub trait Witness {
     fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>);
-}
-
-/// The last two configurations of a history, oldest first.
-fn last_views(history: &[Entry]) -> Vec<View> {
-    let newest_first = history.iter().rev().filter_map(|(_, entry)| view_in(entry));
-    let mut views: Vec<View> = newest_first.take(2).collect();
-    views.reverse();
-    views
-}
-
-/// A leader of Java's names the newest configuration that it has seen, committed or not.
-fn as_java_names(packet: &mut Packet, core: &Core) {
-    if let Packet::NewLeader { view, .. } = packet
-        && let Some(next) = &core.next
-    {
-        *view = next.to_string().into();
-    }
 }
 
 #[derive(Clone)]
@@ -135,10 +85,7 @@ impl<W: Witness> Ensemble<W> {
                 server.disk.perform(write);
             }
         }
-        let mut disk = std::mem::take(&mut server.disk);
-        disk.asked.clear();
-        let (oracle, is_java, misses_loss) = (server.oracle, server.is_java, server.misses_loss);
-        *server = Server { disk, oracle, is_java, misses_loss, ..Server::default() };
+        server.end();
         let ended: Vec<_> =
             self.connections.iter().filter(|(_, it)| it.is_of(at)).map(|(&id, _)| id).collect();
         ended.into_iter().for_each(|id| self.end_connection(id));
@@ -163,29 +110,7 @@ impl<W: Witness> Ensemble<W> {
         if server.peer.is_some() {
             return;
         }
-        let view = server.disk.view.clone().unwrap_or_else(|| self.first_view.clone());
-        server.tree = server.disk.whole().to_vec();
-        let epochs = (server.disk.accepted, server.disk.current);
-        let last = last_of(&server.tree);
-        let me = ServerId(at as i64);
-        let knows = !server.disk.is_unsure || server.misses_loss;
-        let mut peer = Peer::member(me, self.settings, view, epochs, knows.then_some(last));
-        peer.core.finds_view = view_in;
-        // What was proposed is in the log, committed or not; as a server reads it, whose first file is its operator's.
-        if server.disk.view.is_some() {
-            let views = last_views(&server.tree);
-            let versions: Vec<i64> = views.iter().map(|view| view.version).collect();
-            views.into_iter().for_each(|view| peer.core.see_logged_view(view));
-            if let [before, version] = versions[..] {
-                peer.core.see_order(version, before);
-            }
-        }
-        if let Some(view) = server.disk.next.clone() {
-            let counts = saved_view_counts(&view, epochs.1, knows.then_some(last));
-            peer.core.see_saved_view(view, counts);
-        }
-        peer.core.oracle = server.oracle;
-        server.peer = Some(peer);
+        server.start(ServerId(at as i64), &self.first_view, self.settings);
         self.step(at, Input::Tick);
     }
 
@@ -334,12 +259,7 @@ impl<W: Witness> Ensemble<W> {
     fn send_to_learner(&mut self, at: usize, connection: Id, bytes: &Bytes) {
         let Some(to) = self.connections.get_mut(&connection) else { return };
         let mut packets = packets(bytes);
-        let server = &self.servers[at];
-        if server.is_java
-            && let Some(peer) = &server.peer
-        {
-            packets.iter_mut().for_each(|packet| as_java_names(packet, &peer.core));
-        }
+        self.servers[at].say_as_java(&mut packets);
         for packet in &packets {
             self.witness.see(&self.servers, at, Seen::ToLearner(packet));
         }
@@ -347,8 +267,7 @@ impl<W: Witness> Ensemble<W> {
     }
 
     fn send_to_leader(&mut self, at: usize, bytes: &Bytes) {
-        let server = &self.servers[at];
-        let is_early = server.is_java && !server.serves;
+        let server = &mut self.servers[at];
         let Some(to) = server.connection.and_then(|id| self.connections.get_mut(&id)) else {
             return;
         };
@@ -356,10 +275,7 @@ impl<W: Witness> Ensemble<W> {
         for packet in &packets {
             self.witness.see(&self.servers, at, Seen::ToLeader(packet));
         }
-        let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);
-        let (late, said): (Vec<_>, Vec<_>) = packets.into_iter().partition(waits);
-        to.to_leader.extend(said);
-        self.servers[at].unsaid.extend(late);
+        to.to_leader.extend(self.servers[at].say_later_as_java(packets));
     }
 
     /// A leader proposes what one of its clients asked for; gives its zxid.
@@ -456,14 +372,5 @@ impl<W: Witness> Ensemble<W> {
             matches!(server.peer.as_ref().map(Peer::role), Some(Role::Leading(_)))
         };
         self.servers.iter().position(leads)
-    }
-}
-
-impl Server {
-    /// What a running server does about an input.
-    fn answer(&mut self, input: Input) -> Vec<Action> {
-        let mut actions = Vec::new();
-        self.peer.as_mut().expect("it runs").step(input, &mut actions);
-        actions
     }
 }

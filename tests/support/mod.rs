@@ -17,6 +17,7 @@ pub mod packets;
 pub mod peer;
 pub mod replica;
 pub mod requests;
+pub mod server;
 pub mod standalone;
 pub mod stranger;
 pub mod views;

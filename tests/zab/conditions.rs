@@ -1,7 +1,7 @@
 //! What a world is like, and what fails in it.
 
 use super::world::World;
-use crate::support::ensemble::Server;
+use crate::support::server::Server;
 use oxkeeper::model::View;
 use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use crate::support::connections::Item;
 use crate::support::disk::Disk;
 use crate::support::peer::PeerOnDisk;
 use crate::support::views::{VIEW, member, view_in, view_of};
-use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
+use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{Input, LearnerConnectionId, Packet, Peer, Settings};
 
 fn leader(world: &World) -> Option<usize> {
@@ -220,7 +220,7 @@ fn uncommitted_configuration_of_a_java_leader_is_not_in_force() {
     let first = view_of(zxid(1, 0x24).to_wire(), [1, 2, 3], []);
     let second = view_of(zxid(5, 4).to_wire(), [3, 4, 5], []);
     let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
-    let (epochs, last) = ((Epoch(5), Epoch(5)), Some(zxid(5, 3)));
+    let (epochs, last) = (Epochs::both(Epoch(5)), Some(zxid(5, 3)));
     let mut peer = Peer::member(ServerId(4), settings, first, epochs, last);
     peer.core.finds_view = view_in;
     let mut server = PeerOnDisk::new(peer);

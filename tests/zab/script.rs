@@ -55,7 +55,7 @@ use super::script_ensemble::EnsembleStage;
 use crate::support::disk::Write;
 use crate::support::peer::PeerOnDisk;
 use crate::support::views::{view_in, view_of};
-use oxkeeper::model::{Epoch, ServerId};
+use oxkeeper::model::{Epoch, Epochs, ServerId};
 use oxkeeper::zab::{Action, Input, LogRead, Peer, Promise, Role};
 use std::fmt::Write as _;
 
@@ -223,7 +223,8 @@ impl OneServer {
         let has_version = words.contains(&"version");
         let version = if has_version { zxid(one("version")).to_wire() } else { 0 };
         let view = view_of(version, ids(words, "of"), ids(words, "observers"));
-        let epochs = (Epoch(number(one("accepted"))), Epoch(number(one("current"))));
+        let epoch = |word| Epoch(number(one(word)));
+        let epochs = Epochs { accepted: epoch("accepted"), current: epoch("current") };
         let me = server(words[1]);
         let mut peer = Peer::member(me, settings(words), view, epochs, maybe(one("last")));
         peer.core.finds_view = view_in;

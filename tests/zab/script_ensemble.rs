@@ -3,7 +3,8 @@
 use super::notation::{action_text, ids, number, payload_with, report_text, settings, state_text};
 use super::script::Stage;
 use crate::support::disk::last_of;
-use crate::support::ensemble::{Ensemble, Seen, Server, Witness};
+use crate::support::ensemble::{Ensemble, Seen, Witness};
+use crate::support::server::Server;
 use crate::support::views::view_of;
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, Peer, Role};
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use crate::support::stranger::{ME, Stranger, view};
 use crate::support::views::{VIEW, view_in};
 use bytes::Bytes;
 use oxkeeper::model::Rng;
-use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
+use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{
     Action, Core, Input, LearnerConnectionId, LogRead, Packet, Peer, Role, Settings,
 };
@@ -31,7 +31,7 @@ impl Strangers {
         };
         let last = Zxid::new(Epoch(1), 3);
         let role = if seed.is_multiple_of(7) { Kind::Observer } else { Kind::Participant };
-        let epochs = (Epoch(1), Epoch(1));
+        let epochs = Epochs::both(Epoch(1));
         let mut peer = Peer::member(ME, settings, view(0, 4, role), epochs, Some(last));
         peer.core.finds_view = view_in;
         let stranger = Stranger { random: Rng::seeded(seed), entry };

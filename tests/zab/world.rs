@@ -3,7 +3,8 @@
 use super::checks::{Checks, Event};
 use super::conditions::Conditions;
 use crate::support::disk::{Entry, Write, last_of};
-use crate::support::ensemble::{Ensemble, Seen, Server, Witness};
+use crate::support::ensemble::{Ensemble, Seen, Witness};
+use crate::support::server::Server;
 use crate::support::views::view_of;
 use bytes::Bytes;
 use oxkeeper::model::Rng;

@@ -1,0 +1,224 @@
+//! The log thread, and the queue of its commands.
+
+use std::mem;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::disk::Disk;
+use super::log::Log;
+use super::worker::{Command, Event, Worker};
+
+/// Where commands for the log thread go in.
+#[derive(Clone, Default)]
+pub struct LogQueue(Arc<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    commands: Vec<Command>,
+    /// Here while the log thread sleeps until it is woken.
+    idle: Option<Box<dyn Work>>,
+    closed: bool,
+}
+
+/// A [`Worker`], whatever its disk and its clock are.
+trait Work: Send {
+    /// Does a batch of commands; returns the last flush's report, and reports all others.
+    fn run(&mut self, batch: &mut Vec<Command>, report: &mut dyn FnMut(Event)) -> Option<Event>;
+
+    /// See [`Worker::wants_ahead`].
+    fn wants_ahead(&self) -> bool;
+
+    /// See [`Worker::prepare_ahead`].
+    fn prepare_ahead(&mut self, report: &mut dyn FnMut(Event));
+}
+
+impl<D, C> Work for Worker<D, C>
+where
+    D: Disk + Clone,
+    C: FnMut() -> Duration + Send,
+{
+    fn run(
+        &mut self,
+        batch: &mut Vec<Command>,
+        mut report: &mut dyn FnMut(Event),
+    ) -> Option<Event> {
+        self.run_before_last_flush(batch, &mut report);
+        let mut last = None;
+        self.last_flush(&mut |event| last = Some(event));
+        last
+    }
+
+    fn wants_ahead(&self) -> bool {
+        Self::wants_ahead(self)
+    }
+
+    fn prepare_ahead(&mut self, mut report: &mut dyn FnMut(Event)) {
+        Self::prepare_ahead(self, &mut report);
+    }
+}
+
+impl LogQueue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.0.state.lock().expect("no panic while the queue was held")
+    }
+
+    pub fn send(&self, command: Command) {
+        self.send_all(&mut vec![command]);
+    }
+
+    /// Sends many at once; leaves `commands` empty.
+    pub fn send_all(&self, commands: &mut Vec<Command>) {
+        if commands.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        state.commands.append(commands);
+        self.unlock_and_wake(state, false);
+    }
+
+    /// Does the commands on this thread if the log thread sleeps, and sends them otherwise; leaves `commands` empty.
+    ///
+    /// For few commands, and a thread for which nobody else waits: this call lasts until they are durable.
+    pub fn run_or_send(&self, commands: &mut Vec<Command>, report: &mut dyn FnMut(Event)) {
+        let mut state = self.lock();
+        let idle = state.commands.is_empty().then(|| state.idle.take()).flatten();
+        drop(state);
+        let Some(mut worker) = idle else {
+            return self.send_all(commands);
+        };
+        if let Some(last) = worker.run(commands, report) {
+            report(last);
+        }
+        let wants_ahead = worker.wants_ahead();
+        let mut state = self.lock();
+        state.idle = Some(worker);
+        self.unlock_and_wake(state, wants_ahead);
+    }
+
+    /// Wakes the log thread if it sleeps and has something to do.
+    fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, wants_ahead: bool) {
+        let has_work = wants_ahead || state.closed || !state.commands.is_empty();
+        let is_asleep = state.idle.is_some();
+        drop(state);
+        // Waking a thread is a system call: it is made only when the log thread sleeps.
+        if is_asleep && has_work {
+            self.0.ready.notify_one();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().commands.is_empty()
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.0.ready.notify_one();
+    }
+}
+
+/// Takes the reports of the log thread, on that thread; must not block.
+pub trait Reports {
+    fn report(&mut self, event: Event);
+
+    /// The last report of a batch, after which no command waits: the log thread has nothing to do but what this call does.
+    fn report_at_rest(&mut self, event: Event) {
+        self.report(event);
+    }
+}
+
+impl<F: FnMut(Event)> Reports for F {
+    fn report(&mut self, event: Event) {
+        self(event);
+    }
+}
+
+/// The log thread. Dropping it ends the thread once all that was sent is done.
+pub struct LogThread {
+    queue: LogQueue,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for LogThread {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the log thread panicked");
+        }
+    }
+}
+
+/// Starts the log thread.
+///
+/// # Errors
+/// When the system has no thread to give.
+pub fn spawn<D>(
+    queue: LogQueue,
+    disk: D,
+    log: Log<D>,
+    data_dir: &Path,
+    slow_after: Duration,
+    mut reports: impl Reports + Send + 'static,
+) -> std::io::Result<LogThread>
+where
+    D: Disk + Clone + 'static,
+{
+    let begun = Instant::now();
+    let worker = Worker::new(disk, log, data_dir, slow_after, move || begun.elapsed());
+    let mut worker: Box<dyn Work> = Box::new(worker);
+    let inbox = queue.clone();
+    let thread = thread::Builder::new().name("log".to_owned()).spawn(move || {
+        let mut batch = Vec::new();
+        while let Some(awake) = wait(&inbox, worker, &mut batch, &mut reports) {
+            worker = awake;
+            match worker.run(&mut batch, &mut |event| reports.report(event)) {
+                Some(event) if inbox.is_empty() => reports.report_at_rest(event),
+                Some(event) => reports.report(event),
+                None => {}
+            }
+        }
+    })?;
+    Ok(LogThread { queue, thread: Some(thread) })
+}
+
+/// Waits for commands, and prepares the log for later ones meanwhile; `None`: there will be no more.
+fn wait(
+    inbox: &LogQueue,
+    mut worker: Box<dyn Work>,
+    batch: &mut Vec<Command>,
+    reports: &mut impl Reports,
+) -> Option<Box<dyn Work>> {
+    loop {
+        let mut state = inbox.lock();
+        if !state.commands.is_empty() {
+            // The whole queue for an empty one: commands that come while it is flushed are the next batch.
+            mem::swap(&mut state.commands, batch);
+            return Some(worker);
+        }
+        if state.closed {
+            return None;
+        }
+        if worker.wants_ahead() {
+            drop(state);
+            worker.prepare_ahead(&mut |event| reports.report(event));
+            continue;
+        }
+        state.idle = Some(worker);
+        worker = loop {
+            state = inbox.0.ready.wait(state).expect("no panic while the queue was held");
+            // Another thread may have the worker: it wakes this one once it has given it back.
+            if let Some(worker) = state.idle.take() {
+                break worker;
+            }
+        };
+    }
+}

@@ -1,0 +1,112 @@
+//! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member that runs Java says otherwise than ours.
+
+use super::disk::{Disk, Entry, last_of};
+use super::views::view_in;
+use oxkeeper::member::start::saved_view_counts;
+use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
+use std::collections::VecDeque;
+
+/// One server. What a crash takes from it comes first.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// `None`: it is down.
+    pub peer: Option<Peer>,
+    /// What is applied.
+    pub tree: Vec<Entry>,
+    /// Proposed or logged here and not applied.
+    pub tail: VecDeque<Entry>,
+    /// A leader's tree that came with SNAP.
+    pub arrived: Option<Vec<Entry>>,
+    pub is_looking: bool,
+    /// Leads or follows, and serves clients.
+    pub serves: bool,
+    pub leads: Option<Epoch>,
+    /// The last zxid that this server proposed as leader.
+    pub proposed: Zxid,
+    /// The epoch of its leader's LEADERINFO.
+    pub told: Epoch,
+    /// To its leader.
+    pub connection: Option<Id>,
+    /// What a Java learner says later than ours.
+    pub unsaid: Vec<Packet>,
+    pub disk: Disk,
+    /// What its oracle says, if it has one.
+    pub oracle: Option<bool>,
+    /// As learner it acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile. As leader it
+    /// names the configuration that Java names in NEWLEADER.
+    pub is_java: bool,
+    /// A planted fault: it does not know that its history was lost.
+    pub misses_loss: bool,
+}
+
+/// The last two configurations of a history, oldest first.
+pub fn last_views(history: &[Entry]) -> Vec<View> {
+    let newest_first = history.iter().rev().filter_map(|(_, entry)| view_in(entry));
+    let mut views: Vec<View> = newest_first.take(2).collect();
+    views.reverse();
+    views
+}
+
+impl Server {
+    /// Starts the peer from the disk.
+    pub fn start(&mut self, me: ServerId, first_view: &View, settings: Settings) {
+        let view = self.disk.view.clone().unwrap_or_else(|| first_view.clone());
+        self.tree = self.disk.whole().to_vec();
+        let Disk { accepted, current, .. } = self.disk;
+        let last = last_of(&self.tree);
+        let knows = !self.disk.is_unsure || self.misses_loss;
+        let mut peer =
+            Peer::member(me, settings, view, Epochs { accepted, current }, knows.then_some(last));
+        peer.core.finds_view = view_in;
+        // What was proposed is in the log, committed or not; as a server reads it, whose first file is its operator's.
+        if self.disk.view.is_some() {
+            let views = last_views(&self.tree);
+            let versions: Vec<i64> = views.iter().map(|view| view.version).collect();
+            views.into_iter().for_each(|view| peer.core.see_logged_view(view));
+            if let [before, version] = versions[..] {
+                peer.core.see_order(version, before);
+            }
+        }
+        if let Some(view) = self.disk.next.clone() {
+            let counts = saved_view_counts(&view, current, knows.then_some(last));
+            peer.core.see_saved_view(view, counts);
+        }
+        peer.core.oracle = self.oracle;
+        self.peer = Some(peer);
+    }
+
+    /// Power is gone: only the disk is left.
+    pub fn end(&mut self) {
+        let mut disk = std::mem::take(&mut self.disk);
+        disk.asked.clear();
+        let (oracle, is_java, misses_loss) = (self.oracle, self.is_java, self.misses_loss);
+        *self = Self { disk, oracle, is_java, misses_loss, ..Self::default() };
+    }
+
+    /// What a running server does about an input.
+    pub fn answer(&mut self, input: Input) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.peer.as_mut().expect("it runs").step(input, &mut actions);
+        actions
+    }
+
+    /// A leader of Java's names the newest configuration that it has seen, committed or not.
+    pub fn say_as_java(&self, packets: &mut [Packet]) {
+        let Some(peer) = self.peer.as_ref().filter(|_| self.is_java) else { return };
+        for packet in packets {
+            if let (Packet::NewLeader { view, .. }, Some(next)) = (packet, &peer.core.next) {
+                *view = next.to_string().into();
+            }
+        }
+    }
+
+    /// What a learner says now: one of Java's keeps acknowledgements of proposals until it follows.
+    pub fn say_later_as_java(&mut self, packets: Vec<Packet>) -> Vec<Packet> {
+        let is_early = self.is_java && !self.serves;
+        let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);
+        let (late, said) = packets.into_iter().partition(waits);
+        self.unsaid.extend::<Vec<_>>(late);
+        said
+    }
+}

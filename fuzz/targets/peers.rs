@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::member::opening::NoOpening;
 use oxkeeper::member::quorum_connection::{QuorumConnection, QuorumEvent};
-use oxkeeper::model::{Epoch, ServerId, View, Zxid};
+use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
 use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::tree::Options;
@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
 fn member(leader: ServerId, bytes: &[u8]) {
     let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer";
     let view = View::parse(text).expect("a view");
-    let mut peer = Peer::member(ME, SETTINGS, view, (Epoch(1), Epoch(1)), Some(LAST));
+    let mut peer = Peer::member(ME, SETTINGS, view, Epochs::both(Epoch(1)), Some(LAST));
     peer.core.finds_view = |entry| View::from_bytes(config_in(entry)?).ok();
     let mut server = PeerOnDisk::new(peer);
     step(&mut server, Input::Tick);

@@ -186,7 +186,8 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     }
 
     /// Whether this thread does what the log thread would do, which saves a change of threads: nobody waits for it meanwhile but
-    /// the only client, whose request this is.
+    /// the only client, whose request this is. Not after another flush in the same turn, nor on the log thread, both of which
+    /// send replies themselves.
     fn flushes_itself(&self, log: &[store::Command]) -> bool {
         matches!(log, [store::Command::Append { .. }])
             && self.direct_replies_max == 0

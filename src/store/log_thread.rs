@@ -80,8 +80,10 @@ impl LogQueue {
             return;
         }
         let mut state = self.lock();
+        // Whoever has put the first has woken the log thread.
+        let is_first = state.commands.is_empty();
         state.commands.append(commands);
-        self.unlock_and_wake(state, false);
+        self.unlock_and_wake(state, is_first);
     }
 
     /// Does the commands on this thread if the log thread sleeps, and sends them otherwise; leaves `commands` empty.
@@ -100,12 +102,12 @@ impl LogQueue {
         let wants_ahead = worker.wants_ahead();
         let mut state = self.lock();
         state.idle = Some(worker);
-        self.unlock_and_wake(state, wants_ahead);
+        let has_work = wants_ahead || state.closed || !state.commands.is_empty();
+        self.unlock_and_wake(state, has_work);
     }
 
-    /// Wakes the log thread if it sleeps and has something to do.
-    fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, wants_ahead: bool) {
-        let has_work = wants_ahead || state.closed || !state.commands.is_empty();
+    /// Wakes the log thread if it sleeps. * `has_work`: and has something to do that it was not woken for.
+    fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, has_work: bool) {
         let is_asleep = state.idle.is_some();
         drop(state);
         // Waking a thread is a system call: it is made only when the log thread sleeps.
@@ -119,8 +121,9 @@ impl LogQueue {
     }
 
     fn close(&self) {
-        self.lock().closed = true;
-        self.0.ready.notify_one();
+        let mut state = self.lock();
+        state.closed = true;
+        self.unlock_and_wake(state, true);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{entry, zxid};
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::store::epoch::EpochFile;
-use oxkeeper::store::log_thread::{LogQueue, LogThread, Reports, spawn};
+use oxkeeper::store::log_thread::{LogQueue, LogThread, spawn};
 use oxkeeper::store::quarantine::{is_marked, rename_as_damaged};
 use oxkeeper::store::sim_disk::{Fault, SimDisk};
 use oxkeeper::store::{
@@ -246,14 +246,6 @@ struct Running {
     _dir: tempfile::TempDir,
 }
 
-struct Sender(mpsc::Sender<(ThreadId, Event)>);
-
-impl Reports for Sender {
-    fn report(&mut self, event: Event) {
-        self.0.send((thread::current().id(), event)).unwrap();
-    }
-}
-
 fn running() -> Running {
     let dir = tempfile::tempdir().unwrap();
     let disk = FailStop::new(RealDisk);
@@ -261,7 +253,8 @@ fn running() -> Running {
     let (sender, events) = mpsc::channel();
     let queue = LogQueue::default();
     let slow_after = Duration::from_secs(1);
-    let thread = spawn(queue.clone(), disk, log, dir.path(), slow_after, Sender(sender)).unwrap();
+    let report = move |event| sender.send((thread::current().id(), event)).unwrap();
+    let thread = spawn(queue.clone(), disk, log, dir.path(), slow_after, report).unwrap();
     Running { thread, queue, events, _dir: dir }
 }
 

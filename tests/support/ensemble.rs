@@ -267,10 +267,8 @@ impl<W: Witness> Ensemble<W> {
     }
 
     fn send_to_leader(&mut self, at: usize, bytes: &Bytes) {
-        let server = &mut self.servers[at];
-        let Some(to) = server.connection.and_then(|id| self.connections.get_mut(&id)) else {
-            return;
-        };
+        let connection = self.servers[at].connection;
+        let Some(to) = connection.and_then(|id| self.connections.get_mut(&id)) else { return };
         let packets = packets(bytes);
         for packet in &packets {
             self.witness.see(&self.servers, at, Seen::ToLeader(packet));

@@ -26,7 +26,17 @@ use std::time::Duration;
 /// Bytes of log that are read for one learner at most: few, so that a tree is sent now and then.
 const LOG_READ_MAX_BYTES: u64 = 20_000;
 
-/// Starts a server on what its disk holds. Also tells whether damaged data was quarantined.
+/// A process that has started.
+pub struct Booted {
+    pub process: Process,
+    pub durable: Durable,
+    /// Damaged data was moved away.
+    pub was_quarantined: bool,
+    /// Its operator has written another configuration.
+    pub forgets_view: bool,
+}
+
+/// Starts a server on what its disk holds.
 ///
 /// # Errors
 /// Why it can't start.
@@ -35,9 +45,9 @@ pub fn boot(
     me: usize,
     climate: &Climate,
     now_us: Micros,
-) -> Result<(Process, Durable, bool), Box<dyn Error>> {
+) -> Result<Booted, Box<dyn Error>> {
     let disk = FailStop::new(server.disk.clone());
-    let config = membership::load(&server.disk, climate, me)?;
+    let (config, forgets_view) = membership::load(&server.disk, climate, me)?;
     let ensemble = config.ensemble.as_ref().ok_or("a world has no standalone servers")?;
     let patience = patience(&config, ensemble);
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
@@ -89,7 +99,8 @@ pub fn boot(
         is_leading: false,
         standing: None,
     };
-    Ok((process, durable, found.was_quarantined && !is_believed))
+    let was_quarantined = found.was_quarantined && !is_believed;
+    Ok(Booted { process, durable, was_quarantined, forgets_view })
 }
 
 /// The tree on a disk, as a member restores it.

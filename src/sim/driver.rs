@@ -3,11 +3,12 @@
 use super::check::Seen;
 use super::membership;
 use super::network::ProcessId;
+use super::process::Server;
 use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Ended, Input, Now, QuorumPeer, turn};
-use crate::model::{View, Zxid};
+use crate::model::Zxid;
 use crate::replica::Mode;
 use crate::request::ClientCommand;
 use crate::store;
@@ -175,8 +176,8 @@ impl World {
                 Note::Looking { .. } => self.trace.count("elections"),
                 Note::Leads { epoch, .. } => {
                     self.trace.count("leaders");
-                    let backing = self.backing(server, last);
-                    self.see(&Seen::Leads { server, epoch, last, backing });
+                    let disks = &self.acknowledged()[..];
+                    self.see(&Seen::Leads { server, epoch, last, disks });
                 }
                 _ => {}
             }
@@ -205,27 +206,16 @@ impl World {
         // Its data is whole again.
         self.servers[server].lost = Zxid::ZERO;
         let commits = has_committed || mode == Mode::Leading;
-        let leads = commits.then(|| self.backing(server, last));
+        let disks = self.acknowledged();
+        let commits = commits.then_some(&disks[..]);
         self.note(server, || format!("* applied {last}, {mode:?}"));
         let may_go_back = begins && mode == Mode::Observing && self.climate().relays;
-        self.see(&Seen::Applied { server, last, may_go_back, digest, leads });
+        self.see(&Seen::Applied { server, last, may_go_back, digest, commits });
     }
 
-    /// How many voters have a history on disk, and how many are a quorum: in the configuration that a server has in force, or
-    /// in the proposed one, if there it is worse.
-    fn backing(&self, server: usize, last: Zxid) -> (usize, usize) {
-        let Some(process) = &self.servers[server].process else { return (0, 1) };
-        let core = &process.member.replica.peer().core;
-        let has = |server: usize| {
-            let server = self.servers.get(server);
-            server.is_some_and(|found| self.checks.history.holds(found.acknowledged(), last))
-        };
-        // What was committed before it was proposed needed none of its disks: packets read together may do both in one step.
-        let counts =
-            |view: &&View| view.version <= last.to_wire() || view.version == core.view.version;
-        let backings = core.all_views().filter(counts).map(|view| membership::backing(view, has));
-        let mut worse = backings.filter(|(holders, quorum)| holders < quorum);
-        worse.next().unwrap_or_else(|| membership::backing(&core.view, has))
+    /// The end of the history that each server's disk has, or had when it acknowledged it.
+    fn acknowledged(&self) -> Vec<Zxid> {
+        self.servers.iter().map(Server::acknowledged).collect()
     }
 
     /// Performs actions in order; log commands reach the log thread together.
@@ -295,7 +285,10 @@ impl World {
         if self.process(at).is_some()
             && let (_, Err(error)) = files.change(change)
         {
-            self.cannot(at, &error.to_string());
+            return self.cannot(at, &error.to_string());
+        }
+        if let ConfigChange::Committed { view, .. } = change {
+            self.see(&Seen::InForce { server: at.server, view });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong, and how it ends.
 
-use super::boot::boot;
+use super::boot::{Booted, boot};
 use super::check::{Durable, Seen};
 use super::network::ProcessId;
 use super::plan::{Crash, CrashKind, Fault, MS, Micros, Plant};
@@ -207,7 +207,8 @@ impl World {
         }
         let at = self.process_id(server);
         match boot(found, server, self.climate(), self.now_us) {
-            Ok((process, durable, was_quarantined)) => {
+            Ok(Booted { process, durable, was_quarantined, forgets_view }) => {
+                let view = process.view().clone();
                 let digest = process.shared.state.tree.read().digest();
                 self.note(server, || format!("* starts with {durable:?}, {was_quarantined}"));
                 let found = &mut self.servers[server];
@@ -221,6 +222,10 @@ impl World {
                 let before = std::mem::replace(&mut found.durable, durable);
                 self.begin_tape(at);
                 self.see(&Seen::Started { server, found: durable, before, digest });
+                if forgets_view {
+                    self.see(&Seen::ForgetsView { server });
+                }
+                self.see(&Seen::InForce { server, view: &view });
                 self.wake_driver(at);
             }
             Err(why) => self.cannot(at, &format!("start: {why}")),

@@ -5,8 +5,8 @@
 //! all of its history, whether it came by log, by DIFF or as a tree.
 
 use super::model::Model;
-use crate::model::{Epoch, Zxid};
-use crate::tree::txn::Entry;
+use crate::model::{Epoch, View, Zxid};
+use crate::tree::txn::{Entry, config_in};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -19,12 +19,13 @@ pub struct Committed {
     pub digest: u64,
 }
 
-#[derive(Default)]
 pub struct History {
     proposed: BTreeMap<Zxid, Bytes>,
     /// The leader of each epoch, and the last zxid of the history it began with.
     pub leaders: BTreeMap<Epoch, (usize, Zxid)>,
     committed: Vec<Committed>,
+    /// The configuration that the ensemble began with, and those that were committed.
+    views: Vec<View>,
     pub model: Model,
     /// Servers keep sessions to themselves until they make something ephemeral.
     pub local_sessions: bool,
@@ -34,8 +35,42 @@ pub struct History {
 
 impl History {
     /// * `first_digest`: of a new server's tree.
-    pub fn new(first_digest: u64, local_sessions: bool) -> Self {
-        Self { first_digest, local_sessions, model: Model::new(), ..Self::default() }
+    /// * `first_view`: what the ensemble begins with.
+    pub fn new(first_digest: u64, local_sessions: bool, first_view: View) -> Self {
+        Self {
+            proposed: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            committed: Vec::new(),
+            views: vec![first_view],
+            model: Model::new(),
+            local_sessions,
+            first_digest,
+        }
+    }
+
+    /// The configurations of which each needs a quorum for a transaction: the one before it, and its own if it is a
+    /// reconfiguration.
+    pub fn deciders(&self, zxid: Zxid) -> impl Iterator<Item = &View> {
+        let is_later = |view: &&View| zxid.to_wire() < view.version;
+        let mut known = self.views.iter().rev().skip_while(is_later);
+        let newest = known.next();
+        let is_its_own = newest.is_some_and(|view| view.version == zxid.to_wire());
+        newest.into_iter().chain(known.next().filter(|_| is_its_own))
+    }
+
+    /// Zxids of the reconfigurations that are committed after one zxid, through another.
+    pub fn reconfigurations(&self, after: Zxid, through: Zxid) -> impl Iterator<Item = Zxid> {
+        let zxids = self.views.iter().filter_map(|view| Zxid::from_wire(view.version));
+        zxids.filter(move |&zxid| after < zxid && zxid <= through)
+    }
+
+    /// Whether a configuration was committed. The first one gets the zxid of its first leader as its version.
+    pub fn has_view(&self, view: &View) -> bool {
+        let is_first = |it: &View| {
+            let Some(version) = Zxid::from_wire(view.version) else { return false };
+            version.counter() == 0 && View { version: it.version, ..view.clone() } == *it
+        };
+        self.views.contains(view) || self.views.first().is_some_and(is_first)
     }
 
     pub fn last(&self) -> Zxid {
@@ -130,6 +165,10 @@ impl History {
             self.model.apply(&entry.header, &entry.txn);
             let digest = entry.digest.map_or(before, |digest| digest.tree_digest as u64);
             self.committed.push(Committed { zxid, entry: bytes.clone(), digest });
+            if let Some(text) = config_in(&bytes) {
+                let view = View::from_bytes(text).map_err(|error| format!("{zxid}: {error}"))?;
+                self.views.push(view);
+            }
         }
         Ok(())
     }

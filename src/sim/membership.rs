@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// The static configuration file, beside which a reconfiguration writes others.
 const CONFIG_FILE: &str = "/conf/zoo.cfg";
+/// A comment in a file that an operator has written after the server had written its own.
+const REWRITTEN: &str = "# written again";
 /// Where followers take observers, in worlds where they do.
 const OBSERVER_PORT: u16 = 2889;
 
@@ -50,6 +52,14 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What the ensemble begins with.
+///
+/// # Panics
+/// If what the operator wrote is no configuration.
+pub fn first_view(climate: &Climate) -> View {
+    View::parse(&members(climate, 0).join("\n")).expect("its operator's configuration")
+}
+
 /// Writes what an operator writes for a server.
 ///
 /// # Errors
@@ -68,17 +78,26 @@ pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
 /// Reads the configuration of a server from its disk. A server that was removed from the ensemble does not start with the
 /// files that it has written itself: its operator writes others, by which it joins again.
 ///
+/// Also tells whether these are files that its operator has written again.
+///
 /// # Errors
 /// As [`config::load`], and those of the disk.
-pub fn load(disk: &SimDisk, climate: &Climate, me: usize) -> Result<Config, Box<dyn Error>> {
+pub fn load(
+    disk: &SimDisk,
+    climate: &Climate,
+    me: usize,
+) -> Result<(Config, bool), Box<dyn Error>> {
     let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags: Vec::new() };
     if let Some(mut members) = written_members(disk)?
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
     {
         members.push(member(me, false));
+        members.insert(0, REWRITTEN.to_owned());
         replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())?;
     }
-    Ok(config::load_from(&|path| read_file(disk, path), &launch, &Environment::new())?)
+    let config = config::load_from(&|path| read_file(disk, path), &launch, &Environment::new())?;
+    let text = String::from_utf8(read_file(disk, Path::new(CONFIG_FILE))?)?;
+    Ok((config, text.contains(REWRITTEN) && written_members(disk)?.is_none()))
 }
 
 /// The lines of the dynamic file, once the server has written one.
@@ -87,12 +106,6 @@ fn written_members(disk: &SimDisk) -> Result<Option<Vec<String>>, Box<dyn Error>
     let Some(named) = entries.get("dynamicConfigFile") else { return Ok(None) };
     let text = String::from_utf8(read_file(disk, Path::new(&named.value))?)?;
     Ok(Some(text.lines().map(str::to_owned).collect()))
-}
-
-/// How many voters of a configuration `has` names, and how many are a quorum.
-pub fn backing(view: &View, has: impl Fn(usize) -> bool) -> (usize, usize) {
-    let holders = view.voters().filter(|id| has(id.0 as usize)).count();
-    (holders, view.voters().count() / 2 + 1)
 }
 
 pub fn short(view: &View) -> String {

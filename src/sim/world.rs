@@ -55,6 +55,7 @@ impl World {
             checks: Checks::new(
                 &Tree::new(tree::Options { seed, ..tree::Options::default() }),
                 climate.local_sessions,
+                membership::first_view(&climate),
             ),
             failure: None,
             rng: Rng::new(seed, 4),

@@ -1,6 +1,6 @@
 //! The checks of what clients receive find the faults that are planted into observations.
 
-use super::planted::{entry, fails, history, holds, zxid};
+use super::planted::{entry, fails, history, holds, new_history, zxid};
 use jute::data::Stat;
 use jute::proto::ReplyHeader;
 use oxkeeper::model::{EventKind, op};
@@ -8,7 +8,6 @@ use oxkeeper::sim::check::answers::Answers;
 use oxkeeper::sim::check::sessions::{RealTime, Sessions};
 use oxkeeper::sim::check::watches::Watches;
 use oxkeeper::sim::check::{Answered, Seen};
-use oxkeeper::sim::history::History;
 use oxkeeper::sim::workload::{Body, Op, Request, WatchLists};
 use oxkeeper::tree::txn::write;
 
@@ -34,7 +33,7 @@ fn wrong_answers_are_found() {
     for xid in 1..4 {
         let request = &Request::new(Op::Ping, "");
         let asked = Seen::Asked { client: 0, session: 7, xid, request };
-        holds(&mut check, &asked, &History::new(0, false));
+        holds(&mut check, &asked, &new_history());
     }
     let mut told = |request: &Request, xid, zxid, err, body: &Body, wrong: Option<&str>| {
         let header = ReplyHeader { xid, zxid, err };
@@ -78,7 +77,7 @@ fn writes_that_were_not_sent_or_are_done_twice_are_found() {
     let mut check = Answers::default();
     let request = &Request::new(Op::Ping, "");
     let asked = Seen::Asked { client: 0, session: 7, xid: 9, request };
-    holds(&mut check, &asked, &History::new(0, false));
+    holds(&mut check, &asked, &new_history());
     fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "stands before it");
 }
 

@@ -2,7 +2,7 @@
 
 use jute::Encode;
 use jute::txn::{TxnDigest, TxnHeader};
-use oxkeeper::model::{Epoch, Zxid, op};
+use oxkeeper::model::{Epoch, View, Zxid, op};
 use oxkeeper::sim::check::{Check, Seen};
 use oxkeeper::sim::history::History;
 use oxkeeper::tree::txn::{CreateKind, write};
@@ -26,8 +26,19 @@ pub fn entry(
 }
 
 /// Epoch 1, led by server 0: session 7 opens, makes /a, sets it (version 1), makes the ephemeral /e.
+/// Of three voters that have done nothing.
+pub fn new_history() -> History {
+    History::new(0, false, first_view())
+}
+
+/// Servers 0, 1 and 2 vote.
+pub fn first_view() -> View {
+    let line = |id| format!("server.{id}=host{id}:2888:3888:participant;2181");
+    View::parse(&[0, 1, 2].map(line).join("\n")).expect("three servers")
+}
+
 pub fn history() -> History {
-    let mut history = History::new(0, false);
+    let mut history = new_history();
     history.leaders.insert(Epoch(1), (0, Zxid::ZERO));
     let open = oxkeeper::model::OPEN_ACL;
     let entries = [

@@ -1,22 +1,23 @@
 //! The checks of agreement, disks and trees find the faults that are planted into observations.
 
-use super::planted::{fails, history, holds, zxid};
-use oxkeeper::model::{Epoch, Zxid, op};
+use super::planted::{entry, fails, first_view, history, holds, new_history, zxid};
+use oxkeeper::model::{Epoch, View, Zxid, op};
 use oxkeeper::sim::check::servers::{
-    Agreement, closed_connections, convergence, digests, durability, memory, one_leader,
-    primary_order, promises, snapshots, states,
+    Agreement, Configurations, Durability, closed_connections, convergence, digests, memory,
+    one_leader, primary_order, promises, snapshots, states,
 };
 use oxkeeper::sim::check::{Durable, Seen, Standing};
 use oxkeeper::sim::history::History;
-use oxkeeper::tree::txn::{Entry, Txn};
+use oxkeeper::tree::txn::{Entry, Txn, write};
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::Packet;
 
 #[test]
 fn second_leader_of_an_epoch_is_found() {
     let mut history = history();
-    let (last, backing) = (zxid(1, 4), (2, 2));
-    let leads = |server, epoch| Seen::Leads { server, epoch: Epoch(epoch), last, backing };
+    let last = zxid(1, 4);
+    let disks = &[last; 3];
+    let leads = |server, epoch| Seen::Leads { server, epoch: Epoch(epoch), last, disks };
     holds(&mut one_leader, &leads(1, 2), &history);
     fails(&mut one_leader, &leads(2, 1), &history, "which 0 led");
     history.leaders.insert(Epoch(2), (1, last));
@@ -26,10 +27,10 @@ fn second_leader_of_an_epoch_is_found() {
 #[test]
 fn gaps_foreign_proposals_and_leaders_without_the_history_are_found() {
     let (mut check, mut history) = (primary_order, history());
-    let backing = (2, 2);
-    let leads = |epoch, last| Seen::Leads { server: 0, epoch: Epoch(epoch), last, backing };
+    let disks = &[];
+    let leads = |epoch, last| Seen::Leads { server: 0, epoch: Epoch(epoch), last, disks };
     let logs = |server, zxid| Seen::Logs { server, zxid, entry: b"" };
-    holds(&mut check, &leads(1, Zxid::ZERO), &History::new(0, false));
+    holds(&mut check, &leads(1, Zxid::ZERO), &new_history());
     holds(&mut check, &logs(1, zxid(1, 4)), &history);
     fails(&mut check, &logs(0, zxid(1, 6)), &history, "after 0x100000004");
     fails(&mut check, &logs(1, zxid(1, 7)), &history, "never proposed");
@@ -49,7 +50,7 @@ fn other_history_and_steps_back_are_found() {
         last,
         may_go_back,
         digest: 0,
-        leads: None,
+        commits: None,
     };
     let applied = |server, last| serves(server, last, false);
     holds(&mut check, &applied(0, zxid(1, 3)), &history);
@@ -71,7 +72,7 @@ fn tree_with_another_digest_is_found() {
     let history = history();
     let last = zxid(1, 3);
     let applied =
-        |digest| Seen::Applied { server: 1, last, may_go_back: false, digest, leads: None };
+        |digest| Seen::Applied { server: 1, last, may_go_back: false, digest, commits: None };
     holds(&mut digests, &applied(last.to_wire() as u64), &history);
     fails(&mut digests, &applied(5), &history, "the tree of 1 at");
     let found = Durable { last, ..Durable::default() };
@@ -83,10 +84,13 @@ fn tree_with_another_digest_is_found() {
 fn commits_without_a_quorum_and_lost_disk_contents_are_found() {
     let history = history();
     let (last, may_go_back) = (zxid(1, 2), false);
-    let applied = |leads| Seen::Applied { server: 0, last, may_go_back, digest: 0, leads };
-    holds(&mut durability, &applied(Some((2, 2))), &history);
+    let applied = |commits| Seen::Applied { server: 0, last, may_go_back, digest: 0, commits };
+    let mut durability = Durability::default();
+    let (none, earlier) = (Zxid::ZERO, zxid(1, 1));
+    let (one, two) = ([last, earlier, none], [none, last, zxid(1, 4)]);
+    fails(&mut Durability::default(), &applied(Some(&one)), &history, "[0] have");
+    holds(&mut durability, &applied(Some(&two)), &history);
     holds(&mut durability, &applied(None), &history);
-    fails(&mut durability, &applied(Some((1, 2))), &history, "1 of 2 disks");
     let before = Durable { last: zxid(1, 3), accepted: Epoch(2), current: Epoch(1) };
     let started = |found| Seen::Started { server: 1, found, before, digest: 0 };
     holds(&mut durability, &started(before), &history);
@@ -94,6 +98,54 @@ fn commits_without_a_quorum_and_lost_disk_contents_are_found() {
     fails(&mut durability, &started(short), &history, "had Durable");
     let forgot = Durable { accepted: Epoch(1), ..before };
     fails(&mut durability, &started(forgot), &history, "accepted: Epoch(1)");
+}
+
+/// A history whose fifth transaction leaves server 0 alone.
+fn reconfigured() -> (History, View) {
+    let mut history = history();
+    let first = first_view();
+    let members = first.members.into_iter().filter(|(id, _)| id.0 == 0).collect();
+    let view = View { version: zxid(1, 5).to_wire(), members, ..first };
+    let bytes = entry(zxid(1, 5), (7, 4), op::RECONFIG, |to| {
+        write::set_data(to, "/zookeeper/config", Some(view.to_string().as_bytes()), 0);
+    });
+    history.propose(zxid(1, 5), bytes.into());
+    history.commit(&[zxid(1, 5)]).unwrap();
+    (history, view)
+}
+
+#[test]
+fn reconfigurations_that_one_of_both_configurations_has_not_decided_are_found() {
+    let (history, _) = reconfigured();
+    let (last, may_go_back) = (zxid(1, 5), false);
+    let check = |disks: &[Zxid], about| {
+        let commits = Some(disks);
+        let seen = Seen::Applied { server: 0, last, may_go_back, digest: 0, commits };
+        match about {
+            None => holds(&mut Durability::default(), &seen, &history),
+            Some(about) => fails(&mut Durability::default(), &seen, &history, about),
+        }
+    };
+    let before = zxid(1, 4);
+    check(&[last, last, before], None);
+    check(&[last, before, before], Some("voters [0, 1, 2]"));
+    check(&[before, last, last], Some("voters [0]"));
+}
+
+#[test]
+fn configurations_that_were_not_committed_and_steps_back_are_found() {
+    let (history, view) = reconfigured();
+    let first = first_view();
+    let led = View { version: zxid(1, 0).to_wire(), ..first.clone() };
+    let mut check = Configurations::default();
+    holds(&mut check, &Seen::InForce { server: 0, view: &first }, &history);
+    holds(&mut check, &Seen::InForce { server: 0, view: &led }, &history);
+    holds(&mut check, &Seen::InForce { server: 0, view: &view }, &history);
+    fails(&mut check, &Seen::InForce { server: 0, view: &led }, &history, "goes back");
+    holds(&mut check, &Seen::ForgetsView { server: 0 }, &history);
+    holds(&mut check, &Seen::InForce { server: 0, view: &led }, &history);
+    let other = View { version: zxid(1, 4).to_wire(), ..first };
+    fails(&mut check, &Seen::InForce { server: 1, view: &other }, &history, "not committed");
 }
 
 #[test]

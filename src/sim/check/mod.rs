@@ -22,7 +22,8 @@
 //!
 //! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
 //! `real_time`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
-//! `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
+//! `configurations` (what is in force was committed, and no server
+//! goes back), `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
 
 pub mod answers;
 pub mod seen;
@@ -31,7 +32,7 @@ pub mod sessions;
 pub mod watches;
 
 use super::history::History;
-use crate::model::Zxid;
+use crate::model::{View, Zxid};
 use crate::tree::Tree;
 
 pub use seen::{Answered, Check, Durable, Seen, Standing};
@@ -54,13 +55,15 @@ pub struct Checks {
 
 impl Checks {
     /// * `first`: a new server's tree.
-    pub fn new(first: &Tree, local_sessions: bool) -> Self {
+    /// * `first_view`: what the ensemble begins with.
+    pub fn new(first: &Tree, local_sessions: bool, first_view: View) -> Self {
         let all: Vec<(&'static str, Box<dyn Check>)> = vec![
             ("one leader", Box::new(servers::one_leader)),
             ("primary order", Box::new(servers::primary_order)),
             ("agreement", Box::<servers::Agreement>::default()),
             ("digests", Box::new(servers::digests)),
-            ("durability", Box::new(servers::durability)),
+            ("durability", Box::<servers::Durability>::default()),
+            ("configurations", Box::<servers::Configurations>::default()),
             ("promises", Box::new(servers::promises)),
             ("answers", Box::<answers::Answers>::default()),
             ("real time", Box::<sessions::RealTime>::default()),
@@ -72,7 +75,7 @@ impl Checks {
             ("closed connections", Box::new(servers::closed_connections)),
             ("snapshots", Box::new(servers::snapshots)),
         ];
-        Self { history: History::new(first.digest(), local_sessions), all }
+        Self { history: History::new(first.digest(), local_sessions, first_view), all }
     }
 
     /// # Errors
@@ -85,7 +88,7 @@ impl Checks {
             self.history.leaders.insert(epoch, (server, last));
         }
         // Only a leader decides what is committed.
-        if let Seen::Leads { last, .. } | Seen::Applied { last, leads: Some(_), .. } = *seen {
+        if let Seen::Leads { last, .. } | Seen::Applied { last, commits: Some(_), .. } = *seen {
             self.commit_through(last)?;
         }
         self.judge(seen, judged..self.all.len())?;

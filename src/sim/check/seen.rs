@@ -1,6 +1,6 @@
 //! What the checks of a world are told.
 
-use crate::model::{Epoch, EventKind, Zxid};
+use crate::model::{Epoch, EventKind, View, Zxid};
 use crate::sim::history::History;
 use crate::sim::workload::{Body, Request};
 use crate::tree::Tree;
@@ -37,7 +37,7 @@ pub struct Answered<'a> {
     pub body: &'a Body,
 }
 
-/// An observation. `backing`: how many voters have the history on disk, and how many are a quorum.
+/// An observation. `disks`: the end of the history that each server has on disk, or had when it acknowledged it.
 pub enum Seen<'a> {
     /// A server has started with the state that it found. `before`: what its disk held for certain.
     Started {
@@ -51,7 +51,7 @@ pub enum Seen<'a> {
         server: usize,
         epoch: Epoch,
         last: Zxid,
-        backing: (usize, usize),
+        disks: &'a [Zxid],
     },
     /// A server hands this to its log.
     Logs {
@@ -59,7 +59,7 @@ pub enum Seen<'a> {
         zxid: Zxid,
         entry: &'a [u8],
     },
-    /// A server serves with this tree. `leads`: the backing, if it commits.
+    /// A server serves with this tree. `commits`: the disks, if it commits.
     Applied {
         server: usize,
         last: Zxid,
@@ -67,7 +67,16 @@ pub enum Seen<'a> {
         /// leader: later too than this observer may have heard of it from its master before.
         may_go_back: bool,
         digest: u64,
-        leads: Option<(usize, usize)>,
+        commits: Option<&'a [Zxid]>,
+    },
+    /// A configuration is in force at a server, and its files say so.
+    InForce {
+        server: usize,
+        view: &'a View,
+    },
+    /// What a server knew of configurations is lost with its disk.
+    ForgetsView {
+        server: usize,
     },
     /// A server serves, and believes something new.
     Stands {

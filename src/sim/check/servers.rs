@@ -1,8 +1,9 @@
 //! Properties of agreement, of disks and of trees, one function each.
 
 use super::seen::{Check, Durable, Seen, Standing};
-use crate::model::Zxid;
+use crate::model::{ServerId, Zxid};
 use crate::sim::history::History;
+use crate::sim::membership::short;
 use crate::tree::Tree;
 use crate::zab::Packet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,16 +108,48 @@ pub fn digests(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// Committed transactions are on the disks of a quorum at that very moment, and no disk loses what it had for certain (I-9,
-/// I-14).
-pub fn durability(seen: &Seen<'_>, history: &History) -> Result<(), String> {
-    match *seen {
-        Seen::Leads { server, last, backing: (holders, quorum), .. }
-        | Seen::Applied { server, last, leads: Some((holders, quorum)), .. }
-            if holders < quorum && last != Zxid::ZERO =>
-        {
-            Err(format!("leader {server} commits {last}, which {holders} of {quorum} disks have"))
+/// Committed transactions are on the disks of a quorum at that very moment, a reconfiguration on those of both
+/// configurations, whatever its leader believes; and no disk loses what it had for certain (I-9, I-14).
+#[derive(Default)]
+pub struct Durability {
+    /// What was committed when it was looked at last.
+    committed: Zxid,
+}
+
+impl Check for Durability {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        match *seen {
+            Seen::Leads { server, last, disks, .. }
+            | Seen::Applied { server, last, commits: Some(disks), .. }
+                if self.committed < last =>
+            {
+                let before = std::mem::replace(&mut self.committed, last);
+                let mut zxids = history.reconfigurations(before, last).chain([last]);
+                zxids.try_for_each(|zxid| on_quorums(server, zxid, disks, history))
+            }
+            _ => stays_on_disk(seen, history),
         }
+    }
+}
+
+/// * `disks`: see [`Seen`].
+fn on_quorums(leader: usize, zxid: Zxid, disks: &[Zxid], history: &History) -> Result<(), String> {
+    let has = |(server, &last): (usize, &Zxid)| {
+        history.holds(last, zxid).then_some(ServerId(server as i64))
+    };
+    let holders: BTreeSet<ServerId> = disks.iter().enumerate().filter_map(has).collect();
+    match history.deciders(zxid).find(|view| !view.has_quorum(&holders)) {
+        None => Ok(()),
+        Some(view) => {
+            let (voters, holders) = (short(view), holders.iter().map(|id| id.0));
+            let holders: Vec<_> = holders.collect();
+            Err(format!("leader {leader} commits {zxid}, which {holders:?} have, of {voters}"))
+        }
+    }
+}
+
+fn stays_on_disk(seen: &Seen<'_>, history: &History) -> Result<(), String> {
+    match *seen {
         Seen::Started { server, found, before, .. } => {
             let keeps_epochs = before.accepted <= found.accepted && before.current <= found.current;
             if keeps_epochs && history.holds(found.last, before.last) {
@@ -125,6 +158,38 @@ pub fn durability(seen: &Seen<'_>, history: &History) -> Result<(), String> {
             Err(format!("{server} starts with {found:?}, and had {before:?}"))
         }
         _ => Ok(()),
+    }
+}
+
+/// What is in force was committed, and no server goes back.
+#[derive(Default)]
+pub struct Configurations {
+    /// Version of the newest that each server had in force.
+    in_force: BTreeMap<usize, i64>,
+}
+
+impl Check for Configurations {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        match *seen {
+            Seen::InForce { server, view } => {
+                let (version, text) = (view.version, short(view));
+                if let Some(before) = self.in_force.insert(server, version)
+                    && version < before
+                {
+                    return Err(format!("{server} goes back to {text} from {before:#x}"));
+                }
+                // Each operator writes files for a server that is to join.
+                if version != 0 && !history.has_view(view) {
+                    return Err(format!("{server} has {text} in force, which was not committed"));
+                }
+                Ok(())
+            }
+            Seen::ForgetsView { server } => {
+                self.in_force.remove(&server);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::ConfigChange;
 use crate::config::dynamic::{self, BACKUP, NEXT};
 use crate::model::View;
 use crate::store::Disk;
-use crate::store::disk::{read_file, remove_if_there, replace_file};
+use crate::store::disk::{read_file, remove_for_good, remove_if_there, replace_file};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -83,12 +83,13 @@ impl<D: Disk> ConfigFiles<D> {
         replace_file(&self.disk, &dynamic::beside(&self.config_file, NEXT), text.as_bytes())
     }
 
-    /// Removes what [`ConfigFiles::propose`] has kept.
+    /// Removes what [`ConfigFiles::propose`] has kept. It counts at the next start if it is there, so no power cut may bring
+    /// it back.
     ///
     /// # Errors
     /// As [`ConfigFiles::back_up`].
     pub fn forget_proposed(&self) -> io::Result<()> {
-        remove_if_there(&self.disk, &dynamic::beside(&self.config_file, NEXT)).map(drop)
+        remove_for_good(&self.disk, &dynamic::beside(&self.config_file, NEXT)).map(drop)
     }
 
     /// Makes a committed configuration that of the next start (D-08, D-11).

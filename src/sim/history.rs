@@ -64,6 +64,19 @@ impl History {
         zxids.filter(move |&zxid| after < zxid && zxid <= through)
     }
 
+    /// A configuration is in force that is not committed. It counts from now on if it was proposed, and no later epoch has been
+    /// established without it: quorums of both configurations acknowledged it with NEWLEADER, from a leader that knows it from
+    /// `.dynamic.next` alone, because its log was cut by a leader that then established no epoch.
+    pub fn agree_on(&mut self, view: &View) {
+        let Some(version) = Zxid::from_wire(view.version) else { return };
+        let of = |entry: &Bytes| View::from_bytes(config_in(entry)?).ok();
+        let was_proposed = self.proposed.get(&version).and_then(of).as_ref() == Some(view);
+        let is_excluded = self.leaders.keys().any(|epoch| version.epoch() < *epoch);
+        if was_proposed && !is_excluded {
+            self.views.push(view.clone());
+        }
+    }
+
     /// Whether a configuration was committed. The first one gets the zxid of its first leader as its version.
     pub fn has_view(&self, view: &View) -> bool {
         let is_first = |it: &View| {

@@ -295,20 +295,32 @@ pub fn temporary(path: &Path) -> PathBuf {
 ///
 /// Source: `AtomicFileWritingIdiom`, ZooKeeper 3.9, plus the folder's own sync, which Java leaves out.
 pub fn replace_file<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let dir = match path.parent() {
-        Some(dir) if dir != Path::new("") => dir,
-        _ => Path::new("."),
-    };
     let temporary = temporary(path);
     remove_if_there(disk, &temporary)?;
     let file = disk.create(&temporary)?;
     disk.write_at(&file, 0, bytes)?;
     disk.sync_data(&file)?;
     disk.rename(&temporary, path)?;
-    disk.sync_dir(dir)
+    disk.sync_dir(folder(path))
 }
 
-/// Removes a file; true when there was one.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    }
+}
+
+/// Removes a file so that no crash brings it back; true when there was one.
+pub fn remove_for_good<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
+    let was_there = remove_if_there(disk, path)?;
+    if was_there {
+        disk.sync_dir(folder(path))?;
+    }
+    Ok(was_there)
+}
+
+/// Removes a file, which a crash may bring back; true when there was one.
 pub fn remove_if_there<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
     match disk.remove(path) {
         Ok(()) => Ok(true),

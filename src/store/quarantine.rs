@@ -221,11 +221,8 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
 /// # Errors
 /// Those of the disk.
 pub fn unmark<D: Disk>(disk: &D, snapshots: &Path, logs: &Path) -> io::Result<()> {
-    if disk::remove_if_there(disk, &snapshots.join(MARK))? {
-        disk.sync_dir(snapshots)?;
-        if disk::remove_if_there(disk, &logs.join(GUARD))? {
-            disk.sync_dir(logs)?;
-        }
+    if disk::remove_for_good(disk, &snapshots.join(MARK))? {
+        disk::remove_for_good(disk, &logs.join(GUARD))?;
     }
     Ok(())
 }

@@ -208,7 +208,7 @@ fn member_epoch<D: Disk>(disk: &D, folders: &Folders) -> Option<Epoch> {
 /// # Errors
 /// Those of the disk.
 pub fn consume_initialize<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
-    disk::remove_if_there(disk, &initialize_path(folders))
+    disk::remove_for_good(disk, &initialize_path(folders))
 }
 
 fn initialize_path(folders: &Folders) -> PathBuf {

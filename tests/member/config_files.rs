@@ -70,3 +70,28 @@ fn a_power_cut_leaves_one_view_or_the_other() {
     }
     assert!(versions.contains(&1) && versions.contains(&2));
 }
+
+// A configuration of `.dynamic.next` counts at the next start.
+#[test]
+fn configuration_that_came_to_nothing_does_not_come_back_with_a_power_cut() {
+    let disk = SimDisk::new();
+    let config_file = Path::new("/c/zoo.cfg");
+    let next = Path::new("/c/zoo.cfg.dynamic.next");
+    disk.create_dir(Path::new("/c")).unwrap();
+    let files = ConfigFiles::new(disk.clone(), config_file.to_owned(), config_file.to_owned());
+    replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
+    let removals: [fn(&ConfigFiles<SimDisk>); 2] = [
+        |files| files.forget_proposed().unwrap(),
+        |files| files.commit(&view(2), true, true).unwrap(),
+    ];
+    for remove in removals {
+        files.propose(&view(2)).unwrap();
+        for seed in 0..8 {
+            assert!(read_file(&disk.image().crash(seed), next).is_ok(), "the proposal is durable");
+        }
+        remove(&files);
+        for seed in 0..8 {
+            assert!(read_file(&disk.image().crash(seed), next).is_err(), "it is back");
+        }
+    }
+}

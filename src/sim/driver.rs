@@ -269,6 +269,9 @@ impl World {
 
     /// A process whose disk fails meanwhile ends.
     fn change_config_files(&mut self, at: ProcessId, change: &ConfigChange) {
+        if self.process(at).is_none() {
+            return;
+        }
         match change {
             ConfigChange::Committed { view, removes_proposed, .. } => {
                 self.trace.count("configurations adopted");
@@ -282,9 +285,7 @@ impl World {
             ConfigChange::BackUp | ConfigChange::TryOut => {}
         }
         let files = membership::files(&self.servers[at.server].disk);
-        if self.process(at).is_some()
-            && let (_, Err(error)) = files.change(change)
-        {
+        if let (_, Err(error)) = files.change(change) {
             return self.cannot(at, &error.to_string());
         }
         if let ConfigChange::Committed { view, .. } = change {

@@ -47,6 +47,13 @@ pub enum EpochError {
         current = current.0
     )]
     NoPromise { path: PathBuf, current: Epoch },
+    /// The history may count for less than it did: a leader with an older epoch could truncate what it has.
+    #[error(
+        "epoch file {} is gone, acceptedEpoch is {accepted}, and the history ends with {last}: which epoch it stands for is not known",
+        path.display(),
+        accepted = accepted.0
+    )]
+    NoCurrent { path: PathBuf, accepted: Epoch, last: Zxid },
     #[error("save epoch {epoch} to {}", path.display(), epoch = epoch.0)]
     Save { path: PathBuf, epoch: Epoch, source: io::Error },
 }
@@ -104,7 +111,7 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`].
 pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<Epochs, EpochError> {
     let newest = |which| -> Result<Option<Epoch>, EpochError> {
-        let (there, left) = (read(disk, dir, which)?, read_left_over(disk, dir, which)?);
+        let (there, left) = newest(disk, dir, which)?;
         if let Some(epoch) = left.filter(|_| there < left) {
             // The operating system may have it and the disk not.
             save(disk, dir, which, epoch)?;
@@ -134,6 +141,33 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<Epochs, Epo
         }
     }
     Ok(Epochs { accepted, current })
+}
+
+/// The epoch in a file, and the one that a crash left beside it.
+fn newest<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    which: EpochFile,
+) -> Result<(Option<Epoch>, Option<Epoch>), EpochError> {
+    Ok((read(disk, dir, which)?, read_left_over(disk, dir, which)?))
+}
+
+/// Looks for a currentEpoch that is gone, where the log does not say what it was. A first start makes both files, with the epoch
+/// of the log, so that acceptedEpoch is later only after this server has been a member.
+///
+/// * `last`: of the log.
+///
+/// # Errors
+/// As [`read`], and [`EpochError::NoCurrent`].
+pub fn check_history<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<(), EpochError> {
+    let accepted = newest(disk, dir, EpochFile::Accepted)?;
+    match (newest(disk, dir, EpochFile::Current)?, accepted.0.max(accepted.1)) {
+        ((None, None), Some(accepted)) if last.epoch() < accepted => {
+            let path = dir.join(EpochFile::Current.name());
+            Err(EpochError::NoCurrent { path, accepted, last })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What is wrong with currentEpoch, if it can be read and still be no epoch that this server was in.

@@ -45,7 +45,7 @@ pub enum Trouble {
     Emptied,
     /// There is none, and the log begins in the middle.
     NoSnapshot,
-    /// currentEpoch is no number, or was never promised.
+    /// currentEpoch is no number, was never promised, or is gone.
     CurrentEpoch,
     /// acceptedEpoch is no number.
     AcceptedEpoch,

@@ -67,7 +67,16 @@ where
         (Trouble::CurrentEpoch, Some(StartError::Epoch(error)))
     } else {
         match recover(disk, folders, wanted, state, &clock) {
-            Ok(recovered) => return Ok(Found { recovered, was_quarantined: false }),
+            Ok(recovered) => match recovered.last {
+                Some(last)
+                    if is_member
+                        && let Err(error) =
+                            epoch::check_history(disk, &folders.snapshots, last) =>
+                {
+                    (Trouble::CurrentEpoch, Some(StartError::Epoch(error)))
+                }
+                _ => return Ok(Found { recovered, was_quarantined: false }),
+            },
             Err(error) => (quarantine::trouble(&error), Some(StartError::Recover(Box::new(error)))),
         }
     };

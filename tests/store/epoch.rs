@@ -4,7 +4,7 @@ use crate::put as put_file;
 use oxkeeper::model::{Epoch, Epochs, Zxid};
 use oxkeeper::store::Disk as _;
 use oxkeeper::store::epoch::{
-    EpochError, EpochFile, check_current, promised, read, read_left_over, save,
+    EpochError, EpochFile, check_current, check_history, promised, read, read_left_over, save,
 };
 use oxkeeper::store::sim_disk::SimDisk;
 use std::path::Path;
@@ -98,4 +98,25 @@ fn a_current_epoch_that_was_never_promised_is_damage() {
     assert_eq!((check(Some(7), 7), check(Some(7), 6)), (Ok(()), Ok(())));
     let error = check(Some(7), 8).unwrap_err();
     assert!(error.contains("currentEpoch: epoch 8 was never promised"), "{error}");
+}
+
+// rows: D-05
+#[test]
+fn current_epoch_that_is_gone_is_damage_unless_the_log_says_what_it_was() {
+    let dir = Path::new(DIR);
+    let check = |files: &[(&str, &str)]| {
+        let disk = SimDisk::new();
+        files.iter().for_each(|(name, text)| put_file(&disk, &dir.join(name), text.as_bytes()));
+        check_history(&disk, dir, Zxid::new(Epoch(5), 7)).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(&[]), Ok(()), "a standalone server's directory");
+    assert_eq!(check(&[("acceptedEpoch", "5")]), Ok(()), "a first start was cut short");
+    assert_eq!(check(&[("acceptedEpoch", "6"), ("currentEpoch", "5")]), Ok(()));
+    assert_eq!(check(&[("acceptedEpoch", "6"), ("currentEpoch.tmp", "5")]), Ok(()));
+    for accepted in ["acceptedEpoch", "acceptedEpoch.tmp"] {
+        let error = check(&[(accepted, "6")]).unwrap_err();
+        let text =
+            "currentEpoch is gone, acceptedEpoch is 6, and the history ends with 0x500000007";
+        assert!(error.contains(text), "{error}");
+    }
 }

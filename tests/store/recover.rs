@@ -6,6 +6,7 @@ use oxkeeper::store::decide::Start;
 use oxkeeper::store::epoch::{self, EpochFile};
 use oxkeeper::store::recover::{SkipReason, consume_initialize, prepare_folders};
 use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::start;
 use oxkeeper::store::{
     Disk as _, Folders, Packing, Progress, RealDisk, RecoverError, RecoverOptions, Recovered,
     Restore, SnapshotWriter, Trailers, names, recover,
@@ -382,4 +383,25 @@ fn a_txn_the_state_refuses_is_named() {
     put_log(&disk, "log.1", &[1, 666]);
     let error = run(&disk, RecoverOptions::default()).unwrap_err();
     assert_eq!(error.to_string(), "take transaction 0x29a at /log/version-2/log.1 offset 69");
+}
+
+// rows: D-05
+#[test]
+fn member_whose_current_epoch_is_gone_puts_its_data_aside() {
+    let start = |accepted: u32, is_member| {
+        let (disk, last) = (SimDisk::new(), zxid(0x5_0000_0001).to_wire());
+        put_snapshot(&disk, 0x4_0000_0000, &[]);
+        put_log(&disk, "log.500000001", &[last]);
+        let dir = folders().snapshots;
+        epoch::save(&disk, &dir, EpochFile::Accepted, Epoch(accepted)).unwrap();
+        let wanted = RecoverOptions { is_member, ..RecoverOptions::default() };
+        let mut state = State::default();
+        let found = start::restore(&disk, &folders(), wanted, &mut state, || Duration::ZERO);
+        let found = found.unwrap();
+        assert_eq!(found.recovered.last.is_none(), found.was_quarantined);
+        (found.was_quarantined, state.0.len())
+    };
+    assert_eq!(start(5, true), (false, 1), "the epoch of the log is all that it may be");
+    assert_eq!(start(6, true), (true, 0));
+    assert_eq!(start(6, false), (false, 1));
 }

@@ -18,6 +18,7 @@ mod zab {
     mod notification;
     mod packet;
     mod reconfig_holes;
+    mod reconfig_schedules;
     pub mod scopes;
     pub mod script;
     pub mod script_ensemble;

@@ -1,9 +1,14 @@
 //! The configurations that count: the one in force, and those that were proposed after it and may have been committed.
 //!
 //! From the moment a server knows of a newer configuration, every decision of its own needs a quorum of each. One that is
-//! committed takes the place of all before it. One that is neither in this server's history nor named by NEWLEADER once the
-//! history of an open epoch is on its disk was committed nowhere: a quorum of the configuration in force has promised to
-//! that epoch, and had it been committed one of them would have had it, and been ahead of the leader.
+//! committed takes the place of all before it. So does one that another follows in this server's history, because a leader
+//! proposes one at a time.
+//!
+//! Once the history of an open epoch is on its disk, a configuration was committed nowhere that is neither in the history nor
+//! named by NEWLEADER, and is newer than the one named: quorums of all configurations that the leader knows have promised to that
+//! epoch, and had it been committed one of those servers would have had it, and been ahead of the leader. One that is older than the
+//! one named may have been committed: it may be in the leader's history before that one, and a tree that replaces this server's
+//! history tells of its last configuration only.
 //!
 //! Source: `QuorumPeer.processReconfig`, `QuorumPeer.setLastSeenQuorumVerifier`, `Learner.syncWithLeader`, ZooKeeper 3.9.5,
 //! which counts the newest proposed configuration only.
@@ -117,13 +122,26 @@ impl Core {
     /// these.
     pub(super) fn retain_logged_views(&mut self, kept: impl Fn(i64) -> bool) {
         self.seen.in_history.retain(|version| kept(*version));
+        self.seen.maybe_in_history.retain(|version| kept(*version));
+        self.seen.followed.take_if(|(version, _)| !kept(*version));
     }
 
-    /// The log is what it was: whatever is not newer than its end may be in it.
+    /// The log is what it was, or ends with a tree: whatever is not newer than its end may be in it.
     pub(super) fn assume_logged_views(&mut self) {
         let last = self.history.last().to_wire();
         let known = self.earlier.iter().chain(&self.next).map(|view| view.version);
-        self.seen.in_history.extend(known.filter(|version| *version <= last));
+        self.seen.maybe_in_history = known.filter(|version| *version <= last).collect();
+        self.seen.in_history.clear();
+        self.seen.followed = None;
+    }
+
+    /// Puts the configuration in force that stands in the history before the newest: its leader proposed the newest after it
+    /// was committed. The newest alone would be left once the history is replaced by a tree. Returns whether there was one.
+    pub(super) fn activate_followed(&mut self, out: &mut Vec<Action>) -> bool {
+        let before_newest = self.seen.in_history.iter().nth_back(1);
+        let is_it = |view: &&View| Some(&view.version) == before_newest;
+        let committed = self.earlier.iter().find(is_it).cloned();
+        committed.is_some_and(|view| self.activate(view, out).is_some())
     }
 
     /// The configuration that was proposed, if it is to follow the one in force here and no other: one reconfiguration is
@@ -187,12 +205,16 @@ impl Core {
         }
     }
 
-    /// The history of an open epoch is on disk: a configuration that is not in it, and that NEWLEADER did not name, was
-    /// committed nowhere.
+    /// The history of an open epoch is on disk: a configuration that is not in it, and newer than the one that NEWLEADER named,
+    /// was committed nowhere.
     pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {
-        let SeenViews { in_history, named, .. } = &self.seen;
-        let counts =
-            |view: &View| in_history.contains(&view.version) || *named == Some(view.version);
+        let SeenViews { in_history, maybe_in_history, named, .. } = &self.seen;
+        let counts = |view: &View| {
+            let version = &view.version;
+            in_history.contains(version)
+                || maybe_in_history.contains(version)
+                || named.is_some_and(|named| *version <= named)
+        };
         self.earlier.retain(counts);
         if !self.next.as_ref().is_none_or(counts) {
             self.next = self.earlier.pop();

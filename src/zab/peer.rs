@@ -245,6 +245,9 @@ impl Peer {
             current_vote.vote.epoch = i64::from(epoch.0);
             current_vote.config = Bytes::from(self.core.view.to_string());
         }
+        if self.core.activate_followed(out) {
+            self.learn_as_configured();
+        }
         self.tell_of_view();
         if let Some((why, named)) = self.core.over.take() {
             self.stand_down(why, out);
@@ -261,6 +264,18 @@ impl Peer {
             self.core.notes.push(Note::Looking { why: why.clone() });
             out.push(Action::Look { why });
             self.look(out);
+        }
+    }
+
+    /// A configuration came into force before the leader said so: a follower that is an observer by it, or an observer that is to
+    /// vote by it, goes on under the same leader in its new role.
+    fn learn_as_configured(&mut self) {
+        if let Role::Learning(learner) = &self.role
+            && learner.is_observer() != self.core.is_observer()
+        {
+            let version = self.core.view.version;
+            let why = format!("this server has another role by configuration {version:#x}");
+            self.core.go_on_under(Some(learner.leader()), why);
         }
     }
 

@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 pub(super) struct SeenViews {
     /// Those that this server's history has.
     pub in_history: BTreeSet<i64>,
+    /// Those that it may have.
+    pub maybe_in_history: BTreeSet<i64>,
     /// The one that NEWLEADER named.
     pub named: Option<i64>,
     /// The one that `.dynamic.next` has.
     pub saved: Option<i64>,
-    /// One that was proposed, and the one it followed, where the history says so.
+    /// One that this server's history has as a transaction, and the one it followed.
     pub followed: Option<(i64, i64)>,
 }

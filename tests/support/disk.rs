@@ -118,6 +118,10 @@ impl Disk {
         self.asked.len() - self.asked_of_log().count()
     }
 
+    pub fn newest_tree_len(&self) -> usize {
+        self.trees.last().map_or(0, Vec::len)
+    }
+
     pub fn whole(&self) -> &[Entry] {
         &self.whole
     }

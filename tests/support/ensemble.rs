@@ -153,7 +153,9 @@ impl<W: Witness> Ensemble<W> {
                 server.tree = server.arrived.take().expect("a tree came with SNAP");
                 server.tail.retain(|(at, _)| zxid < *at);
                 server.disk.asked.push_back(Write::Install(zxid, server.tree.clone()));
-                let views = last_views(&server.tree);
+                // A tree tells of its last configuration only.
+                let views = last_views(&server.tree)
+                    .split_off(last_views(&server.tree).len().saturating_sub(1));
                 more.extend(server.answer(Input::TreeViews { views }));
             }
             Action::ToLearner { connection, bytes } => self.send_to_learner(at, connection, &bytes),

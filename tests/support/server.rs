@@ -61,7 +61,11 @@ impl Server {
         peer.core.finds_view = view_in;
         // What was proposed is in the log, committed or not; as a server reads it, whose first file is its operator's.
         if self.disk.view.is_some() {
-            let views = last_views(&self.tree);
+            let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
+            let mut views = last_views(from_tree);
+            views.drain(..views.len().saturating_sub(1));
+            views.extend(last_views(from_log));
+            views.drain(..views.len().saturating_sub(2));
             let versions: Vec<i64> = views.iter().map(|view| view.version).collect();
             views.into_iter().for_each(|view| peer.core.see_logged_view(view));
             if let [before, version] = versions[..] {

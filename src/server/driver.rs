@@ -3,22 +3,21 @@
 use super::clock::Clock;
 use super::inbox::{Event, Inbox, Waiting};
 use super::peers::Peers;
-use super::pipeline::{self, Handed, Pipeline};
+use super::pipeline::{self, Handed, HandedOver, Pipeline};
 use super::publish::Published;
 use super::replica_report::Report;
 use super::role_log::Roles;
 use super::snapshots;
 use crate::member::{Action, Ended, Input, ListenAddress, Member, Now, SnapshotJob, turn};
-use crate::metrics::{Registry, SizeValues};
+use crate::metrics::Registry;
 use crate::model::{Zxid, chain};
 use crate::net::{election, reply_at_once};
-use crate::replica::Mode;
 use crate::request::{ClientCommand, Shared};
 use crate::store::disk::is_echo;
 use crate::store::log_thread::LogQueue;
 use crate::store::worker;
 use crate::store::{self, Disk, Draft, Folders, log_read};
-use crate::tree::{Tree, txn};
+use crate::tree::Tree;
 use crate::zab::{self, LearnerConnectionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -135,6 +134,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     fn perform_all(&mut self) {
         if self.actions.is_empty() {
             return;
+        }
+        if matches!(self.ended, Some(Ended::Failed { .. })) {
+            return self.actions.clear(); // Its cause was to be done before them.
         }
         let mut log = Vec::new();
         let mut handed = HandedOver::new(self.parts.member.replica.mode());
@@ -390,33 +392,4 @@ impl<D: Disk + Clone + 'static> Parts<D> {
 
 fn now(clock: Clock) -> Now {
     Now { us: clock.now_us(), wall_ms: clock.wall_ms() }
-}
-
-/// Records that one turn hands to the log thread, as the metrics want them.
-struct HandedOver {
-    mode: Mode,
-    records: u64,
-    through: Zxid,
-    /// Of a voter's records: when each became a transaction, in wall-clock milliseconds.
-    births: Vec<i64>,
-    sizes: Option<SizeValues>,
-}
-
-impl HandedOver {
-    const fn new(mode: Mode) -> Self {
-        Self { mode, records: 0, through: Zxid::ZERO, births: Vec::new(), sizes: None }
-    }
-
-    fn note(&mut self, command: &store::Command) {
-        let store::Command::Append { zxid, entry } = command else { return };
-        (self.records, self.through) = (self.records + 1, *zxid);
-        if matches!(self.mode, Mode::Leading | Mode::Following) {
-            self.births.extend(txn::born_ms(entry));
-        }
-        if self.mode == Mode::Leading {
-            let size = entry.len() as i64;
-            let seen = self.sizes.get_or_insert(SizeValues { last: size, min: size, max: size });
-            *seen = SizeValues { last: size, min: seen.min.min(size), max: seen.max.max(size) };
-        }
-    }
 }

@@ -3,10 +3,12 @@
 //! Java has a thread with a queue for each. Here the driver prepares what has arrived together and hands it to the log
 //! thread together, so a batch is measured and its requests share the figures: no clock is read for a single request.
 
-use crate::metrics::{Registry, Summary};
+use crate::metrics::{Registry, SizeValues, Summary};
 use crate::model::{Zxid, op};
+use crate::replica::Mode;
 use crate::request::ClientCommand;
-use crate::store::worker::FlushReport;
+use crate::store::{self, worker::FlushReport};
+use crate::tree::txn;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -164,6 +166,35 @@ impl Pipeline {
 pub fn closes(command: &ClientCommand) -> bool {
     let last = |batch: &crate::request::Batch| batch.requests.last().map(|asked| asked.op);
     matches!(command, ClientCommand::Writes(batch) if last(batch) == Some(op::CLOSE_SESSION))
+}
+
+/// Records that one turn hands to the log thread, as the metrics want them.
+pub struct HandedOver {
+    mode: Mode,
+    pub records: u64,
+    pub through: Zxid,
+    /// Of a voter's records: when each became a transaction, in wall-clock milliseconds.
+    pub births: Vec<i64>,
+    pub sizes: Option<SizeValues>,
+}
+
+impl HandedOver {
+    pub const fn new(mode: Mode) -> Self {
+        Self { mode, records: 0, through: Zxid::ZERO, births: Vec::new(), sizes: None }
+    }
+
+    pub fn note(&mut self, command: &store::Command) {
+        let store::Command::Append { zxid, entry } = command else { return };
+        (self.records, self.through) = (self.records + 1, *zxid);
+        if matches!(self.mode, Mode::Leading | Mode::Following) {
+            self.births.extend(txn::born_ms(entry));
+        }
+        if self.mode == Mode::Leading {
+            let size = entry.len() as i64;
+            let seen = self.sizes.get_or_insert(SizeValues { last: size, min: size, max: size });
+            *seen = SizeValues { last: size, min: seen.min.min(size), max: seen.max.max(size) };
+        }
+    }
 }
 
 #[cfg(test)]

@@ -306,9 +306,9 @@ impl Learner {
             self.say_ack_epoch(core, epoch, None, out);
             return Ok(());
         }
-        if epoch < core.accepted {
-            let accepted = core.accepted.0;
-            return Err(format!("leader's epoch {} is before {accepted}, promised to", epoch.0));
+        if epoch < core.accepted || Epoch::LAST < epoch {
+            let (it, from, to) = (epoch.0, core.accepted.0, Epoch::LAST.0);
+            return Err(format!("leader's epoch {it} is not from {from}, promised to, to {to}"));
         }
         if epoch == core.accepted {
             // Promised before: to this leader or to another, so it does not count again.

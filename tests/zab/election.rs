@@ -178,6 +178,19 @@ fn a_candidate_without_weight_is_never_better() {
     check(one.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
 }
 
+// rows: Q-03
+#[test]
+fn candidate_without_weight_votes_for_one_with_as_much_history() {
+    let mut view = view(1..=3, &[]);
+    let weights = BTreeMap::from([(ServerId(1), 1), (ServerId(2), 1), (ServerId(3), 0)]);
+    let groups = BTreeMap::from([(1, ids([1, 2, 3]))]);
+    view.rule = Rule::Hierarchical { groups, weights };
+    let mut three = One::begin(setup(3, Views::of(view), vote(3, 5, 1), 0)).quiet();
+    check(three.hear(1, Looking, vote(1, 4, 1), 1), ["1<3@5/1 r1"]);
+    check(three.hear(2, Looking, vote(2, 5, 1), 1), ["1<2@5/1 r1", "2<2@5/1 r1"]);
+    check(three.hear(1, Looking, vote(1, 5, 1), 1), ["1<2@5/1 r1"]);
+}
+
 // rows: Q-05
 #[test]
 fn a_quorum_waits_for_a_better_vote() {

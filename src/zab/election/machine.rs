@@ -375,8 +375,14 @@ impl Election {
         out.push(Action::Elected(Elected { vote, round: self.round, electors }));
     }
 
+    /// A candidate that weighs nothing can't be elected: it votes for any other with as much history. In Java it votes for itself if
+    /// its id is higher, for ever, and no configuration that needs its vote comes to a leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
-        !self.setup.views.weighs_nothing(new.leader) && than < new
+        let views = &self.setup.views;
+        let is_no_rival = views.weighs_nothing(than.leader)
+            && (than.epoch, than.zxid) <= (new.epoch, new.zxid)
+            && new.leader != than.leader;
+        !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
     }
 
     /// Tells every voter, itself as well: its own vote counts like any other.

@@ -138,6 +138,18 @@ fn a_leader_judges_by_what_clients_have_shown_to_their_server() {
 }
 
 /// Java's leader answers its own clients' syncs like reads, and has told of a commit before it has applied it.
+// A local session writes nothing. A client that has seen the zxid of the epoch, 4294967296, would be refused by every other server.
+// rows: Q-64
+#[test]
+fn replies_before_an_epochs_first_transaction_carry_the_zxid_of_the_history() {
+    let local = Settings { local_sessions: true, ..SETTINGS };
+    let mut ensemble = Ensemble::new(&local, &Limits::default());
+    for at in [LEADER, FOLLOWER] {
+        let client = ensemble.client(at, "10.0.0.1");
+        assert_eq!(ensemble.say(client, [get(1, "/none")]), ["1 @0 error -101"]);
+    }
+}
+
 // rows: G-16
 #[test]
 fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {

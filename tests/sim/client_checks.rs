@@ -81,6 +81,28 @@ fn writes_that_were_not_sent_or_are_done_twice_are_found() {
     fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "stands before it");
 }
 
+// A leader that lets a session expire may hear its client close it just after that: Java proposes both.
+#[test]
+fn write_of_a_closed_session_is_found_and_a_second_close_is_none() {
+    let mut history = history();
+    let close = |counter, xid| {
+        entry(zxid(1, counter), (7, xid), op::CLOSE_SESSION, |to| write::close_session(to, &[]))
+    };
+    let late = entry(zxid(1, 7), (7, 5), op::DELETE, |to| write::delete(to, "/a"));
+    let mut check = Answers::default();
+    let request = &Request::new(Op::Ping, "");
+    let asked = Seen::Asked { client: 0, session: 7, xid: 9, request };
+    holds(&mut check, &asked, &new_history());
+    for (counter, bytes) in [(5, close(5, 0)), (6, close(6, 4))] {
+        history.propose(zxid(1, counter), bytes.into());
+        history.commit(&[zxid(1, counter)]).unwrap();
+    }
+    holds(&mut check, &Seen::Disconnected { client: 0 }, &history);
+    history.propose(zxid(1, 7), late.into());
+    history.commit(&[zxid(1, 7)]).unwrap();
+    fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "which does not live");
+}
+
 #[test]
 fn zxids_going_back_and_answers_out_of_order_are_found() {
     let (mut check, history) = (Sessions::default(), history());

@@ -164,6 +164,23 @@ fn rounds_are_taken_over_left_alone_or_compared() {
     check(one.wait(200), ["200: elected 1@5/1 r6 by [1, 4, 5]"]);
 }
 
+// Server 4 votes by a configuration that was proposed here, and not to itself.
+// rows: Q-04
+#[test]
+fn later_round_of_a_voter_without_a_candidate_is_taken_over() {
+    let views = Views {
+        current: view(1..=3, &[4]),
+        proposed: vec![View { version: 9, ..view(1..=4, &[]) }],
+    };
+    let mut one = One::begin(setup(1, views, vote(1, 5, 1), 3)).quiet();
+    check(one.hear(2, Looking, vote(2, 9, 1), 4), ["2<2@9/1 r4", "3<2@9/1 r4", "4<2@9/1 r4"]);
+    // The own vote is cast anew, and those of the round before count no more.
+    check(one.hear(4, Looking, Vote::NOTHING, 7), ["2<1@5/1 r7", "3<1@5/1 r7", "4<1@5/1 r7"]);
+    check(one.hear(4, Looking, Vote::NOTHING, 7), []);
+    check(one.hear(2, Following, vote(2, 9, 1), 4), []);
+    assert_eq!(one.election.round(), 7);
+}
+
 // rows: Q-03
 #[test]
 fn a_candidate_without_weight_is_never_better() {

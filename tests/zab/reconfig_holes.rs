@@ -9,7 +9,7 @@ use crate::support::disk::Disk;
 use crate::support::peer::PeerOnDisk;
 use crate::support::views::{VIEW, member, view_in, view_of};
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
-use oxkeeper::zab::{Input, LearnerConnectionId, Packet, Peer, Settings};
+use oxkeeper::zab::{Input, LearnerConnectionId, Packet, Peer, Role, Settings};
 
 fn leader(world: &World) -> Option<usize> {
     world.servers.iter().position(|server| server.leads.is_some())
@@ -293,4 +293,20 @@ fn configuration_that_only_a_file_has_counts_when_data_is_lost() {
     run(&mut world, 900, &[], &|_, _| true);
     show(&world, "0 and 1 are a quorum of the first configuration");
     assert_eq!(leader(&world), None, "a second ensemble");
+}
+
+// The leader has made 2 an observer, and 2 has not heard of it: it comes again as one, and hears of no proposal before it is committed.
+#[test]
+fn followers_that_were_made_observers_are_not_counted_on() {
+    let mut world = begin(false);
+    let mut view = world.servers[4].peer.as_ref().unwrap().core.view.clone();
+    view.members.insert(ServerId(2), member(ServerId(2), Kind::Observer));
+    world.propose_view(4, view);
+    run(&mut world, 4, &[], &|from, to| to == 4 || from == 4 && to != 2);
+    show(&world, "4 has it in force");
+    let peer = world.servers[4].peer.as_ref().unwrap();
+    let Role::Leading(leader) = peer.role() else { panic!("4 leads") };
+    assert!(peer.core.view.is_observer(ServerId(2)));
+    assert_eq!(leader.connections().count(), 3, "2 follows");
+    assert!(!leader.synced(&peer.core).contains(&ServerId(2)), "counted on as a follower");
 }

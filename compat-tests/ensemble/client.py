@@ -59,7 +59,7 @@ class Client(Session):
         if timeout_ms <= 0 or self.id not in (0, session):
             raise Expired(f"session {self.id:#x} at {self.address}")
         self.socket.settimeout(wire.PATIENCE)
-        self.id, self.password = session, answer[20:36]
+        self.id, self.password, self.granted_ms = session, answer[20:36], timeout_ms
 
     def go_to(self, address):
         """Goes on at another server."""

@@ -41,6 +41,13 @@ def until(what, condition, seconds=START_SECONDS):
         time.sleep(0.03)
 
 
+def is_stopped(process):
+    """Whether every thread of a process stands still."""
+    threads = pathlib.Path(f"/proc/{process}/task").iterdir()
+    states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads]
+    return all(state == "T" for state in states)
+
+
 class Member:
     """One server: its number and folder stay, the program may change."""
 
@@ -99,6 +106,14 @@ class Member:
                 print(f"[{self} ignores {how.name}]", end=" ", flush=True)
                 return
             raise Failed(f"{self} ignores {how.name}\n{self.tail()}") from None
+
+    def freeze(self):
+        """SIGSTOP, until every thread stands still: a thread stops when the system next looks at it, and may answer before."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        until(f"{self} stops", lambda: is_stopped(self.process.pid))
+
+    def thaw(self):
+        os.killpg(self.process.pid, signal.SIGCONT)
 
     def files(self, prefix):
         """Of its data directory, by the zxid in their names."""

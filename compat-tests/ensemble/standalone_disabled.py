@@ -1,0 +1,103 @@
+"""ZooKeeper's StandaloneDisabledTest from outside: both of its methods. Its servers 0 to 4 are members 1 to 5 here."""
+
+import re
+import time
+
+from change import BAD_ARGUMENTS, NO_QUORUM, config, line, reconfig
+from client import Client
+from members import Failed, until
+from recovery import configure, launch, run_cases, serve, tells, write
+from wire import Lost
+
+ALONE = ["standaloneEnabled=false"]
+SILENT_SECONDS = 6
+
+
+def ask(member, **what):
+    """What a reconfiguration through a member answers; asked again when its connection ends, as ZooKeeper's test does."""
+    deadline = time.monotonic() + 30
+    while True:
+        c = Client([member.address])
+        try:
+            return reconfig(c, **what)[0]
+        except Lost:
+            assert time.monotonic() < deadline, f"{what} through {member}: no answer"
+            time.sleep(0.2)
+        finally:
+            c.socket.close()
+
+
+def done(member, **what):
+    error = ask(member, **what)
+    assert error == 0, f"{what} through {member}: {error}"
+
+
+def one_server_becomes_three_and_one_again(ensemble):
+    """startSingleServerTest: an ensemble of one; two join and lead on without it; two leave; two observers come."""
+    one, two, three, four, five = ensemble.members
+    configure(one, [line(one)], settings=ALONE)
+    launch(one)
+    serve(one)
+    assert one.mode() == "leader", f"it is {one.mode()}"
+    tells([one], [line(one)])
+    for member, other in [(two, three), (three, two)]:
+        configure(member, [line(one), line(member), line(other)], settings=ALONE)
+        launch(member)
+        serve(member)
+    done(one, joining=f"{line(two)},{line(three)}")
+    write(one, two)
+    write(one, three)
+    tells([one, two, three], [line(member) for member in (one, two, three)])
+
+    one.end()
+    serve(two, three)
+    write(two, three)
+    error = ask(two, leaving="3")
+    assert error == NO_QUORUM, f"one of two that are to decide is down: {error}"
+    done(three, leaving="1,2")
+    tells([three], [line(three)])
+    two.end()
+    until("it leads alone", lambda: three.mode() == "leader")
+    error = ask(three, leaving="3")
+    assert error == BAD_ARGUMENTS, f"nobody would be left: {error}"
+
+    for member in (four, five):
+        configure(member, [line(three), line(member)], settings=ALONE)
+        launch(member)
+        serve(member)
+    done(three, joining=f"{line(four)},{line(five)}")
+    write(three, four)
+    write(three, five)
+    tells([three, four, five], [line(member) for member in (three, four, five)])
+    observing = [line(member, "observer") for member in (four, five)]
+    done(three, joining=",".join(observing))
+    write(three, four)
+    write(three, five)
+    tells([three, four, five], [line(three), *observing])
+    until("they observe", lambda: [member.mode() for member in (three, four, five)] == ["leader", "observer", "observer"])
+    c = Client([five.address])
+    assert "version=" in config(c)
+    c.close()
+
+
+def observer_alone(ensemble):
+    """startObserver: it does not serve."""
+    four = ensemble.members[3]
+    configure(four, [line(four, "observer")], settings=ALONE)
+    launch(four)
+    deadline = time.monotonic() + SILENT_SECONDS
+    while time.monotonic() < deadline and four.process.poll() is None:
+        if mode := re.search(r"^Mode: (\w+)", four.word("srvr"), re.M):
+            raise Failed(f"an observer without voters serves: {mode.group()}")
+        time.sleep(0.1)
+    if four.process.poll() is not None:
+        assert four.process.returncode != 0, "it ends as if all were well"
+        four.process = None
+
+
+CASES = [one_server_becomes_three_and_one_again, observer_alone]
+
+
+# rows: C-34 Q-101
+def check(ensemble, arguments):
+    return run_cases(CASES, ensemble, arguments)

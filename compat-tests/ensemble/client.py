@@ -110,8 +110,12 @@ class Client(Session):
     def set(self, path, data, version=-1):
         return self.call(SET, buffer(path.encode()) + buffer(data) + struct.pack(">i", version))[0]
 
+    def send_delete(self, path, version=-1):
+        self.send(DELETE, buffer(path.encode()) + struct.pack(">i", version))
+
     def delete(self, path, version=-1):
-        return self.call(DELETE, buffer(path.encode()) + struct.pack(">i", version))[0]
+        self.send_delete(path, version)
+        return self.receive()[0]
 
     def set_acl(self, path, lists, version=-1):
         return self.call(SET_ACL, buffer(path.encode()) + lists + struct.pack(">i", version))[0]
@@ -165,6 +169,19 @@ class Client(Session):
             self.exists("/")
             time.sleep(0.01)
         self.events.remove((kind, path))
+
+
+class Once(Client):
+    """One session at one server, which is not connected yet and takes no second try: `connect_once`, then `leave`."""
+
+    def __init__(self, address):
+        self.addresses, self.address, self.at, self.events, self.socket = [address], address, 0, [], None
+        self.timeout_ms, self.id, self.password, self.zxid, self.sent, self.received = 10_000, 0, bytes(16), 0, 0, 0
+
+    def leave(self):
+        """Without a word: the session expires."""
+        if self.socket:
+            self.socket.close()
 
 
 def names_of(body):

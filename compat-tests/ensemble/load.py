@@ -43,7 +43,7 @@ class Worker:
                 self.turn()
                 self.longest = max(self.longest, time.monotonic() - last)
                 last = time.monotonic()
-                time.sleep(PAUSE_SECONDS)
+                time.sleep(self.load.pause)
         except BaseException:
             self.load.failures.append(f"{type(self).__name__} {self.number}:\n{traceback.format_exc()}")
 
@@ -165,8 +165,8 @@ class Holder(Worker):
 class Load:
     """Workers of every kind at all servers; `with Load(...)` checks at its end that nothing was lost."""
 
-    def __init__(self, ensemble):
-        self.ensemble, self.addresses = ensemble, ensemble.addresses
+    def __init__(self, ensemble, pause=PAUSE_SECONDS):
+        self.ensemble, self.addresses, self.pause = ensemble, ensemble.addresses, pause
         self.over, self.failures, self.workers, self.threads = threading.Event(), [], [], []
 
     def __enter__(self):

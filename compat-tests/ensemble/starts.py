@@ -9,7 +9,7 @@ import statistics
 import time
 
 import work
-from client import Client
+from client import Once
 from members import Failed, until
 from wire import Expired, Lost
 
@@ -22,7 +22,7 @@ def first_write(members, path, since):
     """Seconds from `since` until one of the members has acknowledged a write, asked one after the other."""
     while time.monotonic() - since < NEVER_SECONDS:
         for member in members:
-            c = Asking(member.address)
+            c = Once(member.address)
             try:
                 c.connect_once(5)
                 error, _ = c.make(path)
@@ -31,8 +31,7 @@ def first_write(members, path, since):
             except (OSError, Lost, Expired):
                 pass
             finally:
-                if c.socket:
-                    c.socket.close()
+                c.leave()
         time.sleep(0.005)
     raise Failed(f"no write within {NEVER_SECONDS} s")
 
@@ -41,14 +40,6 @@ def all_serve(ensemble, since):
     """Seconds from `since` until all members are in their roles."""
     until("all serve", ensemble.serves, NEVER_SECONDS)
     return time.monotonic() - since
-
-
-class Asking(Client):
-    """A client that has not connected yet."""
-
-    def __init__(self, address):
-        self.addresses, self.address, self.at, self.events, self.socket = [address], address, 0, [], None
-        self.timeout_ms, self.id, self.password, self.zxid, self.sent, self.received = 30_000, 0, bytes(16), 0, 0, 0
 
 
 def figures(times):

@@ -1,0 +1,320 @@
+"""Reconfigurations of several members at once, under checked load, while members are killed, stopped and cut off amid them.
+
+Each change is asked for through one member, or two rivals through two; a fault comes before it, or so shortly after it that it is
+under way. Then all is mended, and must hold: one leader; one configuration in force at all of its members, in memory and in their
+files; it is what was acknowledged, or what was asked for without an answer, or the one before; versions never go back. Every few
+changes the load ends: nothing acknowledged is lost, no session has expired, all members are alike. Some of these spans run with
+forceSnapshotSync. What a seed chooses: configurations, forms, faults and their moments; when servers do what is theirs.
+"""
+
+import collections
+import random
+import re
+import signal
+import threading
+import time
+
+import network
+import work
+from change import BAD_VERSION, CONFIG, SETTINGS, reconfig
+from client import Client, Once
+from configurations import OBSERVER, VOTER, chosen, line, majority, parsed
+from disturbances import DISTURBANCES, leader_killed
+from load import Load
+from members import Ensemble, Failed, until
+from wire import Expired, Lost
+
+QUICK, LONG, SPAN = 10, 100, 10
+SETTLE_SECONDS = 90  # A bound against hanging.
+ANSWER_SECONDS = 15
+PAUSE_SECONDS = 0.03  # Of each worker: all packets pass one process.
+LIMITS = ["initLimit=20", "syncLimit=5", "snapCount=700", *SETTINGS]
+
+
+class Changing(Ensemble):
+    """Members each with a network of its own, where that is possible."""
+
+    network = None
+
+    def place(self):
+        if not made.hindrance:
+            self.network = network.Namespaces()
+            self.network.place(self.members)
+
+    def line(self, _viewer, other):
+        return line(other, VOTER)
+
+    def kill(self):
+        super().kill()
+        if self.network and self.network.process:
+            self.network.close()
+
+
+def made(kinds, command, settings):
+    if not hasattr(made, "hindrance"):
+        made.hindrance = network.leave_machine()
+    return Changing(kinds, command, settings)
+
+
+class Trial:
+    """The ensemble, what is in force in it, and what has become of each change."""
+
+    def __init__(self, ensemble, dice):
+        self.ensemble, self.members, self.dice = ensemble, ensemble.members, dice
+        self.static = {member: re.sub(r"(?m)^(server\.|clientPort|dynamicConfigFile).*\n", "",
+                                      (member.folder / "zoo.cfg").read_text()) for member in self.members}
+        self.now, self.version = majority(range(1, len(self.members) + 1)), 0
+        self.table = collections.defaultdict(collections.Counter)
+        self.refusals = collections.Counter()
+        self.longest, self.killed_leaders, self.told, self.led_by = 0.0, collections.Counter(), "", None
+
+    def leader(self):
+        leaders = [member for member in self.members if member.process and mode_of(member) == "leader"]
+        return leaders[0] if len(leaders) == 1 else None
+
+    def inside(self, configuration):
+        return [self.members[number - 1] for number in configuration.numbers]
+
+    def ask(self, through, answers, **what):
+        """Adds what is answered: (error, configuration, its version), or nothing when the connection ends."""
+        c = Once(through.address)
+        try:
+            c.connect_once(5)
+            c.socket.settimeout(ANSWER_SECONDS)
+            error, text = reconfig(c, **what)
+            answers.append((error, *(parsed(text) if error == 0 else (None, None))))
+        except (OSError, Lost, Expired):
+            pass
+        finally:
+            c.leave()
+
+    def join_beforehand(self, target):
+        """Members that are to join run and follow: an operator starts them with the members there are, and themselves."""
+        for member in self.inside(target):
+            if member.number in self.now.numbers:
+                continue
+            if not (member.process and member.process.poll() is None and member.mode()):
+                self.put_aside(member)
+                self.write_as_joiner(member)
+                member.launch()
+            until(f"{member}, which is to join, follows", member.mode, 60)
+
+    def write_as_joiner(self, member):
+        role = self.dice.choice([VOTER, OBSERVER])
+        lines = [*(line(self.members[number - 1], of) for number, of in self.now.roles if number != member.number),
+                 line(member, role)]
+        (member.folder / "zoo.cfg").write_text(self.static[member] + "".join(f"{each}\n" for each in lines))
+
+    def put_aside(self, member):
+        """A member that does not belong to the ensemble is not run, or has ended by itself, as Java's do."""
+        if member.process and member.process.poll() is not None:
+            member.process = None
+        member.end()
+
+    def restart(self, member):
+        """As it was; a member whose files don't name it, because it joined while it ran, is given others."""
+        if member.process:
+            return
+        text = (member.folder / "zoo.cfg").read_text()
+        if named := re.search(r"^dynamicConfigFile=(.*)$", text, re.M):
+            with open(named.group(1)) as servers:
+                text += servers.read()
+        if not re.search(rf"^server\.{member.number}=", text, re.M):
+            self.write_as_joiner(member)
+        member.launch()
+
+    def change(self, disturb):
+        """One change amid one disturbance; then all is whole again, and looked at."""
+        dice = self.dice
+        targets = [chosen(dice, len(self.members), self.now) for _ in range(1 + (dice.random() < 0.15))]
+        for target in targets:
+            self.join_beforehand(target)
+        if dice.random() < 0.2:
+            answers = []
+            self.ask(self.one_of(self.now), answers, members=targets[0].whole(self.members), version=self.version - 1)
+            assert answers in ([], [(BAD_VERSION, None, None)]), f"a change of an older version: {answers}"
+        asked = []
+        for target in targets:
+            what = dice.random() < 0.6 and self.now.change(self.members, target)
+            what = what or {"members": target.whole(self.members)}
+            asked.append((target, {**what, "version": self.version} if dice.random() < 0.3 else what))
+        leader = self.led_by = until("a leader", self.leader)
+        ran = [member for member in self.members if member.process]
+        self.told = (f"from {self.now} version {self.version:x} to {' and '.join(map(str, targets))}, {disturb.__name__}, led by "
+                     f"{leader}")
+        answers = []
+        threads = [threading.Thread(target=self.ask, args=(self.one_of(self.now), answers), kwargs=what)
+                   for _, what in asked]
+        mend = disturb(self, leader, [thread.start for thread in threads])
+        mend()
+        for thread in threads:
+            thread.join()
+        since = time.monotonic()
+        for member in ran:
+            self.restart(member)
+        before = self.now
+        self.settle([before, *targets])
+        self.longest = max(self.longest, time.monotonic() - since)
+        self.judge(disturb, before, answers, len(targets) - len(answers))
+        for member in self.members:
+            if member.number not in self.now.numbers and member.process and (
+                    member.process.poll() is not None or dice.random() < 0.5):
+                self.put_aside(member)
+
+    def one_of(self, configuration):
+        return self.dice.choice(self.inside(configuration))
+
+    def judge(self, disturb, before, answers, unanswered):
+        done = max(((version, str(configuration)) for error, configuration, version in answers if error == 0), default=None)
+        came = (self.version, str(self.now))
+        column = ("acknowledged" if done else "refused" if not unanswered else "no answer, came" if before != self.now else
+                  "no answer, not")
+        self.table[disturb.__name__][column] += 1
+        with (self.ensemble.folder / "changes.txt").open("a") as history:  # Kept when the trial fails.
+            print(f"{time.strftime('%T')} {self.told}: {column}, {answers}; now {self.now} version {self.version:x}", file=history)
+        self.refusals.update(error for error, _, _ in answers if error)
+        if done and not unanswered:
+            assert done == came, f"acknowledged: {done}, in force: {came}; {self.told}"
+        elif done:
+            assert done == came or done[0] < came[0], f"acknowledged: {done}, in force: {came}; {self.told}"
+        elif not unanswered:
+            assert before == self.now, f"refused with {answers}, in force: {came}; {self.told}"
+
+    def settle(self, candidates):
+        """Waits until all tell one configuration, which is one of these, and are what it makes them."""
+        heard = {}
+
+        def once():
+            heard.clear()
+            time.sleep(0.1)  # Each look is a few sessions.
+            running = [member for member in self.members if member.process and member.process.poll() is None]
+            heard["modes"] = modes = {member: mode_of(member) for member in running}
+            leaders = [member for member in running if modes[member] == "leader"]
+            if len(leaders) != 1:
+                return False
+            text = heard["leader tells"] = tell(leaders[0])
+            if not text:
+                return False
+            found, version = parsed(text)
+            assert found in candidates, f"{leaders[0]} tells {text}, which nobody asked for; {self.told}"
+            if found == candidates[0]:
+                assert version == self.version or not self.version, f"{text} had version {self.version:x}; {self.told}"
+            else:
+                assert self.version < version, f"{text} follows version {self.version:x}; {self.told}"
+            for member in self.inside(found):
+                wanted = ["observer"] if (member.number, OBSERVER) in found.roles else ["leader", "follower"]
+                if modes.get(member) not in wanted:
+                    return False
+                heard[member] = tell(member)
+                if heard[member] != text or not in_its_files(member, version):
+                    return False
+            if leaders[0].number not in found.voters:
+                return False
+            self.now, self.version = found, version
+            return True
+
+        try:
+            until("one leader and one configuration", once, SETTLE_SECONDS)
+        except Failed as error:
+            ended = [member for member in self.members if member.process and member.process.poll() is not None]
+            raise Failed(f"{error}; {self.told}; heard {heard}; ended by themselves: {ended}") from None
+
+    def all_vote(self):
+        """The last change of a span, undisturbed: all members are voters."""
+        everybody, before = majority(range(1, len(self.members) + 1)), self.now
+        if before != everybody:
+            self.join_beforehand(everybody)
+
+            def asked():
+                answers = []
+                self.ask(self.one_of(self.now), answers, members=everybody.whole(self.members))
+                return answers and answers[0][0] == 0
+            self.told = f"from {self.now} to all"
+            until(f"all vote, {self.told}", asked, 60)
+        self.settle([before, everybody])
+        assert self.now == everybody, f"{self.now} is in force"
+
+
+def mode_of(member):
+    found = re.search(r"^Mode: (\w+)", member.word("srvr"), re.M)
+    return found.group(1) if found else ""
+
+
+def tell(member):
+    """The configuration that a member tells after a sync, or nothing."""
+    c = Once(member.address)
+    try:
+        c.connect_once(5)
+        c.socket.settimeout(5)
+        c.sync()
+        error, data, _ = c.get(CONFIG)
+        return data.decode() if error == 0 else ""
+    except (OSError, Lost, Expired, AssertionError):
+        return ""
+    finally:
+        c.leave()
+
+
+def in_its_files(member, version):
+    """The next start's configuration is of this version."""
+    named = re.search(r"^dynamicConfigFile=.*\.dynamic\.([0-9a-f]+)$", (member.folder / "zoo.cfg").read_text(), re.M)
+    return bool(named) and int(named.group(1), 16) == version
+
+
+def sweep(ensemble):
+    """Removes what the load has left."""
+    c = Client(ensemble.addresses, 60_000)
+    for name in c.names("/load"):
+        below = c.names(f"/load/{name}")
+        for at in range(0, len(below), 200):
+            for each in below[at:at + 200]:
+                c.send_delete(f"/load/{name}/{each}")
+            for _ in below[at:at + 200]:
+                c.receive()
+        c.delete(f"/load/{name}")
+    c.close()
+
+
+# rows: Q-97 Q-98 Q-99 Q-100
+def check(ensemble, arguments):
+    seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
+    dice, often = random.Random(f"{seed}-{ensemble.kinds}"), arguments.rounds or (LONG if arguments.long else QUICK)
+    trial, words, snaps, number = Trial(ensemble, dice), [], 0, 0
+    others = [disturb for disturb in DISTURBANCES if ensemble.network or not disturb.cuts]
+    try:
+        trial.settle([trial.now])
+        while number < often:
+            snap_only = dice.random() < 0.4
+            snaps += snap_only
+            ensemble.stop()
+            for member in ensemble.members:
+                member.flags = ["zookeeper.forceSnapshotSync=true"] if snap_only else []
+            ensemble.start()
+            with Load(ensemble, PAUSE_SECONDS) as load:
+                for number in range(number, min(number + SPAN, often)):
+                    trial.change(leader_killed if number % 2 else dice.choice(others))
+                    load.progress()
+                trial.all_vote()
+                load.progress()
+                number += 1
+            work.alike(ensemble)
+            sweep(ensemble)
+            words.append(load.words())
+    except BaseException as error:
+        raise Failed(f"seed {seed}, change {number}: {type(error).__name__}: {error}") from error
+    if arguments.trace:
+        print((ensemble.folder / "changes.txt").read_text())
+    print_table(trial.table)
+    killed = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(trial.killed_leaders.items()))
+    refused = ", ".join(f"{count} with {error}" for error, count in sorted(trial.refusals.items()))
+    alone = "" if ensemble.network else f"no member was cut off ({made.hindrance}); "
+    return (f"{alone}seed {seed}, {often} changes, {snaps} of {len(words)} spans with SNAP alone, leaders killed: {killed}; refused: {refused or 'none'}; longest "
+            f"until all was whole {trial.longest:.1f} s; {'; '.join(words)}")
+
+
+def print_table(table):
+    columns = ["acknowledged", "refused", "no answer, came", "no answer, not"]
+    print()
+    print(f"    {'':24}" + "".join(f"{column:>18}" for column in columns))
+    for name, row in table.items():
+        print(f"    {name:24}" + "".join(f"{row[column]:18}" for column in columns))

@@ -1,0 +1,109 @@
+"""What befalls an ensemble amid a reconfiguration (`changes.py`): each asks for the change when its time has come, and gives back
+what mends it. Members that were killed are started again by the caller."""
+
+import signal
+import time
+
+AMID_SECONDS = [0.005, 0.03, 0.1, 0.3]  # A change takes about that long.
+
+
+def amid(dice):
+    time.sleep(dice.uniform(0, dice.choice(AMID_SECONDS)))
+
+
+def ask_all(asks):
+    for ask in asks:
+        ask()
+
+
+def kill(trial, members):
+    for member in members:
+        if member.process and member.process.poll() is not None and member.number not in trial.now.numbers:
+            member.process = None  # One that has left the ensemble may end.
+        if member.process:
+            trial.killed_leaders[member.kind] += member is trial.led_by
+            member.end(signal.SIGKILL)
+
+
+def nothing(trial, leader, asks):
+    """The change alone."""
+    ask_all(asks)
+    return lambda: None
+
+
+def leader_killed(trial, leader, asks):
+    """SIGKILL of the leader while the change is under way."""
+    ask_all(asks)
+    amid(trial.dice)
+    kill(trial, [leader])
+    return lambda: None
+
+
+def some_killed(trial, leader, asks):
+    """SIGKILL of one to three members, before the change or amid it."""
+    running = [member for member in trial.members if member.process]
+    victims = trial.dice.sample(running, trial.dice.randint(1, min(3, len(running) - 1)))
+    if trial.dice.random() < 0.3:
+        kill(trial, victims)
+        ask_all(asks)
+        return lambda: None
+    ask_all(asks)
+    for victim in victims:
+        amid(trial.dice)
+        kill(trial, [victim])
+    return lambda: None
+
+
+def all_killed(trial, leader, asks):
+    """A power cut while the change is under way."""
+    ask_all(asks)
+    amid(trial.dice)
+    kill(trial, trial.dice.sample(trial.members, len(trial.members)))
+    return lambda: None
+
+
+def leader_frozen(trial, leader, asks):
+    """SIGSTOP of the leader, for less or more than its followers wait."""
+    ask_all(asks)
+    amid(trial.dice)
+    leader.freeze()
+    time.sleep(trial.dice.uniform(0.3, 5))
+    return leader.thaw
+
+
+def cut(trial, some, asks, before):
+    network, others = trial.ensemble.network, [member for member in trial.members if member not in some]
+    if not before:
+        ask_all(asks)
+        amid(trial.dice)
+    network.cut([member.number for member in some], [member.number for member in others])
+    if before:
+        time.sleep(trial.dice.uniform(0, 4))
+        ask_all(asks)
+    time.sleep(trial.dice.uniform(0.3, 4))
+    return network.heal
+
+
+def leader_cut_off(trial, leader, asks):
+    """Nothing passes between the leader and the others, from before the change or from amid it."""
+    return cut(trial, [leader], asks, trial.dice.random() < 0.3)
+
+
+def halves(trial, leader, asks):
+    """Two sides of any size hear nothing of each other."""
+    size = trial.dice.randint(1, len(trial.members) - 1)
+    return cut(trial, trial.dice.sample(trial.members, size), asks, trial.dice.random() < 0.5)
+
+
+def halves_and_leader_killed(trial, leader, asks):
+    """Two sides, and the leader is killed and started again in its own while they are apart."""
+    heal = cut(trial, trial.dice.sample(trial.members, 2), asks, False)
+    kill(trial, [leader])
+    trial.restart(leader)
+    time.sleep(trial.dice.uniform(0.3, 4))
+    return heal
+
+
+DISTURBANCES = [nothing, leader_killed, some_killed, all_killed, leader_frozen, leader_cut_off, halves, halves_and_leader_killed]
+for each in DISTURBANCES:
+    each.cuts = each in (leader_cut_off, halves, halves_and_leader_killed)

@@ -1,10 +1,11 @@
 """Reconfigurations of several members at once, under checked load, while members are killed, stopped and cut off amid them.
 
 Each change is asked for through one member, or two rivals through two; a fault comes before it, or so shortly after it that it is
-under way. Then all is mended, and must hold: one leader; one configuration in force at all of its members, in memory and in their
-files; it is what was acknowledged, or what was asked for without an answer, or the one before; versions never go back. Every few
-changes the load ends: nothing acknowledged is lost, no session has expired, all members are alike. Some of these spans run with
-forceSnapshotSync. What a seed chooses: configurations, forms, faults and their moments; when servers do what is theirs.
+under way. Then all is mended, and must hold: one leader, and never two of one epoch; one configuration in force at all of its
+members, in memory and in their files; it is what was acknowledged, or what was asked for without an answer, or the one before;
+versions never go back. Every few changes the load ends: nothing acknowledged is lost, no session has expired, all members are
+alike. Some of these spans run with forceSnapshotSync. A seed chooses configurations, forms, faults and their moments; when
+servers do what is theirs it can't choose, so that a seed need not find again what it has found once.
 """
 
 import collections
@@ -19,7 +20,7 @@ import work
 from change import BAD_VERSION, CONFIG, SETTINGS, reconfig
 from client import Client, Once
 from configurations import OBSERVER, VOTER, chosen, line, majority, parsed
-from disturbances import DISTURBANCES, leader_killed
+from disturbances import DISTURBANCES, leader_killed, quorums_apart
 from load import Load
 from members import Ensemble, Failed, until
 from wire import Expired, Lost
@@ -65,7 +66,7 @@ class Trial:
                                       (member.folder / "zoo.cfg").read_text()) for member in self.members}
         self.now, self.version = majority(range(1, len(self.members) + 1)), 0
         self.table = collections.defaultdict(collections.Counter)
-        self.refusals = collections.Counter()
+        self.refusals, self.led, self.targets = collections.Counter(), set(), []
         self.longest, self.killed_leaders, self.told, self.led_by = 0.0, collections.Counter(), "", None
 
     def leader(self):
@@ -75,18 +76,29 @@ class Trial:
     def inside(self, configuration):
         return [self.members[number - 1] for number in configuration.numbers]
 
-    def ask(self, through, answers, **what):
-        """Adds what is answered: (error, configuration, its version), or nothing when the connection ends."""
-        c = Once(through.address)
+    def ask(self, through, answers, early=None, **what):
+        """Adds what is answered: (error, configuration, its version), or nothing when the connection ends. `early` is connected."""
+        c = early or Once(through.address)
         try:
-            c.connect_once(5)
-            c.socket.settimeout(ANSWER_SECONDS)
+            if not early:
+                c.connect_once(5)
+                c.socket.settimeout(ANSWER_SECONDS)
             error, text = reconfig(c, **what)
             answers.append((error, *(parsed(text) if error == 0 else (None, None))))
         except (OSError, Lost, Expired):
             pass
         finally:
             c.leave()
+
+    def connected(self, member):
+        """A client, so that the change itself is the next thing that the member hears; or None."""
+        c = Once(member.address)
+        try:
+            c.connect_once(5)
+            c.socket.settimeout(ANSWER_SECONDS)
+            return c
+        except (OSError, Lost):
+            return None
 
     def join_beforehand(self, target):
         """Members that are to join run and follow: an operator starts them with the members there are, and themselves."""
@@ -127,6 +139,7 @@ class Trial:
         """One change amid one disturbance; then all is whole again, and looked at."""
         dice = self.dice
         targets = [chosen(dice, len(self.members), self.now) for _ in range(1 + (dice.random() < 0.15))]
+        self.targets = targets
         for target in targets:
             self.join_beforehand(target)
         if dice.random() < 0.2:
@@ -143,8 +156,10 @@ class Trial:
         self.told = (f"from {self.now} version {self.version:x} to {' and '.join(map(str, targets))}, {disturb.__name__}, led by "
                      f"{leader}")
         answers = []
-        threads = [threading.Thread(target=self.ask, args=(self.one_of(self.now), answers), kwargs=what)
-                   for _, what in asked]
+        ways = [self.one_of(self.now) for _ in asked]
+        early = [self.connected(way) if dice.random() < 0.7 else None for way in ways]
+        threads = [threading.Thread(target=self.ask, args=(way, answers, c), kwargs=what)
+                   for way, c, (_, what) in zip(ways, early, asked)]
         mend = disturb(self, leader, [thread.start for thread in threads])
         mend()
         for thread in threads:
@@ -211,6 +226,7 @@ class Trial:
             if leaders[0].number not in found.voters:
                 return False
             self.now, self.version = found, version
+            self.led.add((leaders[0].zxid() >> 32, leaders[0]))
             return True
 
         try:
@@ -218,6 +234,15 @@ class Trial:
         except Failed as error:
             ended = [member for member in self.members if member.process and member.process.poll() is not None]
             raise Failed(f"{error}; {self.told}; heard {heard}; ended by themselves: {ended}") from None
+
+    def one_leader_per_epoch(self):
+        """By what servers of ours log, and by the zxids of those who led when all was whole."""
+        for member in self.members:
+            said = re.findall(r"leading: clients are served epoch=(\d+)", member.log.read_text(errors="replace"))
+            self.led.update((int(epoch), member) for epoch in said)
+        epochs = collections.Counter(epoch for epoch, _ in self.led)
+        twice = [each for each in self.led if epochs[each[0]] > 1]
+        assert not twice, f"epochs with two leaders: {twice}"
 
     def all_vote(self):
         """The last change of a span, undisturbed: all members are voters."""
@@ -280,7 +305,9 @@ def check(ensemble, arguments):
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     dice, often = random.Random(f"{seed}-{ensemble.kinds}"), arguments.rounds or (LONG if arguments.long else QUICK)
     trial, words, snaps, number = Trial(ensemble, dice), [], 0, 0
-    others = [disturb for disturb in DISTURBANCES if ensemble.network or not disturb.cuts]
+    others = [disturb for disturb in [*DISTURBANCES, quorums_apart, quorums_apart] if ensemble.network or not disturb.cuts]
+    named = [disturb for disturb in DISTURBANCES if disturb.__name__ == arguments.case]
+    assert named or not arguments.case, f"no such disturbance: {arguments.case}"
     try:
         trial.settle([trial.now])
         while number < often:
@@ -292,12 +319,14 @@ def check(ensemble, arguments):
             ensemble.start()
             with Load(ensemble, PAUSE_SECONDS) as load:
                 for number in range(number, min(number + SPAN, often)):
-                    trial.change(leader_killed if number % 2 else dice.choice(others))
+                    disturb = leader_killed if number % 2 else dice.choice(others)
+                    trial.change(dice.choice(named) if named else disturb)
                     load.progress()
                 trial.all_vote()
                 load.progress()
                 number += 1
             work.alike(ensemble)
+            trial.one_leader_per_epoch()
             sweep(ensemble)
             words.append(load.words())
     except BaseException as error:

@@ -68,7 +68,10 @@ def majority(numbers):
 
 
 def chosen(dice, count, current):
-    """Another configuration than the current one: any number of members of `count` change."""
+    """Another configuration than the current one: any number of members of `count` change.
+
+    Most have a majority of present voters: others are refused, as observers don't count as synchronised voters.
+    """
     while True:
         voters = sorted(dice.sample(range(1, count + 1), dice.choice([2, *range(VOTERS_LEAST, count + 1), count])))
         roles = {number: VOTER for number in voters}
@@ -84,5 +87,6 @@ def chosen(dice, count, current):
             else:
                 groups = (tuple(voters),)
         found = Configuration(tuple(sorted(roles.items())), groups, weights)
-        if found != current:
+        present = 2 * len(set(found.voters) & set(current.voters)) > len(found.voters)
+        if found != current and (present or dice.random() < 0.15):
             return found

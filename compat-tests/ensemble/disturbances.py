@@ -1,10 +1,11 @@
 """What befalls an ensemble amid a reconfiguration (`changes.py`): each asks for the change when its time has come, and gives back
 what mends it. Members that were killed are started again by the caller."""
 
+import itertools
 import signal
 import time
 
-AMID_SECONDS = [0.005, 0.03, 0.1, 0.3]  # A change takes about that long.
+AMID_SECONDS = [0.002, 0.01, 0.03, 0.1, 0.3]  # A change takes about that long.
 
 
 def amid(dice):
@@ -77,7 +78,7 @@ def cut(trial, some, asks, before):
         ask_all(asks)
         amid(trial.dice)
     network.cut([member.number for member in some], [member.number for member in others])
-    if before:
+    if before and asks:
         time.sleep(trial.dice.uniform(0, 4))
         ask_all(asks)
     time.sleep(trial.dice.uniform(0.3, 4))
@@ -104,6 +105,34 @@ def halves_and_leader_killed(trial, leader, asks):
     return heal
 
 
-DISTURBANCES = [nothing, leader_killed, some_killed, all_killed, leader_frozen, leader_cut_off, halves, halves_and_leader_killed]
+def both_could_lead(trial):
+    """A side that is a quorum of the next configuration, while the other one is a quorum of the present one; None: there is none."""
+    def has_quorum(side, voters):
+        return 2 * len(side & set(voters)) > len(voters)
+    everybody = {member.number for member in trial.members}
+    sides = [set(side) for size in range(1, len(everybody)) for side in itertools.combinations(sorted(everybody), size)]
+    fitting = [side for side in sides
+               if has_quorum(side, trial.targets[0].voters) and has_quorum(everybody - side, trial.now.voters)]
+    return [trial.members[number - 1] for number in trial.dice.choice(fitting)] if fitting else None
+
+
+def quorums_apart(trial, leader, asks):
+    """A quorum of the next configuration on one side, one of the present on the other: at most one of them may go on. Before
+    that a follower may be killed and come again amid the change, by DIFF or SNAP."""
+    side = both_could_lead(trial) or trial.dice.sample(trial.members, 2)
+    ask_all(asks)
+    amid(trial.dice)
+    if trial.dice.random() < 0.6:
+        follower = trial.dice.choice([member for member in trial.members if member.process and member is not leader])
+        kill(trial, [follower])
+        trial.restart(follower)
+        time.sleep(trial.dice.uniform(0, 0.5))
+    heal = cut(trial, side, [], True)
+    time.sleep(trial.dice.uniform(2, 5))
+    return heal
+
+
+DISTURBANCES = [nothing, leader_killed, some_killed, all_killed, leader_frozen, leader_cut_off, halves, halves_and_leader_killed,
+                quorums_apart]
 for each in DISTURBANCES:
-    each.cuts = each in (leader_cut_off, halves, halves_and_leader_killed)
+    each.cuts = each in (leader_cut_off, halves, halves_and_leader_killed, quorums_apart)

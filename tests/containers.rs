@@ -6,8 +6,11 @@ use jute::Reader;
 use jute::data::Stat;
 use jute::proto::GetDataRequest;
 use oxkeeper::client::op;
+use oxkeeper::model::Code;
 use oxkeeper::replica::Settings;
+use oxkeeper::tree::txn::{Entry, Txn};
 use support::bodies::{self, Request, bytes, create_ttl, delete};
+use support::configured::parts;
 use support::standalone::{SETTINGS, Standalone, replies};
 
 fn create(kind: i32, path: &str, flags: i32) -> Request {
@@ -16,6 +19,15 @@ fn create(kind: i32, path: &str, flags: i32) -> Request {
 
 fn touch(path: &str) -> Request {
     bodies::set(path, None, -1)
+}
+
+/// A server that looks for containers each second.
+///
+/// * `flag`: one more, without the start that it has in common with others.
+fn by_flags(flag: &str) -> Settings {
+    let flags = format!("-Dznode.container.checkIntervalMs=1000 -Dznode.container.{flag}");
+    let parts = parts("tickTime=2000\nsnapSizeLimitInKb=0", &flags);
+    Settings { sessionless_timeout_ms: 60_000, first_session: 77, ..parts.replica }
 }
 
 /// A container that had a child and has none.
@@ -77,7 +89,7 @@ fn no_client_deletes_a_container_by_its_operation() {
     assert!(world.exists("/c"));
 }
 
-// rows: P-74
+// rows: P-74 C-263b
 #[test]
 fn they_go_once_they_are_empty_and_old_enough() {
     let mut world = Standalone::new(SETTINGS, true);
@@ -112,8 +124,7 @@ fn they_go_once_they_are_empty_and_old_enough() {
     world.pass(3000);
     assert_eq!(there(&world), ["/unused"]);
 
-    let settings = Settings { container_max_never_used_ms: 3000, ..SETTINGS };
-    let mut world = Standalone::new(settings, true);
+    let mut world = Standalone::new(by_flags("maxNeverUsedIntervalMs=3000"), true);
     world.send(&[create(op::CREATE_CONTAINER, "/unused", 4)]);
     world.pass(2500);
     assert!(world.exists("/unused"));
@@ -121,11 +132,10 @@ fn they_go_once_they_are_empty_and_old_enough() {
     assert!(!world.exists("/unused"));
 }
 
-// rows: P-74
+// rows: P-74 C-263 C-263a
 #[test]
 fn they_go_at_an_even_pace() {
-    let settings = Settings { container_max_per_minute: 60, ..SETTINGS };
-    let mut world = Standalone::new(settings, false);
+    let mut world = Standalone::new(by_flags("maxPerMinute=60"), false);
     for number in 0..5 {
         world.send(&used(&format!("/c{number}")));
     }
@@ -138,17 +148,49 @@ fn they_go_at_an_even_pace() {
     assert_eq!(seen, [4, 3, 2, 1, 0, 0, 0]);
 }
 
+/// What a server refused, of the deletions that it asked itself for.
+fn refused_deletions(world: &Standalone) -> Vec<Code> {
+    let own = world.log().iter().filter_map(|(_, entry)| {
+        let entry = Entry::decode(entry).expect("our own entry");
+        let is_own = entry.header.client_id == 0;
+        if let Txn::Error(code) = entry.txn { Some(code).filter(|_| is_own) } else { None }
+    });
+    own.collect()
+}
+
+// rows: P-74
 #[test]
-fn one_that_was_made_again_meanwhile_stays() {
-    let mut world = Standalone::new(SETTINGS, false);
-    world.send(&used("/c"));
-    world.pass(900);
-    world.disk_hangs = true;
-    world.send(&[delete("/c"), create(op::CREATE_CONTAINER, "/c", 4)]);
-    world.pass(200);
-    world.disk_hangs = false;
-    world.flush();
-    assert!(world.exists("/c"));
+fn deletion_of_a_container_is_judged_by_what_is_pending_and_not_by_the_tree() {
+    let child = create(op::CREATE, "/c/new", 0);
+    let again = |kind, flags| vec![delete("/c"), create(kind, "/c", flags)];
+    let ttl = || vec![create_ttl("/c", 5, 400)];
+    for (name, before, pending, code, stays) in [
+        ("a child", used("/c").to_vec(), vec![child.clone()], Code::NOT_EMPTY, true),
+        ("a child of a TTL znode", ttl(), vec![child], Code::NOT_EMPTY, true),
+        ("data of a TTL znode", ttl(), vec![touch("/c")], Code::BAD_VERSION, true),
+        ("gone", used("/c").to_vec(), vec![delete("/c")], Code::NO_NODE, false),
+        (
+            "another container",
+            used("/c").to_vec(),
+            again(op::CREATE_CONTAINER, 4),
+            Code::BAD_VERSION,
+            true,
+        ),
+        ("a persistent znode", used("/c").to_vec(), again(op::CREATE, 0), Code::BAD_VERSION, true),
+        ("an ephemeral znode", used("/c").to_vec(), again(op::CREATE, 1), Code::BAD_VERSION, true),
+    ] {
+        let mut world = Standalone::new(SETTINGS, true);
+        world.send(&before);
+        world.pass(900);
+        world.disk_hangs = true;
+        world.send(&pending);
+        world.pass(200);
+        world.disk_hangs = false;
+        world.flush();
+        // It was found in the tree, where nothing had changed yet.
+        assert_eq!(refused_deletions(&world), [code], "{name}");
+        assert_eq!(world.exists("/c"), stays, "{name}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of peers and replicas on them.
 //!
-//! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`packets`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
+//! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`configured`], [`packets`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
 //! [`peer`] and [`replica`], one server each on its disk; [`client`], a client's connection; [`standalone`], a server with one
 //! client; [`connections`] and [`ensemble`], peers that talk to each other.
 
@@ -9,6 +9,7 @@
 pub mod bodies;
 pub mod builders;
 pub mod client;
+pub mod configured;
 pub mod connections;
 pub mod disk;
 pub mod election;

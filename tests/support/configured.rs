@@ -1,0 +1,23 @@
+//! Configurations as text, and what the parts of a server are told by them.
+
+use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::member::configured::PartSettings;
+use oxkeeper::member::opening::NoOpening;
+use std::sync::Arc;
+
+/// * `lines`: of zoo.cfg, after dataDir and clientPort. `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
+pub fn config(lines: &str, flags: &str) -> Config {
+    let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
+    let environment = Environment::from([("SERVER_JVMFLAGS".to_owned(), flags.to_owned())]);
+    parse(source, &environment, &[]).expect("a configuration")
+}
+
+pub fn parts_of(config: &Config) -> PartSettings {
+    PartSettings::of(config, Arc::new(NoOpening), 0, 0)
+}
+
+/// As [`config`].
+pub fn parts(lines: &str, flags: &str) -> PartSettings {
+    parts_of(&config(lines, flags))
+}

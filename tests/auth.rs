@@ -19,7 +19,7 @@ fn acl(perms: i32, scheme: &str, id: &str) -> Acl {
     Acl { perms, who: Identity::new(scheme, id) }
 }
 
-// rows: U-02 U-13 U-15
+// rows: U-02 U-15
 #[test]
 fn lists_permit_by_scheme_and_bit() {
     let local = [Identity::new("ip", "127.0.0.1")];

@@ -81,6 +81,19 @@ fn every_write_below_is_counted() {
     assert_eq!(data(&mut world, STATS), "count=101,bytes=6=;x=7", "the quota has gone");
 }
 
+// rows: G-14
+#[test]
+fn what_is_below_zookeeper_is_in_no_digest() {
+    let mut world = Standalone::new(SETTINGS, false);
+    let digest = |world: &Standalone| world.server.shared.state.tree.read().digest();
+    let before = digest(&world);
+    done(&mut world, &[create("/zookeeper/x", "data")]);
+    let made = digest(&world);
+    assert_ne!(before, made, "/zookeeper itself counts, and has changed");
+    done(&mut world, &[create("/zookeeper/x/y", "more"), set("/zookeeper/x", None)]);
+    assert_eq!(digest(&world), made);
+}
+
 #[test]
 fn a_session_that_closes_and_a_multi_are_counted_too() {
     let mut world = with_quota(SETTINGS, "");

@@ -6,6 +6,7 @@
 mod support;
 mod request {
     mod auth;
+    mod configured;
     mod connection;
     pub mod frames;
     pub mod handshake;

@@ -202,4 +202,26 @@ mod tests {
         let kept = counts.by_address.lock().unwrap();
         assert_eq!((kept.0, kept.1.len()), (1, 1), "a refused place is not kept");
     }
+
+    /// Nobody accepts here: one connection more than the queue is long is established, and the next one waits.
+    // rows: C-19
+    #[test]
+    fn as_many_connections_wait_to_be_accepted_as_are_set() {
+        use crate::config::{Environment, Source, parse};
+        let waiting = |line: &str, count: usize| {
+            let text = format!("dataDir=/d\nclientPort=0\nclientPortAddress=127.0.0.1\n{line}\n");
+            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+            let config = parse(source, &Environment::new(), &[]).unwrap();
+            let listener = Listener::bind(&config).unwrap();
+            let connect = |within| std::net::TcpStream::connect_timeout(&listener.address, within);
+            let held: Vec<_> =
+                (0..count).map(|_| connect(Duration::from_secs(60)).unwrap()).collect();
+            let next = connect(Duration::from_millis(300)).map_err(|error| error.kind());
+            assert_eq!(held.len(), count);
+            next.map(drop)
+        };
+        assert_eq!(waiting("clientPortListenBacklog=2", 3), Err(io::ErrorKind::TimedOut));
+        assert_eq!(waiting("clientPortListenBacklog=20", 20), Ok(()));
+        assert_eq!(waiting("", 50), Ok(()), "the default is 50");
+    }
 }

@@ -1,23 +1,15 @@
 //! What the parts of a server go by, as its configuration says.
 
-use oxkeeper::config::{Config, Environment, Source, parse};
+use crate::support::configured::{config, parts, parts_of};
+use oxkeeper::config::{Config, Source, parse};
+use oxkeeper::member::LogReadLimit;
 use oxkeeper::member::configured::{PartSettings, patience};
 use oxkeeper::member::election_connections;
-use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Log};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-
-/// * `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
-fn configured(lines: &str, flags: &str) -> Config {
-    let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
-    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
-    let environment = Environment::from([("SERVER_JVMFLAGS".to_owned(), flags.to_owned())]);
-    parse(source, &environment, &[]).unwrap()
-}
 
 // rows: C-143 C-144
 #[test]
@@ -32,7 +24,7 @@ fn the_log_is_kept_as_file_and_flags_say() {
         ("preAllocSize=16\nforceSync=yes", "-Dzookeeper.forceSync=no", 16, true),
     ] {
         let disk = SimDisk::new();
-        let options = PartSettings::of(&configured(lines, flags), Arc::new(NoOpening), 0, 0).log;
+        let options = parts(lines, flags).log;
         let mut log = Log::new(disk.clone(), Path::new("/log"), options, None);
         let mut entry = [0; 40];
         entry[19] = 1;
@@ -48,26 +40,24 @@ fn the_log_is_kept_as_file_and_flags_say() {
 // rows: C-117
 #[test]
 fn connections_wait_for_a_session_as_long_as_file_and_flags_say() {
-    let limit_ms = |lines, flags| {
-        PartSettings::of(&configured(lines, flags), Arc::new(NoOpening), 0, 0)
-            .replica
-            .sessionless_timeout_ms
-    };
+    let limit_ms = |lines, flags| parts(lines, flags).replica.sessionless_timeout_ms;
     assert_eq!(limit_ms("", ""), 10_000);
     assert_eq!(limit_ms("nio.sessionlessCnxnTimeout=700", ""), 700);
     assert_eq!(limit_ms("", "-Dzookeeper.nio.sessionlessCnxnTimeout=800"), 800);
 }
 
 fn election(config: &Config) -> election_connections::Settings {
-    PartSettings::of(config, Arc::new(NoOpening), 0, 0).member.ensemble.unwrap().election
+    parts_of(config).member.ensemble.unwrap().election
 }
 
 fn member_of_three(lines: &str) -> Config {
-    let text = format!(
-        "dataDir=/d\nclientPort=0\ntickTime=100\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n{lines}\n"
-    );
-    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
-    parse(source, &Environment::new(), &[]).unwrap()
+    let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2";
+    config(&format!("tickTime=100\n{servers}\n{lines}"), "")
+}
+
+/// A member of three with limits, and what its parts are told.
+fn member_parts(lines: &str) -> PartSettings {
+    parts_of(&member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}")))
 }
 
 // rows: C-24 C-25 C-146 C-153 C-165 C-166 C-173 C-174
@@ -75,7 +65,7 @@ fn member_of_three(lines: &str) -> Config {
 fn agreement_goes_by_what_is_set() {
     let of = |lines| {
         let config = member_of_three(lines);
-        PartSettings::of(&config, Arc::new(NoOpening), 0, 0).agreement.unwrap()
+        parts_of(&config).agreement.unwrap()
     };
     let plain = of("initLimit=10\nsyncLimit=5");
     let limits = (plain.init_limit, plain.sync_limit, plain.always_sends_tree);
@@ -130,7 +120,7 @@ fn several_addresses_are_told_and_looked_after_where_that_is_set() {
 fn observers_wait_as_long_as_is_set() {
     let delays = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
-        let settings = PartSettings::of(&config, Arc::new(NoOpening), 0, 0).agreement.unwrap();
+        let settings = parts_of(&config).agreement.unwrap();
         (settings.observer_election_delay_ms, settings.observer_reconnect_delay_ms)
     };
     assert_eq!(delays(""), (200, 0));
@@ -143,11 +133,7 @@ fn observers_wait_as_long_as_is_set() {
 fn messages_are_kept_if_that_is_set() {
     let kept = |lines: &str| {
         let config = member_of_three(&format!("initLimit=10\nsyncLimit=5\n{lines}"));
-        PartSettings::of(&config, Arc::new(NoOpening), 0, 0)
-            .member
-            .ensemble
-            .unwrap()
-            .tracked_messages
+        parts_of(&config).member.ensemble.unwrap().tracked_messages
     };
     assert_eq!(kept(""), None);
     assert_eq!(kept("messageTracker.BufferSize=5"), None);
@@ -178,4 +164,78 @@ fn calls_go_by_what_is_set() {
     assert_eq!((election.bind_tries_max, keep_alive), (0, true));
     assert!(election.on_all_addresses);
     assert_eq!((patience.silence, patience.refusals), (ms(2000), ms(150)));
+}
+
+// rows: C-142
+#[test]
+fn log_files_are_closed_at_the_size_that_is_set() {
+    let files = |lines| {
+        let disk = SimDisk::new();
+        let mut log = Log::new(disk.clone(), Path::new("/log"), parts(lines, "").log, None);
+        for zxid in 1..=20 {
+            let mut entry = [0; 400];
+            entry[19] = zxid;
+            log.append(Zxid::from_wire(i64::from(zxid)).unwrap(), &entry);
+            log.flush().unwrap();
+        }
+        disk.list(Path::new("/log")).unwrap().len()
+    };
+    assert_eq!(files(""), 1);
+    assert_eq!(files("txnLogSizeLimitInKb=-1"), 1);
+    assert_eq!(files("txnLogSizeLimitInKb=2"), 4, "a file ends with its fifth record of 413 bytes");
+}
+
+// rows: C-34 C-35 C-36 C-37 C-59 C-71 C-160 C-261
+#[test]
+fn members_serve_clients_as_is_set() {
+    let plain = member_parts("").replica;
+    let rules = plain.rules;
+    assert!(plain.leader_serves && !plain.local_sessions && !plain.local_upgrades);
+    assert!(!plain.eager_acl_check && !plain.quorum_sync && !plain.read_only);
+    assert!(rules.needs_two_voters && !rules.reconfigs && !rules.many_addresses);
+    assert_eq!((plain.tick_time_ms, plain.connect_hold_ms), (100, 500));
+    assert!(!member_parts("leaderServes=no").replica.leader_serves);
+    assert!(member_parts("localSessionsEnabled=true").replica.local_sessions);
+    let upgrades = "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true";
+    assert!(member_parts(upgrades).replica.local_upgrades);
+    assert!(member_parts("enableEagerACLCheck=true").replica.eager_acl_check);
+    assert!(member_parts("oxkeeper.quorumSync=true").replica.quorum_sync);
+    let linearizable = member_parts("oxkeeper.linearizableReads=true");
+    assert!(linearizable.replica.quorum_sync && linearizable.limits.linearizable_reads);
+    assert!(!member_parts("oxkeeper.quorumSync=true").limits.linearizable_reads);
+    assert_eq!(member_parts("oxkeeper.connectHold=70").replica.connect_hold_ms, 70);
+    assert!(member_parts("reconfigEnabled=true").replica.rules.reconfigs);
+    assert!(!member_parts("standaloneEnabled=false").replica.rules.needs_two_voters);
+    assert!(member_parts("multiAddress.enabled=true").replica.rules.many_addresses);
+    let members = "initLimit=10\nsyncLimit=5\nserver.1=a:1:2\nserver.2=b:1:2";
+    assert!(parts(members, "-Dreadonlymode.enabled=true").replica.read_only);
+}
+
+// rows: C-18 C-35
+#[test]
+fn members_are_told_of_reconfigurations_and_observers_if_that_is_set() {
+    let of = |lines: &str| {
+        let parts = member_parts(lines);
+        let (agreement, member) = (parts.agreement.unwrap(), parts.member.ensemble.unwrap());
+        let files = (member.backs_up_config, member.writes_config);
+        (agreement.reconfigs, files, agreement.relays, member.observer_master_port)
+    };
+    assert_eq!(of(""), (false, (false, false), false, None));
+    assert_eq!(of("reconfigEnabled=true"), (true, (true, true), false, None));
+    assert_eq!(of("observerMasterPort=7"), (false, (false, false), true, Some(7)));
+    assert!(!member_parts("").member.ensemble.unwrap().listen_on_all_addresses);
+    let all = member_parts("quorumListenOnAllIPs=true").member.ensemble.unwrap();
+    assert!(all.listen_on_all_addresses);
+}
+
+// rows: C-147
+#[test]
+fn as_much_log_as_is_set_takes_the_place_of_a_tree() {
+    let factor = |lines| match member_parts(lines).member.log_read {
+        LogReadLimit::Factor(factor) => factor,
+        LogReadLimit::Bytes(bytes) => panic!("{bytes} bytes were not set"),
+    };
+    assert_eq!(factor(""), Some(0.33));
+    assert_eq!(factor("snapshotSizeFactor=0.5"), Some(0.5));
+    assert_eq!(factor("snapshotSizeFactor=-1"), None);
 }

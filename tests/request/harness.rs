@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
 use oxkeeper::client::Hello;
-use oxkeeper::replica::TICK_MS;
+use oxkeeper::replica::{Settings, TICK_MS};
 use oxkeeper::request::{ClientCommand, Limits};
 use oxkeeper::tree::{Options, Tree};
 
-use crate::support::builders;
+use crate::support::builders::{self, FIRST_SESSION};
 use crate::support::client::{ClientConnection, open};
+use crate::support::configured::parts;
 use crate::support::replica::ReplicaOnDisk;
 use crate::support::requests::{hello, hello_again, hello_bytes};
 
@@ -40,9 +41,22 @@ impl World {
     }
 
     pub fn limited(limits: Limits) -> Self {
-        let tree = Tree::new(Options::default());
+        Self::of(Options::default(), limits, builders::settings())
+    }
+
+    /// A server that goes by a zoo.cfg with a tickTime of 2000.
+    ///
+    /// * `lines`: the rest of the file. `flags`: what start scripts hand over.
+    pub fn configured(lines: &str, flags: &str) -> Self {
+        let parts = parts(&format!("tickTime=2000\n{lines}"), flags);
+        let limits = Limits { words: limits().words, ..parts.limits };
+        let settings = Settings { first_session: FIRST_SESSION, ..parts.replica };
+        Self::of(parts.tree, limits, settings)
+    }
+
+    fn of(options: Options, limits: Limits, settings: Settings) -> Self {
         Self {
-            server: ReplicaOnDisk::standalone(tree, limits, builders::settings()),
+            server: ReplicaOnDisk::standalone(Tree::new(options), limits, settings),
             clients: Vec::new(),
             commands: VecDeque::new(),
             commands_held: false,

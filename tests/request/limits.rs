@@ -1,9 +1,9 @@
 //! Clients that do not take what they are sent, and all of them asking for too much.
 
-use super::harness::{World, limits};
+use super::harness::World;
 use crate::support::builders::FRAME_MAX;
-use crate::support::requests::{create, create_for, get, set, watch_exists};
-use oxkeeper::request::{Connects, Limits, Need};
+use crate::support::requests::{create, create_for, get, hello, set, watch_exists};
+use oxkeeper::request::Need;
 
 /// What a machine may hold unsent before it stops to read (design section 4).
 const UNSENT_MAX: usize = 1024 * 1024;
@@ -67,7 +67,7 @@ fn a_client_that_fetches_may_have_any_number_of_events() {
 // rows: C-70
 #[test]
 fn above_the_global_limit_only_who_waits_for_nothing_may_ask() {
-    let mut world = World::limited(Limits { outstanding_max: 2, ..limits() });
+    let mut world = World::configured("globalOutstandingLimit=2", "");
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/b", ""), create(3, "/c", "")]);
@@ -82,7 +82,7 @@ fn above_the_global_limit_only_who_waits_for_nothing_may_ask() {
 // rows: C-92
 #[test]
 fn above_the_throttle_all_writes_wait_and_none_is_lost() {
-    let mut world = World::limited(Limits { requests_max: Some(1), ..limits() });
+    let mut world = World::configured("request_throttle_max_requests=1", "");
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
     world.say(a, [create(1, "/a", ""), create(2, "/b", "")]);
@@ -99,8 +99,8 @@ fn above_the_throttle_all_writes_wait_and_none_is_lost() {
 // rows: C-91 C-92 P-79 M-14
 #[test]
 fn a_write_that_waited_for_too_long_is_refused_in_its_place() {
-    let mut world =
-        World::limited(Limits { requests_max: Some(1), op_wait_max_us: Some(50_000), ..limits() });
+    let waits = "request_throttle_max_requests=1\nthrottled_op_wait_time=50";
+    let mut world = World::configured(waits, "");
     let (a, b) = (world.client(), world.client());
     world.hold_log(true);
     world.say(a, [create(1, "/a", "")]);
@@ -115,23 +115,28 @@ fn a_write_that_waited_for_too_long_is_refused_in_its_place() {
 // rows: C-94 C-97
 #[test]
 fn a_write_that_outlived_its_session_is_dropped_with_its_connection() {
-    let mut world = World::limited(Limits { requests_max: Some(1), drops_late: true, ..limits() });
-    let (a, b) = (world.client(), world.client());
-    world.hold_log(true);
-    world.say(a, [create(1, "/a", "")]);
-    world.say(b, [create(1, "/b", "")]);
-    world.pass(11_000); // Past the session's 10 s, but it is looked at in steps of 2 s.
-    world.hold_log(false);
-    assert_eq!(world.heard(b), ["closed: a request outlived its session"]);
-    assert!(world.server.shared.state.tree.read().find("/b").is_none());
-    assert_eq!(world[b].machine().counts.outlived, 1);
+    const LATE: &str = "request_stale_latency_check=true";
+    let kept = format!("{LATE}\nrequest_throttle_drop_stale=false");
+    for (lines, is_dropped) in [(LATE, true), ("", false), (kept.as_str(), false)] {
+        let mut world = World::configured(&format!("request_throttle_max_requests=1\n{lines}"), "");
+        let (a, b) = (world.client(), world.client());
+        world.hold_log(true);
+        world.say(a, [create(1, "/a", "")]);
+        world.say(b, [create(1, "/b", "")]);
+        world.pass(11_000); // Past the session's 10 s, but it is looked at in steps of 2 s.
+        world.hold_log(false);
+        let heard = world.heard(b);
+        assert_eq!(heard == ["closed: a request outlived its session"], is_dropped, "{lines}");
+        let is_there = world.server.shared.state.tree.read().find("/b").is_some();
+        assert_eq!((is_there, heard.len()), (!is_dropped, 1), "{heard:?}");
+        assert_eq!(world[b].machine().counts.outlived, u64::from(is_dropped));
+    }
 }
 
 // rows: C-83 C-84
 #[test]
 fn large_writes_share_their_room() {
-    let mut world =
-        World::limited(Limits { large_from: Some(1000), large_bytes_max: 2000, ..limits() });
+    let mut world = World::configured("largeRequestThreshold=1000\nlargeRequestMaxBytes=2000", "");
     let (a, b, c) = (world.client(), world.client(), world.client());
     let large = "x".repeat(1100);
     world.hold_log(true);
@@ -149,23 +154,12 @@ fn large_writes_share_their_room() {
 // rows: C-123 P-13
 #[test]
 fn clients_that_connect_too_fast_are_turned_away() {
-    let connects = Connects {
-        tokens_max: 2,
-        fill_time_ms: 1000,
-        fill_count: 1,
-        freeze_time_ms: None,
-        drop_increase: 0.02,
-        drop_decrease: 0.002,
-        decrease_ratio: 0.0,
-        new_weight: 1,
-        renew_weight: 1,
-        seed: 7,
-    };
-    let mut world = World::limited(Limits { connects: Some(connects), ..limits() });
+    let tokens = "connection_throttle_tokens=2\nconnection_throttle_fill_time=1000";
+    let mut world = World::configured(tokens, "");
     world.client();
     world.client();
     let third = world.connect();
-    world.greet(third, &crate::support::requests::hello());
+    world.greet(third, &hello());
     assert_eq!(world.heard(third), ["closed: clients connect too fast"]);
     let counts = world[third].machine().counts;
     assert_eq!((counts.connects, counts.refused), (0, 1));
@@ -178,11 +172,64 @@ fn clients_that_connect_too_fast_are_turned_away() {
     world.client();
 }
 
+/// How many new sessions there are before one is turned away.
+fn sessions_let_in(world: &mut World) -> usize {
+    let mut count = 0;
+    loop {
+        let client = world.connect();
+        world.greet(client, &hello());
+        if world.heard(client) == ["closed: clients connect too fast"] {
+            return count;
+        }
+        count += 1;
+        assert!(count < 1000, "nothing limits them");
+    }
+}
+
+// rows: C-124 C-125 C-126 C-127 C-128 C-129 C-130 C-133
+#[test]
+fn tokens_of_connects_are_given_out_as_is_set() {
+    let key = |lines: &str| {
+        let lines = lines.split(' ').map(|line| format!("connection_throttle_{line}\n"));
+        World::configured(&lines.collect::<String>(), "")
+    };
+    // As many as there are, then so many after each pause.
+    let mut world = key("tokens=6 fill_time=1000 fill_count=2");
+    assert_eq!(sessions_let_in(&mut world), 6);
+    world.pass(1500);
+    assert_eq!(sessions_let_in(&mut world), 3, "two tokens a second");
+    // The bucket is sized for new sessions; one that comes back takes fewer tokens.
+    let mut world = key(
+        "tokens=4 fill_time=100000 weight_enabled=true global_session_weight=5 renew_session_weight=2",
+    );
+    for _ in 0..5 {
+        let again = world.client_again(0x999);
+        assert_ne!(world.heard(again), ["closed: clients connect too fast"]);
+    }
+    assert_eq!(sessions_let_in(&mut world), 2, "of 20 tokens five comings-back took ten");
+    // Chance: an empty bucket makes it certain that the next client is turned away, and only then it begins to sink.
+    let chance =
+        |world: &World| world.server.shared.throttle.connects(&world.server.shared.limits).1;
+    let lines =
+        "tokens=4 fill_time=1000 fill_count=2 freeze_time=10 drop_increase=1 drop_decrease=0.25";
+    for (ratio, sunk) in [("", 1.0), (" decrease_ratio=0.5", 0.75)] {
+        let mut world = key(&format!("{lines}{ratio}"));
+        assert_eq!((sessions_let_in(&mut world), chance(&world)), (4, 0.0));
+        world.pass(20);
+        assert_eq!((sessions_let_in(&mut world), chance(&world)), (0, 1.0));
+        world.pass(1000);
+        let is_certain = sunk == 1.0;
+        assert!(!is_certain || sessions_let_in(&mut world) == 0);
+        let _by_chance = sessions_let_in(&mut world);
+        assert!(chance(&world) == sunk, "{ratio}: two of four tokens are taken");
+    }
+}
+
 // rows: C-72 U-16
 #[test]
 fn without_lists_everybody_may_do_everything() {
     for (skip_acl, codes) in [(false, ["error -102", "error -102"]), (true, ["ok", "ok"])] {
-        let mut world = World::limited(Limits { skip_acl, ..limits() });
+        let mut world = World::configured(if skip_acl { "skipACL=yes" } else { "" }, "");
         let (a, b) = (world.client_from("10.0.0.1"), world.client_from("10.0.0.2"));
         world.say(a, [create_for(1, "/a", "10.0.0.1")]);
         world.say(b, [get(1, "/a"), set(2, "/a", "x")]);

@@ -41,7 +41,7 @@ fn operations() -> [(&'static str, Vec<u8>, i32); 9] {
     ]
 }
 
-// rows: P-80 U-23
+// rows: P-80 U-13 U-23
 #[test]
 fn each_operation_asks_for_its_bit_and_no_other() {
     for bits in BITS.into_iter().flat_map(|bit| [bit, perms::ALL & !bit]) {

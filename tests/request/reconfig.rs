@@ -6,7 +6,7 @@ use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Code, ServerId, SessionId, View, Zxid, op};
 use oxkeeper::request::Ensemble;
 use oxkeeper::request::prep::{Asker, Prep, Prepared, Rules};
-use oxkeeper::tree::txn::config_in;
+use oxkeeper::tree::txn::{Entry, Txn, config_in};
 use oxkeeper::tree::{Options, Tree};
 
 const NOW: &str = "server.1=a:1:2;3\nserver.2=b:1:2;3\nserver.3=c:1:2;3\nversion=100000000";
@@ -60,6 +60,8 @@ impl Leader {
             return Err(Code(i32::from_be_bytes(code)));
         };
         let view = View::parse(std::str::from_utf8(text).unwrap()).unwrap();
+        let txn = Entry::decode(&entry).unwrap().txn;
+        assert!(matches!(txn, Txn::SetData { version: -1, .. }), "it has no version: {txn:?}");
         assert_eq!(view.version, zxid.to_wire(), "its version is its zxid");
         Ok(view)
     }
@@ -77,7 +79,7 @@ const NOTHING: ReconfigRequest<'_> = ReconfigRequest {
     cur_config_id: -1,
 };
 
-// rows: P-54 Q-97
+// rows: P-54 Q-97 G-14
 #[test]
 fn one_at_a_time_and_by_a_quorum_of_the_new() {
     let mut leader = Leader::new(Rules::DEFAULT);

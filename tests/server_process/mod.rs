@@ -34,7 +34,7 @@ pub struct Process {
 impl Process {
     /// Starts a server on `home/data` and returns at once.
     ///
-    /// * `settings`: lines of zoo.cfg, to which the port and, unless it is named, dataDir are added.
+    /// * `settings`: lines of zoo.cfg, to which the port and, unless they are named, its address and dataDir are added.
     /// * `file_max`: largest file in bytes; 0: no limit.
     pub fn spawn(home: &Path, settings: &str, file_max: u64) -> Self {
         Self::spawn_as(&[], Path::new(OXKEEPER), home, settings, file_max)
@@ -50,10 +50,11 @@ impl Process {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
         drop(listener);
-        let mut config = format!(
-            "{settings}\nclientPortAddress=127.0.0.1\nclientPort={}\n4lw.commands.whitelist=*\n",
-            addr.port()
-        );
+        let mut config =
+            format!("{settings}\nclientPort={}\n4lw.commands.whitelist=*\n", addr.port());
+        if !settings.contains("clientPortAddress=") {
+            config.push_str("clientPortAddress=127.0.0.1\n");
+        }
         if !settings.contains("dataDir=") {
             config.push_str(&format!("dataDir={}\n", home.join("data").display()));
         }
@@ -150,10 +151,15 @@ impl Process {
     }
 
     pub fn client(&self) -> Client {
-        let mut wire = Wire::open(self.addr, PATIENCE).unwrap();
+        self.try_client(self.addr).unwrap()
+    }
+
+    /// * `at`: an address of its port.
+    pub fn try_client(&self, at: SocketAddr) -> Result<Client, ClientError> {
+        let mut wire = Wire::open(at, PATIENCE)?;
         let hello = Hello { timeout_ms: 30_000, password: vec![0; 16], ..Hello::default() };
-        wire.handshake(&hello, PATIENCE).unwrap();
-        Client { wire, xid: 0 }
+        wire.handshake(&hello, PATIENCE)?;
+        Ok(Client { wire, xid: 0 })
     }
 }
 

@@ -43,7 +43,7 @@ fn text_as_java_writes_it() {
     assert_eq!(read_left_over(&disk, dir, EpochFile::Accepted).unwrap(), None);
 }
 
-// rows: D-05 D-06
+// rows: D-05 D-06 D-07
 #[test]
 fn epochs_are_what_the_files_promise() {
     let dir = Path::new(DIR);
@@ -81,7 +81,7 @@ fn epochs_are_what_the_files_promise() {
     assert_eq!(found(&[("acceptedEpoch", "2147483647")]), None, "no other could follow");
 }
 
-// rows: D-05
+// rows: D-05 D-07
 #[test]
 fn a_current_epoch_that_was_never_promised_is_damage() {
     let (disk, dir) = (SimDisk::new(), Path::new(DIR));

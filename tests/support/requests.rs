@@ -243,7 +243,7 @@ fn body_text(kind: i32, body: &[u8]) -> String {
     let mut text = String::new();
     let done: Result<(), jute::DecodeError> = (|| {
         match kind {
-            op::CREATE | op::SYNC => {
+            op::CREATE | op::CREATE_CONTAINER | op::CREATE_TTL | op::SYNC => {
                 let path = from.read::<Ustring<'_>>()?;
                 let _infallible = write!(text, " {}", path.unwrap_or_default());
             }
@@ -267,6 +267,8 @@ fn body_text(kind: i32, body: &[u8]) -> String {
         if matches!(
             kind,
             op::GET_DATA
+                | op::CREATE_CONTAINER
+                | op::CREATE_TTL
                 | op::EXISTS
                 | op::SET_DATA
                 | op::SET_ACL

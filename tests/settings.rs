@@ -1,0 +1,116 @@
+//! Settings that the process itself goes by, each seen by what a running server does otherwise. Those that its machines are
+//! told are in `tests/request/configured.rs` and `tests/member/configured.rs`, those of its files in `tests/files.rs`.
+
+mod server_process;
+mod support;
+
+use server_process::{Process, names, zxids};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
+
+/// A server that is alone, whose log begins in its middle, as one that was purged, and whose snapshots are gone.
+fn log_without_snapshots(home: &Path) {
+    let dir = home.join("data/version-2");
+    for path in ["/first", "/second"] {
+        let server = Process::start(home, "");
+        assert_eq!(server.client().create(path, b"").unwrap(), 0);
+        server.stop();
+    }
+    assert_eq!(zxids(&dir, "log"), [1, 3]);
+    std::fs::remove_file(dir.join("log.1")).unwrap();
+    for name in names(&dir, "snapshot") {
+        std::fs::remove_file(dir.join(name)).unwrap();
+    }
+}
+
+// rows: C-148 D-61
+#[test]
+fn a_log_without_snapshots_is_trusted_once_if_that_is_set() {
+    let home = tempfile::tempdir().unwrap();
+    log_without_snapshots(home.path());
+    for settings in ["", "snapshot.trust.empty=false"] {
+        let (code, log) = Process::spawn(home.path(), settings, 0).end();
+        assert_eq!(code, 1, "{log}");
+        assert!(log.contains("no snapshot found in "), "{log}");
+    }
+    let server = Process::start(home.path(), "snapshot.trust.empty=true");
+    let mut client = server.client();
+    assert_eq!((client.exists("/first"), client.exists("/second")), (false, true));
+    drop(client);
+    server.stop();
+    // It has a snapshot now.
+    assert!(Process::start(home.path(), "").client().exists("/second"));
+}
+
+// rows: C-15 P-23a
+#[test]
+fn clients_find_the_server_at_the_address_that_is_set_or_at_all() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |ip, server: &Process| SocketAddr::new(ip, server.addr.port());
+    let other = Ipv4Addr::new(127, 0, 0, 2).into();
+    let server = Process::start(home.path(), "clientPortAddress=127.0.0.1");
+    assert!(server.try_client(at(other, &server)).is_err(), "at one address");
+    server.stop();
+
+    let server = Process::start(home.path(), "clientPortAddress=0.0.0.0");
+    let mut four = server.try_client(at(other, &server)).unwrap();
+    // A host without IPv6 has nothing to be dual about.
+    let has_six = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+    let six = has_six.then(|| server.try_client(at(Ipv6Addr::LOCALHOST.into(), &server)).unwrap());
+    let shown = server.word("cons");
+    assert!(shown.contains(" /127.0.0.1:") || shown.contains(" /127.0.0.2:"), "{shown}");
+    assert!(!shown.contains("ffff:"), "an IPv4 client is shown as one: {shown}");
+    assert_eq!(shown.contains("/[0:0:0:0:0:0:0:1]:"), six.is_some(), "{shown}");
+    assert_eq!(four.create("/four", b"").unwrap(), 0);
+}
+
+// rows: C-21
+#[test]
+fn one_address_has_as_many_connections_as_are_set() {
+    let home = tempfile::tempdir().unwrap();
+    let server = Process::start(home.path(), "maxClientCnxns=2");
+    let (first, _second) = (server.client(), server.client());
+    assert!(server.try_client(server.addr).is_err(), "two are there");
+    assert!(server.log().contains("2 from 127.0.0.1 (maxClientCnxns) are there already"));
+    drop(first);
+    server_process::eventually("a place that is free again", || {
+        server.try_client(server.addr).is_ok()
+    });
+}
+
+/// The timers of the server's sockets of its clients, as `/proc/net/tcp` has them in its column `tr`: 00 none, 01 of what was not
+/// acknowledged, 02 of probes.
+fn timers(server: &Process) -> Vec<String> {
+    let port = format!(":{:04X}", server.addr.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // Local address, state 01 (established), and the timer before its time.
+    let own = rows.filter(|row| row[1].ends_with(&port) && row[3] == "01");
+    own.map(|row| row[5][..2].to_owned()).collect()
+}
+
+// rows: C-112
+#[test]
+fn sockets_of_clients_are_probed_if_that_is_set() {
+    for (settings, timer) in [("", "00"), ("clientTcpKeepAlive=true", "02")] {
+        let home = tempfile::tempdir().unwrap();
+        let server = Process::start(home.path(), settings);
+        let mut client = server.client();
+        assert!(client.exists("/"));
+        // Until the answer is acknowledged the socket has another timer.
+        server_process::eventually("the timer that is set", || timers(&server) == [timer]);
+    }
+}
+
+// rows: C-52
+#[test]
+fn a_server_without_a_metrics_provider_tells_its_version_and_state() {
+    for (provider, is_short) in [("DefaultMetricsProvider", false), ("NullMetricsProvider", true)] {
+        let home = tempfile::tempdir().unwrap();
+        let class = format!("org.apache.zookeeper.metrics.impl.{provider}");
+        let server = Process::start(home.path(), &format!("metricsProvider.className={class}"));
+        let told = server.word("mntr");
+        assert_eq!(told.lines().count() == 2, is_short, "{told}");
+        assert!(told.starts_with("zk_version\t"), "{told}");
+    }
+}

@@ -10,8 +10,9 @@ use crate::zab;
 /// lost it with the power.
 pub fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
     (peer.core.finds_view, peer.core.finds_zxid) = (view_in, txn::zxid_in);
-    // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has.
-    if peer.core.view.version == 0 {
+    // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has. Beside it there is no
+    // file of a proposed one.
+    if peer.core.view.version == 0 && peer.core.next.is_none() {
         return;
     }
     let views = views_in(tree);

@@ -122,17 +122,14 @@ impl Core {
     /// these.
     pub(super) fn retain_logged_views(&mut self, kept: impl Fn(i64) -> bool) {
         self.seen.in_history.retain(|version| kept(*version));
-        self.seen.maybe_in_history.retain(|version| kept(*version));
         self.seen.followed.take_if(|(version, _)| !kept(*version));
     }
 
-    /// The log is what it was, or ends with a tree: whatever is not newer than its end may be in it.
-    pub(super) fn assume_logged_views(&mut self) {
-        let last = self.history.last().to_wire();
-        let known = self.earlier.iter().chain(&self.next).map(|view| view.version);
-        self.seen.maybe_in_history = known.filter(|version| *version <= last).collect();
-        self.seen.in_history.clear();
-        self.seen.followed = None;
+    /// The log could not be cut: it has what it had. A tree that was installed since has replaced it, and told of its own.
+    pub(super) fn restore_logged_views(&mut self) {
+        if let Some(before) = self.seen.before_cut.take() {
+            self.seen.in_history = before;
+        }
     }
 
     /// Puts the configuration in force that stands in the history before the newest: its leader proposed the newest after it
@@ -208,12 +205,9 @@ impl Core {
     /// The history of an open epoch is on disk: a configuration that is not in it, and newer than the one that NEWLEADER named,
     /// was committed nowhere.
     pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {
-        let SeenViews { in_history, maybe_in_history, named, .. } = &self.seen;
+        let SeenViews { in_history, named, .. } = &self.seen;
         let counts = |view: &View| {
-            let version = &view.version;
-            in_history.contains(version)
-                || maybe_in_history.contains(version)
-                || named.is_some_and(|named| *version <= named)
+            in_history.contains(&view.version) || named.is_some_and(|named| view.version <= named)
         };
         self.earlier.retain(counts);
         if !self.next.as_ref().is_none_or(counts) {

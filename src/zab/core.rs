@@ -212,6 +212,7 @@ impl Core {
             }
             Input::Truncated { to } => {
                 self.truncating = self.truncating.saturating_sub(1);
+                self.seen.before_cut = None;
                 self.flushed = self.flushed.min(*to);
                 self.append_held(out);
             }
@@ -309,7 +310,7 @@ impl Core {
         self.held.clear();
         self.history = History::with_window(last, self.settings.window_txns);
         self.flushed = last;
-        self.assume_logged_views();
+        self.restore_logged_views();
     }
 
     /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
@@ -326,6 +327,9 @@ impl Core {
 
     pub(super) fn truncate(&mut self, to: Zxid, out: &mut Vec<Action>) {
         self.history.truncate(to);
+        if self.truncating == 0 {
+            self.seen.before_cut = Some(self.seen.in_history.clone());
+        }
         self.retain_logged_views(|version| version <= to.to_wire());
         self.truncating += 1;
         out.push(Action::Truncate { to });
@@ -334,6 +338,7 @@ impl Core {
     pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
+        self.seen.before_cut = None;
         (self.is_unsure, self.doubt_ticks, self.wants_tree) = (false, 0, None);
         self.installing += 1;
         out.push(Action::Install { zxid });

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 pub(super) struct SeenViews {
     /// Those that this server's history has.
     pub in_history: BTreeSet<i64>,
-    /// Those that it may have.
-    pub maybe_in_history: BTreeSet<i64>,
+    /// Those that it had before a cut that is under way.
+    pub before_cut: Option<BTreeSet<i64>>,
     /// The one that NEWLEADER named.
     pub named: Option<i64>,
     /// The one that `.dynamic.next` has.

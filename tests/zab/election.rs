@@ -205,7 +205,7 @@ fn candidate_without_weight_votes_for_one_with_as_much_history() {
     let mut three = One::begin(setup(3, Views::of(view), vote(3, 5, 1), 0)).quiet();
     check(three.hear(1, Looking, vote(1, 4, 1), 1), ["1<3@5/1 r1"]);
     check(three.hear(2, Looking, vote(2, 5, 1), 1), ["1<2@5/1 r1", "2<2@5/1 r1"]);
-    check(three.hear(1, Looking, vote(1, 5, 1), 1), ["1<2@5/1 r1"]);
+    check(three.hear(1, Looking, vote(1, 5, 1), 1), []);
 }
 
 // rows: Q-05

@@ -194,6 +194,31 @@ fn deletion_of_a_container_is_judged_by_what_is_pending_and_not_by_the_tree() {
 }
 
 #[test]
+fn container_that_was_found_and_is_used_again_before_its_turn_is_not_asked_for() {
+    // One in two seconds: the second one waits, and has a child by then.
+    let mut world = Standalone::new(by_flags("maxPerMinute=30"), false);
+    world.send(&used("/c0"));
+    world.send(&used("/c1"));
+    world.pass(1100);
+    let left: Vec<_> = ["/c0", "/c1"].into_iter().filter(|path| world.exists(path)).collect();
+    let [left] = left[..] else { panic!("{left:?} are left") };
+    world.send(&[create(op::CREATE, &format!("{left}/child"), 0)]);
+    world.pass(3000);
+    assert!(world.exists(left));
+    assert_eq!(refused_deletions(&world), []);
+}
+
+#[test]
+fn watches_of_a_session_that_moves_end_before_its_old_connection_has_a_turn() {
+    let mut world = Standalone::new(SETTINGS, false);
+    world.send(&[(op::GET_DATA, bytes(GetDataRequest { path: Some("/".into()), watch: true }))]);
+    let count = |world: &Standalone| world.server.shared.state.watches.count();
+    assert_eq!(count(&world), 1);
+    let _old = world.connect(world.session);
+    assert_eq!(count(&world), 0);
+}
+
+#[test]
 fn a_session_that_moves_takes_no_watches_of_others_with_it() {
     let mut world = Standalone::new(SETTINGS, false);
     let first = world.session;

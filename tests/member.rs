@@ -12,6 +12,7 @@ mod member {
     mod listeners;
     pub mod quorum_connection;
     mod quorum_outbox;
+    mod serving;
     mod start;
     pub mod strangers;
 }

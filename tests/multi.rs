@@ -223,3 +223,16 @@ fn check_alone_is_no_operation() {
     let (_, answer) = world.ask(kind, body);
     assert_eq!(told(&answer), ["-1 0 0", "-1 -103 -103", "-1 -2 -2"]);
 }
+
+// rows: P-52
+#[test]
+fn flags_alone_make_a_container_in_a_multi() {
+    let mut world = Standalone::new(SETTINGS, false);
+    let (kind, body) = multi(&[create(op::CREATE, "/c", 4), create(op::CREATE2, "/d", 4)]);
+    let (header, _) = world.ask(kind, body);
+    assert_eq!(header.err, 0);
+    let tree = world.server.shared.state.tree.read();
+    let owner = |path: &str| tree.znode(tree.find(path).expect(path)).stat_part().ephemeral_owner;
+    assert_eq!((owner("/c"), owner("/d")), (i64::MIN, i64::MIN));
+    drop(tree);
+}

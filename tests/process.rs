@@ -389,6 +389,68 @@ fn a_log_that_cannot_be_written_does_not_end_the_server() {
     server.serves();
 }
 
+/// More answers than one call of the system takes, and than the connection holds unsent.
+#[test]
+fn a_client_that_reads_late_gets_every_answer() {
+    const COUNT: i32 = 4000;
+    let server = Server::start("");
+    let (mut wire, _) = server.session(&hello());
+    let mut bytes = Vec::new();
+    put_create(&mut bytes, 1, "/a", 0);
+    put_request(&mut bytes, 2, op::SET_DATA, |to| {
+        jute::put_string(to, "/a");
+        jute::put_buffer(to, &[7; 5000]);
+        to.extend((-1_i32).to_be_bytes());
+    });
+    for xid in 3..COUNT {
+        put_request(&mut bytes, xid, op::GET_DATA, |to| {
+            jute::put_string(to, "/a");
+            to.push(0);
+        });
+    }
+    wire.send(&bytes).expect("sent");
+    for xid in 1..COUNT {
+        let frame = wire.receive(PATIENCE).expect("an answer");
+        let Incoming::Reply { header, body } = Incoming::parse(&frame).expect("a reply") else {
+            panic!("no reply")
+        };
+        let is_whole = xid < 3 || body.len() == 4 + 5000 + 68 && body[4..5004] == [7; 5000];
+        assert_eq!((header.xid, header.err, is_whole), (xid, 0, true));
+    }
+}
+
+/// The number behind the first `name` in a text.
+fn figure(text: &str, name: &str) -> u64 {
+    let (_, rest) = text.split_once(name).expect(name);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().expect("a number")
+}
+
+// rows: W-08
+#[test]
+fn words_are_counted_and_reset_connections() {
+    let server = Server::start("4lw.commands.whitelist=*");
+    let ask = |name| word(server.addr, name, PATIENCE).expect("an answer");
+    let (mut wire, _) = server.session(&hello());
+    let sent = || figure(&ask("srvr"), "Sent: ");
+    let before = sent();
+    ask("ruok");
+    let began = Instant::now();
+    // It is counted once it is sent: the first srvr, and ruok.
+    while sent() < before + 2 {
+        assert!(began.elapsed() < PATIENCE, "words are not counted");
+    }
+    assert!((0..5).all(|_| exists(&mut wire, "/")));
+    let received = || {
+        let all = ask("cons");
+        let own = all.lines().find(|line| line.contains(",sid=")).expect("a session").to_owned();
+        figure(&own, "recved=")
+    };
+    assert!(5 <= received());
+    assert_eq!(ask("crst"), "Connection stats reset.\n");
+    assert_eq!(received(), 0);
+}
+
 /// A JVM shows its threads then and goes on.
 #[test]
 fn quit_is_survived() {

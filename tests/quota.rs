@@ -132,6 +132,8 @@ fn hard_limits_refuse_when_enforced() {
     // A wrong version is told after a quota (P-44).
     let body = SetDataRequest { path: Some("/a/b".into()), data: Some(b"123456789"), version: 7 };
     assert_eq!(codes(&mut world, &[(op::SET_DATA, bytes(body))]), [-125]);
+    let mut none = with_quota(ENFORCED, "countHardLimit=0");
+    assert_eq!(codes(&mut none, &[create("/a/c", "")]), [-125], "none may be there");
     let mut soft = with_quota(ENFORCED, "count=1,bytes=1");
     done(&mut soft, &[create("/a/c", "12345")]);
     let mut unenforced = with_quota(SETTINGS, hard);

@@ -18,4 +18,5 @@ mod request {
     mod session_tracker;
     pub mod sessions;
     pub mod watches;
+    mod writes;
 }

@@ -50,6 +50,8 @@ fn clients_find_the_server_at_the_address_that_is_set_or_at_all() {
     let other = Ipv4Addr::new(127, 0, 0, 2).into();
     let server = Process::start(home.path(), "clientPortAddress=127.0.0.1");
     assert!(server.try_client(at(other, &server)).is_err(), "at one address");
+    // Only a server that serves stops at a signal; an earlier one ends the process.
+    drop(server.client());
     server.stop();
 
     let server = Process::start(home.path(), "clientPortAddress=0.0.0.0");
@@ -78,10 +80,10 @@ fn one_address_has_as_many_connections_as_are_set() {
     });
 }
 
-/// The timers of the server's sockets of its clients, as `/proc/net/tcp` has them in its column `tr`: 00 none, 01 of what was not
+/// The timers of a server's sockets of this port, as `/proc/net/tcp` has them in its column `tr`: 00 none, 01 of what was not
 /// acknowledged, 02 of probes.
-fn timers(server: &Process) -> Vec<String> {
-    let port = format!(":{:04X}", server.addr.port());
+fn timers(port: u16) -> Vec<String> {
+    let port = format!(":{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     // Local address, state 01 (established), and the timer before its time.
@@ -98,7 +100,9 @@ fn sockets_of_clients_are_probed_if_that_is_set() {
         let mut client = server.client();
         assert!(client.exists("/"));
         // Until the answer is acknowledged the socket has another timer.
-        server_process::eventually("the timer that is set", || timers(&server) == [timer]);
+        server_process::eventually("the timer that is set", || {
+            timers(server.addr.port()) == [timer]
+        });
     }
 }
 
@@ -112,5 +116,43 @@ fn a_server_without_a_metrics_provider_tells_its_version_and_state() {
         let told = server.word("mntr");
         assert_eq!(told.lines().count() == 2, is_short, "{told}");
         assert!(told.starts_with("zk_version\t"), "{told}");
+    }
+}
+
+/// Server 1 of two voters, of which the other one is not there; and its election port.
+fn one_of_two(home: &Path, settings: &str) -> (Process, u16) {
+    let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let held = [free(), free(), free()];
+    let [quorum, election, other] = held.each_ref().map(|port| port.local_addr().unwrap().port());
+    drop(held);
+    std::fs::create_dir_all(home.join("data")).unwrap();
+    std::fs::write(home.join("data/myid"), "1").unwrap();
+    let members = format!("server.1=127.0.0.1:{quorum}:{election}\nserver.2=127.0.0.1:{other}:1\n");
+    let settings = format!("initLimit=10\nsyncLimit=10\n{members}{settings}");
+    (Process::start(home, &settings), election)
+}
+
+// rows: C-62
+#[test]
+fn one_of_two_voters_leads_alone_if_the_file_that_is_set_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let oracle = home.path().join("oracle");
+    std::fs::write(&oracle, "1").unwrap();
+    let (server, _) = one_of_two(home.path(), &format!("oraclePath={}", oracle.display()));
+    server_process::eventually("a leader", || server.word("srvr").contains("Mode: leader"));
+}
+
+// rows: C-164
+#[test]
+fn election_sockets_are_probed_if_that_is_set() {
+    for (settings, timer) in [("", "00"), ("tcpKeepAlive=true", "02")] {
+        let home = tempfile::tempdir().unwrap();
+        let (_server, election) = one_of_two(home.path(), settings);
+        let mut connected = None;
+        server_process::eventually("the election port", || {
+            connected = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, election)).ok();
+            connected.is_some()
+        });
+        server_process::eventually("the timer that is set", || timers(election) == [timer]);
     }
 }

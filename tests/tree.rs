@@ -3,5 +3,6 @@
 mod tree {
     mod freeze;
     mod reads;
+    mod replay;
     mod watches;
 }

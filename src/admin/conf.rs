@@ -137,6 +137,19 @@ serverId=0
 
     // rows: W-10
     #[test]
+    fn role_and_members_are_those_of_the_configuration_in_force() {
+        let text = b"dataDir=/d\nclientPort=0\ninitLimit=20\nsyncLimit=10\nserver.1=a:1:2\nserver.2=b:1:2\n";
+        let source = Source { name: "zoo.cfg", text, my_id: Some("1") };
+        let config = parse(source, &Environment::new(), &[]).unwrap();
+        let ensemble = config.ensemble.clone().unwrap();
+        let view = crate::model::View::parse("server.1=a:1:2:observer\nserver.2=b:1:2").unwrap();
+        let member = MemberInfo { id: ensemble.my_id, view, leader: None };
+        let shown = render(&config, &Status { member: Some(member), ..Status::default() });
+        assert!(shown.contains("\npeerType=1\n"), "{shown}");
+        assert!(shown.contains("\nserver.1=a:1:2:observer\n"), "{shown}");
+    }
+
+    #[test]
     fn numbers_are_printed_as_they_were_written() {
         let text = b"dataDir=/d\nclientPort=1\ntickTime=500\nmaxClientCnxns=-1\nclientPortListenBacklog=0\n\
             minSessionTimeout=-5\n";

@@ -167,6 +167,8 @@ Global Sessions(2):
 ephemeral nodes dump:
 ";
         assert!(render(&status).starts_with(expected), "{}", render(&status));
+        status.mode = Mode::ReadOnly;
+        assert!(render(&status).starts_with(expected), "{}", render(&status));
         status.mode = Mode::Leader;
         assert!(render(&status).starts_with("SessionTracker dump:\nSession Sets (0)/(0):\n"));
     }

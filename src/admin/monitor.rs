@@ -166,6 +166,7 @@ mod tests {
             assert_eq!(ours[java.len()], "zk_watch_bytes", "{role}: the first counter");
             assert!(text.contains("\nzk_quorum_size\t3\n"));
             assert_eq!(text.contains("\nzk_synced_followers\t2\n"), leads);
+            assert_eq!(text.contains("\nzk_synced_observers\t1\n"), leads);
             assert_eq!(text.contains("\nzk_observer_master_id\t2\n"), mode == Mode::Observer);
         }
     }

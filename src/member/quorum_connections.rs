@@ -254,3 +254,28 @@ impl QuorumConnections {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Epochs, View, Zxid};
+    use crate::zab::{Peer, Settings};
+
+    #[test]
+    fn observer_asks_one_voter_after_the_other_for_a_master() {
+        let text = "server.1=a:1:2:observer\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2";
+        let (view, last) = (View::parse(text).unwrap(), Some(Zxid::ZERO));
+        let me = ServerId(1);
+        let core = Peer::member(me, Settings::DEFAULT, view, Epochs::default(), last).core;
+        let mut connections = QuorumConnections::new(Some(9), None);
+        let mut asked: Vec<Address> = Vec::new();
+        for _ in 0..3 {
+            let mut out = Vec::new();
+            connections.dial(ServerId(2), &core, Now { us: 0, wall_ms: 0 }, &mut out);
+            let Some(Action::DialLeader { addresses, .. }) = out.pop() else { panic!("no dial") };
+            asked.extend(addresses);
+        }
+        asked.sort();
+        assert_eq!(asked, ["b", "c", "d"].map(|host| (host.to_owned(), 9)));
+    }
+}

@@ -90,6 +90,7 @@ mod tests {
             ("/a\0", PathError::Character(0)),
             ("/\u{1f}", PathError::Character(0x1F)),
             ("/\u{7f}", PathError::Character(0x7F)),
+            ("/\u{80}", PathError::Character(0x80)),
             ("/\u{9f}", PathError::Character(0x9F)),
             ("/\u{E000}", PathError::Character(0xE000)),
             ("/\u{FFFD}", PathError::Character(0xFFFD)),

@@ -196,4 +196,29 @@ mod tests {
         let elsewhere = std::net::TcpStream::connect(("127.0.0.2", old.port()));
         assert_eq!(elsewhere.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
+
+    #[tokio::test]
+    async fn all_addresses_follow_one_of_their_port() {
+        let (first, old) = bind_at(&at("127.0.0.1", 0), 1).unwrap();
+        let mut socket = ClientPort::new(first, 1).unwrap();
+        socket.move_to((None, old.port()));
+        assert!(socket.is_wanted(), "clients elsewhere are not served yet");
+        assert!(try_once(&mut socket).await.is_some_and(|new| new.ip().is_unspecified()));
+    }
+
+    #[test]
+    fn port_that_is_taken_for_ipv6_is_not_taken_for_ipv4_alone() {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP));
+        let Ok(socket) = socket else { return }; // A host without IPv6.
+        socket.set_only_v6(true).unwrap();
+        if socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into()).is_err() {
+            return;
+        }
+        socket.listen(1).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        let Err(ListenError::Bind { source, .. }) = bind_at(&(None, port), 1) else {
+            panic!("clients of IPv6 find another server there")
+        };
+        assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -180,3 +180,23 @@ impl ConnStats {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_of_requests_however_many_were_answered_together() {
+        let stats = ConnStats::default();
+        let note = |count, took_us| {
+            let began_us: u64 = 1_000_000;
+            let ended_us = began_us + took_us;
+            stats.note(Answered { op: 4, xid: 1, zxid: 9, count, began_us, ended_us });
+        };
+        note(3, 8000);
+        note(1, 4000);
+        let seen = stats.figures();
+        assert_eq!((seen.min_latency_ms, seen.avg_latency_ms, seen.max_latency_ms), (4, 7, 8));
+        assert_eq!((seen.last_latency_ms, seen.last_answer_ms, seen.last_zxid), (4, 1004, 9));
+    }
+}

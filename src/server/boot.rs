@@ -340,3 +340,39 @@ async fn purge_often(folders: Folders, hours: u32, keep: usize) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Source, parse};
+    use crate::model::DigestAlgorithm;
+
+    // rows: C-77 C-78 C-210 C-211 C-212 C-213 C-217
+    #[test]
+    fn clients_show_who_they_are_as_is_set() {
+        let of = |lines: &str| {
+            let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
+            let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: None };
+            schemes(&parse(source, &Environment::new(), &[]).unwrap())
+        };
+        let plain = of("");
+        assert!(plain.digest && !plain.ensemble && !plain.key && plain.required.is_empty());
+        assert_eq!((plain.super_digest, plain.ensemble_names), (None, None));
+        assert_eq!(plain.algorithm, DigestAlgorithm::Sha1);
+        const DIGEST: &str = "DigestAuthenticationProvider";
+        assert!(!of(&format!("{DIGEST}.enabled=false")).digest);
+        assert_eq!(of(&format!("{DIGEST}.digestAlg=MD5")).algorithm, DigestAlgorithm::Md5);
+        let super_digest = of(&format!("{DIGEST}.superDigest=a:b")).super_digest;
+        assert_eq!(super_digest.as_deref(), Some("a:b"));
+        let provider = |name: &str| {
+            format!("authProvider.1=org.apache.zookeeper.server.auth.{name}AuthenticationProvider")
+        };
+        assert!(of(&format!("{DIGEST}.enabled=false\n{}", provider("Digest"))).digest);
+        assert!(of(&provider("Key")).key);
+        let ensemble = of(&format!("{}\nensembleAuthName=a,b", provider("Ensemble")));
+        assert!(ensemble.ensemble);
+        assert_eq!(ensemble.ensemble_names, Some(vec!["a".to_owned(), "b".to_owned()]));
+        let required = of("enforce.auth.enabled=true\nenforce.auth.schemes=digest,ip").required;
+        assert_eq!(required, ["digest", "ip"]);
+    }
+}

@@ -415,4 +415,29 @@ mod tests {
             assert_eq!((found, restored.tree.node_count()), (paths.len(), paths.len() + 1));
         }
     }
+
+    /// One znode, /e, whose owner has no session.
+    fn with_orphan() -> Vec<u8> {
+        let mut bytes = stream(&["", "/e"]);
+        // The owner stands before the zxid of the last change of children, which ends the stat before the end mark.
+        let owner_end = bytes.len() - 5 - 8;
+        bytes[owner_end - 1] = 9;
+        bytes
+    }
+
+    #[test]
+    fn ephemerals_without_a_session_go_at_the_start_of_a_standalone_server_only() {
+        let is_kept = |mut restorer: Restorer| {
+            // What was read before of a damaged snapshot is forgotten, and nothing else is.
+            give(&mut restorer, &stream(&["", "/a", "/a"])).unwrap_err();
+            restorer.reset();
+            give(&mut restorer, &with_orphan()).unwrap();
+            let restored = restorer.finish();
+            let is_kept = restored.tree.find("/e").is_some();
+            assert_eq!(restored.orphans, usize::from(!is_kept));
+            is_kept
+        };
+        assert!(!is_kept(Restorer::new(OPTIONS)));
+        assert!(is_kept(Restorer::new(OPTIONS).keep_orphans()));
+    }
 }

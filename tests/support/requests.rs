@@ -251,7 +251,7 @@ fn body_text(kind: i32, body: &[u8]) -> String {
                 let data = from.read::<Option<&[u8]>>()?.unwrap_or_default();
                 let _infallible = write!(text, " {:?}", String::from_utf8_lossy(data));
             }
-            op::GET_CHILDREN | op::GET_CHILDREN2 => {
+            op::GET_CHILDREN | op::GET_CHILDREN2 | op::GET_EPHEMERALS => {
                 let names = from.read::<Vector<'_, Ustring<'_>>>()?;
                 let mut names: Vec<String> =
                     names.iter().flatten().map(|name| name.into_owned()).collect();

@@ -128,7 +128,13 @@ mod tests {
         );
         assert_eq!(error("", "server.4=d:1;3"), "server.4=d:1;3 is not host:port:port");
         assert_eq!(error("", "server.4=B:1:5;3"), "server.4 has an address of server.2");
-        assert_eq!(error("", "server.4=d:4:5;c:2181"), "server.4 has an address of server.3");
+        for client in ["c", "C"] {
+            let line = format!("server.4=d:4:5;{client}:2181");
+            assert_eq!(
+                view().changed("", &line).unwrap_err().to_string(),
+                "server.4 has an address of server.3"
+            );
+        }
         let local = View::parse("server.1=127.0.0.1:1:2;2181").unwrap();
         assert!(local.changed("", "server.2=127.0.0.1:1:3;2182").is_ok(), "as in Java");
         let grouped = View::parse("server.1=a:1:2\ngroup.1=1").unwrap();

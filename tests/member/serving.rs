@@ -1,0 +1,47 @@
+//! What clients feel of a member's ends: its stop, and a client port that moves.
+
+use crate::{Server, sent, txn};
+use oxkeeper::member::{Action, Ended, Input};
+use oxkeeper::model::{Epoch, ServerId, Zxid, op};
+use oxkeeper::request::{ClientCommand, Conn, OpenSession};
+use oxkeeper::zab::Packet;
+
+/// For three seconds at most, should its leader not answer.
+// rows: P-87
+#[test]
+fn a_member_that_stops_waits_for_what_its_clients_have_asked() {
+    let mut server = Server::following();
+    let conn = server
+        .member
+        .replica
+        .shared()
+        .conns
+        .add(|id| Conn::new(id, "10.0.0.1:1".parse().unwrap(), 0));
+    let open = OpenSession { conn, timeout_ms: 4000, received_us: 0 };
+    let asked = server.step(Input::Client(ClientCommand::Open(open)));
+    assert_eq!(sent(&asked), ["REQUEST"], "{asked:?}");
+    let is_end = |action: &Action| matches!(action, Action::End(Ended::Stopped));
+    assert!(!server.step(Input::Stop).iter().any(is_end), "the session is not there yet");
+    assert!(!server.pass(1000).iter().any(is_end));
+    assert!(server.pass(2500).iter().any(is_end), "its leader does not answer in time");
+}
+
+#[test]
+fn client_port_moves_with_a_configuration_that_changes_it() {
+    let move_of = |line: &str| {
+        let mut server = Server::following();
+        let text = format!(
+            "{line}\nserver.2=b:1:2:participant\nserver.3=c:1:2:participant\nversion=100000001"
+        );
+        server.hear(1, vec![txn(1, op::RECONFIG, "/zookeeper/config", text.as_bytes())]);
+        let (zxid, leader) = (Zxid::new(Epoch(1), 1), ServerId(3));
+        let committed = server.hear(1, vec![Packet::CommitAndActivate { zxid, leader }]);
+        committed.into_iter().find_map(|action| match action {
+            Action::MoveClientPort(place) => Some(place),
+            _ => None,
+        })
+    };
+    assert_eq!(move_of("server.1=a:1:2:participant"), None);
+    let moved = Some((Some("a".to_owned()), 7));
+    assert_eq!(move_of("server.1=a:1:2:participant;a:7"), moved);
+}

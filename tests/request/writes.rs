@@ -1,0 +1,105 @@
+//! Writes and reads whose answer depends on one rule each.
+
+use super::harness::World;
+use crate::support::bodies;
+use crate::support::requests::{close, create, create_ephemeral, raw, request, watch};
+use jute::Ustring;
+use oxkeeper::model::op;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Wake, Waker};
+
+fn sequential(xid: i32, path: &str) -> Vec<u8> {
+    let (kind, body) = bodies::create(op::CREATE, path, Some(b""), 2);
+    raw(xid, kind, &body)
+}
+
+fn delete(xid: i32, path: &str) -> Vec<u8> {
+    let (kind, body) = bodies::delete(path);
+    raw(xid, kind, &body)
+}
+
+// rows: P-40
+#[test]
+fn znodes_of_the_system_are_not_deleted() {
+    let mut world = World::new();
+    let client = world.client();
+    for path in ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"] {
+        world.say(client, [delete(1, path)]);
+        let heard = world.heard(client);
+        assert!(heard.len() == 1 && heard[0].ends_with("error -8"), "{path}: {heard:?}");
+        assert!(world.server.shared.state.tree.read().find(path).is_some());
+    }
+}
+
+#[test]
+fn path_of_a_sequential_znode_is_valid_with_its_number() {
+    let mut world = World::new();
+    let client = world.client();
+    world.say(client, [create(1, "/a", ""), sequential(2, "/a/"), sequential(3, "/a/n-")]);
+    assert_eq!(
+        world.heard(client),
+        ["1 @2 ok /a", "2 @3 ok /a/0000000000", "3 @4 ok /a/n-0000000001"]
+    );
+}
+
+// rows: P-60b
+#[test]
+fn ephemerals_are_asked_for_by_the_start_of_their_paths() {
+    let mut world = World::new();
+    let client = world.client();
+    world.say(client, [create(1, "/a", ""), create(2, "/b", "")]);
+    world.say(client, [create_ephemeral(3, "/a/b"), create_ephemeral(4, "/b/a")]);
+    let _answers = world.heard(client);
+    let path: Ustring<'_> = Some("/a".into());
+    world.say(client, [request(5, op::GET_EPHEMERALS, &path)]);
+    assert_eq!(world.heard(client), ["5 @5 ok [\"/a/b\"]"]);
+}
+
+// rows: P-18
+#[test]
+fn a_session_that_is_being_closed_is_given_to_nobody() {
+    let mut world = World::new();
+    let owner = world.client();
+    world.hold_log(true);
+    world.say(owner, [close(1)]);
+    let again = world.client_again(crate::support::builders::FIRST_SESSION);
+    world.hold_log(false);
+    assert_eq!(world.heard(again), ["refused flag", "closed"]);
+    assert_eq!(world.heard(owner), ["1 @2 ok", "closed"]);
+}
+
+#[test]
+fn watches_are_gone_when_their_session_has_moved_and_when_their_connection_ends() {
+    let mut world = World::new();
+    let (mover, leaver) = (world.client(), world.client());
+    world.say(mover, [watch(1, "/zookeeper")]);
+    world.say(leaver, [watch(1, "/zookeeper")]);
+    assert_eq!(world.server.shared.state.watches.count(), 2);
+    world.leave(leaver);
+    assert_eq!(world.server.shared.state.watches.count(), 1);
+}
+
+struct Bell(AtomicU32);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// rows: C-92
+#[test]
+fn connections_that_wait_for_room_are_awakened_by_it() {
+    let mut world = World::configured("request_throttle_max_requests=1", "");
+    let (a, b) = (world.client(), world.client());
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", "")]);
+    world.say(b, [create(1, "/b", "")]);
+    let bell = Arc::new(Bell(AtomicU32::new(0)));
+    assert!(world[b].machine().wait(&Waker::from(bell.clone())), "there is no room");
+    assert_eq!(bell.0.load(Ordering::Relaxed), 0);
+    world.hold_log(false);
+    assert!(0 < bell.0.load(Ordering::Relaxed), "it was told that there is room");
+    assert_eq!((world.heard(a).len(), world.heard(b).len()), (1, 1));
+}

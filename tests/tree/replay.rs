@@ -1,0 +1,128 @@
+//! Transactions of a log that a tree has in it already, or that another server has written otherwise.
+
+use jute::Vector;
+use jute::txn::TxnHeader;
+use oxkeeper::model::{Code, OPEN_ACL, Zxid, op};
+use oxkeeper::tree::digest::StatPart;
+use oxkeeper::tree::txn::{Create, CreateKind, Txn};
+use oxkeeper::tree::{Options, Tree};
+
+const OWNER: i64 = 7;
+
+fn apply(tree: &mut Tree, zxid: i64, kind: i32, txn: &Txn<'_>) -> Code {
+    let header = TxnHeader { client_id: OWNER, cxid: 1, zxid, time: 1000 + zxid, kind };
+    tree.apply(&header, txn, &mut Vec::new()).code
+}
+
+fn create(path: &str, kind: CreateKind, parent_cversion: i32) -> Txn<'_> {
+    let (path, data) = (path.into(), None);
+    Txn::Create(Create { path, data, acl: OPEN_ACL, kind, parent_cversion })
+}
+
+fn stat(tree: &Tree, path: &str) -> StatPart {
+    tree.znode(tree.find(path).expect(path)).stat_part()
+}
+
+/// A tree with /a, made at zxid 5.
+fn tree() -> Tree {
+    let mut tree = Tree::new(Options::default());
+    let a = create("/a", CreateKind::Persistent, 1);
+    assert_eq!(apply(&mut tree, 5, op::CREATE, &a), Code::OK);
+    tree
+}
+
+// rows: D-48
+#[test]
+fn zxids_that_go_back_leave_the_last_zxid_alone() {
+    let mut tree = tree();
+    let b = create("/b", CreateKind::Persistent, 2);
+    assert_eq!(apply(&mut tree, 3, op::CREATE, &b), Code::OK);
+    assert_eq!(tree.last_zxid(), Zxid::from_wire(5).unwrap());
+}
+
+#[test]
+fn older_transactions_set_no_stat_of_their_parent_back() {
+    let mut tree = tree();
+    for (zxid, name) in [(6, "/a/b"), (7, "/a/c"), (8, "/a/d")] {
+        let child = create(name, CreateKind::Persistent, zxid as i32);
+        assert_eq!(apply(&mut tree, zxid, op::CREATE, &child), Code::OK);
+    }
+    let before = stat(&tree, "/a");
+    assert_eq!((before.cversion, before.pzxid), (8, 8));
+    let delete = |path: &'static str| Txn::Delete { path: path.into() };
+    assert_eq!(apply(&mut tree, 4, op::DELETE, &delete("/a/d")), Code::OK);
+    assert_eq!(stat(&tree, "/a").pzxid, 8, "a deletion of before");
+    let older = create("/a/e", CreateKind::Persistent, 2);
+    assert_eq!(apply(&mut tree, 4, op::CREATE, &older), Code::OK);
+    assert_eq!((stat(&tree, "/a").cversion, stat(&tree, "/a").pzxid), (8, 8));
+    assert_eq!(apply(&mut tree, 9, op::DELETE, &delete("/a/e")), Code::OK);
+    assert_eq!(stat(&tree, "/a").pzxid, 9);
+}
+
+#[test]
+fn repeated_create_raises_the_parent_and_no_other_kind_of_creation_does() {
+    for (kind, cversion) in [(op::CREATE, 9), (op::CREATE2, 1), (op::CREATE_CONTAINER, 1)] {
+        let mut tree = tree();
+        let again = create("/a", CreateKind::Persistent, 9);
+        assert_eq!(apply(&mut tree, 6, kind, &again), Code::NODE_EXISTS);
+        assert_eq!(stat(&tree, "/").cversion, cversion, "{kind}");
+    }
+}
+
+#[test]
+fn ephemerals_that_a_closed_session_does_not_list_go_as_well() {
+    let mut tree = tree();
+    for (zxid, path) in [(6, "/listed"), (7, "/other")] {
+        assert_eq!(
+            apply(&mut tree, zxid, op::CREATE, &create(path, CreateKind::Ephemeral, -1)),
+            Code::OK
+        );
+    }
+    let paths = Some(Vector::Owned(vec![Some("/listed".into())]));
+    assert_eq!(apply(&mut tree, 8, op::CLOSE_SESSION, &Txn::CloseSession { paths }), Code::OK);
+    assert!(tree.find("/listed").is_none() && tree.find("/other").is_none());
+    assert!(tree.find("/a").is_some());
+}
+
+/// Access lists that a snapshot of the tree has.
+fn lists(tree: &mut Tree) -> i32 {
+    tree.freeze().expect("nothing is frozen");
+    let mut stream = Vec::new();
+    while !tree.freeze_piece(&mut stream) {}
+    tree.thaw();
+    // After the number of sessions, none.
+    assert_eq!(stream[..4], [0; 4]);
+    i32::from_be_bytes(stream[4..8].try_into().expect("four bytes"))
+}
+
+#[test]
+fn access_lists_that_were_replaced_are_forgotten() {
+    let mut tree = tree();
+    let before = lists(&mut tree);
+    for version in 0..5 {
+        let mut acl = OPEN_ACL.to_vec();
+        acl[7] = version as u8; // Its bits.
+        let set = Txn::SetAcl { path: "/a".into(), acl: &acl, version };
+        assert_eq!(apply(&mut tree, 6 + i64::from(version), op::SET_ACL, &set), Code::OK);
+    }
+    let next = create("/b", CreateKind::Persistent, -1);
+    assert_eq!(apply(&mut tree, 20, op::CREATE, &next), Code::OK);
+    assert_eq!(lists(&mut tree), before + 1, "that of /a");
+    let delete = Txn::Delete { path: "/a".into() };
+    assert_eq!(apply(&mut tree, 21, op::DELETE, &delete), Code::OK);
+    let next = create("/c", CreateKind::Persistent, -1);
+    assert_eq!(apply(&mut tree, 22, op::CREATE, &next), Code::OK);
+    assert_eq!(lists(&mut tree), before);
+}
+
+#[test]
+fn size_of_the_data_forgets_deleted_znodes_with_their_paths() {
+    let mut tree = tree();
+    let before = tree.data_size();
+    let child = create("/a/child", CreateKind::Persistent, -1);
+    assert_eq!(apply(&mut tree, 6, op::CREATE, &child), Code::OK);
+    assert_eq!(tree.data_size(), before + "/a/child".len() as u64);
+    let delete = Txn::Delete { path: "/a/child".into() };
+    assert_eq!(apply(&mut tree, 7, op::DELETE, &delete), Code::OK);
+    assert_eq!(tree.data_size(), before);
+}

@@ -152,6 +152,13 @@ fn each_kind_of_length_is_judged_as_in_java() {
     assert!(Vector::<i32>::decode(&mut Reader::new(&null)).expect("null").is_null());
 }
 
+#[test]
+fn every_byte_but_zero_is_true() {
+    for byte in 0..=u8::MAX {
+        assert_eq!(Reader::new(&[byte]).read::<bool>(), Ok(byte != 0));
+    }
+}
+
 proptest! {
     #![proptest_config(Config { failure_persistence: None, ..Config::with_cases(1000) })]
 

@@ -8,7 +8,7 @@ use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Ended, Input, Now, QuorumPeer, turn};
-use crate::model::Zxid;
+use crate::model::{Rule, Zxid};
 use crate::replica::Mode;
 use crate::request::ClientCommand;
 use crate::store;
@@ -275,6 +275,9 @@ impl World {
         match change {
             ConfigChange::Committed { view, removes_proposed, .. } => {
                 self.trace.count("configurations adopted");
+                if view.rule != Rule::Majority {
+                    self.trace.count("configurations with groups adopted");
+                }
                 let text = membership::short(view);
                 self.note(at.server, || format!("> in force {text}, last {removes_proposed}"));
             }
@@ -283,6 +286,10 @@ impl World {
             }
             ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
             ConfigChange::BackUp | ConfigChange::TryOut => {}
+        }
+        // Its disk may have refused an earlier change of this turn.
+        if self.process(at).is_none() {
+            return;
         }
         let files = membership::files(&self.servers[at.server].disk);
         if let (_, Err(error)) = files.change(change) {

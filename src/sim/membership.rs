@@ -2,12 +2,13 @@
 
 use super::plan::Climate;
 use super::process::{DATA_DIR, LOG_DIR, TICK_TIME_MS};
-use super::workload::member;
+use super::workload::{member, quorum_system};
 use crate::config::{self, Config, Environment, Launch, Settings};
 use crate::member::config_files::ConfigFiles;
-use crate::model::View;
+use crate::model::{Rng, Rule, ServerId, View};
 use crate::store::disk::{read_file, replace_file};
 use crate::store::sim_disk::SimDisk;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
 use std::path::Path;
@@ -24,9 +25,13 @@ const OBSERVER_PORT: u16 = 2889;
 fn members(climate: &Climate, me: usize) -> Vec<String> {
     let first = climate.voters + climate.observers;
     let mut lines: Vec<String> = (0..first).map(|at| member(at, at < climate.voters)).collect();
+    if climate.groups {
+        let voters: Vec<usize> = (0..climate.voters).collect();
+        lines.extend(quorum_system(&mut Rng::new(climate.seed, 7), &voters, climate.damaged));
+    }
     if first <= me {
-        // Either is an operator's way to begin with one that is to vote later.
-        lines.push(member(me, me.is_multiple_of(2)));
+        // Either is an operator's way to begin with one that is to vote later; where there are groups it would be in none.
+        lines.push(member(me, me.is_multiple_of(2) && !climate.groups));
     }
     lines
 }
@@ -113,5 +118,14 @@ pub fn short(view: &View) -> String {
         let ids = view.members.keys().filter(|id| view.is_voter(**id) == votes);
         ids.map(|id| id.0).collect::<Vec<_>>()
     };
-    format!("{:#x} voters {:?} observers {:?}", view.version, ids(true), ids(false))
+    let rule = match &view.rule {
+        Rule::Majority => String::new(),
+        Rule::Hierarchical { groups, weights } => {
+            let ids = |ids: &BTreeSet<ServerId>| ids.iter().map(|id| id.0).collect::<Vec<_>>();
+            let groups: Vec<_> = groups.values().map(ids).collect();
+            let weights: Vec<_> = weights.iter().map(|(id, weight)| (id.0, weight)).collect();
+            format!(" groups {groups:?} weights {weights:?}")
+        }
+    };
+    format!("{:#x} voters {:?} observers {:?}{rule}", view.version, ids(true), ids(false))
 }

@@ -5,7 +5,7 @@
 //! other, so that a seed decides everything. A world has its faults for a while; then they end, and all has to come to
 //! rest. [`check`] says what must hold.
 //!
-//! Reading order: [`plan`] (what will happen), [`workload`] (what clients send), `world` (how it happens), `process`, `boot`,
+//! Reading order: `climate` (what a world is like), [`plan`] (what will happen), [`workload`] (what clients send), `world` (how it happens), `process`, `boot`,
 //! `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`, `client_requests`, `faults`,
 //! [`history`] (what was agreed on), [`check`], `lifecycle`, [`shrink`].
 //!
@@ -18,6 +18,7 @@ pub mod check;
 mod client;
 mod client_connections;
 mod client_requests;
+mod climate;
 mod disk;
 mod driver;
 mod election_connections;
@@ -39,6 +40,7 @@ pub mod workload;
 mod world;
 
 pub use check::Failure;
+pub use climate::{Climate, Plant};
 pub use lifecycle::{Outcome, run};
-pub use plan::{Climate, Plan, Plant};
+pub use plan::Plan;
 pub use trace::Tracing;

@@ -1,7 +1,7 @@
 //! The requests of clients, as values and as bytes, and their answers.
 
 use crate::model::Rng;
-use crate::model::{Code, op};
+use crate::model::{Code, ServerId, View, op};
 use jute::data::{Acl, Id, Stat};
 use jute::proto::{
     AddWatchRequest, CheckVersionRequest, Create2Response, CreateRequest, CreateResponse,
@@ -10,6 +10,7 @@ use jute::proto::{
     SetDataRequest, SetDataResponse, SetWatches, SyncRequest,
 };
 use jute::{DecodeError, Encode, Reader, Ustring, Vector, put_frame};
+use std::collections::BTreeMap;
 
 /// Znodes that all clients know of.
 pub const PATHS: [&str; 8] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/b/x/z", "/q"];
@@ -99,6 +100,28 @@ pub fn member(server: usize, votes: bool) -> String {
     format!("server.{server}=host{server}:2888:3888:{role};2181")
 }
 
+/// Groups and weights of voters, as lines of a configuration: at least the first one's vote counts. None if there would be
+/// no quorum without the voter `spared`.
+pub fn quorum_system(rng: &mut Rng, voters: &[usize], spared: Option<usize>) -> Vec<String> {
+    let count = rng.range(1, 3);
+    let mut groups = BTreeMap::<u64, Vec<String>>::new();
+    for voter in voters {
+        groups.entry(rng.range(1, count)).or_default().push(voter.to_string());
+    }
+    let mut lines: Vec<String> =
+        groups.iter().map(|(id, ids)| format!("group.{id}={}", ids.join(":"))).collect();
+    for (at, voter) in voters.iter().enumerate() {
+        if rng.one_in(3) {
+            lines.push(format!("weight.{voter}={}", rng.range(u64::from(at == 0), 3)));
+        }
+    }
+    let others = voters.iter().filter(|&&voter| Some(voter) != spared);
+    let others = others.map(|&voter| ServerId(voter as i64)).collect();
+    let members = voters.iter().map(|&voter| member(voter, true)).chain(lines.iter().cloned());
+    let view = View::parse(&members.collect::<Vec<_>>().join("\n"));
+    if view.is_ok_and(|view| view.has_quorum(&others)) { lines } else { Vec::new() }
+}
+
 /// Creates the znodes that other requests need.
 pub fn setup() -> Vec<Request> {
     let op = Op::Create { ephemeral: false, sequential: false, with_stat: true };
@@ -142,19 +165,16 @@ impl Request {
         Self { version, ..Self::new(op, path) }
     }
 
-    pub fn some_reconfig(rng: &mut Rng, servers: usize) -> Self {
+    /// * `groups`: voters may have weights and groups.
+    pub fn some_reconfig(rng: &mut Rng, servers: usize, groups: bool) -> Self {
         let server = rng.pick(servers);
+        // Where there are groups only a whole configuration can be asked for.
+        let is_whole = groups && !rng.one_in(4);
         let (mut joining, mut leaving, mut members) = (None, None, None);
         match rng.below(5) {
-            0 | 1 => joining = Some(member(server, !rng.one_in(4))),
-            2 | 3 => leaving = Some(server.to_string()),
-            _ => {
-                let line = |server| match rng.below(4) {
-                    0 => None,
-                    role => Some(member(server, role < 3)),
-                };
-                members = Some((0..servers).filter_map(line).collect::<Vec<_>>().join(","));
-            }
+            0 | 1 if !is_whole => joining = Some(member(server, !rng.one_in(4))),
+            2 | 3 if !is_whole => leaving = Some(server.to_string()),
+            _ => members = Some(some_members(rng, servers, groups)),
         }
         let version = if rng.one_in(12) { UNKNOWN_CONFIG } else { -1 };
         Self { version, ..Self::new(Op::Reconfig { joining, leaving, members }, "") }
@@ -326,6 +346,24 @@ impl Request {
             _ => Body::Nothing,
         })
     }
+}
+
+/// A whole configuration.
+fn some_members(rng: &mut Rng, servers: usize, groups: bool) -> String {
+    let (mut lines, mut voters) = (Vec::new(), Vec::new());
+    for server in 0..servers {
+        let role = rng.below(4);
+        if role > 0 {
+            lines.push(member(server, role < 3));
+        }
+        if let 1 | 2 = role {
+            voters.push(server);
+        }
+    }
+    if groups && !voters.is_empty() && !rng.one_in(4) {
+        lines.extend(quorum_system(rng, &voters, None));
+    }
+    lines.join(",")
 }
 
 fn text(path: &str) -> Ustring<'_> {

@@ -74,6 +74,14 @@ impl World {
         for client in 0..world.clients.len() {
             world.do_within(0, CLIENT_TURN_US, move |world| world.turn_client(client));
         }
+        for (happens, what) in [
+            (climate.voters == 7, "worlds of seven voters"),
+            (climate.groups, "worlds with groups"),
+        ] {
+            if happens {
+                world.trace.count(what);
+            }
+        }
         for number in 0..world.plan.steps.len() {
             let at_us = world.plan.steps[number].at_us;
             world.do_at(at_us, move |world| match world.plan.steps[number].what.clone() {

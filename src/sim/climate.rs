@@ -1,0 +1,175 @@
+//! What a world is like: all of it follows from a seed.
+
+use crate::member::opening::{NoOpening, Openings};
+use crate::member::sim_opening::SimOpenings;
+use crate::model::Rng;
+use crate::model::Zxid;
+use std::sync::Arc;
+
+/// Microseconds of a world's time.
+pub type Micros = u64;
+
+pub const MS: Micros = 1000;
+
+/// A bug of the world's own, for tests of the checks: each shows what a check is there to find.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Plant {
+    /// A disk that says it has flushed what is gone with the next power cut.
+    LyingDisk,
+    /// A server whose epoch files are lost with each crash.
+    ForgottenEpochs,
+    /// A tree that was changed without a transaction.
+    TamperedTree,
+    /// An event that never reaches its client.
+    LostEvent,
+    /// An event that comes twice.
+    RepeatedEvent,
+    /// An event after the answer that shows the change.
+    LateEvent,
+    /// An answer of other data than the server gave.
+    WrongAnswer,
+    /// An answer with a zxid from before those that were there already.
+    OldZxid,
+    /// Two answers in each other's place.
+    SwappedAnswers,
+    /// A server that is cut off for ever.
+    StuckServer,
+    /// A log thread that says what it is about to do as if it were done.
+    EarlyReport,
+    /// A damaged disk whose server is believed when it comes back with less than it had acknowledged.
+    UnmissedLoss,
+    /// An event of a lasting watch that never reaches its client.
+    LostLastingEvent,
+}
+
+impl Plant {
+    pub const ALL: [Self; 13] = [
+        Self::LyingDisk,
+        Self::ForgottenEpochs,
+        Self::TamperedTree,
+        Self::LostEvent,
+        Self::RepeatedEvent,
+        Self::LateEvent,
+        Self::WrongAnswer,
+        Self::OldZxid,
+        Self::SwappedAnswers,
+        Self::StuckServer,
+        Self::EarlyReport,
+        Self::UnmissedLoss,
+        Self::LostLastingEvent,
+    ];
+}
+
+/// What a world is like.
+#[derive(Clone, Debug, Default)]
+pub struct Climate {
+    pub seed: u64,
+    pub voters: usize,
+    pub observers: usize,
+    /// Servers that are in no configuration when the world begins: they start as joiners, one by one.
+    pub joiners: usize,
+    /// Clients change the members of the ensemble, and their roles.
+    pub changes: bool,
+    /// Voters have weights and groups, in the first configuration and in some of the later ones.
+    pub groups: bool,
+    pub clients: usize,
+    /// Transactions between two snapshots, at the most.
+    pub snap_count: u64,
+    /// Every learner gets the whole tree.
+    pub sends_trees: bool,
+    /// Its disk takes fifty times as long.
+    pub slow_disk: Option<usize>,
+    /// Observers connect to any voter, which passes on what the leader sends.
+    pub relays: bool,
+    /// Sessions are their server's own until they make something ephemeral.
+    pub local_sessions: bool,
+    /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
+    pub damaged: Option<usize>,
+    /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
+    pub counter_max: u32,
+    /// Every connection between servers opens with an exchange of words ([`SimOpenings`]).
+    pub has_openings: bool,
+    /// From one machine to another.
+    pub latency_us: Micros,
+    /// How long things fail, before all faults end.
+    pub lasts_us: Micros,
+    /// Leaders fail when it hurts: what they propose reaches few disks, and they are cut off as soon as their epoch is open.
+    /// So do disks, around truncations.
+    pub adverse: bool,
+    /// Tasks of learner connections are scheduled late now and then, also those whose connection was closed.
+    pub late_tasks: bool,
+    /// A snapshot takes up to seconds now and then.
+    pub slow_snapshots: bool,
+    /// So many bytes fit into the socket of a learner connection, and as many may wait for it: the peer is given up then.
+    pub small_buffers: Option<usize>,
+    pub plant: Option<Plant>,
+}
+
+impl Climate {
+    pub fn of(seed: u64) -> Self {
+        let (mut rng, mut more) = (Rng::new(seed, 1), Rng::new(seed, 6));
+        let voters = if rng.one_in(3) { 5 } else { 3 };
+        let voters = if more.one_in(12) { 7 } else { voters };
+        let observers = if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 };
+        let changes = rng.one_in(3);
+        let old = Self {
+            voters,
+            observers,
+            changes,
+            // Two more than three at the most, and one more than five: with more of them less happens to each.
+            joiners: if changes { rng.pick(if voters == 3 { 3 } else { 2 }) } else { 0 },
+            groups: more.one_in(5),
+            clients: rng.range(2, 4) as usize,
+            snap_count: [8, 20, 60, 1000][rng.pick(4)],
+            sends_trees: rng.one_in(6),
+            slow_disk: rng.one_in(4).then(|| rng.pick(voters)),
+            relays: observers > 0 && rng.one_in(2),
+            local_sessions: rng.one_in(5),
+            damaged: (!changes && rng.one_in(3)).then(|| rng.pick(voters)),
+            counter_max: match rng.below(6) {
+                0 => [19, 99, 399][rng.pick(3)],
+                _ => Zxid::COUNTER_MAX,
+            },
+            latency_us: [100, 500, 3000][rng.pick(3)],
+            lasts_us: rng.range(2000, 5000) * MS,
+            has_openings: rng.one_in(6),
+            ..Self::calm(seed)
+        };
+        // Three servers have too few disks for a history that only some of those alive have.
+        let adverse = if 3 < voters { !rng.one_in(3) } else { rng.one_in(3) };
+        Self {
+            adverse,
+            snap_count: if adverse { [6, 12, 60][rng.pick(3)] } else { old.snap_count },
+            late_tasks: rng.one_in(2),
+            slow_snapshots: adverse || rng.one_in(4),
+            lasts_us: old.lasts_us + if adverse { 2000 * MS } else { 0 },
+            small_buffers: rng.one_in(4).then(|| [1000, 2000, 4000][rng.pick(3)]),
+            sends_trees: old.sends_trees || adverse && rng.one_in(3),
+            ..old
+        }
+    }
+
+    /// Three servers, three clients, and nothing special.
+    pub fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            voters: 3,
+            clients: 3,
+            snap_count: 100,
+            counter_max: Zxid::COUNTER_MAX,
+            latency_us: 500,
+            lasts_us: 6000 * MS,
+            ..Self::default()
+        }
+    }
+
+    /// What speaks first on connections between servers.
+    pub fn openings(&self) -> Arc<dyn Openings> {
+        if self.has_openings { Arc::new(SimOpenings) } else { Arc::new(NoOpening) }
+    }
+
+    /// Voters first, then observers, then those that join.
+    pub const fn servers(&self) -> usize {
+        self.voters + self.observers + self.joiners
+    }
+}

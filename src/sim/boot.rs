@@ -3,6 +3,7 @@
 use super::membership;
 use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Process, Server};
+use crate::config::Config;
 use crate::member::configured::{PartSettings, patience};
 use crate::member::restorer::Restorer;
 use crate::member::start::{RestoredHistory, Started, assemble};
@@ -59,11 +60,12 @@ pub fn boot(
     parts.member.log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
     let is_believed = climate.plant == Some(Plant::UnmissedLoss);
     recover::prepare_folders(&disk, &folders, true)?;
-    let (tree, found) = restore(&disk, &folders, server.is_damaged, parts.tree)?;
+    let may_lack = server.is_damaged || server.has_lost;
+    let (tree, found) = restore(&disk, &folders, &config, may_lack, parts.tree)?;
     let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
     let last_zxid = tree.last_zxid();
     let tree_options = parts.tree;
-    let history = RestoredHistory { last, fits_digests: true };
+    let history = RestoredHistory { last, fits_digests: !server.has_other_digests };
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let Started { member, shared, log, actions } = started?;
     let core = &member.replica.peer().core;
@@ -105,19 +107,21 @@ pub fn boot(
 
 /// The tree on a disk, as a member restores it.
 ///
-/// * `is_damaged`: otherwise there is no reason for the data to be quarantined.
+/// * `may_lack`: otherwise there is no reason for the data to be quarantined.
 fn restore(
     disk: &Disk,
     folders: &Folders,
-    is_damaged: bool,
+    config: &Config,
+    may_lack: bool,
     options: Options,
 ) -> Result<(Tree, Found), Box<dyn Error>> {
     let was_marked = quarantine::is_marked(disk, folders)?;
-    let wanted = RecoverOptions { is_member: true, ..RecoverOptions::default() };
+    let autocreate = config.db_auto_create;
+    let wanted = RecoverOptions { is_member: true, autocreate, ..RecoverOptions::default() };
     let mut restorer = Restorer::new(options);
     let found = start::restore(disk, folders, wanted, &mut restorer, || Duration::ZERO);
     let found = found.map_err(|error| chain(&error))?;
-    if found.was_quarantined && !is_damaged && !was_marked {
+    if found.was_quarantined && !may_lack && !was_marked {
         return Err("whole data was quarantined".into());
     }
     match restorer.finish() {

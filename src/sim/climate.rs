@@ -85,6 +85,10 @@ pub struct Climate {
     pub local_sessions: bool,
     /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
     pub damaged: Option<usize>,
+    /// Files are lost while a server is down, and its operator does as docs say.
+    pub loses_files: bool,
+    /// db.autocreate=false: the operator marks the directories of the first members with `initialize`.
+    pub marks_new: bool,
     /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
     pub counter_max: u32,
     /// Every connection between servers opens with an exchange of words ([`SimOpenings`]).
@@ -119,6 +123,8 @@ impl Climate {
             // Two more than three at the most, and one more than five: with more of them less happens to each.
             joiners: if changes { rng.pick(if voters == 3 { 3 } else { 2 }) } else { 0 },
             groups: more.one_in(5),
+            loses_files: more.one_in(4),
+            marks_new: more.one_in(2),
             clients: rng.range(2, 4) as usize,
             snap_count: [8, 20, 60, 1000][rng.pick(4)],
             sends_trees: rng.one_in(6),

@@ -204,7 +204,7 @@ impl World {
         process.served = is_serving.then_some(last);
         let digest = process.shared.state.tree.read().digest();
         // Its data is whole again.
-        self.servers[server].lost = Zxid::ZERO;
+        self.servers[server].becomes_whole();
         let commits = has_committed || mode == Mode::Leading;
         let disks = self.acknowledged();
         let commits = commits.then_some(&disks[..]);
@@ -287,16 +287,13 @@ impl World {
             ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
             ConfigChange::BackUp | ConfigChange::TryOut => {}
         }
-        // Its disk may have refused an earlier change of this turn.
-        if self.process(at).is_none() {
-            return;
-        }
         let files = membership::files(&self.servers[at.server].disk);
         if let (_, Err(error)) = files.change(change) {
             return self.cannot(at, &error.to_string());
         }
         if let ConfigChange::Committed { view, .. } = change {
             self.see(&Seen::InForce { server: at.server, view });
+            self.servers[at.server].view = Some(view.clone());
         }
     }
 }

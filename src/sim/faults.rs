@@ -8,15 +8,11 @@ use super::process::folders;
 use super::world::World;
 use crate::member::Input;
 use crate::model::Zxid;
-use crate::store::record::{HEADER_LEN, Records, Step};
-use crate::store::scan::FileSource;
-use crate::store::sim_disk::SimDisk;
-use crate::store::{Disk as _, epoch::EpochFile, names, purge};
-use std::path::{Path, PathBuf};
+use crate::store::{Disk as _, epoch::EpochFile, purge};
 
 /// A process that is to crash at a change to its disk and makes none crashes after so long.
 const CRASH_US: Micros = 40 * MS;
-/// A process that ends because of what its damaged disk gives back starts again after so long.
+/// A process that ends because of what its disk gives back starts again after so long.
 const DAMAGED_DOWN_US: Micros = 50 * MS;
 
 impl World {
@@ -76,6 +72,13 @@ impl World {
                     self.crash(server, Crash { kind: CrashKind::Process, down_us });
                 }
             }
+            Fault::BackUp { server } => self.back_up(server),
+            Fault::Lose { server, loss, down_us } => {
+                self.servers[server].losing = Some(loss);
+                if self.servers[server].process.is_some() {
+                    self.crash(server, Crash { kind: CrashKind::Process, down_us });
+                }
+            }
             Fault::Purge { server } => {
                 let Some(process) = &self.servers[server].process else { return };
                 self.trace.count("purges");
@@ -127,12 +130,15 @@ impl World {
     /// A server can't go on: because it is to crash, or for a reason that should not be.
     pub fn cannot(&mut self, at: ProcessId, why: &str) {
         let found = &self.servers[at.server];
-        let (crash, is_damaged) = (found.crash, found.is_damaged);
+        let (crash, is_damaged, has_lost) = (found.crash, found.is_damaged, found.has_lost);
         self.note(at.server, || format!("! ends: {why}"));
         if let Some(crash) = crash {
             self.crash(at.server, crash);
-        } else if is_damaged {
-            self.trace.count("stopped by damage");
+        } else if is_damaged || has_lost {
+            self.trace.count(if is_damaged { "stopped by damage" } else { "stopped by a loss" });
+            if has_lost {
+                self.bring_back(at.server);
+            }
             let crash = Crash { kind: CrashKind::Process, down_us: DAMAGED_DOWN_US };
             self.crash(at.server, crash);
         } else {
@@ -201,14 +207,18 @@ impl World {
     }
 
     pub fn start(&mut self, server: usize) {
-        let found = &self.servers[server];
+        let found = &mut self.servers[server];
         if found.process.is_some() || self.now_us < found.starts_us {
             return;
         }
-        let at = self.process_id(server);
+        if let Some(loss) = found.losing.take() {
+            self.lose(server, loss);
+        }
+        let (at, found) = (self.process_id(server), &self.servers[server]);
         match boot(found, server, self.climate(), self.now_us) {
             Ok(Booted { process, durable, was_quarantined, forgets_view }) => {
                 let view = process.view().clone();
+                let is_unsure = process.member.replica.peer().core.is_unsure;
                 let digest = process.shared.state.tree.read().digest();
                 self.note(server, || format!("* starts with {durable:?}, {was_quarantined}"));
                 let found = &mut self.servers[server];
@@ -218,6 +228,7 @@ impl World {
                     found.durable.last = Zxid::ZERO;
                     self.trace.count("data quarantined");
                 }
+                found.is_unsure |= is_unsure;
                 found.process = Some(process);
                 let before = std::mem::replace(&mut found.durable, durable);
                 self.begin_tape(at);
@@ -226,6 +237,7 @@ impl World {
                     self.see(&Seen::ForgetsView { server });
                 }
                 self.see(&Seen::InForce { server, view: &view });
+                self.servers[server].view = Some(view);
                 self.wake_driver(at);
             }
             Err(why) => self.cannot(at, &format!("start: {why}")),
@@ -250,46 +262,4 @@ impl World {
             self.start_at(server, self.now_us);
         }
     }
-
-    /// A byte comes back wrong from now on. * `place`: picks it.
-    fn damage(&mut self, server: usize, place: u64) {
-        let Some((path, at)) = some_byte(&self.servers[server].disk, place) else { return };
-        if self.servers[server].disk.flip(&path, at) {
-            self.note(server, || format!("! byte {at} of {} is wrong", path.display()));
-            self.trace.count("sectors damaged");
-            self.servers[server].is_damaged = true;
-        }
-    }
-}
-
-/// A byte of a snapshot, or of a record of the log that is not the last of its file: damage to the last one looks
-/// like what a power cut leaves.
-fn some_byte(disk: &SimDisk, place: u64) -> Option<(PathBuf, u64)> {
-    let folders = folders();
-    let logs = names::logs(disk, &folders.logs).ok()?;
-    let snapshots = names::snapshots(disk, &folders.snapshots).ok()?;
-    let mut places = Vec::new();
-    for file in logs {
-        let path = folders.logs.join(file.name);
-        let end = last_record(disk, &path).unwrap_or(0);
-        places.push((path, HEADER_LEN, end));
-    }
-    for file in snapshots {
-        let path = folders.snapshots.join(file.name);
-        let len = disk.len(&disk.open(&path).ok()?).ok()?;
-        places.push((path, 0, len));
-    }
-    places.retain(|(_, from, end)| from < end);
-    let (path, from, end) = places.get(place as usize % places.len().max(1))?;
-    Some((path.clone(), from + (place >> 16) % (end - from)))
-}
-
-/// Where the last record of a file begins.
-fn last_record(disk: &SimDisk, path: &Path) -> Option<u64> {
-    let mut records = Records::new(FileSource::open(disk, path).ok()?);
-    let mut last = None;
-    while let Step::Record { at, .. } = records.step().ok()? {
-        last = Some(at);
-    }
-    last
 }

@@ -58,6 +58,14 @@ impl History {
         newest.into_iter().chain(known.next().filter(|_| is_its_own))
     }
 
+    /// The configuration that was committed last, or that the ensemble began with.
+    ///
+    /// # Panics
+    /// Never: it began with one.
+    pub fn newest_view(&self) -> &View {
+        self.views.last().expect("the first configuration")
+    }
+
     /// Zxids of the reconfigurations that are committed after one zxid, through another.
     pub fn reconfigurations(&self, after: Zxid, through: Zxid) -> impl Iterator<Item = Zxid> {
         let zxids = self.views.iter().filter_map(|view| Zxid::from_wire(view.version));

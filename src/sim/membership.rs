@@ -3,7 +3,7 @@
 use super::plan::Climate;
 use super::process::{DATA_DIR, LOG_DIR, TICK_TIME_MS};
 use super::workload::{member, quorum_system};
-use crate::config::{self, Config, Environment, Launch, Settings};
+use crate::config::{self, Config, Environment, Launch, Settings, dynamic};
 use crate::member::config_files::ConfigFiles;
 use crate::model::{Rng, Rule, ServerId, View};
 use crate::store::disk::{read_file, replace_file};
@@ -11,7 +11,7 @@ use crate::store::sim_disk::SimDisk;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The static configuration file, beside which a reconfiguration writes others.
 const CONFIG_FILE: &str = "/conf/zoo.cfg";
@@ -26,8 +26,13 @@ fn members(climate: &Climate, me: usize) -> Vec<String> {
     let first = climate.voters + climate.observers;
     let mut lines: Vec<String> = (0..first).map(|at| member(at, at < climate.voters)).collect();
     if climate.groups {
-        let voters: Vec<usize> = (0..climate.voters).collect();
-        lines.extend(quorum_system(&mut Rng::new(climate.seed, 7), &voters, climate.damaged));
+        let (voters, lightest) = ((0..climate.voters).collect::<Vec<_>>(), climate.changes.into());
+        lines.extend(quorum_system(
+            &mut Rng::new(climate.seed, 7),
+            &voters,
+            lightest,
+            climate.damaged,
+        ));
     }
     if first <= me {
         // Either is an operator's way to begin with one that is to vote later; where there are groups it would be in none.
@@ -41,6 +46,7 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
         format!("tickTime={TICK_TIME_MS}\ninitLimit=10\nsyncLimit=5"),
         format!("connectToLearnerMasterLimit=5\nmaxSessionTimeout={}", 40 * TICK_TIME_MS),
         format!("dataDir={DATA_DIR}\ndataLogDir={LOG_DIR}\npreAllocSize=64"),
+        format!("db.autocreate={}", !climate.marks_new),
         format!("snapCount={}\nforceSnapshotSync={}", climate.snap_count, climate.sends_trees),
         "fastleader.minNotificationInterval=100\nfastleader.maxNotificationInterval=800".to_owned(),
         "cnxTimeout=1000\nquorumCnxnTimeoutMs=200\nleaderConnectDelayDuringRetryMs=60".to_owned(),
@@ -72,7 +78,31 @@ pub fn first_view(climate: &Climate) -> View {
 pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
     let zoo_cfg = zoo_cfg(climate, members(climate, me));
     replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg.as_bytes())?;
-    replace_file(disk, &Path::new(DATA_DIR).join("myid"), format!("{me}\n").as_bytes())
+    if climate.marks_new && me < climate.voters + climate.observers {
+        replace_file(disk, &Path::new(LOG_DIR).join("initialize"), b"")?;
+    }
+    write_my_id(disk, me)
+}
+
+/// # Errors
+/// Those of the disk.
+pub fn write_my_id(disk: &SimDisk, me: usize) -> io::Result<()> {
+    replace_file(disk, &my_id(), format!("{me}\n").as_bytes())
+}
+
+pub fn my_id() -> PathBuf {
+    Path::new(DATA_DIR).join("myid")
+}
+
+/// Where a server keeps the configuration in force, once it has written it, and where it keeps one that is proposed.
+pub fn dynamic_file(disk: &SimDisk) -> Option<PathBuf> {
+    let text = read_file(disk, Path::new(CONFIG_FILE)).ok()?;
+    let entries = config::parse_properties(&text).ok()?;
+    Some(PathBuf::from(entries.get("dynamicConfigFile")?.value.clone()))
+}
+
+pub fn proposed_file() -> PathBuf {
+    dynamic::beside(Path::new(CONFIG_FILE), dynamic::NEXT)
 }
 
 /// The configuration files of a server, on its disk.
@@ -107,9 +137,8 @@ pub fn load(
 
 /// The lines of the dynamic file, once the server has written one.
 fn written_members(disk: &SimDisk) -> Result<Option<Vec<String>>, Box<dyn Error>> {
-    let entries = config::parse_properties(&read_file(disk, Path::new(CONFIG_FILE))?)?;
-    let Some(named) = entries.get("dynamicConfigFile") else { return Ok(None) };
-    let text = String::from_utf8(read_file(disk, Path::new(&named.value))?)?;
+    let Some(path) = dynamic_file(disk) else { return Ok(None) };
+    let text = String::from_utf8(read_file(disk, &path)?)?;
     Ok(Some(text.lines().map(str::to_owned).collect()))
 }
 

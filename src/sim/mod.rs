@@ -27,6 +27,7 @@ pub mod history;
 mod learner_connections;
 mod learner_dials;
 pub mod lifecycle;
+mod lost_data;
 mod membership;
 pub mod model;
 pub mod network;

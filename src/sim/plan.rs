@@ -57,6 +57,70 @@ pub enum Fault {
     /// A byte of a file of the server whose disk is damaged comes back wrong. * `kills`: its process ends too, so that the
     /// file is read soon.
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
+    /// A server's disk is copied.
+    BackUp { server: usize },
+    /// A server's process ends, and files are gone or old when the next one starts.
+    Lose { server: usize, loss: Loss, down_us: Micros },
+}
+
+/// What a server's next process does not find as it was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Loss {
+    AcceptedEpoch,
+    CurrentEpoch,
+    BothEpochs,
+    Logs,
+    Snapshots,
+    /// Snapshots and epochs.
+    SnapshotFolder,
+    /// All of version-2.
+    Data,
+    DynamicFile,
+    /// `.dynamic.next`
+    ProposedFile,
+    MyId,
+    /// All of version-2 is as it was when it was copied.
+    OldData,
+    /// All files are.
+    OldDisk,
+    /// The digests in the log are not those of the tree.
+    Digests,
+}
+
+impl Loss {
+    pub const ALL: [Self; 13] = [
+        Self::AcceptedEpoch,
+        Self::CurrentEpoch,
+        Self::BothEpochs,
+        Self::Logs,
+        Self::Snapshots,
+        Self::SnapshotFolder,
+        Self::Data,
+        Self::DynamicFile,
+        Self::ProposedFile,
+        Self::MyId,
+        Self::OldData,
+        Self::OldDisk,
+        Self::Digests,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AcceptedEpoch => "lost: acceptedEpoch",
+            Self::CurrentEpoch => "lost: currentEpoch",
+            Self::BothEpochs => "lost: both epochs",
+            Self::Logs => "lost: logs",
+            Self::Snapshots => "lost: snapshots",
+            Self::SnapshotFolder => "lost: snapshots and epochs",
+            Self::Data => "lost: all data",
+            Self::DynamicFile => "lost: dynamic file",
+            Self::ProposedFile => "lost: proposed configuration",
+            Self::MyId => "lost: myid",
+            Self::OldData => "restored: older data",
+            Self::OldDisk => "restored: older disk",
+            Self::Digests => "other digests",
+        }
+    }
 }
 
 /// A client does something.
@@ -123,6 +187,9 @@ impl Plan {
         }
         if climate.adverse {
             add_adversities(&climate, &mut steps);
+        }
+        if climate.loses_files {
+            add_losses(&climate, &mut steps);
         }
         steps.sort_by_key(|step| step.at_us);
         Self { climate, steps }
@@ -198,6 +265,27 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
             let crash = rng.one_in(3).then_some(crash);
             let for_us = rng.range(20, 400) * MS;
             Fault::IsolateLeader { spared: rng.pick(climate.servers()), for_us, crash }
+        };
+        steps.push(Step { at_us, what: What::Fault(fault) });
+    }
+}
+
+/// Files that are lost, and copies that are made of them before.
+fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
+    let mut rng = Rng::new(climate.seed, 8);
+    let mut at_us = 0;
+    loop {
+        at_us += rng.range(50, 800) * MS;
+        if climate.lasts_us <= at_us {
+            break;
+        }
+        // Where a disk may be damaged at any time, no other one is lost.
+        let server = climate.damaged.unwrap_or_else(|| rng.pick(climate.servers()));
+        let fault = if rng.one_in(3) {
+            Fault::BackUp { server }
+        } else {
+            let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
+            Fault::Lose { server, loss, down_us }
         };
         steps.push(Step { at_us, what: What::Fault(fault) });
     }

@@ -2,7 +2,7 @@
 
 use super::check::{Durable, Standing};
 use super::network::{EndId, ProcessId};
-use super::plan::{Crash, MS, Micros};
+use super::plan::{Crash, Loss, MS, Micros};
 use crate::member::dial::{Dial, Patience};
 use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
@@ -163,6 +163,14 @@ impl Process {
     }
 }
 
+/// A copy of a server's disk.
+pub struct Backup {
+    pub disk: SimDisk,
+    /// As in [`Server`], when the copy was made.
+    pub tree: Zxid,
+    pub view: Option<View>,
+}
+
 #[derive(Default)]
 pub struct Server {
     pub disk: SimDisk,
@@ -186,8 +194,19 @@ pub struct Server {
     pub slow_us: Micros,
     /// Sectors of its disk came back wrong, and it has not served since.
     pub is_damaged: bool,
-    /// The end of the history that was quarantined: its disk had it when it acknowledged it.
+    /// The end of the history that was quarantined or lost: its disk had it when it acknowledged it.
     pub lost: Zxid,
+    /// Its data counts for nothing until it has served again.
+    pub is_unsure: bool,
+    /// Files were lost while it was down, and it has not served since.
+    pub has_lost: bool,
+    /// The digests in its log are not those of its tree.
+    pub has_other_digests: bool,
+    /// What is lost before its next process starts.
+    pub losing: Option<Loss>,
+    pub backup: Option<Backup>,
+    /// The configuration that it had in force last.
+    pub view: Option<View>,
     /// A planted fault: all that the next power cut leaves.
     pub lied: Option<Image>,
 }
@@ -206,6 +225,12 @@ impl Server {
     /// The end of the history that this server's disk has, or had when it acknowledged it.
     pub fn acknowledged(&self) -> Zxid {
         self.durable.last.max(self.lost)
+    }
+
+    /// It serves: its data is whole again.
+    pub const fn becomes_whole(&mut self) {
+        self.lost = Zxid::ZERO;
+        (self.is_unsure, self.has_lost, self.has_other_digests) = (false, false, false);
     }
 
     pub const fn wall_ms(&self, now_us: Micros) -> i64 {

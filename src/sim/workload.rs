@@ -100,9 +100,16 @@ pub fn member(server: usize, votes: bool) -> String {
     format!("server.{server}=host{server}:2888:3888:{role};2181")
 }
 
-/// Groups and weights of voters, as lines of a configuration: at least the first one's vote counts. None if there would be
-/// no quorum without the voter `spared`.
-pub fn quorum_system(rng: &mut Rng, voters: &[usize], spared: Option<usize>) -> Vec<String> {
+/// Groups and weights of voters, as lines of a configuration. None if there would be no quorum without the voter `spared`.
+///
+/// * `lightest`: the least weight. A voter that weighs nothing votes for itself all the same, so that no leader may be
+///   elected if a configuration that is proposed needs its vote, here and in ZooKeeper.
+pub fn quorum_system(
+    rng: &mut Rng,
+    voters: &[usize],
+    lightest: u64,
+    spared: Option<usize>,
+) -> Vec<String> {
     let count = rng.range(1, 3);
     let mut groups = BTreeMap::<u64, Vec<String>>::new();
     for voter in voters {
@@ -112,7 +119,8 @@ pub fn quorum_system(rng: &mut Rng, voters: &[usize], spared: Option<usize>) -> 
         groups.iter().map(|(id, ids)| format!("group.{id}={}", ids.join(":"))).collect();
     for (at, voter) in voters.iter().enumerate() {
         if rng.one_in(3) {
-            lines.push(format!("weight.{voter}={}", rng.range(u64::from(at == 0), 3)));
+            let lightest = if at == 0 { 1 } else { lightest };
+            lines.push(format!("weight.{voter}={}", rng.range(lightest, 3)));
         }
     }
     let others = voters.iter().filter(|&&voter| Some(voter) != spared);
@@ -361,7 +369,7 @@ fn some_members(rng: &mut Rng, servers: usize, groups: bool) -> String {
         }
     }
     if groups && !voters.is_empty() && !rng.one_in(4) {
-        lines.extend(quorum_system(rng, &voters, None));
+        lines.extend(quorum_system(rng, &voters, 1, None));
     }
     lines.join(",")
 }

@@ -77,6 +77,11 @@ impl World {
         for (happens, what) in [
             (climate.voters == 7, "worlds of seven voters"),
             (climate.groups, "worlds with groups"),
+            (
+                climate.loses_files && climate.marks_new,
+                "worlds that lose files, db.autocreate=false",
+            ),
+            (climate.loses_files && !climate.marks_new, "worlds that lose files"),
         ] {
             if happens {
                 world.trace.count(what);

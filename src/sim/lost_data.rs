@@ -1,0 +1,248 @@
+//! Data that is damaged, lost or old, and what a server's operator does about it.
+//!
+//! What a server can tell leaves it without a vote until a leader has sent its tree; so much may be lost of a minority at
+//! any time. What it can't tell is the operator's to avoid: a server that votes with less than it had is allowed only while
+//! a quorum of other servers has all of it, in each configuration that any server believes in.
+
+use super::check::{Durable, Seen};
+use super::membership;
+use super::plan::Loss;
+use super::process::{Backup, folders};
+use super::world::World;
+use crate::model::{ServerId, View, Zxid};
+use crate::store::disk::{read_file, replace_file};
+use crate::store::epoch::{self, EpochFile};
+use crate::store::record::{HEADER_LEN, Records, Step};
+use crate::store::scan::FileSource;
+use crate::store::sim_disk::SimDisk;
+use crate::store::{Disk as _, names};
+use crate::zab::Core;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+impl World {
+    /// A byte comes back wrong from now on. * `place`: picks it.
+    pub fn damage(&mut self, server: usize, place: u64) {
+        let Some((path, at)) = some_byte(&self.servers[server].disk, place) else { return };
+        if self.servers[server].disk.flip(&path, at) {
+            self.note(server, || format!("! byte {at} of {} is wrong", path.display()));
+            self.trace.count("sectors damaged");
+            self.servers[server].is_damaged = true;
+        }
+    }
+
+    /// A copy of a disk as a power cut would leave it: an operator may come back to it later.
+    pub fn back_up(&mut self, server: usize) {
+        let found = &mut self.servers[server];
+        let disk = found.disk.image().crash(0);
+        found.backup = Some(Backup { disk, tree: found.tree, view: found.view.clone() });
+    }
+
+    /// A server that is down loses files, if the others can do without them.
+    pub fn lose(&mut self, server: usize, loss: Loss) {
+        if !self.can_lose(server, loss) || !self.may_lose(server, loss) {
+            return self.trace.count("losses that did not come about");
+        }
+        self.trace.count(loss.name());
+        self.note(server, || format!("! {}", loss.name()));
+        let keeps_data =
+            matches!(loss, Loss::DynamicFile | Loss::ProposedFile | Loss::MyId | Loss::Digests);
+        let is_noticed = self.is_noticed(server, loss);
+        let found = &mut self.servers[server];
+        found.has_lost = true;
+        found.is_unsure |= is_noticed && !matches!(loss, Loss::DynamicFile | Loss::MyId);
+        if is_noticed && !keeps_data {
+            found.lost = found.acknowledged();
+        }
+        if !keeps_data {
+            found.durable = Durable::default();
+        }
+        let disk = found.disk.clone();
+        match loss {
+            Loss::AcceptedEpoch => remove_epochs(&disk, &[EpochFile::Accepted]),
+            Loss::CurrentEpoch => remove_epochs(&disk, &[EpochFile::Current]),
+            Loss::BothEpochs => remove_epochs(&disk, &[EpochFile::Accepted, EpochFile::Current]),
+            Loss::Logs => clear(&disk, &folders().logs, ""),
+            Loss::Snapshots => clear(&disk, &folders().snapshots, "snapshot."),
+            Loss::SnapshotFolder => clear(&disk, &folders().snapshots, ""),
+            Loss::Data => empty(&disk),
+            Loss::DynamicFile => {
+                membership::dynamic_file(&disk).iter().for_each(|at| gone(&disk, at))
+            }
+            Loss::ProposedFile => gone(&disk, &membership::proposed_file()),
+            Loss::MyId => gone(&disk, &membership::my_id()),
+            Loss::Digests => found.has_other_digests = true,
+            Loss::OldData | Loss::OldDisk => {
+                let Some(Backup { disk: old, tree, view }) = &found.backup else { return };
+                found.tree = *tree;
+                if loss == Loss::OldData {
+                    empty(&disk);
+                    [folders().logs, folders().snapshots]
+                        .iter()
+                        .for_each(|at| copy(old, &disk, at));
+                } else {
+                    found.view = view.clone();
+                    found.disk = old.image().crash(1);
+                    self.see(&Seen::ForgetsView { server });
+                }
+            }
+        }
+    }
+
+    /// Whether there is anything to lose.
+    fn can_lose(&self, server: usize, loss: Loss) -> bool {
+        let found = &self.servers[server];
+        match loss {
+            Loss::OldData | Loss::OldDisk => found.backup.is_some(),
+            Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
+            Loss::ProposedFile => found.disk.open(&membership::proposed_file()).is_ok(),
+            _ => true,
+        }
+    }
+
+    /// Whether the server tells that its data is not whole, so that it does not vote with it.
+    fn is_noticed(&self, server: usize, loss: Loss) -> bool {
+        let current =
+            epoch::read(&self.servers[server].disk, &folders().snapshots, EpochFile::Current);
+        let was_led = current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0));
+        match loss {
+            // Its operator empties it.
+            Loss::AcceptedEpoch | Loss::Snapshots => was_led && self.climate().marks_new,
+            Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
+            Loss::Digests | Loss::DynamicFile | Loss::MyId => true,
+            Loss::CurrentEpoch
+            | Loss::BothEpochs
+            | Loss::Logs
+            | Loss::ProposedFile
+            | Loss::OldData
+            | Loss::OldDisk => false,
+        }
+    }
+
+    /// Whether nothing is lost with it that was committed.
+    fn may_lose(&self, server: usize, loss: Loss) -> bool {
+        if let Loss::DynamicFile | Loss::MyId = loss {
+            return true;
+        }
+        let mut views = self.believed_views();
+        if loss == Loss::OldDisk {
+            views.extend(self.servers[server].backup.iter().filter_map(|old| old.view.clone()));
+        }
+        let is_noticed = self.is_noticed(server, loss);
+        let all = 0..self.servers.len();
+        let counts = |&other: &usize| {
+            let found = &self.servers[other];
+            let is_whole = other != server && !found.is_damaged && !found.is_unsure;
+            is_whole && (is_noticed || self.makes_up_for(other, server))
+        };
+        let others: BTreeSet<ServerId> =
+            all.filter(counts).map(|other| ServerId(other as i64)).collect();
+        views.iter().all(|view| view.has_quorum(&others))
+    }
+
+    /// Whether a server has all that another one has promised, and all that it may have helped to commit.
+    fn makes_up_for(&self, other: usize, server: usize) -> bool {
+        let (has, lost) = (self.servers[other].durable, self.servers[server].durable);
+        let history = &self.checks.history;
+        // What is not in the history of a later epoch was never committed.
+        let is_over = lost.last.epoch() < has.current;
+        lost.accepted <= has.accepted
+            && lost.current <= has.current
+            && history.holds(has.last, history.last())
+            && (is_over || history.holds(has.last, lost.last))
+    }
+
+    /// The newest configuration, those that servers have or had in force last, and those that are proposed.
+    fn believed_views(&self) -> Vec<View> {
+        let mut views = vec![self.checks.history.newest_view().clone()];
+        for server in &self.servers {
+            views.extend(server.view.clone());
+            let core = server.process.as_ref().map(|process| &process.member.replica.peer().core);
+            views.extend(core.into_iter().flat_map(Core::all_views).cloned());
+        }
+        views
+    }
+
+    /// The operator of a server that does not start gives it back what it needs, or empties it.
+    pub fn bring_back(&mut self, server: usize) {
+        let newest = self.servers.iter().filter_map(|server| server.view.as_ref());
+        let newest = newest.max_by_key(|view| view.version).cloned();
+        let found = &mut self.servers[server];
+        let disk = &found.disk;
+        let is_gone = |path: &Path| disk.open(path).is_err();
+        // A disk that refuses the change refuses it once.
+        let _tried = if is_gone(&membership::my_id()) {
+            membership::write_my_id(disk, server)
+        } else if let Some(view) = newest
+            && membership::dynamic_file(disk).is_some_and(|path| is_gone(&path))
+        {
+            // Another member's file, with its version.
+            membership::files(disk).commit(&view, true, false)
+        } else {
+            empty(disk);
+            (found.durable, found.tree) = (Durable::default(), Zxid::ZERO);
+            self.trace.count("emptied by the operator");
+            Ok(())
+        };
+    }
+}
+
+fn remove_epochs(disk: &SimDisk, which: &[EpochFile]) {
+    which.iter().for_each(|file| gone(disk, &folders().snapshots.join(file.name())));
+}
+
+fn empty(disk: &SimDisk) {
+    [folders().logs, folders().snapshots].iter().for_each(|folder| clear(disk, folder, ""));
+}
+
+/// The files of a folder whose names begin like that are gone.
+fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
+    let names = disk.list(folder).unwrap_or_default();
+    let names = names.iter().filter(|name| name.starts_with(begin));
+    names.for_each(|name| gone(disk, &folder.join(name)));
+}
+
+/// A file is gone, for good. A disk that refuses the change keeps it.
+fn gone(disk: &SimDisk, path: &Path) {
+    let _kept = disk.remove(path);
+    let _kept = path.parent().map(|folder| disk.sync_dir(folder));
+}
+
+fn copy(from: &SimDisk, to: &SimDisk, folder: &Path) {
+    for name in from.list(folder).unwrap_or_default() {
+        let path = folder.join(name);
+        let _copied = read_file(from, &path).and_then(|bytes| replace_file(to, &path, &bytes));
+    }
+}
+
+/// A byte of a snapshot, or of a record of the log that is not the last of its file: damage to the last one looks
+/// like what a power cut leaves.
+fn some_byte(disk: &SimDisk, place: u64) -> Option<(PathBuf, u64)> {
+    let folders = folders();
+    let logs = names::logs(disk, &folders.logs).ok()?;
+    let snapshots = names::snapshots(disk, &folders.snapshots).ok()?;
+    let mut places = Vec::new();
+    for file in logs {
+        let path = folders.logs.join(file.name);
+        let end = last_record(disk, &path).unwrap_or(0);
+        places.push((path, HEADER_LEN, end));
+    }
+    for file in snapshots {
+        let path = folders.snapshots.join(file.name);
+        let len = disk.len(&disk.open(&path).ok()?).ok()?;
+        places.push((path, 0, len));
+    }
+    places.retain(|(_, from, end)| from < end);
+    let (path, from, end) = places.get(place as usize % places.len().max(1))?;
+    Some((path.clone(), from + (place >> 16) % (end - from)))
+}
+
+/// Where the last record of a file begins.
+fn last_record(disk: &SimDisk, path: &Path) -> Option<u64> {
+    let mut records = Records::new(FileSource::open(disk, path).ok()?);
+    let mut last = None;
+    while let Step::Record { at, .. } = records.step().ok()? {
+        last = Some(at);
+    }
+    last
+}

@@ -3,7 +3,7 @@
 use super::membership;
 use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Process, Server};
-use crate::config::Config;
+use crate::config::{Config, SnapshotCompression};
 use crate::member::configured::{PartSettings, patience};
 use crate::member::restorer::Restorer;
 use crate::member::start::{RestoredHistory, Started, assemble};
@@ -65,13 +65,18 @@ pub fn boot(
     let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
     let last_zxid = tree.last_zxid();
     let tree_options = parts.tree;
+    let packing = match config.snapshot_compression {
+        SnapshotCompression::None => Packing::Plain,
+        SnapshotCompression::Gzip => Packing::Gzip,
+        SnapshotCompression::Snappy => Packing::Snappy,
+    };
     let history = RestoredHistory { last, fits_digests: !server.has_other_digests };
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let Started { member, shared, log, actions } = started?;
     let core = &member.replica.peer().core;
     let durable = Durable { last: last_zxid, accepted: core.accepted, current: core.current };
     if found.recovered.start == Start::Empty {
-        write_first(&disk, &folders, &shared)?;
+        write_first(&disk, &folders, &shared, packing)?;
     }
     recover::consume_initialize(&disk, &folders)?;
     let (clock, slow_after): (Clock, _) = (|| Duration::ZERO, Duration::from_secs(1));
@@ -82,6 +87,7 @@ pub fn boot(
         disk,
         folders,
         tree_options,
+        packing,
         worker,
         log: Vec::new(),
         log_is_due: false,
@@ -131,13 +137,18 @@ fn restore(
 }
 
 /// A new directory gets its first snapshot before anything else happens.
-fn write_first(disk: &Disk, folders: &Folders, shared: &Shared) -> Result<(), SnapshotError> {
+fn write_first(
+    disk: &Disk,
+    folders: &Folders,
+    shared: &Shared,
+    packing: Packing,
+) -> Result<(), SnapshotError> {
     let mut tree = shared.state.tree.write();
     let Some(frozen) = tree.freeze() else { return Ok(()) };
     let mut body = Vec::new();
     while !tree.freeze_piece(&mut body) {}
     tree.thaw();
-    write_snapshot(disk, folders, frozen, &body)?.place(disk).map(drop)
+    write_snapshot(disk, folders, frozen, packing, &body)?.place(disk).map(drop)
 }
 
 /// Writes all that will be of a snapshot.
@@ -148,9 +159,10 @@ pub fn write_snapshot(
     disk: &Disk,
     folders: &Folders,
     frozen: Frozen,
+    packing: Packing,
     body: &[u8],
 ) -> Result<Draft, SnapshotError> {
-    let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, Packing::Plain)?;
+    let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, packing)?;
     writer.body(body)?;
     let (zxid, version) = (frozen.zxid.to_wire(), DIGEST_VERSION);
     let digest = frozen.digest.map(|digest| DigestTrailer { zxid, version, digest: digest as i64 });

@@ -85,6 +85,8 @@ pub struct Climate {
     pub local_sessions: bool,
     /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
     pub damaged: Option<usize>,
+    /// `snapshot.compression.method`
+    pub packing: Option<&'static str>,
     /// Files are lost while a server is down, and its operator does as docs say.
     pub loses_files: bool,
     /// db.autocreate=false: the operator marks the directories of the first members with `initialize`.
@@ -125,6 +127,7 @@ impl Climate {
             groups: more.one_in(5),
             loses_files: more.one_in(4),
             marks_new: more.one_in(2),
+            packing: [None, None, Some("gz"), Some("snappy")][more.pick(4)],
             clients: rng.range(2, 4) as usize,
             snap_count: [8, 20, 60, 1000][rng.pick(4)],
             sends_trees: rng.one_in(6),
@@ -141,10 +144,14 @@ impl Climate {
             has_openings: rng.one_in(6),
             ..Self::calm(seed)
         };
+        let damaged = (changes && more.one_in(4)).then(|| more.pick(voters)).or(old.damaged);
         // Three servers have too few disks for a history that only some of those alive have.
         let adverse = if 3 < voters { !rng.one_in(3) } else { rng.one_in(3) };
         Self {
             adverse,
+            damaged,
+            // Members that join know nothing at first, and with one that is damaged they would be too many.
+            marks_new: old.marks_new && !(changes && damaged.is_some()),
             snap_count: if adverse { [6, 12, 60][rng.pick(3)] } else { old.snap_count },
             late_tasks: rng.one_in(2),
             slow_snapshots: adverse || rng.one_in(4),

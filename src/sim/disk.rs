@@ -146,7 +146,13 @@ impl World {
                 return self.do_within(50, 1000, move |world| world.write_snapshot(at, job, body));
             }
             Some(true) => {
-                match write_snapshot(&process.disk, &process.folders, job.frozen, &body) {
+                match write_snapshot(
+                    &process.disk,
+                    &process.folders,
+                    job.frozen,
+                    process.packing,
+                    &body,
+                ) {
                     Ok(draft) => (
                         Some(draft),
                         self.disk_takes(at.server) * 4 + self.snapshot_lags(job.zxid()),

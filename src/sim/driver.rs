@@ -287,7 +287,11 @@ impl World {
             ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
             ConfigChange::BackUp | ConfigChange::TryOut => {}
         }
-        let files = membership::files(&self.servers[at.server].disk);
+        let (found, now_us) = (&self.servers[at.server], self.now_us);
+        if now_us < found.locked_us {
+            return self.cannot(at, "configuration files can't be written");
+        }
+        let files = membership::files(&found.disk);
         if let (_, Err(error)) = files.change(change) {
             return self.cannot(at, &error.to_string());
         }

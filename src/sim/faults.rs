@@ -72,6 +72,10 @@ impl World {
                     self.crash(server, Crash { kind: CrashKind::Process, down_us });
                 }
             }
+            Fault::LockConfiguration { server, for_us } => {
+                self.trace.count("configuration files locked");
+                self.servers[server].locked_us = now_us + for_us;
+            }
             Fault::BackUp { server } => self.back_up(server),
             Fault::Lose { server, loss, down_us } => {
                 self.servers[server].losing = Some(loss);
@@ -131,12 +135,17 @@ impl World {
     pub fn cannot(&mut self, at: ProcessId, why: &str) {
         let found = &self.servers[at.server];
         let (crash, is_damaged, has_lost) = (found.crash, found.is_damaged, found.has_lost);
+        let is_locked = self.now_us < found.locked_us;
         self.note(at.server, || format!("! ends: {why}"));
         if let Some(crash) = crash {
             self.crash(at.server, crash);
-        } else if is_damaged || has_lost {
-            self.trace.count(if is_damaged { "stopped by damage" } else { "stopped by a loss" });
-            if has_lost {
+        } else if is_damaged || has_lost || is_locked {
+            self.trace.count(match (is_damaged, is_locked) {
+                (true, _) => "stopped by damage",
+                (_, true) => "stopped by locked configuration files",
+                _ => "stopped by a loss",
+            });
+            if has_lost && !is_locked {
                 self.bring_back(at.server);
             }
             let crash = Crash { kind: CrashKind::Process, down_us: DAMAGED_DOWN_US };
@@ -214,6 +223,9 @@ impl World {
         if let Some(loss) = found.losing.take() {
             self.lose(server, loss);
         }
+        if self.servers[server].is_gone {
+            return;
+        }
         let (at, found) = (self.process_id(server), &self.servers[server]);
         match boot(found, server, self.climate(), self.now_us) {
             Ok(Booted { process, durable, was_quarantined, forgets_view }) => {
@@ -256,6 +268,7 @@ impl World {
         for server in 0..self.servers.len() {
             let found = &mut self.servers[server];
             found.stalled_us = found.stalled_us.min(self.now_us);
+            (found.locked_us, found.losing) = (0, None);
             if let Some(crash) = found.crash {
                 self.crash(server, crash);
             }

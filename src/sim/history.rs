@@ -26,6 +26,7 @@ pub struct History {
     committed: Vec<Committed>,
     /// The configuration that the ensemble began with, and those that were committed.
     views: Vec<View>,
+    proposed_views: Vec<View>,
     pub model: Model,
     /// Servers keep sessions to themselves until they make something ephemeral.
     pub local_sessions: bool,
@@ -42,6 +43,7 @@ impl History {
             leaders: BTreeMap::new(),
             committed: Vec::new(),
             views: vec![first_view],
+            proposed_views: Vec::new(),
             model: Model::new(),
             local_sessions,
             first_digest,
@@ -58,12 +60,11 @@ impl History {
         newest.into_iter().chain(known.next().filter(|_| is_its_own))
     }
 
-    /// The configuration that was committed last, or that the ensemble began with.
-    ///
-    /// # Panics
-    /// Never: it began with one.
-    pub fn newest_view(&self) -> &View {
-        self.views.last().expect("the first configuration")
+    /// The configuration that was committed last, or that the ensemble began with, and those that were proposed after it.
+    pub fn newest_views(&self) -> impl Iterator<Item = &View> {
+        let newest = self.views.last();
+        let version = newest.map_or(0, |view| view.version);
+        newest.into_iter().chain(self.proposed_views.iter().filter(move |it| version < it.version))
     }
 
     /// Zxids of the reconfigurations that are committed after one zxid, through another.
@@ -113,6 +114,8 @@ impl History {
     }
 
     pub fn propose(&mut self, zxid: Zxid, entry: Bytes) {
+        let view = config_in(&entry).and_then(|text| View::from_bytes(text).ok());
+        self.proposed_views.extend(view);
         self.proposed.insert(zxid, entry);
     }
 

@@ -60,6 +60,7 @@ impl World {
             return;
         }
         self.heal();
+        self.replace_lost();
         self.come_to_rest();
         if self.failure.is_some() {
             return;
@@ -70,6 +71,21 @@ impl World {
             self.crash(server, Crash { kind: CrashKind::Power { keeps }, down_us: 0 });
         }
         self.come_to_rest();
+    }
+
+    /// Clients remove servers that are lost for good.
+    fn replace_lost(&mut self) {
+        let end_us = self.now_us + REST_US;
+        while self.failure.is_none()
+            && self.now_us < end_us
+            && let Some(members) = self.members_without_lost()
+        {
+            let members = Op::Reconfig { joining: None, leaving: None, members: Some(members) };
+            let action = ClientAction::Send(vec![Request::new(members, "")]);
+            (0..self.clients.len()).for_each(|client| self.act_as_client(client, action.clone()));
+            self.trace.count("removals of lost servers asked for");
+            self.run_until(self.now_us + STILL_US);
+        }
     }
 
     /// All serve, a write of each client succeeds, and all have the same.

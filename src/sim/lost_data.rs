@@ -45,8 +45,10 @@ impl World {
         }
         self.trace.count(loss.name());
         self.note(server, || format!("! {}", loss.name()));
-        let keeps_data =
-            matches!(loss, Loss::DynamicFile | Loss::ProposedFile | Loss::MyId | Loss::Digests);
+        let keeps_data = matches!(
+            loss,
+            Loss::DynamicFile | Loss::ProposedFile | Loss::MyId | Loss::Digests | Loss::Machine
+        );
         let is_noticed = self.is_noticed(server, loss);
         let found = &mut self.servers[server];
         found.has_lost = true;
@@ -72,6 +74,7 @@ impl World {
             Loss::ProposedFile => gone(&disk, &membership::proposed_file()),
             Loss::MyId => gone(&disk, &membership::my_id()),
             Loss::Digests => found.has_other_digests = true,
+            Loss::Machine => found.is_gone = true,
             Loss::OldData | Loss::OldDisk => {
                 let Some(Backup { disk: old, tree, view }) = &found.backup else { return };
                 found.tree = *tree;
@@ -96,6 +99,8 @@ impl World {
             Loss::OldData | Loss::OldDisk => found.backup.is_some(),
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
             Loss::ProposedFile => found.disk.open(&membership::proposed_file()).is_ok(),
+            // Only where clients change the ensemble it can do without.
+            Loss::Machine => self.climate().changes,
             _ => true,
         }
     }
@@ -109,13 +114,11 @@ impl World {
             // Its operator empties it.
             Loss::AcceptedEpoch | Loss::Snapshots => was_led && self.climate().marks_new,
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
-            Loss::Digests | Loss::DynamicFile | Loss::MyId => true,
-            Loss::CurrentEpoch
-            | Loss::BothEpochs
-            | Loss::Logs
-            | Loss::ProposedFile
-            | Loss::OldData
-            | Loss::OldDisk => false,
+            Loss::CurrentEpoch => was_led,
+            Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine => true,
+            Loss::BothEpochs | Loss::Logs | Loss::ProposedFile | Loss::OldData | Loss::OldDisk => {
+                false
+            }
         }
     }
 
@@ -154,7 +157,7 @@ impl World {
 
     /// The newest configuration, those that servers have or had in force last, and those that are proposed.
     fn believed_views(&self) -> Vec<View> {
-        let mut views = vec![self.checks.history.newest_view().clone()];
+        let mut views: Vec<View> = self.checks.history.newest_views().cloned().collect();
         for server in &self.servers {
             views.extend(server.view.clone());
             let core = server.process.as_ref().map(|process| &process.member.replica.peer().core);
@@ -163,10 +166,27 @@ impl World {
         views
     }
 
+    /// The newest configuration that any server has or had in force.
+    fn newest_view(&self) -> Option<&View> {
+        let views = self.servers.iter().filter_map(|server| server.view.as_ref());
+        views.max_by_key(|view| view.version)
+    }
+
+    /// The members that are left, where one is lost for good.
+    pub fn members_without_lost(&self) -> Option<String> {
+        let newest = self.newest_view()?;
+        let is_left = |id: &ServerId| !self.servers[id.0 as usize].is_gone;
+        if newest.members.keys().all(is_left) {
+            return None;
+        }
+        let members = newest.members.iter().filter(|(id, _)| is_left(id));
+        let lines = members.map(|(id, member)| format!("server.{id}={member}"));
+        Some(lines.collect::<Vec<_>>().join(","))
+    }
+
     /// The operator of a server that does not start gives it back what it needs, or empties it.
     pub fn bring_back(&mut self, server: usize) {
-        let newest = self.servers.iter().filter_map(|server| server.view.as_ref());
-        let newest = newest.max_by_key(|view| view.version).cloned();
+        let (climate, newest) = (self.climate().clone(), self.newest_view().cloned());
         let found = &mut self.servers[server];
         let disk = &found.disk;
         let is_gone = |path: &Path| disk.open(path).is_err();
@@ -179,6 +199,9 @@ impl World {
             // Another member's file, with its version.
             membership::files(disk).commit(&view, true, false)
         } else {
+            if climate.marks_new {
+                found.lost = found.acknowledged();
+            }
             empty(disk);
             (found.durable, found.tree) = (Durable::default(), Zxid::ZERO);
             self.trace.count("emptied by the operator");

@@ -56,6 +56,9 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
         format!("localSessionsEnabled={}", climate.local_sessions),
         format!("localSessionsUpgradingEnabled={}", climate.local_sessions),
     ];
+    if let Some(packing) = climate.packing {
+        lines.push(format!("snapshot.compression.method={packing}"));
+    }
     if climate.relays {
         lines.push(format!("observerMasterPort={OBSERVER_PORT}"));
     }

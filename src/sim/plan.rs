@@ -59,6 +59,8 @@ pub enum Fault {
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
     /// A server's disk is copied.
     BackUp { server: usize },
+    /// A server's configuration files can't be written.
+    LockConfiguration { server: usize, for_us: Micros },
     /// A server's process ends, and files are gone or old when the next one starts.
     Lose { server: usize, loss: Loss, down_us: Micros },
 }
@@ -85,10 +87,12 @@ pub enum Loss {
     OldDisk,
     /// The digests in the log are not those of the tree.
     Digests,
+    /// The machine, for good: a reconfiguration removes it.
+    Machine,
 }
 
 impl Loss {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AcceptedEpoch,
         Self::CurrentEpoch,
         Self::BothEpochs,
@@ -102,6 +106,7 @@ impl Loss {
         Self::OldData,
         Self::OldDisk,
         Self::Digests,
+        Self::Machine,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -119,6 +124,7 @@ impl Loss {
             Self::OldData => "restored: older data",
             Self::OldDisk => "restored: older disk",
             Self::Digests => "other digests",
+            Self::Machine => "lost: machines",
         }
     }
 }
@@ -206,10 +212,7 @@ fn some_action(rng: &mut Rng, climate: &Climate) -> ClientAction {
     match rng.below(60) {
         0 | 1 => ClientAction::Move { server: rng.pick(climate.servers()) },
         2 => ClientAction::Sleep { for_us: rng.range(200, 3000) * MS },
-        3 | 4 if climate.changes => {
-            let change = Request::some_reconfig(rng, climate.servers(), climate.groups);
-            ClientAction::Send(vec![change])
-        }
+        3 | 4 if climate.changes => ClientAction::Send(vec![Request::some_reconfig(rng, climate)]),
         _ => {
             let count = if rng.one_in(4) { rng.range(2, 8) } else { 1 };
             ClientAction::Send((0..count).map(|_| Request::some(rng)).collect())
@@ -281,11 +284,11 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         }
         // Where a disk may be damaged at any time, no other one is lost.
         let server = climate.damaged.unwrap_or_else(|| rng.pick(climate.servers()));
-        let fault = if rng.one_in(3) {
-            Fault::BackUp { server }
-        } else {
-            let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
-            Fault::Lose { server, loss, down_us }
+        let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
+        let fault = match rng.below(6) {
+            0 | 1 => Fault::BackUp { server },
+            2 if climate.changes => Fault::LockConfiguration { server, for_us: down_us },
+            _ => Fault::Lose { server, loss, down_us },
         };
         steps.push(Step { at_us, what: What::Fault(fault) });
     }

@@ -12,7 +12,7 @@ use crate::model::{Epoch, View, Zxid};
 use crate::replica;
 use crate::request::{self, ClientCommand, Need, Shared};
 use crate::store::sim_disk::{Image, SimDisk};
-use crate::store::{self, FailStop, Folders, Worker};
+use crate::store::{self, FailStop, Folders, Packing, Worker, names};
 use crate::tree::Options;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +75,7 @@ pub struct Process {
     pub disk: Disk,
     pub folders: Folders,
     pub tree_options: Options,
+    pub packing: Packing,
     pub worker: Worker<Disk, Clock>,
     /// Commands for the log thread.
     pub log: Vec<store::Command>,
@@ -202,6 +203,10 @@ pub struct Server {
     pub has_lost: bool,
     /// The digests in its log are not those of its tree.
     pub has_other_digests: bool,
+    /// Its machine is lost for good.
+    pub is_gone: bool,
+    /// Its configuration files can't be written until then.
+    pub locked_us: Micros,
     /// What is lost before its next process starts.
     pub losing: Option<Loss>,
     pub backup: Option<Backup>,
@@ -227,10 +232,16 @@ impl Server {
         self.durable.last.max(self.lost)
     }
 
-    /// It serves: its data is whole again.
-    pub const fn becomes_whole(&mut self) {
+    /// It serves: its data is whole again, once it has a snapshot too. A server that was told that nothing is in the history yet
+    /// has none, and does not start again with what it logs next.
+    pub fn becomes_whole(&mut self) {
         self.lost = Zxid::ZERO;
-        (self.is_unsure, self.has_lost, self.has_other_digests) = (false, false, false);
+        if !self.has_lost && !self.is_unsure {
+            return;
+        }
+        let snapshots = names::snapshots(&self.disk, &folders().snapshots);
+        let lacks = snapshots.is_ok_and(|files| files.is_empty());
+        (self.is_unsure, self.has_lost, self.has_other_digests) = (lacks, lacks, false);
     }
 
     pub const fn wall_ms(&self, now_us: Micros) -> i64 {

@@ -1,5 +1,6 @@
 //! The requests of clients, as values and as bytes, and their answers.
 
+use super::climate::Climate;
 use crate::model::Rng;
 use crate::model::{Code, ServerId, View, op};
 use jute::data::{Acl, Id, Stat};
@@ -173,16 +174,16 @@ impl Request {
         Self { version, ..Self::new(op, path) }
     }
 
-    /// * `groups`: voters may have weights and groups.
-    pub fn some_reconfig(rng: &mut Rng, servers: usize, groups: bool) -> Self {
-        let server = rng.pick(servers);
+    pub fn some_reconfig(rng: &mut Rng, climate: &Climate) -> Self {
+        let server = rng.pick(climate.servers());
         // Where there are groups only a whole configuration can be asked for.
-        let is_whole = groups && !rng.one_in(4);
+        let is_whole = climate.groups && !rng.one_in(4);
+        let is_spared = climate.damaged.is_some();
         let (mut joining, mut leaving, mut members) = (None, None, None);
         match rng.below(5) {
-            0 | 1 if !is_whole => joining = Some(member(server, !rng.one_in(4))),
-            2 | 3 if !is_whole => leaving = Some(server.to_string()),
-            _ => members = Some(some_members(rng, servers, groups)),
+            0 | 1 if !is_whole => joining = Some(member(server, is_spared || !rng.one_in(4))),
+            2 | 3 if !is_whole && !is_spared => leaving = Some(server.to_string()),
+            _ => members = Some(some_members(rng, climate)),
         }
         let version = if rng.one_in(12) { UNKNOWN_CONFIG } else { -1 };
         Self { version, ..Self::new(Op::Reconfig { joining, leaving, members }, "") }
@@ -356,11 +357,14 @@ impl Request {
     }
 }
 
-/// A whole configuration.
-fn some_members(rng: &mut Rng, servers: usize, groups: bool) -> String {
+/// A whole configuration. Where a disk may be damaged at any time the others are a quorum.
+fn some_members(rng: &mut Rng, climate: &Climate) -> String {
     let (mut lines, mut voters) = (Vec::new(), Vec::new());
-    for server in 0..servers {
-        let role = rng.below(4);
+    for server in 0..climate.servers() {
+        let role = match rng.below(4) {
+            0 | 3 if climate.damaged.is_some() && server < 3 => 1,
+            role => role,
+        };
         if role > 0 {
             lines.push(member(server, role < 3));
         }
@@ -368,8 +372,8 @@ fn some_members(rng: &mut Rng, servers: usize, groups: bool) -> String {
             voters.push(server);
         }
     }
-    if groups && !voters.is_empty() && !rng.one_in(4) {
-        lines.extend(quorum_system(rng, &voters, 1, None));
+    if climate.groups && !voters.is_empty() && !rng.one_in(4) {
+        lines.extend(quorum_system(rng, &voters, 1, climate.damaged));
     }
     lines.join(",")
 }

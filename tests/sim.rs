@@ -110,6 +110,30 @@ fn worlds_from_fixed_seeds() {
         ("leaders isolated", 100),
         ("leaders thwarted", 100),
         ("power cuts after truncations", 3),
+        ("worlds of seven voters", 10),
+        ("worlds of two voters", 5),
+        ("worlds with groups", 20),
+        ("configurations with groups adopted", 50),
+        ("worlds that lose files", 15),
+        ("worlds that lose files, db.autocreate=false", 15),
+        ("lost: acceptedEpoch", 5),
+        ("lost: currentEpoch", 5),
+        ("lost: both epochs", 3),
+        ("lost: logs", 3),
+        ("lost: snapshots", 5),
+        ("lost: snapshots and epochs", 5),
+        ("lost: all data", 5),
+        ("lost: dynamic file", 3),
+        ("lost: myid", 10),
+        ("lost: machines", 3),
+        ("restored: older data", 1),
+        ("restored: older disk", 1),
+        ("other digests", 5),
+        ("emptied by the operator", 10),
+        ("configuration files locked", 10),
+        ("worlds with linearizable reads", 20),
+        ("worlds that start together", 10),
+        ("sessions expired", 100),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");
@@ -151,11 +175,16 @@ fn planted_faults_are_found() {
         (Plant::EarlyReport, &["states", "durability"]),
         (Plant::UnmissedLoss, &["durability", "primary order", "agreement", "convergence"]),
         (Plant::LostLastingEvent, &["watches"]),
+        (Plant::UnconfirmedReads, &["real time"]),
+        (Plant::UnheardPings, &["early expiry"]),
+        (Plant::SlowStart, &["convergence"]),
     ];
     assert_eq!(table.len(), Plant::ALL.len());
     for (plant, checks) in table {
         let found = first_failure(60, |climate| {
             climate.plant = Some(*plant);
+            climate.linearizable_reads |= *plant == Plant::UnconfirmedReads;
+            climate.starts_together |= *plant == Plant::SlowStart;
             if *plant == Plant::UnmissedLoss {
                 (climate.changes, climate.joiners, climate.damaged) = (false, 0, Some(0));
             }

@@ -65,11 +65,7 @@ pub fn boot(
     let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
     let last_zxid = tree.last_zxid();
     let tree_options = parts.tree;
-    let packing = match config.snapshot_compression {
-        SnapshotCompression::None => Packing::Plain,
-        SnapshotCompression::Gzip => Packing::Gzip,
-        SnapshotCompression::Snappy => Packing::Snappy,
-    };
+    let packing = packing(&config);
     let history = RestoredHistory { last, fits_digests: !server.has_other_digests };
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let Started { member, shared, log, actions } = started?;
@@ -104,11 +100,21 @@ pub fn boot(
         clients: BTreeMap::new(),
         leader_epoch: Epoch(0),
         served: None,
+        leads_us: None,
+        heard: BTreeMap::new(),
         is_leading: false,
         standing: None,
     };
     let was_quarantined = found.was_quarantined && !is_believed;
     Ok(Booted { process, durable, was_quarantined, forgets_view })
+}
+
+const fn packing(config: &Config) -> Packing {
+    match config.snapshot_compression {
+        SnapshotCompression::None => Packing::Plain,
+        SnapshotCompression::Gzip => Packing::Gzip,
+        SnapshotCompression::Snappy => Packing::Snappy,
+    }
 }
 
 /// The tree on a disk, as a member restores it.

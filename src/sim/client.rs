@@ -78,6 +78,11 @@ impl Client {
         }
     }
 
+    /// Whether it has its session over this connection.
+    pub fn is_connected_by(&self, end: EndId) -> bool {
+        self.connection == Connection::Connected(end)
+    }
+
     /// Whether it is connected with a session and waits for nothing.
     pub fn is_idle(&self) -> bool {
         matches!(self.connection, Connection::Connected(_)) && self.outstanding.is_empty()

@@ -1,11 +1,15 @@
 //! Client connections at their server: performs what `request::Connection` decides, as `net::client`.
 
 use super::network::{Attached, Chunk, EndId, Holder, ProcessId};
+use super::plan::Plant;
 use super::process::ClientConnection;
 use super::world::World;
 use crate::model::sync::Ordering;
 use crate::request::{Conn, Connection, Need, Outgoing};
 use std::task::Waker;
+
+/// Bytes of a ping and its length.
+const PING_LEN: usize = 12;
 
 impl World {
     /// A client connects to a server; gives the client's end. `None`: no process is reached.
@@ -64,13 +68,26 @@ impl World {
         if self.is_stalled(at.server) {
             return self.do_soon(move |world| world.turn_client_connection(at, end));
         }
-        let now_us = self.now_us;
+        let (now_us, plant) = (self.now_us, self.climate().plant);
+        let session = match self.net.holder(end.other()) {
+            Some(Holder::Client(client)) if self.clients[client].is_connected_by(end.other()) => {
+                Some(self.clients[client].session.id)
+            }
+            _ => None,
+        };
         let Some(process) = self.process(at) else { return };
         let own_us = process.own_us(now_us);
         let Some(connection) = process.clients.get_mut(&end) else { return };
         connection.is_due = false;
+        let is_unheard = plant == Some(Plant::UnheardPings) && connection.input.len() == PING_LEN;
+        if is_unheard {
+            connection.input.clear();
+        }
         let (taken, need) = connection.machine.advance(&connection.input, own_us);
         connection.input.drain(..taken);
+        if let Some(session) = session.filter(|_| 0 < taken || is_unheard) {
+            process.heard.insert(session, now_us);
+        }
         connection.need = need.clone();
         let bytes = take_out(&mut connection.machine.unsent);
         let is_over = matches!(need, Need::Close(_) | Need::Word(_));

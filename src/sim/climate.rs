@@ -10,6 +10,10 @@ use std::sync::Arc;
 pub type Micros = u64;
 
 pub const MS: Micros = 1000;
+/// Servers that start together start within so long.
+pub const STARTS_TOGETHER_US: Micros = 100 * MS;
+/// Within this of the last start they serve: less than initLimit, a second.
+pub const SERVES_US: Micros = 800 * MS;
 
 /// A bug of the world's own, for tests of the checks: each shows what a check is there to find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,10 +44,16 @@ pub enum Plant {
     UnmissedLoss,
     /// An event of a lasting watch that never reaches its client.
     LostLastingEvent,
+    /// Servers that know nothing of `oxkeeper.quorumSync` and `oxkeeper.linearizableReads`.
+    UnconfirmedReads,
+    /// A leader that does not hear its clients' pings.
+    UnheardPings,
+    /// Servers that answer nothing while the first leader is to be elected.
+    SlowStart,
 }
 
 impl Plant {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -57,6 +67,9 @@ impl Plant {
         Self::EarlyReport,
         Self::UnmissedLoss,
         Self::LostLastingEvent,
+        Self::UnconfirmedReads,
+        Self::UnheardPings,
+        Self::SlowStart,
     ];
 }
 
@@ -85,6 +98,12 @@ pub struct Climate {
     pub local_sessions: bool,
     /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
     pub damaged: Option<usize>,
+    /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
+    pub quorum_sync: bool,
+    /// `oxkeeper.linearizableReads`: so it has for each read.
+    pub linearizable_reads: bool,
+    /// The first servers start within 100 ms, and nothing fails until they serve.
+    pub starts_together: bool,
     /// `snapshot.compression.method`
     pub packing: Option<&'static str>,
     /// Files are lost while a server is down, and its operator does as docs say.
@@ -115,7 +134,11 @@ impl Climate {
     pub fn of(seed: u64) -> Self {
         let (mut rng, mut more) = (Rng::new(seed, 1), Rng::new(seed, 6));
         let voters = if rng.one_in(3) { 5 } else { 3 };
-        let voters = if more.one_in(12) { 7 } else { voters };
+        let voters = match more.below(24) {
+            0 | 1 => 7,
+            2 => 2,
+            _ => voters,
+        };
         let observers = if rng.one_in(4) { rng.range(1, 2) as usize } else { 0 };
         let changes = rng.one_in(3);
         let old = Self {
@@ -123,10 +146,13 @@ impl Climate {
             observers,
             changes,
             // Two more than three at the most, and one more than five: with more of them less happens to each.
-            joiners: if changes { rng.pick(if voters == 3 { 3 } else { 2 }) } else { 0 },
+            joiners: if changes { rng.pick(if voters <= 3 { 3 } else { 2 }) } else { 0 },
             groups: more.one_in(5),
             loses_files: more.one_in(4),
             marks_new: more.one_in(2),
+            quorum_sync: more.one_in(6),
+            linearizable_reads: more.one_in(6),
+            starts_together: more.one_in(8),
             packing: [None, None, Some("gz"), Some("snappy")][more.pick(4)],
             clients: rng.range(2, 4) as usize,
             snap_count: [8, 20, 60, 1000][rng.pick(4)],
@@ -145,11 +171,18 @@ impl Climate {
             ..Self::calm(seed)
         };
         let damaged = (changes && more.one_in(4)).then(|| more.pick(voters)).or(old.damaged);
+        // One of two is no quorum.
+        let damaged = damaged.filter(|_| 2 < voters);
+        // Where each epoch is near its end, a sync that is confirmed brings the next one.
+        let has_room = old.counter_max == Zxid::COUNTER_MAX;
         // Three servers have too few disks for a history that only some of those alive have.
         let adverse = if 3 < voters { !rng.one_in(3) } else { rng.one_in(3) };
         Self {
             adverse,
             damaged,
+            quorum_sync: old.quorum_sync && has_room,
+            linearizable_reads: old.linearizable_reads && has_room,
+            starts_together: old.starts_together && !adverse && old.slow_disk.is_none(),
             // Members that join know nothing at first, and with one that is damaged they would be too many.
             marks_new: old.marks_new && !(changes && damaged.is_some()),
             snap_count: if adverse { [6, 12, 60][rng.pick(3)] } else { old.snap_count },

@@ -117,6 +117,9 @@ impl World {
 
     pub fn begin_snapshot(&mut self, at: ProcessId, job: SnapshotJob) {
         self.note(at.server, || format!("> {job:?}"));
+        if let Some(digest) = job.frozen.digest {
+            self.see(&Seen::Frozen { server: at.server, zxid: job.zxid(), digest });
+        }
         let Some(process) = self.process(at) else { return };
         process.snapshots += 1;
         self.do_within(100, 6000, move |world| world.write_snapshot(at, job, Vec::new()));

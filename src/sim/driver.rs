@@ -3,6 +3,7 @@
 use super::check::Seen;
 use super::membership;
 use super::network::ProcessId;
+use super::plan::MS;
 use super::process::Server;
 use super::script::Tape;
 use super::trace::{Tracing, short};
@@ -12,6 +13,7 @@ use crate::model::{Rule, Zxid};
 use crate::replica::Mode;
 use crate::request::ClientCommand;
 use crate::store;
+use crate::tree::txn::{Entry, Txn};
 use crate::zab::{Note, Packet};
 
 /// Inputs processed before their actions are performed: fewer than in the server, so that it happens.
@@ -173,9 +175,18 @@ impl World {
                         self.thwart_leader(server, last);
                     }
                 }
-                Note::Looking { .. } => self.trace.count("elections"),
+                Note::Looking { .. } => {
+                    self.trace.count("elections");
+                    if let Some(process) = self.process(at) {
+                        process.leads_us = None;
+                    }
+                }
                 Note::Leads { epoch, .. } => {
                     self.trace.count("leaders");
+                    let now_us = self.now_us;
+                    if let Some(process) = self.process(at) {
+                        process.leads_us = Some(now_us);
+                    }
                     let disks = &self.acknowledged()[..];
                     self.see(&Seen::Leads { server, epoch, last, disks });
                 }
@@ -191,7 +202,12 @@ impl World {
             process.served = None;
             return;
         }
-        let standing = process.standing();
+        let (standing, mismatches) =
+            (process.standing(), process.member.replica.stats.digest_mismatches);
+        if 0 < mismatches {
+            self.see(&Seen::Mismatch { server });
+        }
+        let Some(process) = self.process(at) else { return };
         if is_serving && process.standing.replace(standing) != Some(standing) {
             let durable = self.servers[server].durable;
             self.see(&Seen::Stands { server, standing, durable });
@@ -218,6 +234,25 @@ impl World {
         self.servers.iter().map(Server::acknowledged).collect()
     }
 
+    /// A leader that begins a session, or ends one that its client did not close.
+    fn watch_sessions(&mut self, at: ProcessId, entry: &[u8]) {
+        let (now_us, sessions) = (self.now_us, &self.checks.history.model.timeouts);
+        let Some(process) = self.servers[at.server].process.as_mut() else { return };
+        let (Some(leads_us), Ok(entry)) = (process.leads_us, Entry::decode(entry)) else { return };
+        let session = entry.header.client_id;
+        match entry.txn {
+            Txn::CreateSession { .. } => drop(process.heard.insert(session, now_us)),
+            Txn::CloseSession { .. } if entry.header.cxid == 0 => {
+                let heard_us = process.heard.get(&session).map_or(leads_us, |&at| at.max(leads_us));
+                let silent_ms = (now_us - heard_us).div_ceil(MS);
+                let Some(&timeout_ms) = sessions.get(&session) else { return };
+                self.trace.count("sessions expired");
+                self.see(&Seen::Expires { session, silent_ms, timeout_ms });
+            }
+            _ => {}
+        }
+    }
+
     /// Performs actions in order; log commands reach the log thread together.
     fn perform(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
@@ -230,6 +265,7 @@ impl World {
                 Action::Log(command) => {
                     if let store::Command::Append { zxid, entry } = &command {
                         self.see(&Seen::Logs { server: at.server, zxid: *zxid, entry });
+                        self.watch_sessions(at, entry);
                     }
                     if let store::Command::Truncate { replaced: true, .. } = &command {
                         self.trace.count("trees after truncations");

@@ -72,17 +72,9 @@ impl World {
                     self.crash(server, Crash { kind: CrashKind::Process, down_us });
                 }
             }
-            Fault::LockConfiguration { server, for_us } => {
-                self.trace.count("configuration files locked");
-                self.servers[server].locked_us = now_us + for_us;
-            }
+            Fault::LockConfiguration { server, for_us } => self.lock_configuration(server, for_us),
             Fault::BackUp { server } => self.back_up(server),
-            Fault::Lose { server, loss, down_us } => {
-                self.servers[server].losing = Some(loss);
-                if self.servers[server].process.is_some() {
-                    self.crash(server, Crash { kind: CrashKind::Process, down_us });
-                }
-            }
+            Fault::Lose { server, loss, down_us } => self.end_and_lose(server, loss, down_us),
             Fault::Purge { server } => {
                 let Some(process) = &self.servers[server].process else { return };
                 self.trace.count("purges");

@@ -30,6 +30,10 @@ pub struct History {
     pub model: Model,
     /// Servers keep sessions to themselves until they make something ephemeral.
     pub local_sessions: bool,
+    /// A sync sees all that was answered before it was asked.
+    pub confirms_syncs: bool,
+    /// So does each read.
+    pub confirms_reads: bool,
     /// Of a tree without transactions.
     first_digest: u64,
 }
@@ -46,6 +50,8 @@ impl History {
             proposed_views: Vec::new(),
             model: Model::new(),
             local_sessions,
+            confirms_syncs: false,
+            confirms_reads: false,
             first_digest,
         }
     }

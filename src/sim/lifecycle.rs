@@ -3,7 +3,9 @@
 use super::check::{Failure, Seen};
 use super::client::Client;
 use super::membership;
-use super::plan::{ClientAction, Crash, CrashKind, MS, Micros, Plan, Plant};
+use super::plan::{
+    ClientAction, Crash, CrashKind, MS, Micros, Plan, Plant, SERVES_US, STARTS_TOGETHER_US,
+};
 use super::process::Process;
 use super::script::Tape;
 use super::trace::Tracing;
@@ -51,6 +53,12 @@ pub fn run(plan: &Plan, tracing: Tracing) -> Outcome {
 impl World {
     fn run(&mut self) {
         let lasts_us = self.climate().lasts_us;
+        if self.climate().starts_together {
+            self.run_until(STARTS_TOGETHER_US + SERVES_US);
+            if self.checks.history.leaders.is_empty() {
+                self.see_restless(format!("no epoch has been led yet: {}", self.describe()));
+            }
+        }
         if self.climate().plant == Some(Plant::TamperedTree) {
             self.run_until(lasts_us / 2);
             self.tamper(0);

@@ -6,8 +6,9 @@
 
 use super::check::{Durable, Seen};
 use super::membership;
-use super::plan::Loss;
+use super::plan::{Crash, CrashKind, Loss, Micros};
 use super::process::{Backup, folders};
+use super::workload;
 use super::world::World;
 use crate::model::{ServerId, View, Zxid};
 use crate::store::disk::{read_file, replace_file};
@@ -36,6 +37,19 @@ impl World {
         let found = &mut self.servers[server];
         let disk = found.disk.image().crash(0);
         found.backup = Some(Backup { disk, tree: found.tree, view: found.view.clone() });
+    }
+
+    pub fn lock_configuration(&mut self, server: usize, for_us: Micros) {
+        self.trace.count("configuration files locked");
+        self.servers[server].locked_us = self.now_us + for_us;
+    }
+
+    /// A server's process ends, and files are lost before the next one starts.
+    pub fn end_and_lose(&mut self, server: usize, loss: Loss, down_us: Micros) {
+        self.servers[server].losing = Some(loss);
+        if self.servers[server].process.is_some() {
+            self.crash(server, Crash { kind: CrashKind::Process, down_us });
+        }
     }
 
     /// A server that is down loses files, if the others can do without them.
@@ -99,8 +113,11 @@ impl World {
             Loss::OldData | Loss::OldDisk => found.backup.is_some(),
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
             Loss::ProposedFile => found.disk.open(&membership::proposed_file()).is_ok(),
-            // Only where clients change the ensemble it can do without.
-            Loss::Machine => self.climate().changes,
+            // Only where clients change the ensemble it can do without, and two are left to vote.
+            Loss::Machine => {
+                let left = self.servers.iter().filter(|other| !other.is_gone).count();
+                self.climate().changes && 3 <= left
+            }
             _ => true,
         }
     }
@@ -179,9 +196,15 @@ impl World {
         if newest.members.keys().all(is_left) {
             return None;
         }
-        let members = newest.members.iter().filter(|(id, _)| is_left(id));
-        let lines = members.map(|(id, member)| format!("server.{id}={member}"));
-        Some(lines.collect::<Vec<_>>().join(","))
+        // No ensemble becomes one of a single voter: others vote then.
+        let are_few = newest.voters().filter(is_left).count() < 2;
+        let line = |server: usize| {
+            let id = ServerId(server as i64);
+            let is_wanted = are_few || newest.members.contains_key(&id);
+            let votes = are_few || newest.is_voter(id);
+            (is_wanted && is_left(&id)).then(|| workload::member(server, votes))
+        };
+        Some((0..self.servers.len()).filter_map(line).collect::<Vec<_>>().join(","))
     }
 
     /// The operator of a server that does not start gives it back what it needs, or empties it.

@@ -62,6 +62,8 @@ pub struct Model {
     /// What watchers of a path could have heard.
     events: BTreeMap<String, Vec<(i64, EventKind)>>,
     pub sessions: BTreeMap<i64, SessionSpan>,
+    /// Milliseconds after which a silent session ends.
+    pub timeouts: BTreeMap<i64, u64>,
     last: i64,
 }
 
@@ -154,7 +156,8 @@ impl Model {
                     self.note(path, EventKind::NodeDataChanged);
                 }
             }
-            Txn::CreateSession { .. } => {
+            Txn::CreateSession { timeout_ms } => {
+                self.timeouts.insert(header.client_id, u64::from(timeout_ms.unsigned_abs()));
                 let span = SessionSpan { opened: header.zxid, closed: None };
                 self.sessions.insert(header.client_id, span);
             }

@@ -3,7 +3,7 @@
 //! A plan is made before its world begins, as a list of steps that stand for themselves: a fault brings its own end with
 //! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
 
-pub use super::climate::{Climate, MS, Micros, Plant};
+pub use super::climate::{Climate, MS, Micros, Plant, SERVES_US, STARTS_TOGETHER_US};
 use super::workload::{self, Request};
 use crate::model::Rng;
 use std::fmt;
@@ -196,6 +196,11 @@ impl Plan {
         }
         if climate.loses_files {
             add_losses(&climate, &mut steps);
+        }
+        if climate.starts_together {
+            // Clients may come.
+            let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
+            steps.retain(|step| matches!(step.what, What::Client { .. }) || !is_calm(step.at_us));
         }
         steps.sort_by_key(|step| step.at_us);
         Self { climate, steps }

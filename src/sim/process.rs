@@ -100,6 +100,10 @@ pub struct Process {
     pub leader_epoch: Epoch,
     /// The last zxid of its tree when it last served.
     pub served: Option<Zxid>,
+    /// When its epoch was established, while it leads.
+    pub leads_us: Option<Micros>,
+    /// When it last took something from the client of each session that is connected to it, or the session began.
+    pub heard: BTreeMap<i64, Micros>,
     /// Whether it led after its last step.
     pub is_leading: bool,
     pub standing: Option<Standing>,

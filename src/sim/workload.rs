@@ -203,6 +203,11 @@ impl Request {
         )
     }
 
+    /// Whether it only shows what there is.
+    pub const fn is_read(&self) -> bool {
+        matches!(self.op, Op::Get { .. } | Op::Exists { .. } | Op::Children { .. } | Op::GetPair)
+    }
+
     /// The watch that an answer with this code leaves.
     pub fn watch_left(&self, code: Code) -> Option<Watch> {
         match self.op {

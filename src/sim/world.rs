@@ -6,7 +6,7 @@ use super::check::{Checks, Failure, Seen};
 use super::client::Client;
 use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
-use super::plan::{Climate, MS, Micros, Plan, What};
+use super::plan::{Climate, MS, Micros, Plan, Plant, STARTS_TOGETHER_US, What};
 use super::process::{Process, Server};
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
@@ -68,13 +68,25 @@ impl World {
             membership::write_files(&world.servers[server].disk, &climate, server)
                 .expect("a new disk takes its first files");
             let is_joiner = climate.voters + climate.observers <= server;
-            let within_us = if is_joiner { climate.lasts_us / 2 } else { 30 * MS };
+            // A new directory without `initialize`.
+            world.servers[server].is_unsure = is_joiner && climate.marks_new;
+            let within_us = match is_joiner {
+                true => climate.lasts_us / 2,
+                false if climate.starts_together => STARTS_TOGETHER_US,
+                false => 30 * MS,
+            };
             world.do_within(0, within_us, move |world| world.start(server));
         }
         for client in 0..world.clients.len() {
             world.do_within(0, CLIENT_TURN_US, move |world| world.turn_client(client));
         }
+        let history = &mut world.checks.history;
+        history.confirms_reads = climate.linearizable_reads;
+        history.confirms_syncs = climate.quorum_sync || climate.linearizable_reads;
         for (happens, what) in [
+            (climate.voters == 2, "worlds of two voters"),
+            (climate.linearizable_reads, "worlds with linearizable reads"),
+            (climate.starts_together, "worlds that start together"),
             (climate.voters == 7, "worlds of seven voters"),
             (climate.groups, "worlds with groups"),
             (
@@ -187,7 +199,9 @@ impl World {
     /// Bytes arrive at one end of a connection.
     fn arrive(&mut self, end: EndId) {
         let Some(holder) = self.net.holder(end) else { return };
+        let is_late = self.climate().plant == Some(Plant::SlowStart) && self.now_us < 1000 * MS;
         let is_stalled = match holder {
+            Holder::ElectionConnection(..) if is_late => true,
             Holder::Client(client) => self.is_asleep(client),
             Holder::ClientConnection(at) | Holder::ElectionConnection(at, _) => {
                 self.is_stalled(at.server)

@@ -5,7 +5,7 @@ use jute::data::Stat;
 use jute::proto::ReplyHeader;
 use oxkeeper::model::{EventKind, op};
 use oxkeeper::sim::check::answers::Answers;
-use oxkeeper::sim::check::sessions::{RealTime, Sessions};
+use oxkeeper::sim::check::sessions::{RealTime, Sessions, early_expiry};
 use oxkeeper::sim::check::watches::Watches;
 use oxkeeper::sim::check::{Answered, Seen};
 use oxkeeper::sim::workload::{Body, Op, Request, WatchLists};
@@ -152,6 +152,44 @@ fn write_before_one_that_was_answered_is_found() {
     fails(&mut check, &answered(1, 3), &history, "was answered before");
     holds(&mut check, &asked(2), &history);
     holds(&mut check, &Seen::Disconnected { client: 2 }, &history);
+}
+
+#[test]
+fn read_that_shows_less_than_was_shown_before_it_is_found_where_reads_are_confirmed() {
+    let mut history = history();
+    let (get, sync) = (Request::new(Op::Get { watch: false }, "/a"), Request::new(Op::Sync, "/a"));
+    for (confirms, request, about) in [
+        ((false, false), &get, ""),
+        ((true, false), &get, ""),
+        ((true, true), &get, "was shown before it asked"),
+        ((false, false), &sync, ""),
+        ((true, false), &sync, "was shown before it asked"),
+    ] {
+        (history.confirms_syncs, history.confirms_reads) = confirms;
+        let mut check = RealTime::default();
+        let asked = |client| Seen::Asked { client, session: 7, xid: 1, request };
+        let answered = |client, counter| {
+            let header = ReplyHeader { xid: 1, zxid: at(counter), err: 0 };
+            Seen::Answered(Answered { client, session: 7, request, header, body: &Body::Nothing })
+        };
+        holds(&mut check, &asked(0), &history);
+        holds(&mut check, &asked(1), &history);
+        holds(&mut check, &answered(0, 3), &history);
+        holds(&mut check, &answered(1, 2), &history);
+        holds(&mut check, &asked(1), &history);
+        match about {
+            "" => holds(&mut check, &answered(1, 2), &history),
+            about => fails(&mut check, &answered(1, 2), &history, about),
+        }
+    }
+}
+
+#[test]
+fn session_that_expires_too_early_is_found() {
+    let expires = |silent_ms| Seen::Expires { session: 7, silent_ms, timeout_ms: 1000 };
+    holds(&mut early_expiry, &expires(1000), &history());
+    holds(&mut early_expiry, &expires(995), &history());
+    fails(&mut early_expiry, &expires(994), &history(), "of 1000 ms ends after 994 ms");
 }
 
 fn at(counter: u32) -> i64 {

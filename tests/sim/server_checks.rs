@@ -3,8 +3,8 @@
 use super::planted::{entry, fails, first_view, history, holds, new_history, zxid};
 use oxkeeper::model::{Epoch, View, Zxid, op};
 use oxkeeper::sim::check::servers::{
-    Agreement, Configurations, Durability, closed_connections, convergence, digests, memory,
-    one_leader, primary_order, promises, snapshots, states,
+    Agreement, Configurations, Durability, InitialHistories, closed_connections, convergence,
+    digests, memory, one_leader, primary_order, promises, snapshots, states,
 };
 use oxkeeper::sim::check::{Durable, Seen, Standing};
 use oxkeeper::sim::history::History;
@@ -168,6 +168,44 @@ fn packets_sent_before_the_disk_is_written_are_found() {
     fails(&mut promises, &down(&info), &history, "tells of epoch 3");
     let new = Packet::NewLeader { epoch: Epoch(2), view: bytes::Bytes::new() };
     fails(&mut promises, &down(&new), &history, "NEWLEADER");
+}
+
+#[test]
+fn acknowledgement_of_another_history_is_found() {
+    let mut history = history();
+    history.leaders.insert(Epoch(2), (1, zxid(1, 3)));
+    fn up(packet: &Packet, last: Zxid) -> Seen<'_> {
+        let durable = Durable { last, accepted: Epoch(2), current: Epoch(2) };
+        Seen::ToLeader { server: 1, packet, durable, told: Epoch(2) }
+    }
+    let ack = |epoch, counter| Packet::Ack { zxid: zxid(epoch, counter) };
+    holds(&mut promises, &up(&ack(1, 3), zxid(2, 1)), &history);
+    // It was cut before epoch 2.
+    fails(&mut promises, &up(&ack(1, 4), zxid(2, 1)), &history, "its disk has");
+    let mut check = InitialHistories::default();
+    holds(&mut check, &up(&ack(2, 0), zxid(1, 4)), &history);
+    fails(&mut check, &up(&ack(2, 0), zxid(1, 2)), &history, "with 0x100000002");
+    let new = |last| Seen::Leads { server: 0, epoch: Epoch(3), last, disks: &[] };
+    let mut check = InitialHistories::default();
+    holds(&mut check, &up(&ack(3, 0), zxid(1, 4)), &history);
+    fails(&mut check, &new(zxid(2, 1)), &history, "epoch 3 and 0x200000001 with 0x100000004");
+    holds(&mut check, &new(zxid(2, 1)), &history);
+}
+
+#[test]
+fn snapshots_and_transactions_with_other_digests_are_found() {
+    let history = history();
+    let (server, at) = (1, zxid(1, 3));
+    let digest = history.digest_at(at).expect("it is committed");
+    holds(&mut digests, &Seen::Frozen { server, zxid: at, digest }, &history);
+    holds(&mut digests, &Seen::Frozen { server, zxid: zxid(1, 9), digest }, &history);
+    fails(
+        &mut digests,
+        &Seen::Frozen { server, zxid: at, digest: !digest },
+        &history,
+        "its leader's",
+    );
+    fails(&mut digests, &Seen::Mismatch { server }, &history, "another tree");
 }
 
 #[test]

@@ -11,17 +11,17 @@
 //! I-5   local primary order          primary_order
 //! I-6   global primary order         primary_order
 //! I-7   primary integrity            primary_order: a leader begins with all that was committed before it
-//! I-8   initial history integrity    promises: NEWLEADER is acknowledged when history and epoch are on disk
+//! I-8   initial history integrity    initial_histories, promises: NEWLEADER is acknowledged when history and epoch are on disk
 //! I-9   commit completeness          durability: what is committed is on the disks of a quorum, and stays there
 //! I-10  history consistency          agreement, digests: equal last zxid, equal history and equal tree
 //! I-11  no bad state                 states; the assertions of `zab`, which no world may set off; convergence
-//! I-12  no bad acknowledgement       promises
+//! I-12  no bad acknowledgement       promises: the acknowledged transaction itself is on the disk
 //! I-13  no bad proposal              primary_order: only the epoch's leader proposes, and without a gap
 //! I-14  no bad commit                durability, agreement: only what was proposed and is on a quorum's disks
 //! ```
 //!
 //! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
-//! `real_time`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
+//! `real_time`, `early_expiry`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
 //! `configurations` (what is in force was committed, and no server
 //! goes back), `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
 
@@ -65,9 +65,11 @@ impl Checks {
             ("durability", Box::<servers::Durability>::default()),
             ("configurations", Box::<servers::Configurations>::default()),
             ("promises", Box::new(servers::promises)),
+            ("initial histories", Box::<servers::InitialHistories>::default()),
             ("answers", Box::<answers::Answers>::default()),
             ("real time", Box::<sessions::RealTime>::default()),
             ("sessions", Box::<sessions::Sessions>::default()),
+            ("early expiry", Box::new(sessions::early_expiry)),
             ("watches", Box::<watches::Watches>::default()),
             ("convergence", Box::new(servers::convergence)),
             ("states", Box::new(servers::states)),

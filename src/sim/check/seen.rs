@@ -111,6 +111,22 @@ pub enum Seen<'a> {
         tree: Zxid,
         durable: Durable,
     },
+    /// A server is about to write a snapshot of its tree.
+    Frozen {
+        server: usize,
+        zxid: Zxid,
+        digest: u64,
+    },
+    /// The digest of a server's tree is not the one in a transaction that it has applied.
+    Mismatch {
+        server: usize,
+    },
+    /// A leader is about to end a session of which it has not heard for so long.
+    Expires {
+        session: i64,
+        silent_ms: u64,
+        timeout_ms: u64,
+    },
     /// A server took what came from a leader whose connection it had closed, and so many actions followed.
     FromClosed {
         server: usize,

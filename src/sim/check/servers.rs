@@ -1,7 +1,7 @@
 //! Properties of agreement, of disks and of trees, one function each.
 
 use super::seen::{Check, Durable, Seen, Standing};
-use crate::model::{ServerId, Zxid};
+use crate::model::{Epoch, ServerId, Zxid};
 use crate::sim::history::History;
 use crate::sim::membership::short;
 use crate::tree::Tree;
@@ -98,6 +98,12 @@ pub fn digests(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     let (server, last, digest) = match *seen {
         Seen::Applied { server, last, digest, .. } => (server, last, digest),
         Seen::Started { server, found, digest, .. } => (server, found.last, digest),
+        Seen::Frozen { server, zxid, digest } => (server, zxid, digest),
+        Seen::Mismatch { server } => {
+            return Err(format!(
+                "{server} has applied a transaction to another tree than its leader"
+            ));
+        }
         _ => return Ok(()),
     };
     match history.digest_at(last) {
@@ -194,7 +200,7 @@ impl Check for Configurations {
 }
 
 /// No packet says what the disk does not hold yet: epochs, histories and acknowledgements (I-8, I-12).
-pub fn promises(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
         Seen::ToLearner { server, packet: Packet::LeaderInfo { epoch }, durable }
             if durable.accepted < *epoch =>
@@ -216,13 +222,48 @@ pub fn promises(seen: &Seen<'_>, _: &History) -> Result<(), String> {
             if zxid.counter() == 0 && durable.current < zxid.epoch() {
                 return Err(format!("{server} acknowledges {zxid} before its epoch is saved"));
             }
-            if zxid.counter() != 0 && durable.last < *zxid {
+            if zxid.counter() != 0 && !history.holds(durable.last, *zxid) {
                 let last = durable.last;
                 return Err(format!("{server} acknowledges {zxid}, and its disk has {last}"));
             }
             Ok(())
         }
         _ => Ok(()),
+    }
+}
+
+/// Who acknowledges NEWLEADER has all of the history that the epoch begins with on its disk (I-8).
+#[derive(Default)]
+pub struct InitialHistories {
+    /// By epoch, until it is established: who acknowledged it, and the end of the history on its disk then.
+    acknowledged: BTreeMap<Epoch, Vec<(usize, Zxid)>>,
+}
+
+impl Check for InitialHistories {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        let lacks = |(server, has): (usize, Zxid), epoch: Epoch, first: Zxid| {
+            let epoch = epoch.0;
+            let why =
+                format!("{server} acknowledges NEWLEADER of epoch {epoch} and {first} with {has}");
+            if history.holds(has, first) { Ok(()) } else { Err(why) }
+        };
+        match *seen {
+            Seen::ToLeader { server, packet: Packet::Ack { zxid }, durable, .. }
+                if zxid.counter() == 0 =>
+            {
+                let (epoch, it) = (zxid.epoch(), (server, durable.last));
+                match history.leaders.get(&epoch) {
+                    Some(&(_, first)) => return lacks(it, epoch, first),
+                    None => self.acknowledged.entry(epoch).or_default().push(it),
+                }
+            }
+            Seen::Leads { epoch, last, .. } => {
+                let all = self.acknowledged.remove(&epoch).unwrap_or_default();
+                return all.into_iter().try_for_each(|it| lacks(it, epoch, last));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,9 @@
 //! ephemerals live as long as their session, a session that has expired never comes back, and writes are linearizable.
 
 use super::seen::{Answered, Check, Seen};
+use crate::model::Code;
 use crate::sim::history::History;
-use crate::sim::workload::Op;
+use crate::sim::workload::{Op, is_of_session};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Default)]
@@ -79,40 +80,71 @@ impl Sessions {
     }
 }
 
-/// A write that was answered before another one was sent stands before it in the history.
+/// A write that was answered before another one was sent stands before it in the history. What any answer showed before a
+/// read or sync was sent, that shows too, where servers promise it.
 #[derive(Default)]
 pub struct RealTime {
     /// The newest zxid of an answered write.
-    answered: i64,
-    /// That zxid when each write under way was sent, by client and xid.
-    floors: BTreeMap<(usize, i32), i64>,
+    written: i64,
+    /// The newest zxid of any answer.
+    shown: i64,
+    /// Both when each request under way was sent, by client and xid.
+    floors: BTreeMap<(usize, i32), (i64, i64)>,
 }
 
 impl Check for RealTime {
     fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
         match *seen {
-            Seen::Asked { client, xid, request, .. } if request.is_write() => {
-                self.floors.insert((client, xid), self.answered);
+            Seen::Asked { client, xid, .. } => {
+                self.floors.insert((client, xid), (self.written, self.shown));
             }
-            Seen::Answered(Answered { client, request, header, .. }) if request.is_write() => {
-                let floor = self.floors.remove(&(client, header.xid)).unwrap_or(0);
+            Seen::Answered(Answered { client, request, header, .. }) => {
+                let (zxid, is_write) = (header.zxid, request.is_write());
+                let floors = self.floors.remove(&(client, header.xid)).unwrap_or_default();
                 // The end of a session that only its server knew is no transaction.
                 let is_local = history.local_sessions && request.op == Op::Close;
                 // A write that was refused may take no place in the history.
-                if is_local || header.err != 0 {
+                if is_local || is_of_session(Code(header.err)) || is_write && header.err != 0 {
                     return Ok(());
                 }
-                if header.zxid <= floor {
-                    let zxid = header.zxid;
+                if is_write && zxid <= floors.0 {
+                    let floor = floors.0;
                     return Err(format!(
                         "a write of client {client} is {zxid:#x}, {floor:#x} was answered before"
                     ));
                 }
-                self.answered = self.answered.max(header.zxid);
+                let is_confirmed = match request.op {
+                    Op::Sync => history.confirms_syncs,
+                    _ => request.is_read() && history.confirms_reads,
+                };
+                if is_confirmed && zxid < floors.1 {
+                    let floor = floors.1;
+                    return Err(format!(
+                        "client {client} is shown {zxid:#x}, {floor:#x} was shown before it asked"
+                    ));
+                }
+                self.shown = self.shown.max(zxid);
+                self.written = self.written.max(if is_write { zxid } else { 0 });
             }
             Seen::Disconnected { client } => self.floors.retain(|(of, _), _| *of != client),
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Clocks of sessions go on by ticks.
+const TICK_MS: u64 = 5;
+
+/// A leader ends no session before all of its timeout has gone by since it heard of it.
+///
+/// # Errors
+/// What does not hold.
+pub fn early_expiry(seen: &Seen<'_>, _: &History) -> Result<(), String> {
+    match *seen {
+        Seen::Expires { session, silent_ms, timeout_ms } if silent_ms + TICK_MS < timeout_ms => {
+            Err(format!("session {session:#x} of {timeout_ms} ms ends after {silent_ms} ms"))
+        }
+        _ => Ok(()),
     }
 }

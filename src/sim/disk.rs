@@ -128,7 +128,7 @@ impl World {
     /// How much longer than usual a snapshot takes; above all one of a tree that holds what is committed nowhere.
     fn snapshot_lags(&mut self, zxid: Zxid) -> Micros {
         let hurts = self.checks.history.last() < zxid;
-        let may_be_slow = self.climate().slow_snapshots && !self.is_healing;
+        let may_be_slow = self.climate().slow_snapshots && !self.is_healing && !self.is_starting();
         if hurts {
             self.trace.count("snapshots of what is not committed");
         }

@@ -6,7 +6,7 @@ use super::check::{Checks, Failure, Seen};
 use super::client::Client;
 use super::membership;
 use super::network::{Due, EndId, Holder, Network, ProcessId};
-use super::plan::{Climate, MS, Micros, Plan, Plant, STARTS_TOGETHER_US, What};
+use super::plan::{Climate, MS, Micros, Plan, Plant, SERVES_US, STARTS_TOGETHER_US, What};
 use super::process::{Process, Server};
 use super::script::Tape;
 use super::trace::{Trace, Tracing};
@@ -154,6 +154,11 @@ impl World {
 
     pub fn is_stalled(&self, server: usize) -> bool {
         self.now_us < self.servers[server].stalled_us
+    }
+
+    /// Servers that start together are given the time to serve.
+    pub const fn is_starting(&self) -> bool {
+        self.climate().starts_together && self.now_us < STARTS_TOGETHER_US + SERVES_US
     }
 
     pub fn note(&mut self, server: usize, text: impl FnOnce() -> String) {

@@ -66,7 +66,9 @@ pub fn boot(
     let last_zxid = tree.last_zxid();
     let tree_options = parts.tree;
     let packing = packing(&config);
-    let history = RestoredHistory { last, fits_digests: !server.has_other_digests };
+    // Nothing is replayed where the data was put aside.
+    let fits_digests = last.is_none() || !server.has_other_digests;
+    let history = RestoredHistory { last, fits_digests };
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let Started { member, shared, log, actions } = started?;
     let core = &member.replica.peer().core;

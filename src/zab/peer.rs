@@ -111,6 +111,9 @@ impl Peer {
     /// The tree does not fit the digests in the log. A leader's tree takes its place; if nobody has led for initLimit it counts,
     /// for its log is whole, and digests may be wrong in the same way everywhere.
     pub fn doubt(&mut self) {
+        if self.core.is_unsure {
+            return; // It has nothing that could count later.
+        }
         self.core.is_unsure = true;
         self.core.doubt_ticks = self.core.settings.init_ticks().max(1);
     }

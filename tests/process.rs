@@ -419,7 +419,7 @@ fn a_client_that_reads_late_gets_every_answer() {
     }
 }
 
-/// The number behind the first `name` in a text.
+/// The number after the first `name` in a text.
 fn figure(text: &str, name: &str) -> u64 {
     let (_, rest) = text.split_once(name).expect(name);
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

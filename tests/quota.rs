@@ -83,7 +83,7 @@ fn every_write_below_is_counted() {
 
 // rows: G-14
 #[test]
-fn what_is_below_zookeeper_is_in_no_digest() {
+fn writes_below_zookeeper_change_no_digest() {
     let mut world = Standalone::new(SETTINGS, false);
     let digest = |world: &Standalone| world.server.shared.state.tree.read().digest();
     let before = digest(&world);

@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((kept.0, kept.1.len()), (1, 1), "a refused place is not kept");
     }
 
-    /// Nobody accepts here: one connection more than the queue is long is established, and the next one waits.
+    /// No connection is accepted here: one more than the queue is long is established, and the next one waits.
     // rows: C-19
     #[test]
     fn as_many_connections_wait_to_be_accepted_as_are_set() {

@@ -152,8 +152,8 @@ fn newest<D: Disk>(
     Ok((read(disk, dir, which)?, read_left_over(disk, dir, which)?))
 }
 
-/// Looks for a currentEpoch that is gone, where the log does not say what it was. A first start makes both files, with the epoch
-/// of the log, so that acceptedEpoch is later only after this server has been a member.
+/// Looks for a currentEpoch that is gone, where the log does not say what it was. A first start makes both files from the log's
+/// epoch, so that acceptedEpoch is later only after this server has been a member.
 ///
 /// * `last`: of the log.
 ///

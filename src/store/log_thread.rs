@@ -80,7 +80,7 @@ impl LogQueue {
             return;
         }
         let mut state = self.lock();
-        // Whoever has put the first has woken the log thread.
+        // The thread that put the first command has woken the log thread.
         let is_first = state.commands.is_empty();
         state.commands.append(commands);
         self.unlock_and_wake(state, is_first);

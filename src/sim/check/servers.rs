@@ -232,7 +232,7 @@ pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// Who acknowledges NEWLEADER has all of the history that the epoch begins with on its disk (I-8).
+/// A learner that acknowledges NEWLEADER has all of the history that the epoch begins with on its disk (I-8).
 #[derive(Default)]
 pub struct InitialHistories {
     /// By epoch, until it is established: who acknowledged it, and the end of the history on its disk then.

@@ -379,9 +379,8 @@ impl Election {
     /// its id is higher, for ever, and no configuration that needs its vote comes to a leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
         let views = &self.setup.views;
-        let is_no_rival = views.weighs_nothing(than.leader)
-            && (than.epoch, than.zxid) <= (new.epoch, new.zxid)
-            && new.leader != than.leader;
+        let is_no_rival =
+            views.weighs_nothing(than.leader) && (than.epoch, than.zxid) <= (new.epoch, new.zxid);
         !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
     }
 

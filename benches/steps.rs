@@ -133,7 +133,10 @@ fn write(bencher: Bencher<'_, '_>, znodes: usize) {
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         client.advance(next.next().expect("a cycle has no end"), 1);
         for command in client.commands.drain(..) {
-            world.server.replica.step(Input::Command { command, wall_ms: 1 }, &mut actions);
+            world
+                .server
+                .replica
+                .step(Input::Command { command, wall_ms: 1, now_us: 1 }, &mut actions);
         }
         let appended = actions.iter().rev().find_map(|action| match action {
             Action::Append { zxid, .. } => Some(*zxid),

@@ -265,6 +265,45 @@ fn what_found_no_zxid_is_not_answered() {
     }
 }
 
+/// The leader's answer to the first connection must not let the second one in: until the leader has given the session to this
+/// server for the second one too, the client may have gone on elsewhere (world 116000001130).
+// rows: P-22 G-23
+#[test]
+fn a_client_that_comes_twice_is_let_in_by_the_answer_to_its_second_question() {
+    for at in [FOLLOWER, OBSERVER] {
+        let mut ensemble = new_ensemble();
+        let client = ensemble.client(OTHER, "10.0.0.1");
+        let session = ensemble.session(client);
+        ensemble.stalled = Some(LEADER);
+        let first = ensemble.ask_for_session(at, session);
+        let second = ensemble.ask_for_session(at, session);
+        assert_eq!(ensemble.heard(first), ["closed"], "server {at}");
+        ensemble.deliver_first(LEADER);
+        assert_eq!(ensemble.heard(second), [""; 0], "server {at}");
+        ensemble.deliver_first(LEADER);
+        let heard = ensemble.heard(second);
+        assert!(heard.len() == 1 && heard[0].starts_with("session"), "server {at}: {heard:?}");
+    }
+}
+
+/// What a server hears on waking comes before the ticks that it missed, and is no older than that (world 114000003337).
+// rows: P-21
+#[test]
+fn a_session_heard_of_as_a_server_wakes_lives_for_its_whole_timeout() {
+    let mut ensemble = new_ensemble();
+    let old = ensemble.client(FOLLOWER, "10.0.0.1");
+    let old = ensemble.session(old);
+    ensemble.uncounted_ms = 60_000;
+    let new = ensemble.client(FOLLOWER, "10.0.0.2");
+    let new = ensemble.session(new);
+    let back = ensemble.client_again(FOLLOWER, old);
+    ensemble.count_missed_ticks(FOLLOWER);
+    assert_eq!(ensemble.heard(back), [""; 0]);
+    for session in [old, new] {
+        ensemble.client_again(OTHER, session);
+    }
+}
+
 /// A server that slept has read late that the client was there; it had gone back.
 // rows: P-21 P-22
 #[test]

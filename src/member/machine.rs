@@ -196,7 +196,11 @@ impl Member {
     }
 
     fn on_command(&mut self, now: Now, command: ClientCommand, out: &mut Vec<Action>) {
-        self.step_replica(now, replica::Input::Command { command, wall_ms: now.wall_ms }, out);
+        self.step_replica(
+            now,
+            replica::Input::Command { command, wall_ms: now.wall_ms, now_us: now.us },
+            out,
+        );
     }
 
     fn step_zab(&mut self, now: Now, input: zab::Input, out: &mut Vec<Action>) {

@@ -119,6 +119,13 @@ impl Core {
         self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
     }
 
+    /// Monotonic milliseconds at which a sign of life of a session was heard that comes with this input. A process that
+    /// stood still reads its inputs before it counts the ticks that it missed: by those alone, what it hears on waking would
+    /// look as old as the pause is long.
+    pub fn heard_at_ms(&self) -> u64 {
+        self.now_ms.max(self.now_us / 1000)
+    }
+
     /// Ticks from now on before the one that comes to `at_ms`.
     pub const fn ticks_before(&self, at_ms: u64) -> u64 {
         at_ms.saturating_sub(self.now_ms).div_ceil(TICK_MS).saturating_sub(1)

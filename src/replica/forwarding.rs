@@ -62,7 +62,7 @@ impl Forwarding {
     pub fn open(&mut self, core: &mut Core, open: OpenSession, out: &mut Vec<Action>) {
         let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
-        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.now_ms);
+        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.heard_at_ms());
         let inflight = Inflight::of_server(session, op::CREATE_SESSION);
         self.requests.push(Inflight { conn: Some(conn), received_us, ..inflight }, false);
         out.push(to_leader(&create_session(session, timeout_ms)));
@@ -142,7 +142,7 @@ impl Forwarding {
         } else if let Upgrade::Needed { timeout_ms } = upgrade {
             let owner = Owner::Conn(batch.conn.clone());
             core.locals.remove(batch.session);
-            self.sessions.track(batch.session, timeout_ms, owner, core.now_ms);
+            self.sessions.track(batch.session, timeout_ms, owner, core.heard_at_ms());
             create_session(batch.session, timeout_ms).encode(bytes);
         }
         let by_sync = asked.op == op::SYNC || closes_local || !inflight.code.is_ok();
@@ -205,6 +205,11 @@ impl Forwarding {
             Some((_, Some(connection))) => {
                 out.push(to_learner(connection, &Packet::Revalidate { data: data.clone() }));
             }
+            // The answer is to an older connection's question: the client has come again meanwhile. The leader gives the
+            // session to this server once more when it gets to the newer question, perhaps late. If this let the newer
+            // connection in already, the client could go on to another server before that, and what it asked here would be
+            // done after what it asked there.
+            Some((_, None)) if lives && self.revalidations.contains(&(session, None)) => {}
             Some((_, None)) | None => self.on_own_revalidated(core, session, lives),
         }
     }
@@ -221,13 +226,14 @@ impl Forwarding {
             return core.refuse_session(&reopen.conn);
         }
         let (owner, timeout_ms) = (Owner::Conn(reopen.conn.clone()), reopen.timeout_ms);
-        let old = match self.sessions.take_over(session, timeout_ms, owner.clone(), core.now_ms) {
-            Ok(old) => old,
-            Err(_) => {
-                self.sessions.track(session, timeout_ms, owner, core.now_ms);
-                None
-            }
-        };
+        let old =
+            match self.sessions.take_over(session, timeout_ms, owner.clone(), core.heard_at_ms()) {
+                Ok(old) => old,
+                Err(_) => {
+                    self.sessions.track(session, timeout_ms, owner, core.heard_at_ms());
+                    None
+                }
+            };
         core.welcome_back(&reopen, old, false);
     }
 

@@ -15,34 +15,19 @@ pub const TICK_MS: u64 = 5;
 /// All that can happen to the replica.
 pub enum Input {
     /// 5 ms of monotonic time have passed.
-    Tick {
-        wall_ms: i64,
-    },
-    Command {
-        command: ClientCommand,
-        wall_ms: i64,
-    },
-    /// The log is durable through `through`. `now_us`: monotonic microseconds.
-    Flushed {
-        through: Zxid,
-        now_us: u64,
-    },
+    Tick { wall_ms: i64 },
+    /// `now_us`: monotonic microseconds, also below. They can be later than the last tick.
+    Command { command: ClientCommand, wall_ms: i64, now_us: u64 },
+    /// The log is durable through `through`.
+    Flushed { through: Zxid, now_us: u64 },
     /// The snapshot under way has ended, well or badly.
     SnapshotEnded(Frozen),
-    /// From another server, or the disk's answer to what was asked for another server. `now_us`: monotonic microseconds.
-    Peer {
-        input: zab::Input,
-        now_us: u64,
-    },
+    /// From another server, or the disk's answer to what was asked for another server.
+    Peer { input: zab::Input, now_us: u64 },
     /// SNAP came from the leader, and this is its tree.
-    LeaderTree {
-        zxid: Zxid,
-        tree: Box<Tree>,
-    },
+    LeaderTree { zxid: Zxid, tree: Box<Tree> },
     /// The tree as the log on disk has it, after [`Action::Rebuild`].
-    Rebuilt {
-        tree: Box<Tree>,
-    },
+    Rebuilt { tree: Box<Tree> },
 }
 
 /// All the replica can ask for, to be done in the order it was pushed.

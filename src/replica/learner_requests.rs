@@ -51,7 +51,7 @@ impl Leading {
         match packet {
             LearnerPacket::Touched(touched) => {
                 for (session, timeout_ms) in sessions_in(touched) {
-                    self.processor.sessions.touch(session, timeout_ms, core.now_ms);
+                    self.processor.sessions.touch(session, timeout_ms, core.heard_at_ms());
                 }
                 Ok(())
             }
@@ -81,7 +81,8 @@ impl Leading {
         core.figures.stats.revalidations += 1;
         let owner = Owner::Elsewhere(connection.0);
         // A connection here that spoke for it stays until it writes or falls silent, as it would at another server (G-23).
-        let taken = self.processor.sessions.take_over(session, timeout_ms, owner, core.now_ms);
+        let taken =
+            self.processor.sessions.take_over(session, timeout_ms, owner, core.heard_at_ms());
         out.push(to_learner(connection, &revalidated(session, taken.is_ok())));
     }
 
@@ -97,7 +98,12 @@ impl Leading {
             && let Some(timeout_ms) = request.body.first_chunk::<4>()
         {
             let timeout_ms = i32::from_be_bytes(*timeout_ms);
-            processor.sessions.track(request.session, timeout_ms, owner.clone(), core.now_ms);
+            processor.sessions.track(
+                request.session,
+                timeout_ms,
+                owner.clone(),
+                core.heard_at_ms(),
+            );
         }
         let (standing, may_own) = processor.check_session(core, request.session, &owner);
         let shared = core.shared.clone();

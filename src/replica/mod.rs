@@ -196,8 +196,8 @@ impl Replica {
                 self.core.wall_ms = wall_ms;
                 self.on_tick(out);
             }
-            Input::Command { command, wall_ms } => {
-                self.core.wall_ms = wall_ms;
+            Input::Command { command, wall_ms, now_us } => {
+                (self.core.wall_ms, self.core.now_us) = (wall_ms, now_us);
                 self.on_command(command, out);
             }
             Input::Peer { input, now_us } => {

@@ -15,7 +15,7 @@ impl Core {
             return self.refuse_session(conn);
         }
         // Only a leader could renew it; until there is one its client reads on.
-        self.locals.track(*session, *timeout_ms, Owner::Conn(conn.clone()), self.now_ms);
+        self.locals.track(*session, *timeout_ms, Owner::Conn(conn.clone()), self.heard_at_ms());
         self.welcome_back(reopen, None, true);
     }
 

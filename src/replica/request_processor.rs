@@ -60,7 +60,7 @@ impl RequestProcessor {
         let mut sessions = Sessions::new(core.settings.tick_time_ms);
         // Every session of the tree gets its whole timeout from here.
         for (&id, &timeout_ms) in core.shared.state.tree.read().sessions() {
-            sessions.track(SessionId(id), timeout_ms, Owner::Nobody, core.now_ms);
+            sessions.track(SessionId(id), timeout_ms, Owner::Nobody, core.heard_at_ms());
         }
         Self { prep, sessions, sweep: ContainerSweep::new(core.past.containers), is_leader }
     }
@@ -154,7 +154,7 @@ impl RequestProcessor {
         if let Upgrade::Needed { timeout_ms } = upgrade {
             by.may_own = Ok(());
             core.locals.remove(batch.session);
-            self.sessions.track(batch.session, timeout_ms, by.owner.clone(), core.now_ms);
+            self.sessions.track(batch.session, timeout_ms, by.owner.clone(), core.heard_at_ms());
             let asker = Asker::of_server(batch.session, core.wall_ms, &shared.limits.schemes);
             self.draft_session(core, &asker, timeout_ms, tree, drafts)?;
         }

@@ -12,7 +12,7 @@ impl RequestProcessor {
         let OpenSession { conn, timeout_ms, received_us } = open;
         let session = core.new_session(Some(&self.sessions));
         // From now, not from its commit: a slow disk must not make it immortal.
-        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.now_ms);
+        self.sessions.track(session, timeout_ms, Owner::Conn(conn.clone()), core.heard_at_ms());
         let inflight = Inflight::of_server(session, op::CREATE_SESSION);
         let inflight = Inflight { conn: Some(conn), received_us, ..inflight };
         self.propose_own(core, inflight, &timeout_ms.to_be_bytes())
@@ -21,7 +21,8 @@ impl RequestProcessor {
     /// A client has come to this server with a session it has.
     pub fn reopen(&mut self, core: &mut Core, reopen: &ReopenSession) {
         let owner = Owner::Conn(reopen.conn.clone());
-        match self.sessions.take_over(reopen.session, reopen.timeout_ms, owner, core.now_ms) {
+        match self.sessions.take_over(reopen.session, reopen.timeout_ms, owner, core.heard_at_ms())
+        {
             Ok(old) => core.welcome_back(reopen, old, false),
             Err(_) => core.refuse_session(&reopen.conn),
         }

@@ -4,7 +4,6 @@ use super::network::{Attached, Chunk, EndId, Holder, ProcessId};
 use super::plan::Plant;
 use super::process::ClientConnection;
 use super::world::World;
-use crate::model::sync::Ordering;
 use crate::request::{Conn, Connection, Need, Outgoing};
 use std::task::Waker;
 
@@ -22,8 +21,9 @@ impl World {
             Attached { node, holder: Holder::Client(client) },
             Attached { node: server, holder: Holder::ClientConnection(at) },
         );
+        let now_us = self.now_us;
         let process = self.process(at)?;
-        let now_ms = process.shared.clock_ms.load(Ordering::Relaxed);
+        let now_ms = process.own_us(now_us) / 1000;
         let peer = ([10, 0, 0, node as u8], 1000).into();
         let conn = process.shared.conns.add(|id| Conn::new(id, peer, now_ms));
         let machine = Connection::new(conn, process.shared.clone());

@@ -19,10 +19,6 @@ use crate::zab::{Note, Packet};
 /// Inputs processed before their actions are performed: fewer than in the server, so that it happens.
 const BATCH_MAX: u64 = 32;
 
-/// For so long after it stood still a server may take what it hears for heard when that began: sessions then end earlier than
-/// they should (world 114000003337).
-const STALE_US: u64 = 100 * MS;
-
 /// A turn of one process.
 struct Turn<'a> {
     world: &'a mut World,
@@ -241,7 +237,6 @@ impl World {
     /// A leader that begins a session, or ends one that its client did not close.
     fn watch_sessions(&mut self, at: ProcessId, entry: &[u8]) {
         let (now_us, sessions) = (self.now_us, &self.checks.history.model.timeouts);
-        let stood_still_us = self.servers[at.server].stalled_us;
         let Some(process) = self.servers[at.server].process.as_mut() else { return };
         let (Some(leads_us), Ok(entry)) = (process.leads_us, Entry::decode(entry)) else { return };
         let session = entry.header.client_id;
@@ -249,9 +244,6 @@ impl World {
             Txn::CreateSession { .. } => drop(process.heard.insert(session, now_us)),
             Txn::CloseSession { .. } if entry.header.cxid == 0 => {
                 let heard_us = process.heard.get(&session).map_or(leads_us, |&at| at.max(leads_us));
-                if heard_us < stood_still_us + STALE_US {
-                    return;
-                }
                 let silent_ms = (now_us - heard_us).div_ceil(MS);
                 let Some(&timeout_ms) = sessions.get(&session) else { return };
                 self.trace.count("sessions expired");

@@ -45,6 +45,8 @@ pub struct Ensemble {
     packets: VecDeque<(usize, zab::Input)>,
     /// A server that is slow: packets to it wait.
     pub stalled: Option<usize>,
+    /// How far the clock of every server is ahead of the ticks that it has counted: the servers stood still.
+    pub uncounted_ms: u64,
     passes_on: usize,
 }
 
@@ -57,7 +59,7 @@ impl Ensemble {
     pub fn behind(passes_on: usize, settings: &Settings, limits: &Limits) -> Self {
         let servers = (1..=4).map(|id| Server::new(id, settings, limits)).collect();
         let packets = VecDeque::new();
-        let mut ensemble = Self { servers, packets, stalled: None, passes_on };
+        let mut ensemble = Self { servers, packets, stalled: None, uncounted_ms: 0, passes_on };
         ensemble.pass(TICK_MS);
         for at in [LEADER, FOLLOWER, OTHER, OBSERVER] {
             let votes = votes_for(ensemble.servers[at - 1].host.replica.peer(), ServerId(1));
@@ -174,6 +176,15 @@ impl Ensemble {
         self.shared(at).state.tree.read().last_zxid().to_wire()
     }
 
+    /// The servers count the ticks that they missed, without hearing from `silent`.
+    pub fn count_missed_ticks(&mut self, silent: usize) {
+        let missed_ms = std::mem::take(&mut self.uncounted_ms);
+        self.stalled = Some(silent);
+        self.pass(missed_ms);
+        self.stalled = None;
+        self.run();
+    }
+
     /// Lets virtual time pass everywhere.
     pub fn pass(&mut self, ms: u64) {
         for _ in 0..ms / TICK_MS {
@@ -199,7 +210,7 @@ impl Ensemble {
             while let Some(next) = self.packets.iter().position(|(at, _)| Some(*at) != stalled) {
                 let (at, input) = self.packets.remove(next).expect("just found");
                 moved = true;
-                self.step(at, Input::Peer { input, now_us: 1 });
+                self.deliver(at, input);
             }
             if !moved {
                 return;
@@ -207,12 +218,29 @@ impl Ensemble {
         }
     }
 
+    fn deliver(&mut self, at: usize, input: zab::Input) {
+        let now_us = self.now_us(at);
+        self.step(at, Input::Peer { input, now_us });
+    }
+
+    fn now_us(&self, at: usize) -> u64 {
+        self.servers[at - 1].host.now_us() + self.uncounted_ms * 1000
+    }
+
+    /// A stalled server gets the first packet that waits for it, and all others act on what it does.
+    pub fn deliver_first(&mut self, at: usize) {
+        let first = self.packets.iter().position(|(to, _)| *to == at).expect("a packet waits");
+        let (at, input) = self.packets.remove(first).expect("just found");
+        self.deliver(at, input);
+        self.run();
+    }
+
     /// `true`: a connection of the server got on.
     fn turns(&mut self, at: usize) -> bool {
         let mut moved = false;
         for index in 0..self.servers[at - 1].clients.len() {
+            let now_us = self.now_us(at);
             let server = &mut self.servers[at - 1];
-            let now_us = server.host.now_us();
             moved |= server.clients[index].turn(now_us);
             for command in server.clients[index].take_commands() {
                 moved = true;

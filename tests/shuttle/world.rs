@@ -107,7 +107,7 @@ fn drive(
         match event {
             Event::Command(command) => {
                 if let Some(command) = meddle(command) {
-                    server.step(Input::Command { command, wall_ms: 1 });
+                    server.step(Input::Command { command, wall_ms: 1, now_us: 1 });
                 }
             }
             Event::Flushed(through) => {

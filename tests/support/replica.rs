@@ -96,7 +96,7 @@ impl ReplicaOnDisk {
     }
 
     pub fn command(&mut self, command: ClientCommand) -> Vec<zab::Action> {
-        self.step(Input::Command { command, wall_ms: self.wall_ms })
+        self.step(Input::Command { command, wall_ms: self.wall_ms, now_us: 1 })
     }
 
     /// 5 ms pass.

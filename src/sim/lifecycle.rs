@@ -68,7 +68,6 @@ impl World {
             return;
         }
         self.heal();
-        self.replace_lost();
         self.come_to_rest();
         if self.failure.is_some() {
             return;
@@ -135,6 +134,8 @@ impl World {
         let end_us = self.now_us + REST_US;
         let mut still_us = 0;
         while self.failure.is_none() {
+            // Again each time: what a client asked for before may bring a lost server back.
+            self.replace_lost();
             self.run_until(self.now_us + LOOK_US);
             still_us = if self.is_at_rest() { still_us + LOOK_US } else { 0 };
             if STILL_US <= still_us {

@@ -69,18 +69,19 @@ fn scripts() {
     assert!(files.len() > 30, "the scripts were not found");
 }
 
-/// States of each scope; `STATES=N` makes them so many. `OXKEEPER_LONG=1` searches for ten minutes each, larger ones too.
-/// `SCOPE=WORDS` searches those whose name has them.
+/// States of each scope; `STATES=N` makes them so many. `OXKEEPER_LONG=1` searches for ten minutes each, or for `MINUTES=N`, larger
+/// ones too. `SCOPE=WORDS` searches those whose name has them.
 const STATES_MAX: usize = 5_000;
 
 // All orders in which things can happen in small ensembles, as far as the budget goes.
 #[test]
 fn small_ensembles_in_every_order() {
     let is_long = std::env::var_os("OXKEEPER_LONG").is_some();
-    let states = std::env::var("STATES").map(|states| states.parse().expect("a number"));
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let (states, minutes) = (number("STATES"), number("MINUTES"));
     let (states_max, time_max) = match is_long {
-        true => (usize::MAX, LONG),
-        false => (states.unwrap_or(STATES_MAX), Duration::MAX),
+        true => (usize::MAX, minutes.map_or(LONG, |minutes| Duration::from_secs(60 * minutes))),
+        false => (states.map_or(STATES_MAX, |states| states as usize), Duration::MAX),
     };
     let only = std::env::var("SCOPE").ok();
     let mut scopes = scopes::all();

@@ -54,7 +54,7 @@ func watch(key string, events <-chan zk.Event) {
 
 func connect(address string, timeoutMs int) error {
 	quiet := zk.WithLogger(log.New(io.Discard, "", 0))
-	connection, events, err := zk.Connect([]string{address}, time.Duration(timeoutMs)*time.Millisecond, quiet)
+	connection, events, err := zk.Connect(strings.Split(address, ","), time.Duration(timeoutMs)*time.Millisecond, quiet)
 	client = connection
 	go func() {
 		for event := range events {

@@ -17,6 +17,7 @@ mod zab {
     pub mod notation;
     mod notification;
     mod packet;
+    mod reconfig_elsewhere;
     mod reconfig_holes;
     mod reconfig_schedules;
     pub mod scopes;

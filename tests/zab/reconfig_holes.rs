@@ -11,14 +11,19 @@ use crate::support::views::{VIEW, member, view_in, view_of};
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{Input, LearnerConnectionId, Packet, Peer, Role, Settings};
 
-fn leader(world: &World) -> Option<usize> {
+pub fn leader(world: &World) -> Option<usize> {
     world.servers.iter().position(|server| server.leads.is_some())
 }
 
 /// Rounds in which disks write, time passes, and packets arrive where `passes(from, to)`.
 ///
 /// * `no_tree`: servers whose disks are too slow to write a tree.
-fn run(world: &mut World, rounds: usize, no_tree: &[usize], passes: &dyn Fn(usize, usize) -> bool) {
+pub fn run(
+    world: &mut World,
+    rounds: usize,
+    no_tree: &[usize],
+    passes: &dyn Fn(usize, usize) -> bool,
+) {
     for _ in 0..rounds {
         for at in 0..world.servers.len() {
             (0..8).for_each(|_| world.write_log(at));
@@ -52,14 +57,14 @@ fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
 }
 
 /// Server `at` proposes a configuration of these voters.
-fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
+pub fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
     let mut view = world.servers[at].peer.as_ref().unwrap().core.view.clone();
     let voter = |&id: &i64| (ServerId(id), member(ServerId(id), Kind::Participant));
     view.members = voters.iter().map(voter).collect();
     world.propose_view(at, view);
 }
 
-fn show(world: &World, what: &str) {
+pub fn show(world: &World, what: &str) {
     println!("--- {what}");
     for (at, server) in world.servers.iter().enumerate() {
         let Some(peer) = &server.peer else {
@@ -84,13 +89,13 @@ fn show(world: &World, what: &str) {
 }
 
 /// Whether a configuration of these voters counts at a server: in force, or proposed.
-fn counts(world: &World, at: usize, voters: &[i64]) -> bool {
+pub fn counts(world: &World, at: usize, voters: &[i64]) -> bool {
     let core = &world.servers[at].peer.as_ref().unwrap().core;
     core.all_views().any(|view| view.voters().map(|id| id.0).eq(voters.iter().copied()))
 }
 
 /// Five voters with three transactions, led by server 4; server 0 is down.
-fn begin(sends_trees: bool) -> World {
+pub fn begin(sends_trees: bool) -> World {
     let mut world = World::of(Conditions {
         elects: true,
         changes: true,
@@ -114,7 +119,7 @@ const fn is_one_side(a: usize, b: usize) -> bool {
 }
 
 /// Server 0 is back, and {0, 1, 2} and {3, 4} hear nothing of each other.
-fn part(world: &mut World) {
+pub fn part(world: &mut World) {
     world.restart(0);
     run(world, 900, &[], &is_one_side);
     show(world, "both sides have gone on");

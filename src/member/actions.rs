@@ -7,6 +7,8 @@ use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
 use std::task::Waker;
 
 /// Host and port.
@@ -92,15 +94,24 @@ pub enum ConfigChange {
 }
 
 impl ConfigChange {
-    /// How the server ends when the change fails; `None`: it goes on, because a file too many only makes it more careful.
-    pub const fn exit_code(&self) -> Option<u8> {
-        match self {
+    /// How the server ends because the change has failed. What follows the change tells others that it is done, and the next
+    /// start reads the files.
+    ///
+    /// * `folder`: that of the files.
+    pub fn failed(&self, folder: &Path, error: &io::Error) -> Ended {
+        let (what, exit) = match self {
             // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
-            Self::BackUp | Self::TryOut => Some(2),
-            // What follows tells others that this server has it.
-            Self::Proposed(_) | Self::Committed { .. } => Some(1),
-            Self::Forgotten => None,
-        }
+            Self::BackUp => ("copy the static configuration file", 2),
+            Self::TryOut => ("write beside the static configuration file", 2),
+            Self::Proposed(_) => ("keep the configuration that was proposed", 1),
+            Self::Forgotten => ("remove the configuration that came to nothing", 1),
+            Self::Committed { .. } => ("make the configuration that of the next start", 1),
+        };
+        let folder = folder.display();
+        let reason = format!(
+            "cannot {what} in {folder}: {error}. With reconfigEnabled=true the server needs to write there"
+        );
+        Ended::Failed { reason, exit }
     }
 }
 

@@ -34,24 +34,19 @@ impl<D: Disk> ConfigFiles<D> {
         self.absolute.parent().unwrap_or(&self.absolute)
     }
 
-    /// Makes a change; tells in words what it was to do.
+    /// Makes a change.
     ///
     /// # Errors
-    /// What the disk says.
-    pub fn change(&self, change: &ConfigChange) -> (&'static str, io::Result<()>) {
+    /// What the disk says; [`ConfigChange::failed`] decides what follows.
+    pub fn change(&self, change: &ConfigChange) -> io::Result<()> {
         match change {
-            ConfigChange::BackUp => ("copy the static configuration file", self.back_up()),
-            ConfigChange::TryOut => ("write beside the static configuration file", self.try_out()),
-            ConfigChange::Proposed(view) => {
-                ("keep the configuration that was proposed", self.propose(view))
+            ConfigChange::BackUp => self.back_up(),
+            ConfigChange::TryOut => self.try_out(),
+            ConfigChange::Proposed(view) => self.propose(view),
+            ConfigChange::Forgotten => self.forget_proposed(),
+            ConfigChange::Committed { view, has_client, removes_proposed } => {
+                self.commit(view, *has_client, *removes_proposed)
             }
-            ConfigChange::Forgotten => {
-                ("remove the configuration that came to nothing", self.forget_proposed())
-            }
-            ConfigChange::Committed { view, has_client, removes_proposed } => (
-                "make the configuration that of the next start",
-                self.commit(view, *has_client, *removes_proposed),
-            ),
         }
     }
 

@@ -3,9 +3,10 @@
 use super::quorum_connection::QuorumEvent;
 use super::quorum_outbox::OutboxEvent;
 use super::{QuorumPeer, SnapshotJob, election_connections};
-use crate::model::Zxid;
+use crate::model::{Zxid, chain};
 use crate::request::ClientCommand;
-use crate::store::{Draft, worker};
+use crate::store::disk::is_echo;
+use crate::store::{Draft, SnapshotError, worker};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
 use crate::zab::{LearnerConnectionId, LogRead, Packet};
@@ -104,6 +105,21 @@ impl Input {
         match event {
             OutboxEvent::Progress => Self::Progress { from: to },
             OutboxEvent::TreeEnded(frozen) => Self::TreeSent(frozen),
+        }
+    }
+
+    /// What is reported when a snapshot could not be written; `None`: the log thread met the disk's error first, and reports it.
+    /// As Java: a server that can't write snapshots must not go on (D-34).
+    pub fn snapshot_failed(error: &SnapshotError) -> Option<Self> {
+        let reason = format!("write snapshot: {}", chain(error));
+        (!is_echo(error)).then_some(Self::Failed { reason, exit: 10 })
+    }
+
+    /// What is reported of [`super::Action::LoadTree`].
+    pub fn tree_loaded(loaded: Result<Tree, String>) -> Self {
+        match loaded {
+            Ok(tree) => Self::TreeLoaded(Box::new(tree)),
+            Err(reason) => Self::Failed { reason, exit: 1 },
         }
     }
 

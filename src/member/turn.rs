@@ -2,6 +2,7 @@
 //!
 //! The drivers of the server and of the simulator take their turns by this function.
 
+use super::{Action, Ended};
 use crate::request::ClientCommand;
 
 /// Steps a member and performs its actions.
@@ -53,6 +54,26 @@ pub fn run<D: Driver>(
     take_commands(driver, commands, batch_max);
     driver.on_time();
     driver.perform();
+}
+
+/// Performs actions in their order, none after one with which the server ends by a failure: what follows may depend on it.
+///
+/// * `ended`: how the server has ended. * `perform`: performs an action; returns how the server ends because of it.
+pub fn perform_in_order(
+    actions: impl IntoIterator<Item = Action>,
+    ended: &mut Option<Ended>,
+    mut perform: impl FnMut(Action) -> Option<Ended>,
+) {
+    for action in actions {
+        if matches!(ended, Some(Ended::Failed { .. })) {
+            return;
+        }
+        let end = match action {
+            Action::End(end) => Some(end),
+            action => perform(action),
+        };
+        *ended = end.or(ended.take());
+    }
 }
 
 fn take_commands<D: Driver>(driver: &mut D, commands: &mut Vec<ClientCommand>, batch_max: usize) {

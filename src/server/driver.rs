@@ -10,10 +10,9 @@ use super::role_log::Roles;
 use super::snapshots;
 use crate::member::{Action, Ended, Input, ListenAddress, Member, Now, SnapshotJob, turn};
 use crate::metrics::Registry;
-use crate::model::{Zxid, chain};
+use crate::model::Zxid;
 use crate::net::{election, reply_at_once};
 use crate::request::{ClientCommand, Shared};
-use crate::store::disk::is_echo;
 use crate::store::log_thread::LogQueue;
 use crate::store::worker;
 use crate::store::{self, Disk, Draft, Folders, log_read};
@@ -135,34 +134,24 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         if self.actions.is_empty() {
             return;
         }
-        if matches!(self.ended, Some(Ended::Failed { .. })) {
-            return self.actions.clear(); // Its cause was to be done before them.
-        }
         let mut log = Vec::new();
         let mut handed = HandedOver::new(self.parts.member.replica.mode());
         let mut wakers = Vec::new();
         let mut actions = std::mem::take(&mut self.actions);
-        for action in actions.drain(..) {
+        turn::perform_in_order(actions.drain(..), &mut self.ended, |action| {
             match action {
                 Action::Log(command) => {
                     handed.note(&command);
                     log.push(command);
                 }
                 Action::Wake(waker) => wakers.push(waker),
-                Action::End(end) => {
-                    self.ended.get_or_insert(end);
-                }
                 Action::ChangeConfigFiles(change) => {
-                    let peers = self.parts.peers.as_ref();
-                    if let Some(end) = peers.and_then(|peers| peers.change_config_files(&change)) {
-                        // What follows must not be said: this server may not know of it after a restart.
-                        self.ended.get_or_insert(end);
-                        return;
-                    }
+                    return self.parts.peers.as_ref()?.change_config_files(&change);
                 }
                 action => self.parts.perform(action),
             }
-        }
+            None
+        });
         self.actions = actions; // Its memory.
         if handed.records > 0 {
             self.note_handed_over(handed, self.now.us);
@@ -340,11 +329,8 @@ impl<D: Disk + Clone + 'static> Parts<D> {
                 match snapshots::draft(&disk, &dir, &shared, job.frozen, style, !job.is_leaders) {
                     Ok(draft) => draft,
                     Err(error) => {
-                        // As Java: a server that can't write snapshots must not go on (D-34).
-                        let reason = format!("write snapshot: {}", chain(&error));
-                        // The log thread may have met the disk's error first, and has reported it then.
-                        if !is_echo(&error) {
-                            inbox.put_input(Input::Failed { reason, exit: 10 });
+                        if let Some(failed) = Input::snapshot_failed(&error) {
+                            inbox.put_input(failed);
                         }
                         None
                     }
@@ -368,8 +354,7 @@ impl<D: Disk + Clone + 'static> Parts<D> {
     fn load_tree(&self) {
         let (loader, inbox) = (self.loader.clone(), self.inbox.clone());
         tokio::task::spawn_blocking(move || {
-            let loaded = loader().map(Box::new).map(Input::TreeLoaded);
-            inbox.put_input(loaded.unwrap_or_else(|reason| Input::Failed { reason, exit: 1 }));
+            inbox.put_input(Input::tree_loaded(loader()));
         });
     }
 

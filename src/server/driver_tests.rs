@@ -18,7 +18,7 @@ use crate::request::{Conn, Connection, Shared};
 use crate::store::log_thread::{self, LogQueue, Reports};
 use crate::store::sim_disk::SimDisk;
 use crate::store::worker::Event;
-use crate::store::{Disk, Folders, RecoverOptions, recover};
+use crate::store::{Disk, Folders, RecoverOptions, names, recover};
 use crate::tree::txn::Txn;
 use crate::tree::{Options, Tree};
 use jute::Vector;
@@ -269,4 +269,18 @@ async fn the_log_thread_flushes_if_others_would_wait() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_log_thread_flushes_if_the_disk_is_slow() {
     assert_eq!(flushes_of_the_log_thread(1, Duration::from_millis(5)).await, 1 + WRITES as u32);
+}
+
+/// The failure comes in the same turn as a session, before it.
+#[tokio::test]
+async fn nothing_is_logged_after_a_failure() {
+    let Driven { shared, disk, inbox, driving, .. } =
+        drive(Tree::new(Options::default()), Duration::ZERO);
+    let failed = (String::from("write snapshot"), 10);
+    inbox.put_input(Input::Failed { reason: failed.0.clone(), exit: failed.1 });
+    Client::new(&shared).turn(&inbox);
+    let ended = driving.await.unwrap();
+    assert_eq!(ended, Ended::Failed { reason: failed.0, exit: failed.1 });
+    let logs = names::logs(&disk, &folders().logs).unwrap();
+    assert!(logs.is_empty(), "{logs:?}");
 }

@@ -148,17 +148,8 @@ impl Peers {
 
     /// Changes the configuration files; tells why the server has to end.
     pub fn change_config_files(&self, change: &ConfigChange) -> Option<Ended> {
-        let (what, changed) = self.files.change(change);
-        let error = changed.err()?;
-        let Some(exit) = change.exit_code() else {
-            tracing::warn!(%error, "cannot {what}");
-            return None;
-        };
-        let folder = self.files.folder().display();
-        let reason = format!(
-            "cannot {what} in {folder}: {error}. With reconfigEnabled=true the server needs to write there"
-        );
-        Some(Ended::Failed { reason, exit })
+        let error = self.files.change(change).err()?;
+        Some(change.failed(self.files.folder(), &error))
     }
 
     fn listen(&mut self, addresses: BTreeSet<ListenAddress>) {

@@ -45,7 +45,7 @@ impl World {
         process.worker.run(&mut batch, &mut |event| events.push(event));
         let takes_us = self.disk_takes(server);
         let at_us = self.now_us + takes_us;
-        let mut thwarted_one_in = None;
+        let (mut thwarted_one_in, mut has_failed) = (None, false);
         for event in events {
             let Server { durable, tree, .. } = &mut self.servers[server];
             match &event {
@@ -77,13 +77,16 @@ impl World {
                 worker::Event::EpochSaved { file: EpochFile::Current, epoch } => {
                     durable.current = *epoch;
                 }
-                worker::Event::Failed(error) => {
+                worker::Event::Failed(_) => {
                     // A truncation that was begun may be done, or not.
-                    durable.last = cuts.into_iter().fold(durable.last, Zxid::min);
-                    return self.cannot(at, &error.to_string());
+                    durable.last = cuts.iter().copied().fold(durable.last, Zxid::min);
+                    has_failed = true;
                 }
             }
             self.do_at(at_us, move |world| world.report(at, Input::Log(event)));
+        }
+        if has_failed {
+            return self.crash_if_due(at);
         }
         if let Some(one_in) = thwarted_one_in {
             self.thwart_cut(at, one_in);
@@ -160,7 +163,13 @@ impl World {
                         Some(draft),
                         self.disk_takes(at.server) * 4 + self.snapshot_lags(job.zxid()),
                     ),
-                    Err(error) => return self.cannot(at, &error.to_string()),
+                    Err(error) => {
+                        if let Some(failed) = Input::snapshot_failed(&error) {
+                            self.report(at, failed);
+                        }
+                        self.crash_if_due(at);
+                        (None, 0)
+                    }
                 }
             }
             // The tree was replaced meanwhile: the snapshot is of no use.
@@ -180,16 +189,22 @@ impl World {
         let Some(process) = self.process(at) else { return };
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(process.tree_options);
-        match recover(&process.disk, &process.folders, wanted, &mut restorer, || Duration::ZERO) {
+        let loaded = match recover(&process.disk, &process.folders, wanted, &mut restorer, || {
+            Duration::ZERO
+        }) {
             Ok(_) => {
                 let (tree, _) = restorer.finish();
                 self.note(at.server, || format!("> loaded the tree, {}", tree.last_zxid()));
                 self.trace.count("trees rebuilt");
-                let loaded = Input::TreeLoaded(Box::new(tree));
-                self.do_within(10, 2000, move |world| world.report(at, loaded));
+                Ok(tree)
             }
-            Err(error) => self.cannot(at, &format!("load the tree again: {}", chain(&error))),
+            Err(error) => Err(format!("load the tree again: {}", chain(&error))),
+        };
+        if loaded.is_err() {
+            self.crash_if_due(at);
         }
+        let loaded = Input::tree_loaded(loaded);
+        self.do_within(10, 2000, move |world| world.report(at, loaded));
     }
 
     pub fn read_log(

@@ -15,6 +15,7 @@ use crate::request::ClientCommand;
 use crate::store;
 use crate::tree::txn::{Entry, Txn};
 use crate::zab::{Note, Packet};
+use std::io;
 
 /// Inputs processed before their actions are performed: fewer than in the server, so that it happens.
 const BATCH_MAX: u64 = 32;
@@ -256,12 +257,11 @@ impl World {
     /// Performs actions in order; log commands reach the log thread together.
     fn perform(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
-        let mut commands = Vec::new();
-        for action in std::mem::take(&mut process.actions) {
-            if self.failure.is_some() {
-                return;
-            }
+        let (mut commands, mut ended) = (Vec::new(), None);
+        let actions = std::mem::take(&mut process.actions);
+        turn::perform_in_order(actions, &mut ended, |action| {
             match action {
+                _ if self.failure.is_some() => {}
                 Action::Log(command) => {
                     if let store::Command::Append { zxid, entry } = &command {
                         self.see(&Seen::Logs { server: at.server, zxid: *zxid, entry });
@@ -287,12 +287,16 @@ impl World {
                         world.read_log(at, connection, from, through, limit_bytes);
                     });
                 }
-                Action::ChangeConfigFiles(change) => self.change_config_files(at, &change),
-                Action::End(Ended::Stopped) => self.stopped(at),
-                Action::End(ended) => self.fail("panic", format!("a server ends: {ended:?}")),
+                Action::ChangeConfigFiles(change) => return self.change_config_files(at, &change),
                 Action::Election(action) => self.perform_for_election(at, action),
                 action => self.perform_for_learners(at, action),
             }
+            None
+        });
+        match ended {
+            Some(Ended::Stopped) => return self.stopped(at),
+            Some(Ended::Failed { reason, .. }) => return self.cannot(at, &reason),
+            None => {}
         }
         if let Some(process) = self.process(at)
             && !commands.is_empty()
@@ -303,11 +307,8 @@ impl World {
         self.flush_learner_connections(at);
     }
 
-    /// A process whose disk fails meanwhile ends.
-    fn change_config_files(&mut self, at: ProcessId, change: &ConfigChange) {
-        if self.process(at).is_none() {
-            return;
-        }
+    /// Changes the configuration files; tells why the server has to end.
+    fn change_config_files(&mut self, at: ProcessId, change: &ConfigChange) -> Option<Ended> {
         match change {
             ConfigChange::Committed { view, removes_proposed, .. } => {
                 self.trace.count("configurations adopted");
@@ -323,17 +324,19 @@ impl World {
             ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
             ConfigChange::BackUp | ConfigChange::TryOut => {}
         }
-        let (found, now_us) = (&self.servers[at.server], self.now_us);
-        if now_us < found.locked_us {
-            return self.cannot(at, "configuration files can't be written");
-        }
+        let found = &self.servers[at.server];
         let files = membership::files(&found.disk);
-        if let (_, Err(error)) = files.change(change) {
-            return self.cannot(at, &error.to_string());
+        let changed = match self.now_us < found.locked_us {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => files.change(change),
+        };
+        if let Err(error) = changed {
+            return Some(change.failed(files.folder(), &error));
         }
         if let ConfigChange::Committed { view, .. } = change {
             self.see(&Seen::InForce { server: at.server, view });
             self.servers[at.server].view = Some(view.clone());
         }
+        None
     }
 }

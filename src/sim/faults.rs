@@ -76,10 +76,11 @@ impl World {
             Fault::BackUp { server } => self.back_up(server),
             Fault::Lose { server, loss, down_us } => self.end_and_lose(server, loss, down_us),
             Fault::Purge { server } => {
-                let Some(process) = &self.servers[server].process else { return };
+                let found = &self.servers[server];
+                let Some(process) = &found.process else { return };
                 self.trace.count("purges");
                 // As `autopurge`: beside the server's own disk, and its errors stop nothing.
-                let _files = purge::purge(&process.disk, &process.folders, purge::KEEP_MIN);
+                let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
             }
         }
     }
@@ -121,6 +122,17 @@ impl World {
                 world.crash(at.server, crash);
             }
         });
+    }
+
+    /// A change to its disk has failed. A process that is to crash there ends here and now; another hears of its disk, and goes
+    /// on until its member says how it ends.
+    pub fn crash_if_due(&mut self, at: ProcessId) {
+        if self.process(at).is_some()
+            && let Some(crash) = self.servers[at.server].crash
+            && !matches!(crash.kind, CrashKind::DiskError)
+        {
+            self.crash(at.server, crash);
+        }
     }
 
     /// A server can't go on: because it is to crash, or for a reason that should not be.

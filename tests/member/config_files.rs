@@ -2,11 +2,13 @@
 
 use oxkeeper::config::{dynamic, parse_properties};
 use oxkeeper::member::config_files::ConfigFiles;
+use oxkeeper::member::{Action, ConfigChange, Ended, turn};
 use oxkeeper::model::View;
 use oxkeeper::store::disk::{read_file, replace_file};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, RealDisk};
 use std::fs;
+use std::io;
 use std::path::Path;
 
 const STATIC: &str = "# ours\ndataDir=/d\nclientPort=2181\nserver.1=a:1:2;2181\n";
@@ -94,4 +96,62 @@ fn configuration_that_came_to_nothing_does_not_come_back_with_a_power_cut() {
             assert!(read_file(&disk.image().crash(seed), next).is_err(), "it is back");
         }
     }
+}
+
+// What follows a change tells other servers that it is done, and the next start reads the files: the removal of
+// `.dynamic.next` too.
+#[test]
+fn server_whose_configuration_files_cannot_be_changed_ends() {
+    let committed =
+        ConfigChange::Committed { view: view(2), has_client: true, removes_proposed: true };
+    let changes = [
+        (ConfigChange::BackUp, 2),
+        (ConfigChange::TryOut, 2),
+        (ConfigChange::Proposed(view(2)), 1),
+        (ConfigChange::Forgotten, 1),
+        (committed, 1),
+    ];
+    for (change, code) in changes {
+        let disk = SimDisk::new();
+        let config_file = Path::new("/c/zoo.cfg");
+        disk.create_dir(Path::new("/c")).unwrap();
+        replace_file(&disk, config_file, STATIC.as_bytes()).unwrap();
+        let files = ConfigFiles::new(disk.clone(), config_file.into(), config_file.into());
+        files.propose(&view(1)).unwrap();
+        disk.fail_change(0);
+        let ended = change.failed(files.folder(), &files.change(&change).unwrap_err());
+        assert!(matches!(&ended, Ended::Failed { exit, .. } if *exit == code), "{ended:?}");
+    }
+}
+
+/// What is performed of `actions`, if changes of the configuration files fail.
+fn performed(actions: Vec<Action>, ended: &mut Option<Ended>) -> Vec<String> {
+    let mut performed = Vec::new();
+    turn::perform_in_order(actions, ended, |action| match action {
+        Action::ChangeConfigFiles(change) => {
+            Some(change.failed(Path::new("/c"), &io::Error::other("read-only")))
+        }
+        action => {
+            performed.push(format!("{action:?}"));
+            None
+        }
+    });
+    performed
+}
+
+#[test]
+fn nothing_is_performed_after_an_action_that_has_failed() {
+    let send = || Action::SendToLeader { bytes: "ACK".into() };
+    let (dial, forget) = (
+        Action::DialLeader { dial: 1, addresses: Vec::new() },
+        Action::ChangeConfigFiles(ConfigChange::Forgotten),
+    );
+    let mut ended = Some(Ended::Stopped);
+    let actions = vec![dial, forget, send(), Action::End(Ended::Stopped)];
+    assert_eq!(performed(actions, &mut ended), [r#"DialLeader { dial: 1, addresses: [] }"#]);
+    assert!(matches!(ended, Some(Ended::Failed { exit: 1, .. })), "{ended:?}");
+    assert!(performed(vec![send()], &mut ended).is_empty(), "nor in a later turn");
+    // A server that was asked to stop performs what it had decided.
+    let actions = vec![Action::End(Ended::Stopped), send()];
+    assert_eq!(performed(actions, &mut None).len(), 1);
 }

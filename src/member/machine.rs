@@ -443,7 +443,24 @@ impl Member {
             zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
             zab::Action::Disconnect => quorum.hang_up(now, out),
             // `replica` or `on_zab_action` has dealt with the rest.
-            _ => {}
+            zab::Action::Append { .. }
+            | zab::Action::Commit { .. }
+            | zab::Action::Promise { .. }
+            | zab::Action::Truncate { .. }
+            | zab::Action::Install { .. }
+            | zab::Action::SendSnapshot { .. }
+            | zab::Action::ReadLog { .. }
+            | zab::Action::FromLearner { .. }
+            | zab::Action::FromLeader { .. }
+            | zab::Action::Lead { .. }
+            | zab::Action::Follow { .. }
+            | zab::Action::StopServing
+            | zab::Action::SendNotification { .. }
+            | zab::Action::DialAll
+            | zab::Action::ViewProposed { .. }
+            | zab::Action::ViewForgotten
+            | zab::Action::ViewCommitted { .. }
+            | zab::Action::Look { .. } => {}
         }
     }
 }

@@ -39,8 +39,18 @@ impl World {
                 }
             }
             Action::CloseLeader => self.close_leader(at),
-            // Every server listens everywhere here; the rest is the driver's.
-            _ => {}
+            // Every server listens everywhere here.
+            Action::ListenForLearners(_) | Action::MoveClientPort(_) => {}
+            // The driver's own.
+            Action::Log(_)
+            | Action::Wake(_)
+            | Action::WriteSnapshot(_)
+            | Action::DiscardSnapshot(_)
+            | Action::LoadTree
+            | Action::ReadLog { .. }
+            | Action::ChangeConfigFiles(_)
+            | Action::Election(_)
+            | Action::End(_) => {}
         }
     }
 

@@ -238,7 +238,20 @@ impl Core {
                 self.append_held(out);
             }
             Input::Tick => self.gave_way_ticks = self.gave_way_ticks.saturating_sub(1),
-            _ => {}
+            Input::Flushed { .. }
+            | Input::Notification { .. }
+            | Input::ElectionConnected { .. }
+            | Input::ElectionDisconnected { .. }
+            | Input::StandDown { .. }
+            | Input::Propose { .. }
+            | Input::Learner { .. }
+            | Input::LearnerGone { .. }
+            | Input::Progress { .. }
+            | Input::Sync { .. }
+            | Input::SnapshotBegun { .. }
+            | Input::LogRead { .. }
+            | Input::Leader { .. }
+            | Input::LeaderGone => {}
         }
     }
 

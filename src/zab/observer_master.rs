@@ -50,7 +50,23 @@ impl ObserverMaster {
                 let new_leader = self.new_leader(core);
                 self.handlers.on_log_read(core, connection, read, &new_leader, out);
             }
-            _ => {}
+            // The learner's own, of which this server is one.
+            Input::Progress { connection: None }
+            | Input::Notification { .. }
+            | Input::ElectionConnected { .. }
+            | Input::ElectionDisconnected { .. }
+            | Input::StandDown { .. }
+            | Input::Oracle { .. }
+            | Input::Propose { .. }
+            | Input::Flushed { .. }
+            | Input::Promised { .. }
+            | Input::Truncated { .. }
+            | Input::CannotTruncate { .. }
+            | Input::Installed { .. }
+            | Input::TreeViews { .. }
+            | Input::Sync { .. }
+            | Input::Leader { .. }
+            | Input::LeaderGone => {}
         }
     }
 

@@ -177,23 +177,16 @@ impl Peer {
                 self.on_heard(from, notification, out)
             }
             (_, Input::StandDown { why }) => self.stand_down(why, out),
-            (
-                Role::Looking(Some(_)),
-                input @ (Input::ElectionConnected { .. }
-                | Input::ElectionDisconnected { .. }
-                | Input::Oracle { .. }
-                | Input::Tick),
-            ) => {
-                let input = match input {
-                    Input::Oracle { agrees } => election::Input::Oracle { agrees },
-                    Input::ElectionConnected { to } => election::Input::ElectionConnected { to },
-                    Input::ElectionDisconnected { to } => {
-                        election::Input::ElectionDisconnected { to }
-                    }
-                    _ => election::Input::Tick,
-                };
-                self.elect(input, out);
+            (Role::Looking(Some(_)), Input::ElectionConnected { to }) => {
+                self.elect(election::Input::ElectionConnected { to }, out);
             }
+            (Role::Looking(Some(_)), Input::ElectionDisconnected { to }) => {
+                self.elect(election::Input::ElectionDisconnected { to }, out);
+            }
+            (Role::Looking(Some(_)), Input::Oracle { agrees }) => {
+                self.elect(election::Input::Oracle { agrees }, out);
+            }
+            (Role::Looking(Some(_)), Input::Tick) => self.elect(election::Input::Tick, out),
             (Role::Learning(learner), Input::ElectionDisconnected { to })
                 if learner.leader() == to =>
             {
@@ -210,7 +203,26 @@ impl Peer {
                 | Input::ElectionDisconnected { .. }
                 | Input::Oracle { .. },
             ) => {}
-            (Role::Looking(_), _) => {}
+            // `Core::note` has dealt with the disk's answers; the rest is of a role that has ended.
+            (
+                Role::Looking(_),
+                Input::Tick
+                | Input::Propose { .. }
+                | Input::Flushed { .. }
+                | Input::Promised { .. }
+                | Input::Truncated { .. }
+                | Input::CannotTruncate { .. }
+                | Input::Installed { .. }
+                | Input::TreeViews { .. }
+                | Input::Learner { .. }
+                | Input::LearnerGone { .. }
+                | Input::Progress { .. }
+                | Input::Sync { .. }
+                | Input::SnapshotBegun { .. }
+                | Input::LogRead { .. }
+                | Input::Leader { .. }
+                | Input::LeaderGone,
+            ) => {}
             (Role::Leading(leader), input) => leader.step(&mut self.core, input, out),
             (Role::Learning(learner), input) => learner.step(&mut self.core, input, out),
         }

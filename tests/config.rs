@@ -12,8 +12,6 @@ mod config {
     mod property_settings;
     mod unsupported;
 }
-#[path = "../src/model/golden.rs"]
-mod golden;
 
 use oxkeeper::config::{Config, ConfigError, Environment, Source, parse};
 

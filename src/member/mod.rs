@@ -36,8 +36,8 @@ pub mod opening;
 pub mod quorum_connection;
 mod quorum_connections;
 pub mod quorum_outbox;
-pub mod restorer;
 mod settings;
+#[cfg(any(test, feature = "sim"))]
 pub mod sim_opening;
 mod snapshot_job;
 pub mod start;

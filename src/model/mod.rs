@@ -4,7 +4,7 @@ mod acl;
 mod algorithm;
 mod code;
 mod error;
-#[cfg(test)]
+#[cfg(any(test, feature = "sim"))]
 pub mod golden;
 mod owner;
 pub mod path;

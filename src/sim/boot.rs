@@ -3,9 +3,9 @@
 use super::membership;
 use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Process, Server};
+use super::restorer::Restorer;
 use crate::config::{Config, SnapshotCompression};
 use crate::member::configured::{PartSettings, patience};
-use crate::member::restorer::Restorer;
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now};
 use crate::model::{Epoch, chain};

@@ -34,6 +34,7 @@ pub mod network;
 pub mod plan;
 mod planted_faults;
 mod process;
+mod restorer;
 pub mod script;
 pub mod shrink;
 mod trace;

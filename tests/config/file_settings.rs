@@ -1,8 +1,8 @@
 //! Settings that are read from zoo.cfg only.
 
-use crate::golden::bytes_of;
 use crate::{BASE, file};
 use oxkeeper::config::{Config, Environment, Source, parse};
+use oxkeeper::model::golden::bytes_of;
 use std::path::Path;
 
 fn of(text: &str) -> Config {

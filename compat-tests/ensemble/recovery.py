@@ -98,12 +98,14 @@ def write(at, read_at):
     return path
 
 
-def silent(*members):
+def silent(*members, may_end=False):
     """For a while none of them serves anybody."""
     deadline = time.monotonic() + SILENT_SECONDS
     while time.monotonic() < deadline:
         for member in members:
-            assert not member.mode(), f"{member} serves as {member.mode()}"
+            mode = re.search(r"^Mode: (\w+)", member.word("srvr"), re.M)
+            assert not mode, f"{member} serves: {mode.group()}"
+            assert may_end or member.process.poll() is None, f"{member} ended by itself"
         time.sleep(0.1)
 
 

@@ -8,8 +8,14 @@ use bytes::BytesMut;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
-/// Names of messages, each with the monotonic microseconds at which it came or went.
-type Ring = VecDeque<(u64, &'static str)>;
+/// A message that came or went.
+#[derive(Debug)]
+struct Message {
+    at_us: u64,
+    name: &'static str,
+}
+
+type Ring = VecDeque<Message>;
 
 /// The last messages of each connection, if they are wanted.
 #[derive(Debug, Default)]
@@ -34,7 +40,7 @@ impl MessageTracker {
     ) {
         if self.kept > 0 {
             let ring = &mut self.connections.entry(connection).or_default().0;
-            packets.iter().for_each(|packet| push(ring, self.kept, (now.us, packet.name())));
+            packets.iter().for_each(|packet| push(ring, self.kept, packet, now));
         }
     }
 
@@ -44,7 +50,7 @@ impl MessageTracker {
             let ring = &mut self.connections.entry(connection).or_default().1;
             let mut bytes = BytesMut::from(bytes);
             while let Ok(Some(packet)) = Packet::decode(&mut bytes) {
-                push(ring, self.kept, (now.us, packet.name()));
+                push(ring, self.kept, &packet, now);
             }
         }
     }
@@ -60,16 +66,16 @@ impl MessageTracker {
     }
 }
 
-fn push(ring: &mut Ring, kept: usize, message: (u64, &'static str)) {
+fn push(ring: &mut Ring, kept: usize, packet: &Packet, now: Now) {
     if ring.len() == kept {
         ring.pop_front();
     }
-    ring.push_back(message);
+    ring.push_back(Message { at_us: now.us, name: packet.name() });
 }
 
 fn listed(ring: &Ring, now: Now) -> String {
     let mut text = String::new();
-    for (at_us, name) in ring {
+    for Message { at_us, name } in ring {
         let comma = if text.is_empty() { "" } else { ", " };
         // A string never refuses.
         _ = write!(text, "{comma}{name} {} ms ago", now.us.saturating_sub(*at_us) / 1000);

@@ -50,7 +50,7 @@ pub use stats::{Figures, Samples, Stats, WriteSample};
 use crate::model::sync::Arc;
 use crate::model::{ServerId, SessionId, Zxid};
 use crate::request::{
-    Batch, ClientCommand, Namespaces, OpenSession, ReopenSession, Sessions, Shared,
+    Batch, ChangeCounts, ClientCommand, Namespaces, OpenSession, ReopenSession, Sessions, Shared,
 };
 use crate::tree::txn;
 use crate::zab::{self, LearnerConnectionId, Packet};
@@ -148,13 +148,12 @@ impl Replica {
         }
     }
 
-    /// Changes to znodes that were processed so far, and those of them that were applied, or were given up with the
-    /// leadership in which they were processed.
-    pub fn changes(&self) -> (u64, u64) {
+    /// Changes to znodes in all leaderships.
+    pub fn changes(&self) -> ChangeCounts {
         let past = self.core.past.changes;
-        let (processed, applied) =
-            self.role.processor().map_or((0, 0), |processor| processor.prep.changes());
-        (past + processed, past + applied)
+        let now = self.role.processor().map(|processor| processor.prep.changes());
+        let ChangeCounts { noted, forgotten } = now.unwrap_or_default();
+        ChangeCounts { noted: past + noted, forgotten: past + forgotten }
     }
 
     /// Every global session with the monotonic milliseconds at which it expires, the next to expire first.

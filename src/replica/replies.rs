@@ -26,11 +26,11 @@ impl Core {
     }
 
     /// Answers a request that makes no transaction, at once.
-    pub fn answer_now(&mut self, ask: &Inflight) {
+    pub fn answer_now(&mut self, inflight: &Inflight) {
         let last = self.shared.state.tree.read().last_zxid();
-        let op = if ask.code.is_ok() { ask.op } else { 0 };
-        self.note(ask, op, last.to_wire(), self.now_us);
-        self.answer_plain(last, ask);
+        let op = if inflight.code.is_ok() { inflight.op } else { 0 };
+        self.note(inflight, op, last.to_wire(), self.now_us);
+        self.answer_plain(last, inflight);
     }
 
     /// Answers a request that takes no zxid: a sync, the end of a local session, or a body that could not be read.

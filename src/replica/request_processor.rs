@@ -67,7 +67,7 @@ impl RequestProcessor {
 
     /// The role ends.
     pub fn leave(mut self, core: &mut Core) {
-        core.past.changes += self.prep.changes().0;
+        core.past.changes += self.prep.changes().noted;
         core.past.quota_refusals = std::mem::take(self.prep.quota_refusals());
         core.past.containers = self.sweep.times();
     }

@@ -52,6 +52,7 @@ pub use frame_counts::{FrameSizes, Tally};
 pub use limits::Limits;
 pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};
+pub use outstanding_changes::ChangeCounts;
 pub use password::password;
 pub use session_tracker::{Owner, Session, Sessions};
 pub use shared::Shared;

@@ -49,10 +49,16 @@ pub(super) struct Pending {
     order: VecDeque<(Zxid, u32)>,
     /// While a multi is judged: each change with what its slot held before, `None` for a new slot.
     undo: Option<Vec<(u32, Option<Before>)>>,
-    /// Changes noted so far, and those forgotten because they were applied.
-    noted: u64,
-    forgotten: u64,
+    counts: ChangeCounts,
     hash: foldhash::fast::FixedState,
+}
+
+/// Changes to znodes so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ChangeCounts {
+    pub noted: u64,
+    /// Those that were applied, or given up with the leadership in which they were noted.
+    pub forgotten: u64,
 }
 
 #[derive(Default)]
@@ -76,8 +82,7 @@ impl Pending {
             free: Vec::new(),
             order: VecDeque::new(),
             undo: None,
-            noted: 0,
-            forgotten: 0,
+            counts: ChangeCounts::default(),
             hash: foldhash::fast::FixedState::with_seed(seed),
         }
     }
@@ -86,9 +91,8 @@ impl Pending {
         self.order.is_empty()
     }
 
-    /// Changes noted so far, and those forgotten because they were applied.
-    pub const fn counts(&self) -> (u64, u64) {
-        (self.noted, self.forgotten)
+    pub const fn counts(&self) -> ChangeCounts {
+        self.counts
     }
 
     /// The znode at `path`, with all that was proposed; `None` if there is or will be none.
@@ -133,7 +137,7 @@ impl Pending {
         let before =
             (std::mem::replace(&mut slot.zxid, zxid), std::mem::replace(&mut slot.view, view));
         self.order.push_back((zxid, at));
-        self.noted += 1;
+        self.counts.noted += 1;
         if let Some(undo) = &mut self.undo {
             undo.push((at, found.map(|_| before)));
         }
@@ -178,7 +182,7 @@ impl Pending {
             && zxid <= through
         {
             self.order.pop_front();
-            self.forgotten += 1;
+            self.counts.forgotten += 1;
             let slot = &self.slots[at as usize];
             // A later proposal may have changed the path again; then that one's turn will come. A proposal that changed
             // it twice is met twice, the second time with the slot emptied or already another's.

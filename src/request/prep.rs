@@ -4,7 +4,7 @@
 //! goes into its log entry, where apply finds it again (D-68).
 
 use super::access;
-use super::outstanding_changes::{AclOf, Pending, View};
+use super::outstanding_changes::{AclOf, ChangeCounts, Pending, View};
 use super::quota_log::QuotaLog;
 pub use super::write_context::{Asker, Rules};
 use super::write_request::{Write, data_len};
@@ -96,8 +96,7 @@ impl Prep {
         self.quota_log.refused()
     }
 
-    /// Changes to znodes that were judged so far, and those of them that are in the tree.
-    pub const fn changes(&self) -> (u64, u64) {
+    pub const fn changes(&self) -> ChangeCounts {
         self.pending.counts()
     }
 

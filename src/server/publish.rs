@@ -3,13 +3,13 @@
 use crate::metrics::{Registry, Samples};
 use crate::model::EventKind;
 use crate::replica::{Mode, Replica, Stats, WriteSample};
-use crate::request::Namespace;
+use crate::request::{ChangeCounts, Namespace};
 
 /// What of the replica's counters is in the registry already.
 #[derive(Default)]
 pub struct Published {
     stats: Stats,
-    changes: (u64, u64),
+    changes: ChangeCounts,
 }
 
 impl Published {
@@ -23,8 +23,9 @@ impl Published {
             .add(stats.sessionless_expired - before.sessionless_expired);
         metrics.stale_requests.add(stats.stale_requests - before.stale_requests);
         metrics.stale_replies.add(stats.stale_replies - before.stale_replies);
-        metrics.outstanding_changes_queued.add(now.changes.0 - self.changes.0);
-        metrics.outstanding_changes_removed.add(now.changes.1 - self.changes.1);
+        metrics.outstanding_changes_queued.add(now.changes.noted - self.changes.noted);
+        let removed = now.changes.forgotten - self.changes.forgotten;
+        metrics.outstanding_changes_removed.add(removed);
         let mode = replica.mode();
         let samples = &mut replica.samples;
         let age_ms = |born_ms: i64| Some(wall_ms - born_ms).filter(|age_ms| 0 <= *age_ms);

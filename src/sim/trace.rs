@@ -28,12 +28,18 @@ impl Trace {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// * `subject`: kind and number of the server or client whose line it is.
-    pub fn note(&mut self, now_us: Micros, subject: (&str, usize), text: impl FnOnce() -> String) {
+    /// * `kind`, `number`: of the server or client whose line it is.
+    pub fn note(
+        &mut self,
+        now_us: Micros,
+        kind: char,
+        number: usize,
+        text: impl FnOnce() -> String,
+    ) {
         self.events += 1;
         if let Tracing::To(take) = &mut self.tracing {
             let (whole, part) = (now_us / 1000, now_us % 1000);
-            take(&format!("{whole:>6}.{part:03} {}{} {}", subject.0, subject.1, text()));
+            take(&format!("{whole:>6}.{part:03} {kind}{number} {}", text()));
         }
     }
 }

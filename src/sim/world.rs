@@ -162,15 +162,15 @@ impl World {
     }
 
     pub fn note(&mut self, server: usize, text: impl FnOnce() -> String) {
-        self.trace.note(self.now_us, ("s", server), text);
+        self.trace.note(self.now_us, 's', server, text);
     }
 
     pub fn note_client(&mut self, client: usize, text: impl FnOnce() -> String) {
-        self.trace.note(self.now_us, ("c", client), text);
+        self.trace.note(self.now_us, 'c', client, text);
     }
 
     pub fn note_fault(&mut self, text: impl FnOnce() -> String) {
-        self.trace.note(self.now_us, ("!", 0), text);
+        self.trace.note(self.now_us, '!', 0, text);
     }
 
     /// Tells the checks.

@@ -8,6 +8,7 @@ use oxkeeper::sim::check::answers::Answers;
 use oxkeeper::sim::check::sessions::{RealTime, Sessions, early_expiry};
 use oxkeeper::sim::check::watches::Watches;
 use oxkeeper::sim::check::{Answered, Seen};
+use oxkeeper::sim::history::History;
 use oxkeeper::sim::workload::{Body, Op, Request, WatchLists};
 use oxkeeper::tree::txn::write;
 
@@ -32,8 +33,7 @@ fn wrong_answers_are_found() {
     let (mut check, history) = (Answers::default(), history());
     for xid in 1..4 {
         let request = &Request::new(Op::Ping, "");
-        let asked = Seen::Asked { client: 0, session: 7, xid, request };
-        holds(&mut check, &asked, &new_history());
+        holds(&mut check, &asks(0, xid, request), &new_history());
     }
     let mut told = |request: &Request, xid, zxid, err, body: &Body, wrong: Option<&str>| {
         let header = ReplyHeader { xid, zxid, err };
@@ -76,8 +76,7 @@ fn writes_that_were_not_sent_or_are_done_twice_are_found() {
     history.commit(&[zxid(1, 5)]).unwrap();
     let mut check = Answers::default();
     let request = &Request::new(Op::Ping, "");
-    let asked = Seen::Asked { client: 0, session: 7, xid: 9, request };
-    holds(&mut check, &asked, &new_history());
+    holds(&mut check, &asks(0, 9, request), &new_history());
     fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "stands before it");
 }
 
@@ -91,8 +90,7 @@ fn write_of_a_closed_session_is_found_and_a_second_close_is_none() {
     let late = entry(zxid(1, 7), (7, 5), op::DELETE, |to| write::delete(to, "/a"));
     let mut check = Answers::default();
     let request = &Request::new(Op::Ping, "");
-    let asked = Seen::Asked { client: 0, session: 7, xid: 9, request };
-    holds(&mut check, &asked, &new_history());
+    holds(&mut check, &asks(0, 9, request), &new_history());
     for (counter, bytes) in [(5, close(5, 0)), (6, close(6, 4))] {
         history.propose(zxid(1, counter), bytes.into());
         history.commit(&[zxid(1, counter)]).unwrap();
@@ -107,11 +105,8 @@ fn write_of_a_closed_session_is_found_and_a_second_close_is_none() {
 fn zxids_going_back_and_answers_out_of_order_are_found() {
     let (mut check, history) = (Sessions::default(), history());
     let request = &Request::new(Op::GetPair, "");
-    let asked = |xid| Seen::Asked { client: 0, session: 7, xid, request };
-    let answered = |xid, counter| {
-        let header = ReplyHeader { xid, zxid: at(counter), err: 0 };
-        Seen::Answered(Answered { client: 0, session: 7, request, header, body: &Body::Nothing })
-    };
+    let asked = |xid| asks(0, xid, request);
+    let answered = |xid, counter| is_answered(0, xid, request, counter);
     (1..7).for_each(|xid| holds(&mut check, &asked(xid), &history));
     holds(&mut check, &answered(1, 2), &history);
     holds(&mut check, &answered(2, 2), &history);
@@ -135,22 +130,23 @@ fn sessions_that_come_back_or_live_on_are_found() {
     fails(&mut check, &welcomed(7, false), &history, "is back");
 }
 
+/// Two clients ask at the same time, the answer that comes last shows less, and its client asks once more.
+fn two_are_answered(check: &mut RealTime, request: &Request, history: &History) {
+    holds(check, &asks(0, 1, request), history);
+    holds(check, &asks(1, 1, request), history);
+    holds(check, &is_answered(0, 1, request, 3), history);
+    holds(check, &is_answered(1, 1, request, 2), history);
+    holds(check, &asks(1, 1, request), history);
+}
+
 #[test]
 fn write_before_one_that_was_answered_is_found() {
     let (mut check, history) = (RealTime::default(), history());
     let request = &Request::new(Op::Delete, "/a");
-    let asked = |client| Seen::Asked { client, session: 7, xid: 1, request };
-    let answered = |client, counter| {
-        let header = ReplyHeader { xid: 1, zxid: at(counter), err: 0 };
-        Seen::Answered(Answered { client, session: 7, request, header, body: &Body::Nothing })
-    };
-    holds(&mut check, &asked(0), &history);
-    holds(&mut check, &asked(1), &history);
-    holds(&mut check, &answered(0, 3), &history);
-    holds(&mut check, &answered(1, 2), &history);
-    holds(&mut check, &asked(1), &history);
+    let answered = |client, counter| is_answered(client, 1, request, counter);
+    two_are_answered(&mut check, request, &history);
     fails(&mut check, &answered(1, 3), &history, "was answered before");
-    holds(&mut check, &asked(2), &history);
+    holds(&mut check, &asks(2, 1, request), &history);
     holds(&mut check, &Seen::Disconnected { client: 2 }, &history);
 }
 
@@ -167,16 +163,8 @@ fn read_that_shows_less_than_was_shown_before_it_is_found_where_reads_are_confir
     ] {
         (history.confirms_syncs, history.confirms_reads) = confirms;
         let mut check = RealTime::default();
-        let asked = |client| Seen::Asked { client, session: 7, xid: 1, request };
-        let answered = |client, counter| {
-            let header = ReplyHeader { xid: 1, zxid: at(counter), err: 0 };
-            Seen::Answered(Answered { client, session: 7, request, header, body: &Body::Nothing })
-        };
-        holds(&mut check, &asked(0), &history);
-        holds(&mut check, &asked(1), &history);
-        holds(&mut check, &answered(0, 3), &history);
-        holds(&mut check, &answered(1, 2), &history);
-        holds(&mut check, &asked(1), &history);
+        let answered = |client, counter| is_answered(client, 1, request, counter);
+        two_are_answered(&mut check, request, &history);
         match about {
             "" => holds(&mut check, &answered(1, 2), &history),
             about => fails(&mut check, &answered(1, 2), &history, about),
@@ -194,6 +182,15 @@ fn session_that_expires_too_early_is_found() {
 
 fn at(counter: u32) -> i64 {
     zxid(1, counter).to_wire()
+}
+
+fn asks(client: usize, xid: i32, request: &Request) -> Seen<'_> {
+    Seen::Asked { client, session: 7, xid, request }
+}
+
+fn is_answered(client: usize, xid: i32, request: &Request, counter: u32) -> Seen<'_> {
+    let header = ReplyHeader { xid, zxid: at(counter), err: 0 };
+    Seen::Answered(Answered { client, session: 7, request, header, body: &Body::Nothing })
 }
 
 fn answered<'a>(request: &'a Request, counter: u32, err: i32) -> Seen<'a> {
@@ -264,8 +261,7 @@ fn events_missed_between_connections_are_found() {
         let mut check = Watches::default();
         let request = again(at(since));
         holds(&mut check, &answered(&get, 2, 0), &history);
-        let asked = Seen::Asked { client: 0, session: 7, xid: -8, request: &request };
-        holds(&mut check, &asked, &history);
+        holds(&mut check, &asks(0, -8, &request), &history);
         if fires {
             holds(&mut check, &event(EventKind::NodeDataChanged, "/a", -1), &history);
         }

@@ -1,4 +1,5 @@
-//! The stage of a connection between servers in which another protocol may speak first: TLS detection, a SASL exchange.
+//! The stage of a connection between servers in which another protocol may speak first, as a SASL exchange. TLS is none: it goes
+//! on to the connection's end, and wraps the socket (`net`).
 
 use bytes::BytesMut;
 use std::fmt;
@@ -38,10 +39,10 @@ pub enum ConnectionKind {
 
 /// Makes the opening of each connection between servers. A server has one, which it is given where it is put together.
 pub trait Openings: fmt::Debug + Send + Sync {
-    /// For a connection that another server made: this end is the server of TLS and of SASL.
+    /// For a connection that another server made: this end is the server of SASL.
     fn accepted(&self, kind: ConnectionKind) -> Box<dyn Opening>;
 
-    /// For a connection that this server makes: this end is the client of TLS and of SASL.
+    /// For a connection that this server makes: this end is the client of SASL.
     ///
     /// * `to`: hosts and ports of the server that is dialed, as the configuration names them; the connection is to one of them.
     fn dialed(&self, kind: ConnectionKind, to: &[(String, u16)]) -> Box<dyn Opening>;

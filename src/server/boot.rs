@@ -57,7 +57,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let disk = FailStop::new(RealDisk);
     let metrics = Arc::new(Registry::default());
-    // Nothing speaks before the members' own protocols do: TLS and SASL between members come in its place.
+    // Nothing speaks before the members' own protocols do: SASL between members comes in its place.
     let openings: Arc<dyn Openings> = Arc::new(NoOpening);
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));

@@ -128,8 +128,9 @@ impl<D: Disk + Clone + 'static> Driver<D> {
         }
     }
 
-    /// Performs actions in order; log commands reach the log thread together, before what is put for learners and the leader is
-    /// sent, and before anything is woken.
+    /// Performs actions in order; log commands reach the log thread together, before anything is woken and before what is put
+    /// for learners and the leader is sent, unless a connection begins, ends or gets a tree meanwhile: nothing that is sent
+    /// then waits for a command of the same turn, because an ACK follows the report of its flush.
     fn perform_all(&mut self) {
         if self.actions.is_empty() {
             return;

@@ -85,8 +85,8 @@ pub enum Action {
     },
     /// Dial the election port of every voter without an election connection.
     DialAll,
-    /// A configuration was proposed and is in the log: keep it for the next start, before anything that follows is sent, and
-    /// reach its members.
+    /// A configuration was proposed and is in the log, or NEWLEADER alone names it: keep it for the next start, before anything
+    /// that follows is sent, and reach its members.
     ViewProposed {
         view: View,
     },

@@ -7,7 +7,7 @@ use super::connections::{ElectionConnections, Item, LearnerConnection};
 use super::disk::{Entry, Write, last_of};
 use super::election::votes_for;
 use super::packets::packets;
-use super::server::{Server, last_views};
+use super::server::Server;
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{
@@ -137,27 +137,11 @@ impl<W: Witness> Ensemble<W> {
     fn perform(&mut self, at: usize, action: Action, more: &mut VecDeque<Action>) {
         let server = &mut self.servers[at];
         match action {
-            Action::Append { zxid, payload } => {
-                server.tail.push_back((zxid, payload.clone()));
-                server.disk.asked.push_back(Write::Append((zxid, payload)));
-            }
+            Action::Append { .. }
+            | Action::Promise { .. }
+            | Action::Truncate { .. }
+            | Action::Install { .. } => more.extend(server.write(&action)),
             Action::Commit { through } => self.apply(at, through),
-            Action::Promise { promise, epoch } => {
-                server.disk.asked.push_back(Write::Promise(promise, epoch));
-            }
-            Action::Truncate { to } => {
-                server.tail.retain(|(zxid, _)| *zxid <= to);
-                server.disk.asked.push_back(Write::Truncate(to));
-            }
-            Action::Install { zxid } => {
-                server.tree = server.arrived.take().expect("a tree came with SNAP");
-                server.tail.retain(|(at, _)| zxid < *at);
-                server.disk.asked.push_back(Write::Install(zxid, server.tree.clone()));
-                // A tree tells of its last configuration only.
-                let views = last_views(&server.tree)
-                    .split_off(last_views(&server.tree).len().saturating_sub(1));
-                more.extend(server.answer(Input::TreeViews { views }));
-            }
             Action::ToLearner { connection, bytes } => self.send_to_learner(at, connection, &bytes),
             Action::ToLeader { bytes } => self.send_to_leader(at, &bytes),
             Action::SendSnapshot { connection } => {

@@ -65,7 +65,7 @@ impl ReplicaOnDisk {
                     panic!("a server that is alone has no peers")
                 }
                 Action::Append { zxid, entry } => {
-                    self.disk.asked.push_back(Write::Append((zxid, entry)));
+                    self.disk.ask(&zab::Action::Append { zxid, payload: entry });
                 }
                 Action::Roll => self.disk.asked.push_back(Write::Roll),
                 Action::Snapshot(frozen) => self.frozen.push(frozen),

@@ -1,6 +1,6 @@
 //! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member that runs Java says otherwise than ours.
 
-use super::disk::{Disk, Entry, last_of};
+use super::disk::{Disk, Entry, Write, last_of};
 use super::views::view_in;
 use oxkeeper::member::start::saved_view_counts;
 use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
@@ -93,6 +93,26 @@ impl Server {
         let mut actions = Vec::new();
         self.peer.as_mut().expect("it runs").step(input, &mut actions);
         actions
+    }
+
+    /// Asks the disk for what an action wants of it; what is in memory follows at once. Gives the actions that this leads to.
+    pub fn write(&mut self, action: &Action) -> Vec<Action> {
+        let mut write = Write::of(action).expect("it is for the disk");
+        let mut views = None;
+        match &mut write {
+            Write::Append(entry) => self.tail.push_back(entry.clone()),
+            Write::Truncate(to) => self.tail.retain(|(zxid, _)| zxid <= to),
+            Write::Install(zxid, tree) => {
+                self.tree = self.arrived.take().expect("a tree came with SNAP");
+                self.tail.retain(|(at, _)| *zxid < *at);
+                tree.clone_from(&self.tree);
+                // A tree tells of its last configuration only.
+                views = Some(last_views(tree).pop().into_iter().collect());
+            }
+            Write::Promise(..) | Write::Roll => {}
+        }
+        self.disk.asked.push_back(write);
+        views.map_or_else(Vec::new, |views| self.answer(Input::TreeViews { views }))
     }
 
     /// A leader of Java's names the newest configuration that it has seen, committed or not.

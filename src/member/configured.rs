@@ -4,11 +4,11 @@ use super::dial::Patience;
 use super::opening::Openings;
 use super::settings::{EnsembleSettings, LogReadLimit, Settings};
 use super::{election_address, election_connections};
-use crate::config::{Config, Ensemble, Throttle};
+use crate::config::{Config, Ensemble, SnapshotCompression, Throttle};
 use crate::model::{ServerId, SessionId};
 use crate::request::prep::Rules;
 use crate::request::{Connects, Limits};
-use crate::store::LogOptions;
+use crate::store::{LogOptions, Packing};
 use crate::tree::Options;
 use crate::{replica, zab};
 use std::sync::Arc;
@@ -182,6 +182,15 @@ fn election(ensemble: &Ensemble, openings: Arc<dyn Openings>) -> election_connec
         reach_timeout_ms: reach_timeout.map(|timeout| timeout.as_millis() as u64),
         bind_tries_max: ensemble.election_bind_tries.unwrap_or(0),
         openings,
+    }
+}
+
+/// How snapshots are packed.
+pub const fn packing(config: &Config) -> Packing {
+    match config.snapshot_compression {
+        SnapshotCompression::None => Packing::Plain,
+        SnapshotCompression::Gzip => Packing::Gzip,
+        SnapshotCompression::Snappy => Packing::Snappy,
     }
 }
 

@@ -260,7 +260,35 @@ impl Member {
                 let inputs = ensemble.configuration.on_committed(view, is_last, out);
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
-            action => self.on_connection_action(now, action, out),
+            zab::Action::ToLearner { connection, bytes } => {
+                self.with_connections(|quorum, _| {
+                    quorum.send_to_learner(connection, bytes, now, out);
+                });
+            }
+            zab::Action::ToLeader { bytes } => {
+                self.with_connections(|quorum, _| quorum.send_to_leader(bytes, now, out));
+            }
+            zab::Action::CloseLearner { connection, why } => {
+                self.with_connections(|quorum, peer| {
+                    let is_leading = matches!(peer.role(), Role::Leading(_));
+                    quorum.close_learner(connection, &why, is_leading, out);
+                })
+            }
+            zab::Action::Connect { leader } => {
+                self.with_connections(|quorum, peer| quorum.dial(leader, &peer.core, now, out));
+            }
+            zab::Action::Disconnect => self.with_connections(|quorum, _| quorum.hang_up(now, out)),
+            // `replica` has dealt with these.
+            zab::Action::Append { .. }
+            | zab::Action::Commit { .. }
+            | zab::Action::Install { .. }
+            | zab::Action::SendSnapshot { .. }
+            | zab::Action::FromLearner { .. }
+            | zab::Action::FromLeader { .. }
+            | zab::Action::Lead { .. }
+            | zab::Action::Follow { .. }
+            | zab::Action::StopServing
+            | zab::Action::Look { .. } => {}
         }
     }
 
@@ -428,39 +456,10 @@ impl Member {
         }
     }
 
-    fn on_connection_action(&mut self, now: Now, action: zab::Action, out: &mut Vec<Action>) {
-        let Some(ensemble) = &mut self.ensemble else { return };
-        let (quorum, peer) = (&mut ensemble.quorum, self.replica.peer());
-        match action {
-            zab::Action::ToLearner { connection, bytes } => {
-                quorum.send_to_learner(connection, bytes, now, out)
-            }
-            zab::Action::ToLeader { bytes } => quorum.send_to_leader(bytes, now, out),
-            zab::Action::CloseLearner { connection, why } => {
-                let is_leading = matches!(peer.role(), Role::Leading(_));
-                quorum.close_learner(connection, &why, is_leading, out);
-            }
-            zab::Action::Connect { leader } => quorum.dial(leader, &peer.core, now, out),
-            zab::Action::Disconnect => quorum.hang_up(now, out),
-            // `replica` or `on_zab_action` has dealt with the rest.
-            zab::Action::Append { .. }
-            | zab::Action::Commit { .. }
-            | zab::Action::Promise { .. }
-            | zab::Action::Truncate { .. }
-            | zab::Action::Install { .. }
-            | zab::Action::SendSnapshot { .. }
-            | zab::Action::ReadLog { .. }
-            | zab::Action::FromLearner { .. }
-            | zab::Action::FromLeader { .. }
-            | zab::Action::Lead { .. }
-            | zab::Action::Follow { .. }
-            | zab::Action::StopServing
-            | zab::Action::SendNotification { .. }
-            | zab::Action::DialAll
-            | zab::Action::ViewProposed { .. }
-            | zab::Action::ViewForgotten
-            | zab::Action::ViewCommitted { .. }
-            | zab::Action::Look { .. } => {}
+    /// Does something with the connections of a member of an ensemble.
+    fn with_connections(&mut self, act: impl FnOnce(&mut QuorumConnections, &zab::Peer)) {
+        if let Some(ensemble) = &mut self.ensemble {
+            act(&mut ensemble.quorum, self.replica.peer());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Writing snapshots beside the server's work.
 
-use crate::config::{Config, SnapshotCompression};
+use crate::config::Config;
+use crate::member::configured::packing;
 use crate::metrics::Registry;
 use crate::model::Zxid;
 use crate::request::Shared;
@@ -25,14 +26,7 @@ pub struct Style {
 
 impl Style {
     pub const fn of(config: &Config) -> Self {
-        Self {
-            with_zxid: config.serialize_last_processed_zxid,
-            packing: match config.snapshot_compression {
-                SnapshotCompression::None => Packing::Plain,
-                SnapshotCompression::Gzip => Packing::Gzip,
-                SnapshotCompression::Snappy => Packing::Snappy,
-            },
-        }
+        Self { with_zxid: config.serialize_last_processed_zxid, packing: packing(config) }
     }
 }
 

@@ -4,8 +4,8 @@ use super::membership;
 use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Process, Server};
 use super::restorer::Restorer;
-use crate::config::{Config, SnapshotCompression};
-use crate::member::configured::{PartSettings, patience};
+use crate::config::Config;
+use crate::member::configured::{PartSettings, packing, patience};
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now};
 use crate::model::{Epoch, chain};
@@ -109,14 +109,6 @@ pub fn boot(
     };
     let was_quarantined = found.was_quarantined && !is_believed;
     Ok(Booted { process, durable, was_quarantined, forgets_view })
-}
-
-const fn packing(config: &Config) -> Packing {
-    match config.snapshot_compression {
-        SnapshotCompression::None => Packing::Plain,
-        SnapshotCompression::Gzip => Packing::Gzip,
-        SnapshotCompression::Snappy => Packing::Snappy,
-    }
 }
 
 /// The tree on a disk, as a member restores it.

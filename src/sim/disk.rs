@@ -11,6 +11,7 @@ use crate::member::{Input, SnapshotJob};
 use crate::model::{Zxid, chain};
 use crate::store::worker::{self, FlushReport};
 use crate::store::{Command, RecoverOptions, epoch::EpochFile, log_read, recover};
+use crate::tree::Tree;
 use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
 
@@ -189,20 +190,21 @@ impl World {
         let Some(process) = self.process(at) else { return };
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(process.tree_options);
-        let loaded = match recover(&process.disk, &process.folders, wanted, &mut restorer, || {
-            Duration::ZERO
-        }) {
+        let (disk, folders) = (&process.disk, &process.folders);
+        let found = recover(disk, folders, wanted, &mut restorer, || Duration::ZERO);
+        let loaded = match found {
             Ok(_) => {
-                let (tree, _) = restorer.finish();
-                self.note(at.server, || format!("> loaded the tree, {}", tree.last_zxid()));
                 self.trace.count("trees rebuilt");
-                Ok(tree)
+                Ok(restorer.finish().0)
             }
             Err(error) => Err(format!("load the tree again: {}", chain(&error))),
         };
         if loaded.is_err() {
             self.crash_if_due(at);
         }
+        self.note(at.server, || {
+            format!("> loaded the tree, {:?}", loaded.as_ref().map(Tree::last_zxid))
+        });
         let loaded = Input::tree_loaded(loaded);
         self.do_within(10, 2000, move |world| world.report(at, loaded));
     }

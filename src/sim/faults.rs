@@ -115,17 +115,11 @@ impl World {
         }
         found.disk.cut_power_at(found.disk.counts().changes + changes);
         let at = self.process_id(server);
-        self.do_at(self.now_us + CRASH_US, move |world| {
-            if world.process(at).is_some()
-                && let Some(crash) = world.servers[at.server].crash
-            {
-                world.crash(at.server, crash);
-            }
-        });
+        self.do_at(self.now_us + CRASH_US, move |world| world.crash_if_due(at));
     }
 
-    /// A change to its disk has failed. A process that is to crash there ends here and now; another hears of its disk, and goes
-    /// on until its member says how it ends.
+    /// A process that is to crash ends here and now: a change to its disk has failed, or none was made for long. A process
+    /// whose disk refuses the change hears of it, and goes on until its member says how it ends.
     pub fn crash_if_due(&mut self, at: ProcessId) {
         if self.process(at).is_some()
             && let Some(crash) = self.servers[at.server].crash

@@ -349,6 +349,27 @@ fn what_comes_late_for_a_session_that_ended_is_refused() {
     assert!(ensemble.say(reader, [get(2, "/c")])[0].contains("error -101"));
 }
 
+/// The leader knows of the close as soon as it proposes it, and not only when it is committed.
+// rows: P-21
+#[test]
+fn what_a_session_asks_after_its_close_was_forwarded_is_refused() {
+    for at in [FOLLOWER, OBSERVER] {
+        let mut ensemble = new_ensemble();
+        let client = ensemble.client(at, "10.0.0.1");
+        ensemble.asked(at);
+        assert!(ensemble.say(client, [create(1, "/a", "")])[0].ends_with("ok /a"));
+        let asked = ensemble.asked(at).remove(0);
+        ensemble.hold_logs([FOLLOWER, OTHER], true);
+        assert_eq!(ensemble.say(client, [close(2)]), [""; 0], "no quorum has it yet");
+        let body = create(0, "/b", "")[12..].to_vec();
+        ensemble.pass_on(at, Request { xid: 3, body: body.into(), ..asked });
+        ensemble.hold_logs([FOLLOWER, OTHER], false);
+        assert!(ensemble.heard(client)[0].contains(" ok"), "server {at}");
+        let tree = ensemble.shared(LEADER).state.tree.read();
+        assert!(tree.find("/a").is_some() && tree.find("/b").is_none(), "server {at}");
+    }
+}
+
 /// Its socket may never say so: the machine at its other end is gone.
 // rows: P-21
 #[test]

@@ -162,16 +162,16 @@ fn start_error(error: StartError<RestoreError>) -> ServerError {
 }
 
 /// The data directory as a start found it.
-struct RestoredData {
+pub struct RestoredData {
     /// The directory is this server's as long as this lives.
     lock: DataDirLock,
     tree: Tree,
-    recovered: Recovered,
-    history: RestoredHistory,
+    pub recovered: Recovered,
+    pub history: RestoredHistory,
 }
 
 /// Makes the folders, makes them this server's, and loads what is in them.
-fn restore(
+pub fn restore(
     disk: &Disk,
     folders: &Folders,
     config: &Config,
@@ -229,7 +229,7 @@ fn restorer(config: &Config, options: Options) -> Restorer {
 }
 
 /// Loads the tree once more, when the log was cut before the end of what the tree holds.
-fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options) -> Arc<Loader> {
+pub fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options) -> Arc<Loader> {
     let (disk, folders) = (disk.clone(), folders.clone());
     let trust_empty = config.trust_empty_snapshot;
     let wanted = RecoverOptions { trust_empty, autocreate: true, running: true, is_member: false };

@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod boot;
+#[cfg(test)]
+mod boot_tests;
 mod clock;
 mod data_dir_lock;
 mod driver;

@@ -134,6 +134,9 @@ fn worlds_from_fixed_seeds() {
         ("worlds with linearizable reads", 20),
         ("worlds that start together", 10),
         ("sessions expired", 100),
+        ("voters that go on alone", 1),
+        ("reads where nobody leads", 10),
+        ("starts without the disk of logs", 30),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");
@@ -178,13 +181,21 @@ fn planted_faults_are_found() {
         (Plant::UnconfirmedReads, &["real time"]),
         (Plant::UnheardPings, &["early expiry"]),
         (Plant::SlowStart, &["convergence"]),
+        (Plant::WriteInReadOnly, &["answers"]),
+        (Plant::MountPointMade, &["durability"]),
+        (Plant::WrongOracle, &["one leader", "primary order", "durability", "agreement"]),
     ];
     assert_eq!(table.len(), Plant::ALL.len());
     for (plant, checks) in table {
         let found = first_failure(60, |climate| {
+            if *plant == Plant::WrongOracle {
+                *climate = Climate { voters: 2, oracle: true, ..Climate::calm(climate.seed) };
+            }
             climate.plant = Some(*plant);
             climate.linearizable_reads |= *plant == Plant::UnconfirmedReads;
             climate.starts_together |= *plant == Plant::SlowStart;
+            climate.read_only |= *plant == Plant::WriteInReadOnly;
+            climate.unmounts |= *plant == Plant::MountPointMade;
             if *plant == Plant::UnmissedLoss {
                 (climate.changes, climate.joiners, climate.damaged) = (false, 0, Some(0));
             }

@@ -106,6 +106,7 @@ pub fn boot(
         heard: BTreeMap::new(),
         is_leading: false,
         standing: None,
+        may_go_alone: false,
     };
     let was_quarantined = found.was_quarantined && !is_believed;
     Ok(Booted { process, durable, was_quarantined, forgets_view })

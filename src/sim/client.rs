@@ -1,7 +1,7 @@
 //! A client: its session, its connection, and what it knows from its answers.
 
 use super::network::EndId;
-use super::plan::Micros;
+use super::plan::{Climate, Micros};
 use super::workload::{Body, Op, Request, SEEN_VERSION, Watch, WatchLists};
 use crate::model::Rng;
 use crate::model::{Code, EventKind};
@@ -56,6 +56,10 @@ pub struct Client {
     pub received_us: Micros,
     pub sent_us: Micros,
     pub asleep_us: Micros,
+    /// It is content to read where nobody leads. Such a client leaves no watches.
+    pub accepts_read_only: bool,
+    /// When it leaves a server that only lets it read, to look for another one.
+    pub leaves_us: Option<Micros>,
     /// The server to which it connects next.
     pub next_server: Option<usize>,
     pub rng: Rng,
@@ -66,9 +70,11 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(number: usize, seed: u64) -> Self {
-        let mut rng = Rng::new(seed, 100 + number as u64);
-        Self { number, timeout_ms: rng.range(500, 3000) as i32, rng, ..Self::default() }
+    pub fn new(number: usize, climate: &Climate) -> Self {
+        let mut rng = Rng::new(climate.seed, 100 + number as u64);
+        let accepts_read_only = climate.accepts_read_only(number);
+        let timeout_ms = rng.range(500, 3000) as i32;
+        Self { number, timeout_ms, accepts_read_only, rng, ..Self::default() }
     }
 
     pub const fn end(&self) -> Option<EndId> {
@@ -83,13 +89,25 @@ impl Client {
         self.connection == Connection::Connected(end)
     }
 
-    /// Whether it is connected with a session and waits for nothing.
+    /// Whether it is connected with a session, may write and waits for nothing.
     pub fn is_idle(&self) -> bool {
-        matches!(self.connection, Connection::Connected(_)) && self.outstanding.is_empty()
+        let is_connected = matches!(self.connection, Connection::Connected(_));
+        is_connected && self.leaves_us.is_none() && self.outstanding.is_empty()
     }
 
     /// A planned request with what the client knows. `None`: the client knows of no znode for it.
     pub fn fill(&mut self, mut request: Request) -> Option<Request> {
+        if self.accepts_read_only {
+            match &mut request.op {
+                Op::Get { watch } | Op::Exists { watch } | Op::Children { watch } => *watch = false,
+                Op::AddWatch { .. } => return None,
+                _ => {}
+            }
+        }
+        // Where it may only read it has no session to end.
+        if self.leaves_us.is_some() && request.op == Op::Close {
+            return None;
+        }
         if request.op == Op::Delete && request.path.is_empty() {
             request.path = self.session.created.pop()?;
         }

@@ -14,6 +14,8 @@ use jute::{Decode, DecodeError, Encode, Reader, put_frame};
 
 /// Requests without an answer, at the most.
 const OUTSTANDING_MAX: usize = 40;
+/// A client that may only read looks for another server after so long.
+const READ_ONLY_US: Micros = 300 * MS;
 
 impl World {
     pub fn act_as_client(&mut self, client: usize, action: ClientAction) {
@@ -92,6 +94,10 @@ impl World {
                 self.note_client(client, || "receives nothing".to_owned());
                 self.disconnect(client, 0);
             }
+            Connection::Connected(_) if found.leaves_us.is_some_and(|at| at <= self.now_us) => {
+                self.note_client(client, || "looks for a server that lets it write".to_owned());
+                self.disconnect(client, 0);
+            }
             Connection::Connected(_) if has_pause => {
                 self.send_requests(client, vec![Request::new(Op::Ping, "")]);
             }
@@ -117,7 +123,7 @@ impl World {
             timeout_ms: found.timeout_ms,
             session_id: session,
             password: Some(&password(SessionId(session))),
-            read_only: false,
+            read_only: found.accepts_read_only,
         };
         let mut bytes = Vec::new();
         put_frame(&mut bytes, |to| request.encode(to));
@@ -130,6 +136,7 @@ impl World {
         let found = &mut self.clients[client];
         let end = found.end();
         found.connection = Connection::None;
+        found.leaves_us = None;
         found.connects_us = self.now_us + pause_ms * MS;
         found.outstanding.clear();
         found.input.clear();
@@ -178,7 +185,8 @@ impl World {
     }
 
     fn on_connected(&mut self, client: usize, end: EndId, frame: &[u8]) -> Result<(), DecodeError> {
-        let session = ConnectResponse::decode(&mut Reader::new(frame))?.session_id;
+        let ConnectResponse { session_id: session, read_only, .. } =
+            ConnectResponse::decode(&mut Reader::new(frame))?;
         let before = self.clients[client].session.id;
         if session == 0 {
             self.note_client(client, || format!("has lost session {before:#x}"));
@@ -187,9 +195,17 @@ impl World {
             self.disconnect(client, 5);
             return Ok(());
         }
+        let leaves_us = self.now_us + READ_ONLY_US;
         let found = &mut self.clients[client];
-        found.session.id = session;
         found.connection = Connection::Connected(end);
+        if read_only {
+            found.leaves_us = Some(leaves_us);
+            self.note_client(client, || format!("may only read, with session {session:#x}"));
+            self.trace.count(if before == 0 { "read-only sessions" } else { "sessions read-only" });
+            // Only that server knows a new one: where it may write it asks for another.
+            return Ok(());
+        }
+        found.session.id = session;
         self.note_client(client, || format!("has session {session:#x}"));
         self.trace.count(if before == 0 { "sessions" } else { "sessions moved" });
         self.see(&Seen::Welcomed { client, session, is_new: before == 0 });
@@ -222,13 +238,19 @@ impl World {
         self.note_client(client, || {
             format!("receives {header:x?} {}", short(&format!("{body:?}")))
         });
+        let is_read_only = self.clients[client].leaves_us.is_some();
         self.trace.count(match (header.err == 0, request.is_write()) {
             (true, true) => "writes",
+            (true, false) if is_read_only => "reads where nobody leads",
             (true, false) => "reads",
             (false, _) => "refusals",
         });
         let answered = Answered { client, session, request: &request, header, body: &body };
-        self.see(&Seen::Answered(answered));
+        self.see(&if is_read_only {
+            Seen::AnsweredReadOnly(answered)
+        } else {
+            Seen::Answered(answered)
+        });
         let found = &mut self.clients[client];
         found.learn(&request, header, &body);
         found.last_done += u64::from(self.is_healing && request.is_write() && header.err == 0);

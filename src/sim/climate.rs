@@ -50,10 +50,16 @@ pub enum Plant {
     UnheardPings,
     /// Servers that answer nothing while the first leader is to be elected.
     SlowStart,
+    /// A server that answers writes where nobody leads as if it had done them.
+    WriteInReadOnly,
+    /// A start that makes the folder of logs where their disk is not mounted.
+    MountPointMade,
+    /// An oracle that lets a voter go on alone, whatever the other one has committed.
+    WrongOracle,
 }
 
 impl Plant {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -70,6 +76,9 @@ impl Plant {
         Self::UnconfirmedReads,
         Self::UnheardPings,
         Self::SlowStart,
+        Self::WriteInReadOnly,
+        Self::MountPointMade,
+        Self::WrongOracle,
     ];
 }
 
@@ -108,6 +117,12 @@ pub struct Climate {
     pub packing: Option<&'static str>,
     /// Files are lost while a server is down, and its operator does as docs say.
     pub loses_files: bool,
+    /// `oraclePath`: of two voters at most one at a time may go on without the other, and it has all that was committed then.
+    pub oracle: bool,
+    /// The disk of a server's logs is not mounted now and then when the server is to start.
+    pub unmounts: bool,
+    /// `readonlymode.enabled`: some clients are content to read where nobody leads.
+    pub read_only: bool,
     /// db.autocreate=false: the operator marks the directories of the first members with `initialize`.
     pub marks_new: bool,
     /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
@@ -193,6 +208,23 @@ impl Climate {
             sends_trees: old.sends_trees || adverse && rng.one_in(3),
             ..old
         }
+        .with_newest()
+    }
+
+    /// With what has chances of its own, so that all else is as before.
+    fn with_newest(self) -> Self {
+        let mut rng = Rng::new(self.seed, 9);
+        let oracle = self.voters == 2 && !self.changes && !rng.one_in(3);
+        let read_only = rng.one_in(6);
+        Self {
+            oracle,
+            read_only,
+            unmounts: rng.one_in(8),
+            // Beside an oracle there are no groups.
+            groups: self.groups && !oracle,
+            lasts_us: self.lasts_us + if read_only { 3000 * MS } else { 0 },
+            ..self
+        }
     }
 
     /// Three servers, three clients, and nothing special.
@@ -212,6 +244,11 @@ impl Climate {
     /// What speaks first on connections between servers.
     pub fn openings(&self) -> Arc<dyn Openings> {
         if self.has_openings { Arc::new(SimOpenings) } else { Arc::new(NoOpening) }
+    }
+
+    /// Whether a client is content to read where nobody leads.
+    pub const fn accepts_read_only(&self, client: usize) -> bool {
+        self.read_only && client.is_multiple_of(2)
     }
 
     /// Voters first, then observers, then those that join.

@@ -9,7 +9,7 @@ use super::script::Tape;
 use super::trace::{Tracing, short};
 use super::world::World;
 use crate::member::{Action, ConfigChange, Ended, Input, Now, QuorumPeer, turn};
-use crate::model::{Rule, Zxid};
+use crate::model::{Rule, ServerId, Zxid};
 use crate::replica::Mode;
 use crate::request::ClientCommand;
 use crate::store;
@@ -108,11 +108,16 @@ impl World {
         let now = Now { us: process.own_us(now_us), wall_ms };
         let resent = process.member.election_messages_resent();
         let (is_stale, before) = (process.is_stale(&input), process.actions.len());
+        if let Input::Oracle { agrees } = input {
+            process.may_go_alone = agrees;
+        }
         process.member.step(now, input, &mut process.actions);
         let actions = process.actions.len() - before;
+        let alone = process.may_go_alone.then_some(ServerId(at.server as i64));
         if resent < process.member.election_messages_resent() {
             self.trace.count("votes said twice");
         }
+        self.checks.history.alone = alone;
         if is_stale {
             self.trace.count("inputs from closed connections");
             self.see(&Seen::FromClosed { server: at.server, actions });
@@ -191,6 +196,7 @@ impl World {
                     let disks = &self.acknowledged()[..];
                     self.see(&Seen::Leads { server, epoch, last, disks });
                 }
+                Note::Alone { is_alone: true } => self.trace.count("voters that go on alone"),
                 _ => {}
             }
         }
@@ -220,14 +226,20 @@ impl World {
         let begins = process.served.is_none();
         process.served = is_serving.then_some(last);
         let digest = process.shared.state.tree.read().digest();
-        // Its data is whole again.
-        self.servers[server].becomes_whole();
+        self.become_whole(server);
         let commits = has_committed || mode == Mode::Leading;
         let disks = self.acknowledged();
         let commits = commits.then_some(&disks[..]);
         self.note(server, || format!("* applied {last}, {mode:?}"));
         let may_go_back = begins && mode == Mode::Observing && self.climate().relays;
         self.see(&Seen::Applied { server, last, may_go_back, digest, commits });
+    }
+
+    /// A server serves: its data is whole again, and it could start again with what it logs next.
+    fn become_whole(&mut self, server: usize) {
+        if !self.servers[server].becomes_whole() {
+            self.fail("snapshots", format!("{server} serves and has no snapshot"));
+        }
     }
 
     /// The end of the history that each server's disk has, or had when it acknowledged it.

@@ -74,6 +74,8 @@ impl World {
             }
             Fault::LockConfiguration { server, for_us } => self.lock_configuration(server, for_us),
             Fault::BackUp { server } => self.back_up(server),
+            Fault::Oracle { server } => self.turn_oracle(server),
+            Fault::Unmount { server, down_us } => self.unmount(server, down_us),
             Fault::Lose { server, loss, down_us } => self.end_and_lose(server, loss, down_us),
             Fault::Purge { server } => {
                 let found = &self.servers[server];
@@ -248,6 +250,9 @@ impl World {
                 }
                 self.see(&Seen::InForce { server, view: &view });
                 self.servers[server].view = Some(view);
+                if self.oracle == Some(server) {
+                    self.tell_of_oracle(at);
+                }
                 self.wake_driver(at);
             }
             Err(why) => self.cannot(at, &format!("start: {why}")),

@@ -5,7 +5,7 @@
 //! all of its history, whether it came by log, by DIFF or as a tree.
 
 use super::model::Model;
-use crate::model::{Epoch, View, Zxid};
+use crate::model::{Epoch, ServerId, View, Zxid};
 use crate::tree::txn::{Entry, config_in};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub struct History {
     pub confirms_syncs: bool,
     /// So does each read.
     pub confirms_reads: bool,
+    /// The server that is looked at, if an oracle lets it go on without the other of two voters.
+    pub alone: Option<ServerId>,
     /// Of a tree without transactions.
     first_digest: u64,
 }
@@ -52,6 +54,7 @@ impl History {
             local_sessions,
             confirms_syncs: false,
             confirms_reads: false,
+            alone: None,
             first_digest,
         }
     }

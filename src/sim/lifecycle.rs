@@ -68,6 +68,7 @@ impl World {
             return;
         }
         self.heal();
+        self.outdo_uncommitted();
         self.come_to_rest();
         if self.failure.is_some() {
             return;
@@ -91,6 +92,20 @@ impl World {
             let action = ClientAction::Send(vec![Request::new(members, "")]);
             (0..self.clients.len()).for_each(|client| self.act_as_client(client, action.clone()));
             self.trace.count("removals of lost servers asked for");
+            self.run_until(self.now_us + STILL_US);
+        }
+    }
+
+    /// A client that has read what was never committed is let in nowhere until as much is committed: others write.
+    fn outdo_uncommitted(&mut self) {
+        let end_us = self.now_us + REST_US;
+        let is_ahead = |world: &Self| {
+            let last = world.checks.history.last().to_wire();
+            world.clients.iter().any(|client| last < client.session.last_zxid)
+        };
+        while self.failure.is_none() && self.now_us < end_us && is_ahead(self) {
+            let action = ClientAction::Send(vec![Request::create_end()]);
+            (0..self.clients.len()).for_each(|client| self.act_as_client(client, action.clone()));
             self.run_until(self.now_us + STILL_US);
         }
     }

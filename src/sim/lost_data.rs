@@ -4,10 +4,11 @@
 //! any time. What it can't tell is the operator's to avoid: a server that votes with less than it had is allowed only while
 //! a quorum of other servers has all of it, in each configuration that any server believes in.
 
+use super::boot::boot;
 use super::check::{Durable, Seen};
 use super::membership;
-use super::plan::{Crash, CrashKind, Loss, Micros};
-use super::process::{Backup, folders};
+use super::plan::{Crash, CrashKind, Loss, Micros, Plant};
+use super::process::{Backup, LOG_DIR, folders};
 use super::workload;
 use super::world::World;
 use crate::model::{ServerId, View, Zxid};
@@ -49,6 +50,34 @@ impl World {
         self.servers[server].losing = Some(loss);
         if self.servers[server].process.is_some() {
             self.crash(server, Crash { kind: CrashKind::Process, down_us });
+        }
+    }
+
+    /// A process ends, and the next one does not start while the disk of its logs is not mounted, if it has followed or led
+    /// before. That start is of a copy: that it comes about at all is the failure.
+    pub fn unmount(&mut self, server: usize, down_us: Micros) {
+        if self.servers[server].process.is_none() {
+            return;
+        }
+        self.crash(server, Crash { kind: CrashKind::Process, down_us });
+        let (climate, now_us) = (self.climate().clone(), self.now_us);
+        let found = &mut self.servers[server];
+        let copy = found.disk.image().crash(0);
+        let current = epoch::read(&copy, &folders().snapshots, EpochFile::Current);
+        if !current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0)) {
+            return;
+        }
+        clear(&copy, &folders().logs, "");
+        clear(&copy, Path::new(LOG_DIR), "");
+        if climate.plant != Some(Plant::MountPointMade) {
+            copy.unmount(Path::new(LOG_DIR));
+        }
+        let mounted = std::mem::replace(&mut found.disk, copy);
+        let booted = boot(found, server, &climate, now_us);
+        found.disk = mounted;
+        match booted {
+            Err(_) => self.trace.count("starts without the disk of logs"),
+            Ok(_) => self.fail("durability", format!("{server} starts without its logs")),
         }
     }
 
@@ -161,7 +190,7 @@ impl World {
     }
 
     /// Whether a server has all that another one has promised, and all that it may have helped to commit.
-    fn makes_up_for(&self, other: usize, server: usize) -> bool {
+    pub fn makes_up_for(&self, other: usize, server: usize) -> bool {
         let (has, lost) = (self.servers[other].durable, self.servers[server].durable);
         let history = &self.checks.history;
         // What is not in the history of a later epoch was never committed.

@@ -63,6 +63,9 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
     if let Some(packing) = climate.packing {
         lines.push(format!("snapshot.compression.method={packing}"));
     }
+    if climate.oracle {
+        lines.push("oraclePath=/oracle".to_owned());
+    }
     if climate.relays {
         lines.push(format!("observerMasterPort={OBSERVER_PORT}"));
     }
@@ -129,7 +132,8 @@ pub fn load(
     climate: &Climate,
     me: usize,
 ) -> Result<(Config, bool), Box<dyn Error>> {
-    let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags: Vec::new() };
+    let flags = vec![format!("-Dreadonlymode.enabled={}", climate.read_only)];
+    let launch = Launch { settings: Settings::File(CONFIG_FILE.into()), flags };
     if let Some(mut members) = written_members(disk)?
         && !members.iter().any(|line| line.starts_with(&format!("server.{me}=")))
     {

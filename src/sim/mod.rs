@@ -31,6 +31,7 @@ mod lost_data;
 mod membership;
 pub mod model;
 pub mod network;
+mod oracle;
 pub mod plan;
 mod planted_faults;
 mod process;

@@ -7,6 +7,7 @@ pub use super::climate::{Climate, MS, Micros, Plant, SERVES_US, STARTS_TOGETHER_
 use super::workload::{self, Request};
 use crate::model::Rng;
 use std::fmt;
+use std::ops::Range;
 
 /// How a process ends.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,10 @@ pub enum Fault {
     BackUp { server: usize },
     /// A server's configuration files can't be written.
     LockConfiguration { server: usize, for_us: Micros },
+    /// The oracle lets this one of two voters go on without the other, or neither.
+    Oracle { server: Option<usize> },
+    /// A server's process ends, and the next one does not start while the disk of its logs is not mounted.
+    Unmount { server: usize, down_us: Micros },
     /// A server's process ends, and files are gone or old when the next one starts.
     Lose { server: usize, loss: Loss, down_us: Micros },
 }
@@ -197,6 +202,20 @@ impl Plan {
         if climate.loses_files {
             add_losses(&climate, &mut steps);
         }
+        if climate.oracle {
+            add_faults(&climate, 10, 100..1000, &mut steps, |rng| Fault::Oracle {
+                server: [Some(0), Some(1), None][rng.pick(3)],
+            });
+        }
+        if climate.read_only {
+            add_faults(&climate, 12, 300..2500, &mut steps, |rng| lonely_server(rng, &climate));
+        }
+        if climate.unmounts {
+            add_faults(&climate, 11, 200..1500, &mut steps, |rng| Fault::Unmount {
+                server: rng.pick(climate.servers()),
+                down_us: rng.range(5, 900) * MS,
+            });
+        }
         if climate.starts_together {
             // Clients may come.
             let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
@@ -253,6 +272,24 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
     }
 }
 
+/// Faults of one kind, with chances of their own.
+///
+/// * `pause_ms`: between one and the next.
+fn add_faults(
+    climate: &Climate,
+    stream: u64,
+    pause_ms: Range<u64>,
+    steps: &mut Vec<Step>,
+    fault: impl Fn(&mut Rng) -> Fault,
+) {
+    let mut rng = Rng::new(climate.seed, stream);
+    let mut at_us = rng.range(pause_ms.start, pause_ms.end) * MS;
+    while at_us < climate.lasts_us {
+        steps.push(Step { at_us, what: What::Fault(fault(&mut rng)) });
+        at_us += rng.range(pause_ms.start, pause_ms.end) * MS;
+    }
+}
+
 /// Faults of a climate in which leaders fail when it hurts.
 fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
     let mut rng = Rng::new(climate.seed, 5);
@@ -297,6 +334,18 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         };
         steps.push(Step { at_us, what: What::Fault(fault) });
     }
+}
+
+/// One server reaches none of the others for so long that it serves those who only read, and maybe they reach no other.
+fn lonely_server(rng: &mut Rng, climate: &Climate) -> Fault {
+    let (server, takes_clients) = (rng.pick(climate.servers()), rng.one_in(2));
+    let with_it = |node: usize| match node.checked_sub(climate.servers()) {
+        Some(client) => takes_clients && climate.accepts_read_only(client),
+        None => node == server,
+    };
+    let from = (0..climate.servers() + climate.clients).filter(|&node| with_it(node)).collect();
+    let to = (0..climate.servers()).filter(|&node| node != server).collect();
+    Fault::Cut { from, to, both_ways: true, for_us: rng.range(2200, 4000) * MS }
 }
 
 fn some_cut(rng: &mut Rng, climate: &Climate) -> Fault {

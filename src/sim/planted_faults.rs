@@ -2,6 +2,7 @@
 
 use super::model::is_from;
 use super::plan::Plant;
+use super::workload::Op;
 use super::world::World;
 use crate::model::{op, xid};
 use crate::tree::txn::Txn;
@@ -47,6 +48,13 @@ impl World {
             // In the data, after its length, or in whatever stands there.
             Plant::WrongAnswer if is_answer && is_due && HEADER_LEN + 5 < frame.len() => {
                 frame[HEADER_LEN + 5] ^= 1;
+            }
+            // The answer to one that shows nothing, without the code that refuses it.
+            Plant::WriteInReadOnly if is_answer && found.leaves_us.is_some() => {
+                let oldest = found.outstanding.front();
+                if oldest.is_some_and(|(_, request)| matches!(request.op, Op::Delete | Op::Sync)) {
+                    frame[HEADER_LEN - 4..HEADER_LEN].fill(0);
+                }
             }
             Plant::OldZxid if is_answer && is_due => frame[4..12].fill(0),
             _ => {}

@@ -9,7 +9,7 @@ use crate::member::quorum_connection::QuorumConnection;
 use crate::member::quorum_outbox::QuorumOutbox;
 use crate::member::{Action, Input, Member, QuorumPeer};
 use crate::model::{Epoch, View, Zxid};
-use crate::replica;
+use crate::replica::Mode;
 use crate::request::{self, ClientCommand, Need, Shared};
 use crate::store::sim_disk::{Image, SimDisk};
 use crate::store::{self, FailStop, Folders, Packing, Worker, names};
@@ -107,6 +107,8 @@ pub struct Process {
     /// Whether it led after its last step.
     pub is_leading: bool,
     pub standing: Option<Standing>,
+    /// Its oracle lets it go on without the other of two voters, as it heard last.
+    pub may_go_alone: bool,
 }
 
 impl Process {
@@ -132,8 +134,9 @@ impl Process {
         }
     }
 
+    /// Whether there is a leader whose history it serves.
     pub fn is_serving(&self) -> bool {
-        self.member.replica.mode() != replica::Mode::Resting
+        !matches!(self.member.replica.mode(), Mode::Resting | Mode::ReadOnly)
     }
 
     /// The last zxid of its tree.
@@ -236,16 +239,14 @@ impl Server {
         self.durable.last.max(self.lost)
     }
 
-    /// It serves: its data is whole again, once it has a snapshot too. A server that was told that nothing is in the history yet
-    /// has none, and does not start again with what it logs next.
-    pub fn becomes_whole(&mut self) {
+    /// It serves: its data is whole again. False if it has no snapshot, so that it could not start again with what it logs next.
+    pub fn becomes_whole(&mut self) -> bool {
         self.lost = Zxid::ZERO;
         if !self.has_lost && !self.is_unsure {
-            return;
+            return true;
         }
-        let snapshots = names::snapshots(&self.disk, &folders().snapshots);
-        let lacks = snapshots.is_ok_and(|files| files.is_empty());
-        (self.is_unsure, self.has_lost, self.has_other_digests) = (lacks, lacks, false);
+        (self.is_unsure, self.has_lost, self.has_other_digests) = (false, false, false);
+        names::snapshots(&self.disk, &folders().snapshots).is_ok_and(|files| !files.is_empty())
     }
 
     pub const fn wall_ms(&self, now_us: Micros) -> i64 {

@@ -27,6 +27,7 @@ struct Start {
     next_follows: Option<i64>,
     epochs: Epochs,
     last: Option<Zxid>,
+    has_oracle: bool,
 }
 
 /// What one process's machine of agreement was given.
@@ -78,6 +79,7 @@ impl Tape {
             next_follows: core.next_follows(),
             epochs: Epochs { accepted: core.accepted, current: core.current },
             last: (!core.is_unsure).then_some(core.history.last()),
+            has_oracle: core.oracle.is_some(),
         };
         Self { start, inputs: Vec::new() }
     }
@@ -113,8 +115,10 @@ impl Tape {
     }
 
     fn peer(&self) -> Peer {
-        let Start { me, settings, view, proposed, next_follows, epochs, last } = self.start.clone();
+        let Start { me, settings, view, proposed, next_follows, epochs, last, has_oracle } =
+            self.start.clone();
         let mut peer = Peer::member(me, settings, view, epochs, last);
+        peer.core.oracle = has_oracle.then_some(false);
         peer.core.finds_view = view_in;
         if let Some(version) = proposed.last().map(|next| next.version) {
             proposed.into_iter().for_each(|view| peer.core.see_logged_view(view));
@@ -185,7 +189,8 @@ impl Tape {
     }
 
     fn first_line(&self) -> String {
-        let Start { me, settings, view, proposed, next_follows, epochs, last } = &self.start;
+        let Start { me, settings, view, proposed, next_follows, epochs, last, has_oracle } =
+            &self.start;
         let (accepted, current) = (epochs.accepted.0, epochs.current.0);
         let members = members(view);
         let members = members.strip_prefix(" voters").unwrap_or(&members);
@@ -195,6 +200,7 @@ impl Tape {
             (settings.always_sends_tree, " trees"),
             (settings.reconfigs, " reconfigs"),
             (settings.relays, " relays"),
+            (*has_oracle, " oracle"),
         ] {
             line += if is_on { name } else { "" };
         }

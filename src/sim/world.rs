@@ -39,6 +39,8 @@ pub struct World {
     pub tapes: Vec<Tape>,
     /// Faults are over.
     pub is_healing: bool,
+    /// The one of two voters that may go on without the other.
+    pub oracle: Option<usize>,
 }
 
 impl World {
@@ -51,7 +53,7 @@ impl World {
             scheduled: 0,
             net: Network::new(seed, climate.latency_us),
             servers: (0..climate.servers()).map(|_| Server::default()).collect(),
-            clients: (0..climate.clients).map(|client| Client::new(client, seed)).collect(),
+            clients: (0..climate.clients).map(|client| Client::new(client, &climate)).collect(),
             checks: Checks::new(
                 &Tree::new(tree::Options { seed, ..tree::Options::default() }),
                 climate.local_sessions,
@@ -62,6 +64,7 @@ impl World {
             trace: Trace { tracing, ..Trace::default() },
             tapes: Vec::new(),
             is_healing: false,
+            oracle: None,
             plan,
         };
         for server in 0..world.servers.len() {
@@ -89,6 +92,8 @@ impl World {
             (climate.starts_together, "worlds that start together"),
             (climate.voters == 7, "worlds of seven voters"),
             (climate.groups, "worlds with groups"),
+            (climate.oracle, "worlds with an oracle"),
+            (climate.read_only, "worlds with read-only service"),
             (
                 climate.loses_files && climate.marks_new,
                 "worlds that lose files, db.autocreate=false",

@@ -74,6 +74,8 @@ struct State {
     sync_takes: Duration,
     /// Files that can't be read.
     spoiled: BTreeSet<u64>,
+    /// This folder is not there, and whoever makes it makes another.
+    absent: Option<PathBuf>,
     keep_images: bool,
     images: Vec<Image>,
 }
@@ -127,6 +129,11 @@ impl SimDisk {
     /// From now on, a file's sync takes this long; what it carries is safe at its end and not before.
     pub fn slow_down(&self, sync_takes: Duration) {
         self.state().sync_takes = sync_takes;
+    }
+
+    /// An empty folder is no longer there.
+    pub fn unmount(&self, dir: &Path) {
+        self.state().absent = Some(dir.to_owned());
     }
 
     /// Makes a file unreadable, as a bad sector does.
@@ -341,12 +348,17 @@ impl Disk for SimDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let state = self.state();
+        if state.absent.as_ref().is_some_and(|absent| dir.starts_with(absent)) {
+            return Err(not_found(dir));
+        }
         let inside = state.live.keys().filter(|path| path.parent() == Some(dir));
         Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
     }
 
-    fn create_dir(&self, _dir: &Path) -> io::Result<()> {
-        Ok(()) // Folders are there as soon as they are named.
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        // Other folders are there as soon as they are named.
+        self.state().absent.take_if(|absent| dir.starts_with(absent));
+        Ok(())
     }
 
     fn may_write(&self, _dir: &Path) -> io::Result<()> {

@@ -32,6 +32,10 @@ impl Check for Answers {
                 let Answered { client, request, header, .. } = answered;
                 format!("client {client}, {request:?} answered at {:#x}: {why}", header.zxid)
             }),
+            Seen::AnsweredReadOnly(answered) => judge_read_only(answered, history).map_err(|why| {
+                let Answered { client, request, header, .. } = answered;
+                format!("client {client}, read-only, {request:?} at {:#x}: {why}", header.zxid)
+            }),
             _ => Ok(()),
         }
     }
@@ -125,6 +129,28 @@ fn judge(answered: &Answered<'_>, history: &History) -> Result<(), String> {
         return Err(format!("code {code}, and that state calls for {wanted}"));
     }
     if code.is_ok() { state.shows(request, body) } else { Ok(()) }
+}
+
+/// A server that nobody leads lets clients read what it has, which may end with what was never committed: of that no more
+/// is known here than that it was proposed.
+fn judge_read_only(answered: &Answered<'_>, history: &History) -> Result<(), String> {
+    let &Answered { request, header, body, .. } = answered;
+    let (zxid, code) = (Zxid::from_wire(header.zxid).ok_or("no zxid")?, Code(header.err));
+    if zxid != Zxid::ZERO && history.proposal(zxid).is_none() {
+        return Err("that was never proposed".to_owned());
+    }
+    if !request.is_read() {
+        let is_refused =
+            code == Code::NOT_READ_ONLY || matches!(request.op, Op::Ping | Op::SetWatches(_));
+        return is_refused.then_some(()).ok_or_else(|| format!("code {code}, and it is no read"));
+    }
+    let state = State { model: &history.model, zxid: header.zxid };
+    let wanted = state.refusal(request);
+    match zxid == Zxid::ZERO || history.find(zxid).is_some() {
+        true if wanted != code => Err(format!("code {code}, and that state calls for {wanted}")),
+        true if code.is_ok() => state.shows(request, body),
+        true | false => Ok(()),
+    }
 }
 
 /// Whether this transaction is that request, and its answer tells of it.

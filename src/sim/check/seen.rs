@@ -140,6 +140,8 @@ pub enum Seen<'a> {
         request: &'a Request,
     },
     Answered(Answered<'a>),
+    /// As `Answered`, by a server that nobody leads.
+    AnsweredReadOnly(Answered<'a>),
     /// A client receives an event.
     Event {
         client: usize,

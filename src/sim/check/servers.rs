@@ -144,7 +144,7 @@ fn on_quorums(leader: usize, zxid: Zxid, disks: &[Zxid], history: &History) -> R
         history.holds(last, zxid).then_some(ServerId(server as i64))
     };
     let holders: BTreeSet<ServerId> = disks.iter().enumerate().filter_map(has).collect();
-    match history.deciders(zxid).find(|view| !view.has_quorum(&holders)) {
+    match history.deciders(zxid).find(|view| !view.has_quorum_or(&holders, history.alone)) {
         None => Ok(()),
         Some(view) => {
             let (voters, holders) = (short(view), holders.iter().map(|id| id.0));

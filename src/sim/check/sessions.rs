@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub struct Sessions {
     /// Requests without an answer, by client.
     outstanding: BTreeMap<usize, VecDeque<i32>>,
-    /// The newest zxid each session has seen.
-    newest: BTreeMap<i64, i64>,
+    /// The newest zxid that each client has seen since it lost a session.
+    newest: BTreeMap<usize, i64>,
     expired: BTreeSet<i64>,
     opened: BTreeSet<i64>,
 }
@@ -35,13 +35,15 @@ impl Check for Sessions {
                     ));
                 }
             }
-            Seen::Expired { session, .. } => {
+            Seen::Expired { client, session } => {
+                self.newest.remove(&client);
                 self.expired.insert(session);
             }
             Seen::Asked { client, xid, request, .. } if request.op != Op::Ping => {
                 self.outstanding.entry(client).or_default().push_back(xid);
             }
-            Seen::Answered(Answered { client, session, request, header, .. }) => {
+            Seen::Answered(answered) | Seen::AnsweredReadOnly(answered) => {
+                let Answered { client, request, header, .. } = answered;
                 let xid = header.xid;
                 if request.op != Op::Ping {
                     let next = self.outstanding.get_mut(&client).and_then(VecDeque::pop_front);
@@ -49,10 +51,10 @@ impl Check for Sessions {
                         return Err(format!("client {client} is answered {xid}, awaits {next:?}"));
                     }
                 }
-                let newest = self.newest.entry(session).or_default();
+                let newest = self.newest.entry(client).or_default();
                 if header.zxid < *newest {
                     let (zxid, newest) = (header.zxid, *newest);
-                    return Err(format!("session {session:#x} sees {zxid:#x} after {newest:#x}"));
+                    return Err(format!("client {client} sees {zxid:#x} after {newest:#x}"));
                 }
                 *newest = header.zxid;
             }

@@ -1,0 +1,67 @@
+//! What answers two voters when one of them asks whether it may go on without the other (`oraclePath`).
+//!
+//! Nothing in a server keeps it from telling both yes, or one that lacks what the other has committed alone: that is the
+//! business of whatever answers. The one of a world is right.
+
+use super::network::ProcessId;
+use super::plan::{MS, Micros, Plant};
+use super::world::World;
+use crate::member::Input;
+
+/// A server reads its file again within this.
+const READ_US: Micros = 60 * MS;
+/// Between a no to both and the next yes.
+const PAUSE_US: Micros = 150 * MS;
+
+impl World {
+    /// Neither may go on alone from now on, and soon this one may.
+    pub fn turn_oracle(&mut self, server: Option<usize>) {
+        if self.oracle == server {
+            return;
+        }
+        if let Some(before) = self.oracle.take() {
+            self.tell_of_oracle(self.process_id(before));
+        }
+        if let Some(server) = server {
+            self.do_within(0, PAUSE_US, move |world| world.agree_with(server));
+        }
+    }
+
+    fn agree_with(&mut self, server: usize) {
+        let other = 1 - server;
+        let is_right = !self.goes_alone(other) && self.knows_all_of(server, other);
+        if self.oracle.is_some() || !is_right && self.climate().plant != Some(Plant::WrongOracle) {
+            return self.trace.count("answers of the oracle that did not come about");
+        }
+        self.trace.count("answers of the oracle");
+        self.note_fault(|| format!("the oracle agrees with {server}"));
+        self.oracle = Some(server);
+        self.tell_of_oracle(self.process_id(server));
+    }
+
+    /// The process learns what the oracle says when it looks.
+    pub fn tell_of_oracle(&mut self, at: ProcessId) {
+        self.do_within(0, READ_US, move |world| {
+            let agrees = world.oracle == Some(at.server);
+            world.report(at, Input::Oracle { agrees });
+        });
+    }
+
+    /// Whether a server has been told that it may, and not yet that it may not.
+    fn goes_alone(&self, server: usize) -> bool {
+        let Some(process) = &self.servers[server].process else { return false };
+        let is_told = |input: &Input| matches!(input, Input::Oracle { .. });
+        process.may_go_alone || process.events.iter().any(is_told)
+    }
+
+    /// Whether a server's disk has all that the other one may have committed, and all that this one has promised.
+    fn knows_all_of(&self, server: usize, other: usize) -> bool {
+        let durable = self.servers[server].durable;
+        let other_process = self.servers[other].process.as_ref();
+        let is_at_rest = other_process.is_none_or(|process| {
+            let believed = process.standing();
+            believed.accepted <= durable.accepted && believed.current <= durable.current
+        });
+        is_at_rest && self.makes_up_for(server, other)
+    }
+}

@@ -262,7 +262,13 @@ impl Core {
 
     /// A voter's vote for itself tells of the epoch that its history stands for.
     pub(super) fn note_vote(&mut self, from: ServerId, vote: &Vote) {
-        if vote.leader == from && self.is_voter(from) {
+        if vote.leader != from || !self.is_voter(from) {
+            return;
+        }
+        if vote.zxid == -1 {
+            // It has nothing that counts, and its epoch may be a guess at what it had: it can take nobody's place.
+            self.vote_epochs.remove(&from);
+        } else {
             self.vote_epochs.insert(from, vote.epoch);
         }
     }

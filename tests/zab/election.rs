@@ -414,6 +414,39 @@ fn while_the_ensemble_changes_both_quorums_are_needed() {
     check(joiner.hear(1, Looking, vote(7, 9, 9), 4), []);
 }
 
+// A server that followed at once could not promise: the leader may need its promise, and would wait for initLimit.
+// rows: Q-08
+#[test]
+fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
+    let next = View { version: 9, ..view(3..=5, &[]) };
+    let views = Views { current: view(1..=3, &[]), proposed: vec![next] };
+    let begin = || {
+        let mut one = One::begin(setup(3, views.clone(), vote(3, 5, 1), 0)).quiet();
+        for (from, state) in [(1, Following), (2, Leading)] {
+            let said = one.hear(from, state, vote(2, 5, 1), 1);
+            assert!(!said.iter().any(|what| what.contains("elected")), "{said:?}");
+        }
+        one
+    };
+    let mut one = begin();
+    one.hear(4, Following, vote(2, 5, 1), 1);
+    let said = one.hear(5, Following, vote(2, 5, 1), 1);
+    assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 4, 5]");
+    let said = begin().wait(1000);
+    assert_eq!(said.last().unwrap(), "400: elected 2@5/1 r1 by [1, 2]");
+    // Its own vote counts where it has no more than the leader.
+    let mut one = One::begin(setup(3, views.clone(), vote(3, 4, 1), 0)).quiet();
+    one.hear(1, Following, vote(2, 5, 1), 1);
+    one.hear(4, Following, vote(2, 5, 1), 1);
+    let said = one.hear(2, Leading, vote(2, 5, 1), 1);
+    assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 3, 4]");
+    // A leader that is gone is followed no more.
+    let mut one = begin();
+    one.step(Input::ElectionDisconnected { to: ServerId(2) });
+    let said = one.wait(1000);
+    assert!(!said.iter().any(|what| what.contains("elected")), "{said:?}");
+}
+
 #[test]
 fn a_voter_alone_elects_itself_at_once() {
     let mut one = One::begin(setup(1, Views::of(view([1], &[])), vote(1, 0, 0), 0));

@@ -100,6 +100,7 @@ fn epoch_is_opened_without_a_configuration_that_only_newleader_named() {
     tick(&mut world, &[0, 1, 2, 3, 4, 5, 6], 1);
     // Epoch 2: 3 opens it with {0, 1, 2, 3}, and cuts V2 off at 4 and 6; nobody reads NEWLEADER.
     [3, 0, 1, 2, 4, 6].into_iter().for_each(|at| world.is_elected(at, 3));
+    tick(&mut world, &[4, 6], 80); // They have waited for a quorum of V2.
     for learner in [0, 1, 2] {
         let id = connection_of(&world, learner);
         while world.deliver(id, true) {}

@@ -11,6 +11,9 @@ pub const TICK_MS: u32 = 5;
 /// How long a better vote is waited for after a quorum agrees.
 const FINALIZE_TICKS: u32 = 200 / TICK_MS;
 const REDIAL_TICKS: u32 = 1000 / TICK_MS;
+/// When a leader is found that a quorum of the configuration in force follows: how long this server waits to hear the same of a
+/// quorum of each proposed one. 400 ms.
+const UNITE_TICKS: u64 = 400 / TICK_MS as u64;
 /// Servers that don't vote are many, and say themselves who they are: as many are remembered as having been answered.
 const ANSWERED_MAX: usize = 256;
 
@@ -96,6 +99,8 @@ pub struct Election {
     resend_ticks: u64,
     /// A quorum agrees, and the election is over then.
     ends_at: Option<u64>,
+    /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
+    found: Option<Found>,
     /// All were told once more, for somebody follows another than the one elected.
     has_doubted: bool,
     /// Who says that it leads, until which tick that counts.
@@ -103,6 +108,14 @@ pub struct Election {
     /// When servers that don't vote were last answered.
     answered: BTreeMap<ServerId, u64>,
     is_over: bool,
+}
+
+/// See [`Election::found`].
+#[derive(Clone, Debug)]
+struct Found {
+    elected: Elected,
+    /// The tick at which it is followed all the same.
+    until: u64,
 }
 
 impl Election {
@@ -120,6 +133,7 @@ impl Election {
             resend_at: resend_ticks,
             resend_ticks,
             ends_at: None,
+            found: None,
             has_doubted: false,
             leading: BTreeMap::new(),
             answered: BTreeMap::new(),
@@ -161,6 +175,12 @@ impl Election {
 
     fn on_tick(&mut self, out: &mut Vec<Action>) {
         self.now += 1;
+        if let Some(Found { elected, .. }) = self.found.take_if(|found| found.until <= self.now)
+            && !self.down.contains(&elected.vote.leader)
+        {
+            self.round = elected.round;
+            return self.end(elected.vote, elected.electors, out);
+        }
         if self.ends_at.is_none() && self.resend_at <= self.now {
             let max = u64::from(self.setup.resend_max_ms / TICK_MS);
             self.resend_ticks = (self.resend_ticks * 2).min(max).max(1);
@@ -295,9 +315,32 @@ impl Election {
             .or_else(|| self.settled.settle(&cast, views, *me, self.round))
             .or_else(|| self.oracle_follows(from, heard));
         if let Some(electors) = electors {
-            self.round = heard.round;
-            self.end(heard.vote, electors, out);
+            self.follow(heard, electors, out);
         }
+    }
+
+    /// A quorum of the configuration in force follows a leader. If one of each proposed configuration does, or will with this
+    /// server, the election ends. Otherwise it goes on for a while: this server could not promise to that leader, which may
+    /// need the promise, and most often the others are about to say that they follow it too.
+    fn follow(
+        &mut self,
+        heard: &Notification,
+        mut electors: BTreeSet<ServerId>,
+        out: &mut Vec<Action>,
+    ) {
+        let (vote, round) = (heard.vote, heard.round);
+        let views = &self.setup.views;
+        if !views.have_quorums(&electors) && self.setup.vote <= vote {
+            electors.insert(self.setup.me);
+        }
+        if views.have_quorums(&electors) || self.setup.oracle.is_some() {
+            self.round = round;
+            return self.end(vote, electors, out);
+        }
+        let is_same = |found: &Found| found.elected.vote.leader == vote.leader;
+        let until = self.found.as_ref().filter(|found| is_same(found)).map(|found| found.until);
+        let until = until.unwrap_or(self.now + UNITE_TICKS);
+        self.found = Some(Found { elected: Elected { vote, round, electors }, until });
     }
 
     /// Ends the election if a quorum agrees on this server's vote and nobody can have a better one.

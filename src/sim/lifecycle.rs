@@ -68,6 +68,10 @@ impl World {
             return;
         }
         self.heal();
+        self.replace_lost();
+        if self.has_lost() && self.members_without_lost().is_none() {
+            return self.trace.count("ensembles that can't do without a lost server");
+        }
         self.outdo_uncommitted();
         self.come_to_rest();
         if self.failure.is_some() {

@@ -218,19 +218,28 @@ impl World {
         views.max_by_key(|view| view.version)
     }
 
-    /// The members that are left, where one is lost for good.
+    /// Whether the ensemble has a member that is lost for good.
+    pub fn has_lost(&self) -> bool {
+        let is_gone = |id: &ServerId| self.servers[id.0 as usize].is_gone;
+        self.newest_view().is_some_and(|view| view.members.keys().any(is_gone))
+    }
+
+    /// The members that are left, where one is lost for good and the ensemble can do without it.
     pub fn members_without_lost(&self) -> Option<String> {
         let newest = self.newest_view()?;
         let is_left = |id: &ServerId| !self.servers[id.0 as usize].is_gone;
-        if newest.members.keys().all(is_left) {
+        // A reconfiguration needs a quorum of its voters that follow and don't observe before it.
+        let follows = |id: &ServerId| is_left(id) && !newest.is_observer(*id);
+        let all = || (0..self.servers.len()).map(|server| ServerId(server as i64));
+        if !self.has_lost() || all().filter(follows).count() < 2 {
             return None;
         }
-        // No ensemble becomes one of a single voter: others vote then.
+        // No ensemble becomes one of a single voter: followers that are no members vote then.
         let are_few = newest.voters().filter(is_left).count() < 2;
         let line = |server: usize| {
             let id = ServerId(server as i64);
             let is_wanted = are_few || newest.members.contains_key(&id);
-            let votes = are_few || newest.is_voter(id);
+            let votes = newest.is_voter(id) || are_few && follows(&id);
             (is_wanted && is_left(&id)).then(|| workload::member(server, votes))
         };
         Some((0..self.servers.len()).filter_map(line).collect::<Vec<_>>().join(","))

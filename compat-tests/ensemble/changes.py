@@ -168,7 +168,10 @@ class Trial:
         for member in ran:
             self.restart(member)
         before = self.now
-        self.settle([before, *targets])
+        # A difference that was asked for as such counts from whatever its rival has made.
+        composed = [first.after(before, second) for first in targets for second in targets
+                    if first is not second and not (before.groups or first.groups or second.groups)]
+        self.settle([before, *targets, *composed])
         self.longest = max(self.longest, time.monotonic() - since)
         self.judge(disturb, before, answers, len(targets) - len(answers))
         for member in self.members:

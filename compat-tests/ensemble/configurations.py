@@ -45,6 +45,13 @@ class Configuration:
         leaving = [str(number) for number in before if number not in after]
         return {"joining": ",".join(joining) or None, "leaving": ",".join(leaving) or None}
 
+    def after(self, before, target):
+        """What the difference from `before` to `target` makes of this one: a rival that came first."""
+        old, new, roles = dict(before.roles), dict(target.roles), dict(self.roles)
+        roles.update((number, role) for number, role in target.roles if old.get(number) != role)
+        left = {number: role for number, role in roles.items() if number in new or number not in old}
+        return Configuration(tuple(sorted(left.items())))
+
     def __str__(self):
         roles = dict(self.roles)
         voters = ":".join(str(number) for number in self.voters)

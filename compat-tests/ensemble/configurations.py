@@ -28,6 +28,17 @@ class Configuration:
     def voters(self):
         return [number for number, role in self.roles if role == VOTER]
 
+    def is_quorum(self, numbers):
+        weights = dict(self.weights)
+        groups = self.groups or (self.voters,)
+        weight = lambda those: sum(weights.get(number, 1) for number in those)  # noqa: E731
+        counted = [group for group in groups if weight(group)]
+        have = [group for group in counted if 2 * weight(set(group) & set(numbers)) > weight(group)]
+        return 2 * len(have) > len(counted)
+
+    def can_spare_each(self):
+        return all(self.is_quorum(set(self.voters) - {number}) for number in self.voters)
+
     def lines(self, members):
         return [line(members[number - 1], role) for number, role in self.roles]
 
@@ -74,8 +85,11 @@ def majority(numbers):
     return Configuration(tuple((number, VOTER) for number in numbers))
 
 
-def chosen(dice, count, current):
+def chosen(dice, count, current, spares_each=False):
     """Another configuration than the current one: any number of members of `count` change.
+
+    `spares_each`: no voter is in all quorums. A Java server that knows of a proposed configuration which needs it, and which
+    came to nothing, looks for a leader for ever: it does not count its own vote for one that was elected without it.
 
     Most have a majority of present voters: others are refused, as observers don't count as synchronised voters.
     """
@@ -95,5 +109,7 @@ def chosen(dice, count, current):
                 groups = (tuple(voters),)
         found = Configuration(tuple(sorted(roles.items())), groups, weights)
         present = 2 * len(set(found.voters) & set(current.voters)) > len(found.voters)
+        if spares_each and not found.can_spare_each():
+            continue
         if found != current and (present or dice.random() < 0.15):
             return found

@@ -21,7 +21,25 @@ impl Core {
             // The log holds transactions that are not in the tree; those that waited for their commit were given up with
             // the cut.
             zab::Input::CannotTruncate { last: logged } => last() < logged,
-            _ => false,
+            zab::Input::Tick
+            | zab::Input::Notification { .. }
+            | zab::Input::ElectionConnected { .. }
+            | zab::Input::ElectionDisconnected { .. }
+            | zab::Input::StandDown { .. }
+            | zab::Input::Oracle { .. }
+            | zab::Input::Propose { .. }
+            | zab::Input::Flushed { .. }
+            | zab::Input::Promised { .. }
+            | zab::Input::Installed { .. }
+            | zab::Input::TreeViews { .. }
+            | zab::Input::Learner { .. }
+            | zab::Input::LearnerGone { .. }
+            | zab::Input::Progress { .. }
+            | zab::Input::Sync { .. }
+            | zab::Input::SnapshotBegun { .. }
+            | zab::Input::LogRead { .. }
+            | zab::Input::Leader { .. }
+            | zab::Input::LeaderGone => false,
         };
         if !differs {
             return Some(input);

@@ -155,12 +155,14 @@ impl World {
     fn is_noticed(&self, server: usize, loss: Loss) -> bool {
         let current =
             epoch::read(&self.servers[server].disk, &folders().snapshots, EpochFile::Current);
+        let durable = self.servers[server].durable;
         let was_led = current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0));
         match loss {
             // Its operator empties it.
             Loss::AcceptedEpoch | Loss::Snapshots => was_led && self.climate().marks_new,
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
-            Loss::CurrentEpoch => was_led,
+            // What its log says of it otherwise is less than it promised.
+            Loss::CurrentEpoch => durable.last.epoch() < durable.accepted,
             Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine => true,
             Loss::BothEpochs | Loss::Logs | Loss::ProposedFile | Loss::OldData | Loss::OldDisk => {
                 false

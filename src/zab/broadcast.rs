@@ -3,6 +3,7 @@
 //! Source: `Leader.propose`, `Leader.processAck`, `Leader.tryToCommit`, ZooKeeper 3.9.5.
 
 use super::leader::Phase;
+use super::learner_handlers::Activation;
 use super::{Action, Core, Leader, LearnerConnectionId, Packet};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
@@ -71,7 +72,7 @@ impl Leader {
         let leader = self.named(core, &view);
         // The configuration is kept for the next start before a COMMITANDACTIVATE is sent.
         core.activate(view, out);
-        self.commit(core, at, Some((at, leader)), out);
+        self.commit(core, at, Some(Activation { zxid: at, leader }), out);
         if leader != core.me {
             self.phase = Phase::Leaving { to: leader };
             self.ticks = 0;
@@ -97,24 +98,24 @@ impl Leader {
         }
     }
 
-    /// * `reconfig`: see [`LearnerHandlers::commit`](super::learner_handlers::LearnerHandlers::commit).
+    /// * `activation`: see [`LearnerHandlers::commit`](super::learner_handlers::LearnerHandlers::commit).
     fn commit(
         &mut self,
         core: &mut Core,
         agreed: Zxid,
-        reconfig: Option<(Zxid, ServerId)>,
+        activation: Option<Activation>,
         out: &mut Vec<Action>,
     ) {
         while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
             if core.history.committed() < zxid {
-                core.stats.commits += self.handlers.commit(core, zxid, reconfig, out);
+                core.stats.commits += self.handlers.commit(core, zxid, activation, out);
             }
             if let Some(handler) = self.handlers.get_mut(id) {
                 handler.say(id, &Packet::Sync, out);
             }
         }
         if core.history.committed() < agreed {
-            core.stats.commits += self.handlers.commit(core, agreed, reconfig, out);
+            core.stats.commits += self.handlers.commit(core, agreed, activation, out);
         }
     }
 }

@@ -265,8 +265,8 @@ impl Core {
         if vote.leader != from || !self.is_voter(from) {
             return;
         }
-        if vote.zxid == -1 {
-            // It has nothing that counts, and its epoch may be a guess at what it had: it can take nobody's place.
+        if vote.epoch == Vote::UNKNOWN_EPOCH {
+            // It has put its data aside, and can take nobody's place.
             self.vote_epochs.remove(&from);
         } else {
             self.vote_epochs.insert(from, vote.epoch);

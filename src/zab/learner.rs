@@ -2,7 +2,7 @@
 //!
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
-use super::learner_handlers::LearnerHandlers;
+use super::learner_handlers::{Activation, LearnerHandlers};
 use super::observer_master::ObserverMaster;
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
 use super::{Action, Core, How, Input, LearnerConnectionId, Note, Promise};
@@ -424,7 +424,7 @@ impl Learner {
         }
         let goes_on = core.adopt(view, Some(leader), self.leader, out);
         self.commit_to = zxid.max(self.commit_to);
-        let count = self.commit(core, Some((zxid, leader)), out);
+        let count = self.commit(core, Some(Activation { zxid, leader }), out);
         core.stats.commits_heard += count;
         debug_assert!(goes_on || core.is_over());
         Ok(())
@@ -489,7 +489,7 @@ impl Learner {
     fn commit(
         &mut self,
         core: &mut Core,
-        reconfig: Option<(Zxid, ServerId)>,
+        activation: Option<Activation>,
         out: &mut Vec<Action>,
     ) -> u64 {
         let through = self.commit_to;
@@ -497,8 +497,8 @@ impl Learner {
             return 0;
         }
         match &mut self.observer_master {
-            Some(master) => master.handlers.commit(core, through, reconfig, out),
-            None => LearnerHandlers::default().commit(core, through, reconfig, out),
+            Some(master) => master.handlers.commit(core, through, activation, out),
+            None => LearnerHandlers::default().commit(core, through, activation, out),
         }
     }
 
@@ -587,10 +587,9 @@ impl Learner {
             return;
         }
         self.silent_ticks += 1;
-        let limit = match self.phase {
-            Phase::Adopted { .. } | Phase::Serving { .. } => core.settings.sync_ticks(),
-            _ => core.settings.init_ticks(),
-        };
+        let has_adopted = matches!(self.phase, Phase::Adopted { .. } | Phase::Serving { .. });
+        let settings = &core.settings;
+        let limit = if has_adopted { settings.sync_ticks() } else { settings.init_ticks() };
         if limit < self.silent_ticks {
             core.end_role(format!("leader {} has been silent for too long", self.leader.0));
         }

@@ -25,6 +25,13 @@ pub(super) struct LearnerHandlers {
     by_connection: BTreeMap<LearnerConnectionId, LearnerHandler>,
 }
 
+/// A reconfiguration that is committed, and the leader that it names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activation {
+    pub zxid: Zxid,
+    pub leader: ServerId,
+}
+
 impl LearnerHandlers {
     pub fn get(&self, id: LearnerConnectionId) -> Option<&LearnerHandler> {
         self.by_connection.get(&id)
@@ -253,12 +260,12 @@ impl LearnerHandlers {
 
     /// Commits here, and sends COMMIT to followers and INFORM to observers. Returns how many transactions that were.
     ///
-    /// * `reconfig`: zxid of a reconfiguration and the leader that it names, for COMMITANDACTIVATE and INFORMANDACTIVATE.
+    /// * `activation`: a reconfiguration among them, for COMMITANDACTIVATE and INFORMANDACTIVATE.
     pub fn commit(
         &mut self,
         core: &mut Core,
         through: Zxid,
-        reconfig: Option<(Zxid, ServerId)>,
+        activation: Option<Activation>,
         out: &mut Vec<Action>,
     ) -> u64 {
         let has_followers = self.forwarded().any(|(_, handler)| !handler.is_observer);
@@ -267,7 +274,7 @@ impl LearnerHandlers {
         let mut count = 0;
         core.history.commit(through, |(zxid, entry)| {
             count += 1;
-            if let Some((_, leader)) = reconfig.filter(|(at, _)| at == zxid) {
+            if let Some(Activation { leader, .. }) = activation.filter(|it| it.zxid == *zxid) {
                 Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
                 Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
                     .encode(&mut informs);

@@ -350,7 +350,10 @@ impl Peer {
             last => last.to_wire(),
         };
         let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
-        let own = Vote { epoch: i64::from(core.current.0), zxid, leader: core.me };
+        // What was put aside is of an epoch that is not known; data that is only doubted is whole, and of the current one.
+        let is_put_aside = core.is_unsure && core.doubt_ticks == 0;
+        let epoch = if is_put_aside { Vote::UNKNOWN_EPOCH } else { i64::from(core.current.0) };
+        let own = Vote { epoch, zxid, leader: core.me };
         let setup = election::Setup {
             me: core.me,
             views: core.views(),
@@ -487,7 +490,7 @@ impl Peer {
         self.fruitless = match &self.role {
             Role::Learning(learner) if !learner.is_serving() => self.fruitless.saturating_add(1),
             Role::Looking(_) => self.fruitless,
-            _ => 0,
+            Role::Learning(_) | Role::Leading(_) => 0,
         };
         self.stands_ticks =
             if self.was_turned_away() { self.core.settings.init_ticks() } else { 0 };

@@ -55,8 +55,12 @@ impl LearnerHandlers {
         let limits = self.iter().map(|handler| {
             let limit = match handler.stage {
                 Stage::WantsSnapshot => 0, // Asked for again at each tick.
-                stage if stage < Stage::Synchronised => settings.init_ticks(),
-                _ => settings.sync_ticks(),
+                Stage::Known
+                | Stage::Told
+                | Stage::Promised
+                | Stage::Reading
+                | Stage::Synchronising => settings.init_ticks(),
+                Stage::Synchronised | Stage::Active => settings.sync_ticks(),
             };
             limit.saturating_sub(handler.silent_ticks)
         });

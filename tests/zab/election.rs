@@ -420,27 +420,42 @@ fn while_the_ensemble_changes_both_quorums_are_needed() {
 fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
     let next = View { version: 9, ..view(3..=5, &[]) };
     let views = Views { current: view(1..=3, &[]), proposed: vec![next] };
-    let begin = || {
-        let mut one = One::begin(setup(3, views.clone(), vote(3, 5, 1), 0)).quiet();
+    let begin_at = |zxid| {
+        let mut one = One::begin(setup(3, views.clone(), vote(3, zxid, 1), 0)).quiet();
         for (from, state) in [(1, Following), (2, Leading)] {
             let said = one.hear(from, state, vote(2, 5, 1), 1);
             assert!(!said.iter().any(|what| what.contains("elected")), "{said:?}");
         }
         one
     };
-    let mut one = begin();
-    one.hear(4, Following, vote(2, 5, 1), 1);
+    let begin = || begin_at(5);
+    let mut one = begin_at(6);
+    assert!(!one.hear(4, Following, vote(2, 5, 1), 1).concat().contains("elected"));
     let said = one.hear(5, Following, vote(2, 5, 1), 1);
     assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 4, 5]");
     let said = begin().wait(1000);
     assert_eq!(said.last().unwrap(), "400: elected 2@5/1 r1 by [1, 2]");
     // Its own vote counts where it has no more than the leader.
-    let mut one = One::begin(setup(3, views.clone(), vote(3, 4, 1), 0)).quiet();
-    one.hear(1, Following, vote(2, 5, 1), 1);
-    one.hear(4, Following, vote(2, 5, 1), 1);
-    let said = one.hear(2, Leading, vote(2, 5, 1), 1);
+    let said = begin().hear(4, Following, vote(2, 5, 1), 1);
     assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 3, 4]");
-    // A leader that is gone is followed no more.
+    // An observer by the configuration in force has no vote that could be compared: it does not count.
+    let mut one = One::begin(setup(3, views.clone(), Vote::NOTHING, 0)).quiet();
+    one.hear(1, Following, vote(2, 5, 1), 1);
+    let said = one.hear(2, Leading, vote(2, 5, 1), 2);
+    assert!(!said.iter().any(|what| what.contains("elected")), "{said:?}");
+    // A leader that looks for another one itself is followed no more, and not while this server elects it anew.
+    for waits in [1000, 260] {
+        let mut one = begin();
+        for from in [1, 2] {
+            one.hear(from, Looking, vote(2, 6, 1), 5);
+        }
+        let said = one.wait(waits);
+        assert!(!said.iter().any(|what| what.contains("elected")), "{said:?}");
+        one.hear(4, Looking, vote(2, 6, 1), 5);
+        let said = one.wait(205);
+        assert_eq!(said.last().unwrap(), "200: elected 2@6/1 r5 by [1, 2, 3, 4]");
+    }
+    // One that is gone is followed no more.
     let mut one = begin();
     one.step(Input::ElectionDisconnected { to: ServerId(2) });
     let said = one.wait(1000);

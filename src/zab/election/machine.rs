@@ -113,7 +113,8 @@ pub struct Election {
 /// See [`Election::found`].
 #[derive(Clone, Debug)]
 struct Found {
-    elected: Elected,
+    /// As one of those who follow it told it last.
+    heard: Notification,
     /// The tick at which it is followed all the same.
     until: u64,
 }
@@ -175,11 +176,14 @@ impl Election {
 
     fn on_tick(&mut self, out: &mut Vec<Action>) {
         self.now += 1;
-        if let Some(Found { elected, .. }) = self.found.take_if(|found| found.until <= self.now)
-            && !self.down.contains(&elected.vote.leader)
+        // Not while this server's own vote is about to elect somebody.
+        if self.ends_at.is_none()
+            && let Some(Found { heard, .. }) = self.found.take_if(|found| found.until <= self.now)
+            && !self.down.contains(&heard.vote.leader)
+            && let Some(electors) = self.electors_of(&heard)
         {
-            self.round = elected.round;
-            return self.end(elected.vote, elected.electors, out);
+            self.round = heard.round;
+            return self.end(heard.vote, electors, out);
         }
         if self.ends_at.is_none() && self.resend_at <= self.now {
             let max = u64::from(self.setup.resend_max_ms / TICK_MS);
@@ -277,6 +281,7 @@ impl Election {
     }
 
     fn on_looking(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
+        self.settled.remove(from);
         // A server without data takes what others have agreed on, and its own vote counts for nobody.
         if self.setup.vote.zxid == -1 || heard.vote.zxid == -1 || heard.round < self.round {
             return;
@@ -303,20 +308,23 @@ impl Election {
 
     /// One that has ended its election tells who leads.
     fn on_settled(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
-        let Setup { me, views, .. } = &self.setup;
-        let cast = Ballot::settled(heard);
-        let mut electors = None;
         if heard.round == self.round {
             self.votes.put(from, Ballot::of_round(heard));
-            electors = self.votes.settle(&cast, views, *me, self.round);
         }
-        self.settled.put(from, cast);
-        let electors = electors
-            .or_else(|| self.settled.settle(&cast, views, *me, self.round))
-            .or_else(|| self.oracle_follows(from, heard));
+        self.settled.put(from, Ballot::settled(heard));
+        let electors = self.electors_of(heard).or_else(|| self.oracle_follows(from, heard));
         if let Some(electors) = electors {
             self.follow(heard, electors, out);
         }
+    }
+
+    /// Who makes the leader of a settled vote the leader here too, by what was heard last of each.
+    fn electors_of(&self, heard: &Notification) -> Option<BTreeSet<ServerId>> {
+        let (Setup { me, views, .. }, cast) = (&self.setup, Ballot::settled(heard));
+        let of_round = (heard.round == self.round)
+            .then(|| self.votes.settle(&cast, views, *me, self.round))
+            .flatten();
+        of_round.or_else(|| self.settled.settle(&cast, views, *me, self.round))
     }
 
     /// A quorum of the configuration in force follows a leader. If one of each proposed configuration does, or will with this
@@ -328,19 +336,27 @@ impl Election {
         mut electors: BTreeSet<ServerId>,
         out: &mut Vec<Action>,
     ) {
-        let (vote, round) = (heard.vote, heard.round);
-        let views = &self.setup.views;
-        if !views.have_quorums(&electors) && self.setup.vote <= vote {
-            electors.insert(self.setup.me);
+        let Setup { me, views, vote: own, .. } = &self.setup;
+        let vote = heard.vote;
+        let has_no_more = (own.epoch, own.zxid) <= (vote.epoch, vote.zxid);
+        let votes = own.leader == *me && own.zxid != -1;
+        if !views.have_quorums(&electors) && votes && has_no_more {
+            electors.insert(*me);
         }
         if views.have_quorums(&electors) || self.setup.oracle.is_some() {
-            self.round = round;
+            self.round = heard.round;
             return self.end(vote, electors, out);
         }
-        let is_same = |found: &Found| found.elected.vote.leader == vote.leader;
-        let until = self.found.as_ref().filter(|found| is_same(found)).map(|found| found.until);
+        let is_same = |found: &&Found| found.heard.vote.leader == vote.leader;
+        let until = self.found.as_ref().filter(is_same).map(|found| found.until);
+        if until.is_none() {
+            // Those who follow it speak when they are asked.
+            let voters = views.voters().into_iter();
+            let silent: Vec<ServerId> = voters.filter(|id| !electors.contains(id)).collect();
+            silent.into_iter().filter(|id| *id != *me).for_each(|id| self.tell(id, out));
+        }
         let until = until.unwrap_or(self.now + UNITE_TICKS);
-        self.found = Some(Found { elected: Elected { vote, round, electors }, until });
+        self.found = Some(Found { heard: heard.clone(), until });
     }
 
     /// Ends the election if a quorum agrees on this server's vote and nobody can have a better one.

@@ -17,6 +17,9 @@ pub struct Vote {
 
 impl Vote {
     /// What a server proposes that has no vote: less than anything.
+    /// Of a voter that has put its data aside.
+    pub const UNKNOWN_EPOCH: i64 = -1;
+
     pub const NOTHING: Self = Self { epoch: i64::MIN, zxid: i64::MIN, leader: ServerId(i64::MIN) };
 }
 

@@ -288,10 +288,11 @@ fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
     names.for_each(|name| gone(disk, &folder.join(name)));
 }
 
-/// A file is gone, for good. A disk that refuses the change keeps it.
+/// A file is gone, for good. A disk that is to refuse a change refuses it once.
 fn gone(disk: &SimDisk, path: &Path) {
-    let _kept = disk.remove(path);
-    let _kept = path.parent().map(|folder| disk.sync_dir(folder));
+    let _refused = disk.remove(path).or_else(|_| disk.remove(path));
+    let sync = || path.parent().map_or(Ok(()), |folder| disk.sync_dir(folder));
+    let _refused = sync().or_else(|_| sync());
 }
 
 fn copy(from: &SimDisk, to: &SimDisk, folder: &Path) {

@@ -262,13 +262,7 @@ impl Core {
 
     /// A voter's vote for itself tells of the epoch that its history stands for.
     pub(super) fn note_vote(&mut self, from: ServerId, vote: &Vote) {
-        if vote.leader != from || !self.is_voter(from) {
-            return;
-        }
-        if vote.epoch == Vote::UNKNOWN_EPOCH {
-            // It has put its data aside, and can take nobody's place.
-            self.vote_epochs.remove(&from);
-        } else {
+        if vote.leader == from && self.is_voter(from) {
             self.vote_epochs.insert(from, vote.epoch);
         }
     }

@@ -186,6 +186,11 @@ impl World {
             let is_whole = other != server && !found.is_damaged && !found.is_unsure;
             is_whole && (is_noticed || self.makes_up_for(other, server))
         };
+        // An observer acknowledges no proposal of a reconfiguration that has it vote, and without that nobody removes the machine.
+        let newest = self.newest_view();
+        let observes =
+            |id: &usize| newest.is_some_and(|view| view.is_observer(ServerId(*id as i64)));
+        let counts = |other: &usize| counts(other) && (loss != Loss::Machine || !observes(other));
         let others: BTreeSet<ServerId> =
             all.filter(counts).map(|other| ServerId(other as i64)).collect();
         views.iter().all(|view| view.has_quorum(&others))

@@ -352,7 +352,7 @@ fn what_comes_late_for_a_session_that_ended_is_refused() {
 /// The leader knows of the close as soon as it proposes it, and not only when it is committed.
 // rows: P-21
 #[test]
-fn what_a_session_asks_after_its_close_was_forwarded_is_refused() {
+fn requests_after_a_forwarded_close_are_refused() {
     for at in [FOLLOWER, OBSERVER] {
         let mut ensemble = new_ensemble();
         let client = ensemble.client(at, "10.0.0.1");

@@ -181,16 +181,15 @@ impl World {
         }
         let is_noticed = self.is_noticed(server, loss);
         let all = 0..self.servers.len();
+        let newest = self.newest_view();
         let counts = |&other: &usize| {
             let found = &self.servers[other];
             let is_whole = other != server && !found.is_damaged && !found.is_unsure;
-            is_whole && (is_noticed || self.makes_up_for(other, server))
+            // An observer acknowledges no proposal of a reconfiguration that has it vote: without that nobody removes the machine.
+            let observes = newest.is_some_and(|view| view.is_observer(ServerId(other as i64)));
+            let acknowledges = loss != Loss::Machine || !observes;
+            is_whole && acknowledges && (is_noticed || self.makes_up_for(other, server))
         };
-        // An observer acknowledges no proposal of a reconfiguration that has it vote, and without that nobody removes the machine.
-        let newest = self.newest_view();
-        let observes =
-            |id: &usize| newest.is_some_and(|view| view.is_observer(ServerId(*id as i64)));
-        let counts = |other: &usize| counts(other) && (loss != Loss::Machine || !observes(other));
         let others: BTreeSet<ServerId> =
             all.filter(counts).map(|other| ServerId(other as i64)).collect();
         views.iter().all(|view| view.has_quorum(&others))

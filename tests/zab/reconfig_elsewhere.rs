@@ -41,7 +41,7 @@ fn scylladb_30936_found_configuration_is_not_left_for_before_both_quorums_have_i
     let mut world = begin(false);
     world.restart(0);
     world.calm();
-    // Nobody but 4, the only voter that is to be left, has it.
+    // Only server 4, the one voter of the new configuration, has it.
     reconfigure(&mut world, 4, &[4]);
     run(&mut world, 2, &[], &|_, _| false);
     assert_eq!(voters_in_force(&world, 4), 5, "its own word is no quorum of the five");

@@ -318,7 +318,7 @@ impl Election {
         }
     }
 
-    /// Who makes the leader of a settled vote the leader here too, by what was heard last of each.
+    /// The servers whose votes, as they were last heard, make the leader of a settled vote this server's leader too.
     fn electors_of(&self, heard: &Notification) -> Option<BTreeSet<ServerId>> {
         let (Setup { me, views, .. }, cast) = (&self.setup, Ballot::settled(heard));
         let of_round = (heard.round == self.round)
@@ -351,9 +351,8 @@ impl Election {
         let until = self.found.as_ref().filter(is_same).map(|found| found.until);
         if until.is_none() {
             // Those who follow it speak when they are asked.
-            let voters = views.voters().into_iter();
-            let silent: Vec<ServerId> = voters.filter(|id| !electors.contains(id)).collect();
-            silent.into_iter().filter(|id| *id != *me).for_each(|id| self.tell(id, out));
+            let is_silent = |id: &ServerId| id != me && !electors.contains(id);
+            views.voters().into_iter().filter(is_silent).for_each(|id| self.tell(id, out));
         }
         let until = until.unwrap_or(self.now + UNITE_TICKS);
         self.found = Some(Found { heard: heard.clone(), until });

@@ -16,10 +16,11 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// What a server proposes that has no vote: less than anything.
-    /// Of a voter that has put its data aside: earlier than every epoch, so that no leader takes it for one with a later history.
+    /// In the vote of a voter that has put its data aside: earlier than every epoch, so that no leader takes it for one with a
+    /// later history.
     pub const UNKNOWN_EPOCH: i64 = -1;
 
+    /// What a server proposes that has no vote: less than anything.
     pub const NOTHING: Self = Self { epoch: i64::MIN, zxid: i64::MIN, leader: ServerId(i64::MIN) };
 }
 

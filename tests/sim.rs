@@ -184,6 +184,7 @@ fn planted_faults_are_found() {
         (Plant::WriteInReadOnly, &["answers"]),
         (Plant::MountPointMade, &["durability"]),
         (Plant::WrongOracle, &["one leader", "primary order", "durability", "agreement"]),
+        (Plant::RefusedSession, &["living sessions"]),
     ];
     assert_eq!(table.len(), Plant::ALL.len());
     for (plant, checks) in table {

@@ -12,7 +12,7 @@ use crate::request::{Batch, Conn, Done, Namespaces, ReopenSession, Sessions, Sha
 use crate::tree::Tree;
 use crate::zab::{self, Packet};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::task::Waker;
 
 /// A write needs a zxid, and this epoch has none left.
@@ -59,6 +59,8 @@ pub struct Core {
     pub inflight: VecDeque<Inflight>,
     /// Sessions that only this server knows. They outlive an election: their clients come back to this server.
     pub locals: Sessions,
+    /// Of those in `locals` the ones that are not local: their clients came while there was no leader to ask about them.
+    pub not_asked_for: BTreeSet<SessionId>,
     /// Global sessions that ended a moment ago in a leadership of this server.
     pub ended: EndedSessions,
     pub next_session: i64,
@@ -94,6 +96,7 @@ impl Core {
             wall_ms: 0,
             inflight: VecDeque::new(),
             locals: Sessions::new(settings.tick_time_ms),
+            not_asked_for: BTreeSet::new(),
             ended: EndedSessions::default(),
             next_session: settings.first_session,
             schedule: SnapshotSchedule::new(

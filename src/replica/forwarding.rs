@@ -5,7 +5,7 @@ use super::forwarded::{ForwardedRequests, SyncAsker};
 use super::inflight::Inflight;
 use super::interface::Action;
 use super::learner_packets::{
-    LearnerPacket, create_session, pong, revalidate, revalidated, sessions_in, to_learner,
+    LearnerPacket, create_session, pong, revalidate, sessions_in, to_learner,
 };
 use super::local_sessions::Upgrade;
 use super::observer_master::{ObserverMaster, refused};
@@ -210,18 +210,24 @@ impl Forwarding {
             // connection in already, the client could go on to another server before that, and what it asked here would be
             // done after what it asked there.
             Some((_, None)) if lives && self.revalidations.contains(&(session, None)) => {}
-            Some((_, None)) | None => self.on_own_revalidated(core, session, lives),
+            Some((_, None)) => self.on_own_revalidated(core, session, lives),
+            None => tracing::warn!(%session, lives, "REVALIDATE that answers no question: ignored"),
+        }
+    }
+
+    /// The follower that is this observer's master says, unasked, that a session went on elsewhere. If its client has come back
+    /// meanwhile, the connection that this is about was closed then.
+    pub fn on_session_moved(&mut self, core: &mut Core, session: SessionId) {
+        if self.returning.contains_key(&session) {
+            return;
+        }
+        if let Some(owner) = self.sessions.owner(session) {
+            owner.close(&mut core.wakers);
         }
     }
 
     fn on_own_revalidated(&mut self, core: &mut Core, session: SessionId, lives: bool) {
-        let Some(reopen) = self.returning.remove(&session) else {
-            if let Some(owner) = self.sessions.owner(session).filter(|_| !lives) {
-                // It went on elsewhere: the follower that is our observer master says so unasked.
-                owner.close(&mut core.wakers);
-            }
-            return;
-        };
+        let Some(reopen) = self.returning.remove(&session) else { return };
         if !lives {
             return core.refuse_session(&reopen.conn);
         }
@@ -291,7 +297,7 @@ impl Forwarding {
         } else if request.op == op::CREATE_SESSION {
             self.observers.came(session, connection);
         } else if self.observers.has_left(connection, session, is_here) {
-            out.push(to_learner(connection, &revalidated(session, false)));
+            out.push(to_learner(connection, &Packet::SessionMoved { session }));
             return out.push(to_leader(&Packet::Request(refused(&request))));
         }
         out.push(to_leader(&Packet::Request(request)));
@@ -317,4 +323,81 @@ impl Forwarding {
 pub fn expect(core: &mut Core, asked: Option<Inflight>, zxid: Zxid, entry: Bytes) {
     let inflight = asked.unwrap_or_else(Inflight::of_others);
     core.inflight.push_back(Inflight { zxid: Some(zxid), entry, ..inflight });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Epochs, ServerId, View};
+    use crate::replica::interface::Settings;
+    use crate::request::{Conn, Limits, Shared};
+    use crate::tree::{Options, State, Tree};
+    use crate::zab::Peer;
+
+    const SESSION: SessionId = SessionId(7);
+
+    fn core() -> Core {
+        let state = State::new(Tree::new(Options::default()), 0);
+        let shared = Arc::new(Shared::new(state, Limits::default()));
+        let (view, settings) = (View::of_one(ServerId(1)), zab::Settings::DEFAULT);
+        let peer = Peer::member(ServerId(1), settings, view, Epochs::default(), Some(Zxid::ZERO));
+        Core::new(shared, peer, Settings::DEFAULT, 0)
+    }
+
+    fn connection(core: &Core) -> Arc<Conn> {
+        core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0))
+    }
+
+    /// The session's client comes with a connection of its own.
+    fn comes_back(
+        forwarding: &mut Forwarding,
+        core: &mut Core,
+        out: &mut Vec<Action>,
+    ) -> Arc<Conn> {
+        let conn = connection(core);
+        let reopen = ReopenSession { conn: conn.clone(), session: SESSION, timeout_ms: 4000 };
+        forwarding.reopen(core, reopen, out);
+        conn
+    }
+
+    fn answer(lives: bool) -> Bytes {
+        [&SESSION.0.to_be_bytes()[..], &[u8::from(lives)]].concat().into()
+    }
+
+    #[test]
+    fn client_that_came_back_before_its_observer_hears_that_it_had_left_keeps_its_session() {
+        let (mut core, mut forwarding, mut out) = (core(), Forwarding::new(2000), Vec::new());
+        let first = comes_back(&mut forwarding, &mut core, &mut out);
+        forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        assert_eq!(first.session(), Some(SESSION));
+        // It goes to another observer and comes again, while the word of the first move is on its way here.
+        let second = comes_back(&mut forwarding, &mut core, &mut out);
+        forwarding.on_session_moved(&mut core, SESSION);
+        forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        assert_eq!(second.session(), Some(SESSION));
+        assert!(forwarding.sessions.owner(SESSION).is_some_and(|at| Arc::ptr_eq(at, &second)));
+        // An answer to nothing is none.
+        forwarding.on_revalidated(&mut core, &answer(false), &mut out);
+        assert!(!second.stats.is_gone());
+        forwarding.on_session_moved(&mut core, SESSION);
+        assert!(second.stats.is_gone(), "it has left now");
+    }
+
+    #[test]
+    fn observer_whose_session_has_left_is_told_that_and_nothing_that_looks_like_an_answer() {
+        let (mut core, mut forwarding, mut out) = (core(), Forwarding::new(2000), Vec::new());
+        let [one, two] = [1, 2].map(LearnerConnectionId);
+        for connection in [one, two] {
+            let question = LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
+            forwarding.on_observer(&core, connection, question, &mut out);
+            forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        }
+        out.clear();
+        let (body, who) = (Bytes::new(), Vec::new());
+        let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, who };
+        forwarding.on_observer(&core, one, LearnerPacket::Request(late.clone()), &mut out);
+        let told = to_learner(one, &Packet::SessionMoved { session: SESSION });
+        let instead = to_leader(&Packet::Request(refused(&late)));
+        assert_eq!(format!("{out:?}"), format!("{:?}", [told, instead]));
+    }
 }

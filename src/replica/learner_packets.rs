@@ -45,7 +45,8 @@ impl LearnerPacket {
             | Packet::Inform { .. }
             | Packet::CommitAndActivate { .. }
             | Packet::InformAndActivate { .. }
-            | Packet::Sync => None,
+            | Packet::Sync
+            | Packet::SessionMoved { .. } => None,
         }
     }
 }
@@ -61,6 +62,10 @@ pub enum LeaderPacket {
     },
     /// The answer to the next sync.
     Sync,
+    /// A session of this observer is at another server now.
+    SessionMoved {
+        session: SessionId,
+    },
 }
 
 impl LeaderPacket {
@@ -70,6 +75,7 @@ impl LeaderPacket {
             Packet::Ping { zxid, .. } => Some(Self::Ping { zxid }),
             Packet::Revalidate { data } => Some(Self::Revalidate { data }),
             Packet::Sync => Some(Self::Sync),
+            Packet::SessionMoved { session } => Some(Self::SessionMoved { session }),
             // `zab` keeps them to itself.
             Packet::FollowerInfo { .. }
             | Packet::ObserverInfo { .. }

@@ -59,6 +59,7 @@ impl Core {
         for session in self.locals.expired(self.now_ms) {
             tracing::info!(%session, "session expired, which only this server knew");
             self.figures.stats.sessions_expired += 1;
+            self.not_asked_for.remove(&session);
             if let Some(owner) = self.locals.remove(session) {
                 self.close_owner(&owner, session);
             }
@@ -68,6 +69,7 @@ impl Core {
     /// Forgets all local sessions.
     pub fn forget_locals(&mut self) {
         self.locals = Sessions::new(self.settings.tick_time_ms);
+        self.not_asked_for.clear();
     }
 
     /// Notes the end of a global session.

@@ -490,6 +490,12 @@ impl Replica {
                 }),
                 LeadersAnswer::Never => self.is_misled("a leader's answer"),
             },
+            LeaderPacket::SessionMoved { session } => match dispatch::leaders_answer(self.mode()) {
+                LeadersAnswer::Answer => self.forward(|forwarding, core| {
+                    forwarding.on_session_moved(core, session);
+                }),
+                LeadersAnswer::Never => self.is_misled("a leader's answer"),
+            },
             LeaderPacket::Sync => match dispatch::leaders_answer(self.mode()) {
                 LeadersAnswer::Answer => self.forward(|forwarding, core| {
                     forwarding.on_synced(core, out);

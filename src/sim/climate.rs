@@ -56,10 +56,12 @@ pub enum Plant {
     MountPointMade,
     /// An oracle that lets a voter go on alone, whatever the other one has committed.
     WrongOracle,
+    /// A server that tells a client who comes back that its session is over, whether it lives or not.
+    RefusedSession,
 }
 
 impl Plant {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -79,6 +81,7 @@ impl Plant {
         Self::WriteInReadOnly,
         Self::MountPointMade,
         Self::WrongOracle,
+        Self::RefusedSession,
     ];
 }
 

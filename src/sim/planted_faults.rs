@@ -1,5 +1,6 @@
 //! Faults that no server makes: they show that the checks look at what goes on in a world.
 
+use super::client::Connection;
 use super::model::is_from;
 use super::plan::Plant;
 use super::workload::Op;
@@ -22,6 +23,7 @@ impl World {
         let is_answer = 0 < xid && HEADER_LEN <= frame.len();
         let is_due = self.rng.one_in(8);
         let found = &mut self.clients[client];
+        let is_connecting = matches!(found.connection, Connection::Connecting(_));
         match plant {
             Plant::LostEvent if is_event && is_due => return Vec::new(),
             Plant::LostLastingEvent if is_event && is_due => {
@@ -55,6 +57,10 @@ impl World {
                 if oldest.is_some_and(|(_, request)| matches!(request.op, Op::Delete | Op::Sync)) {
                     frame[HEADER_LEN - 4..HEADER_LEN].fill(0);
                 }
+            }
+            // The timeout and the id of an answer to a connect request.
+            Plant::RefusedSession if is_connecting && is_due && 16 <= frame.len() => {
+                frame[4..16].fill(0)
             }
             Plant::OldZxid if is_answer && is_due => frame[4..12].fill(0),
             _ => {}

@@ -105,7 +105,11 @@ impl Tape {
         let is_kept = |input: &Input| match input {
             Input::Leader { packet } | Input::Learner { packet, .. } => !matches!(
                 packet,
-                Packet::Ping { .. } | Packet::Request(_) | Packet::Revalidate { .. } | Packet::Sync
+                Packet::Ping { .. }
+                    | Packet::Request(_)
+                    | Packet::Revalidate { .. }
+                    | Packet::Sync
+                    | Packet::SessionMoved { .. }
             ),
             Input::Progress { .. } => false,
             _ => true,
@@ -412,6 +416,7 @@ fn words(packet: &Packet) -> String {
         | Packet::Ping { .. }
         | Packet::Revalidate { .. }
         | Packet::Request(_)
-        | Packet::Sync => name.to_owned(),
+        | Packet::Sync
+        | Packet::SessionMoved { .. } => name.to_owned(),
     }
 }

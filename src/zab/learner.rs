@@ -262,7 +262,10 @@ impl Learner {
             }
             // A leader of Java's waits for the acknowledgement of NEWLEADER, and for nothing else.
             (_, Packet::Ping { .. }) => Ok(()),
-            (Phase::Serving { .. }, packet @ (Packet::Sync | Packet::Revalidate { .. })) => {
+            (
+                Phase::Serving { .. },
+                packet @ (Packet::Sync | Packet::Revalidate { .. } | Packet::SessionMoved { .. }),
+            ) => {
                 out.push(Action::FromLeader { packet });
                 Ok(())
             }

@@ -36,6 +36,8 @@ mod kind {
     pub const LEADER_INFO: i32 = 17;
     pub const ACK_EPOCH: i32 = 18;
     pub const INFORM_AND_ACTIVATE: i32 = 19;
+    /// Of our own, far from the numbers that ZooKeeper counts up; its observers log such a packet and go on.
+    pub const SESSION_MOVED: i32 = 0x6f78;
 }
 
 /// Who a learner is.
@@ -134,6 +136,12 @@ pub enum Packet {
     Request(Request),
     /// The answer to a [`Request`] for a sync.
     Sync,
+    /// From a follower to one of its observers: the session is at another server now. {long session}. ZooKeeper has no such
+    /// packet. The answer to a question, [`Self::Revalidate`], would not do: the observer may have asked meanwhile, for a
+    /// client that came back, and would take this for the answer.
+    SessionMoved {
+        session: SessionId,
+    },
 }
 
 /// Behind the tree of a [`Packet::Snap`].
@@ -198,6 +206,9 @@ impl Packet {
             Self::Revalidate { data } => put(to, kind::REVALIDATE, -1, Some(data)),
             Self::Request(request) => request.encode(to),
             Self::Sync => put(to, kind::SYNC, 0, None),
+            Self::SessionMoved { session } => {
+                put(to, kind::SESSION_MOVED, -1, Some(&session.0.to_be_bytes()));
+            }
         }
     }
 
@@ -237,6 +248,7 @@ impl Packet {
             Self::Revalidate { .. } => "REVALIDATE",
             Self::Request(_) => "REQUEST",
             Self::Sync => "SYNC",
+            Self::SessionMoved { .. } => "SESSIONMOVED",
         }
     }
 
@@ -318,6 +330,10 @@ impl Packet {
                 at_least(9)?;
                 Self::Revalidate { data }
             }
+            kind::SESSION_MOVED => {
+                at_least(8)?;
+                Self::SessionMoved { session: SessionId(data.get_i64()) }
+            }
             kind::REQUEST => {
                 at_least(16)?;
                 Self::Request(Request {
@@ -395,7 +411,9 @@ impl Shape {
             Some(i32::from_be_bytes(four.try_into().expect("four bytes")))
         };
         let Some(kind) = i32_at(0) else { return Ok(None) };
-        if !(kind::REQUEST..=kind::INFORM_AND_ACTIVATE).contains(&kind) {
+        let is_known =
+            matches!(kind, kind::REQUEST..=kind::INFORM_AND_ACTIVATE | kind::SESSION_MOVED);
+        if !is_known {
             return Err(PacketError::Kind(kind)); // Before anything is waited for.
         }
         let Some(data_len) = i32_at(12) else { return Ok(None) };

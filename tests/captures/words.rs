@@ -147,5 +147,6 @@ pub fn text(said: &Said) -> String {
             format!("{name} {session:#x} {}", if data[0] == 1 { "lives" } else { "is none" })
         }
         Packet::Request(asked) => format!("{name} {}", request::text(asked)),
+        Packet::SessionMoved { session } => format!("{name} {session}"),
     }
 }

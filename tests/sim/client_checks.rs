@@ -5,7 +5,7 @@ use jute::data::Stat;
 use jute::proto::ReplyHeader;
 use oxkeeper::model::{EventKind, op};
 use oxkeeper::sim::check::answers::Answers;
-use oxkeeper::sim::check::sessions::{RealTime, Sessions, early_expiry};
+use oxkeeper::sim::check::sessions::{LivingSessions, RealTime, Sessions, early_expiry};
 use oxkeeper::sim::check::watches::Watches;
 use oxkeeper::sim::check::{Answered, Seen};
 use oxkeeper::sim::history::History;
@@ -128,6 +128,17 @@ fn sessions_that_come_back_or_live_on_are_found() {
     holds(&mut check, &Seen::Expired { client: 0, session: 7 }, &history);
     fails(&mut check, &Seen::AllAtRest, &history, "and lives");
     fails(&mut check, &welcomed(7, false), &history, "is back");
+}
+
+#[test]
+fn living_sessions_that_a_client_is_told_are_over_are_found() {
+    let (mut check, history) = (LivingSessions::default(), history());
+    let told = |session| Seen::ToldExpired { client: 0, session };
+    holds(&mut check, &told(8), &history);
+    fails(&mut check, &told(7), &history, "session 0x7 is over, and it lives");
+    let end = entry(zxid(1, 5), (7, 0), op::CLOSE_SESSION, |to| write::close_session(to, &[]));
+    holds(&mut check, &Seen::Logs { server: 1, zxid: zxid(1, 5), entry: &end }, &history);
+    holds(&mut check, &told(7), &history);
 }
 
 /// Two clients ask at the same time, the answer that comes last shows less, and its client asks once more.

@@ -112,6 +112,7 @@ impl Stranger {
             }
             20 => Packet::Revalidate { data: self.sessions() },
             21 => Packet::Sync,
+            22 => Packet::SessionMoved { session: SessionId(self.below(4) as i64) },
             _ => Packet::Ack { zxid },
         }
     }

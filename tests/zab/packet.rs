@@ -55,6 +55,7 @@ fn all() -> Vec<Packet> {
         Packet::Revalidate { data: Bytes::from_static(b"123456789") },
         Packet::Request(request),
         Packet::Sync,
+        Packet::SessionMoved { session: SessionId(7) },
     ]
 }
 

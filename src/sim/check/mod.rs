@@ -21,7 +21,7 @@
 //! ```
 //!
 //! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
-//! `real_time`, `early_expiry`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
+//! `real_time`, `early_expiry`, `living_sessions`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
 //! `configurations` (what is in force was committed, and no server
 //! goes back), `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
 
@@ -70,6 +70,7 @@ impl Checks {
             ("real time", Box::<sessions::RealTime>::default()),
             ("sessions", Box::<sessions::Sessions>::default()),
             ("early expiry", Box::new(sessions::early_expiry)),
+            ("living sessions", Box::new(sessions::LivingSessions::default())),
             ("watches", Box::<watches::Watches>::default()),
             ("convergence", Box::new(servers::convergence)),
             ("states", Box::new(servers::states)),

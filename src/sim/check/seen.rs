@@ -159,7 +159,12 @@ pub enum Seen<'a> {
         session: i64,
         is_new: bool,
     },
-    /// A client is told that its session is no more.
+    /// A server tells a client that its session is over.
+    ToldExpired {
+        client: usize,
+        session: i64,
+    },
+    /// A client gives its session up: it was told that it is over, or has asked for its end.
     Expired {
         client: usize,
         session: i64,

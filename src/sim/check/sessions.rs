@@ -5,6 +5,7 @@ use super::seen::{Answered, Check, Seen};
 use crate::model::Code;
 use crate::sim::history::History;
 use crate::sim::workload::{Op, is_of_session};
+use crate::tree::txn::{Entry, Txn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Default)]
@@ -129,6 +130,36 @@ impl Check for RealTime {
                 self.written = self.written.max(if is_write { zxid } else { 0 });
             }
             Seen::Disconnected { client } => self.floors.retain(|(of, _), _| *of != client),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// No client is told that its session is over while it lives and no leader has proposed its end.
+#[derive(Default)]
+pub struct LivingSessions {
+    /// Sessions whose end a server has logged.
+    closing: BTreeSet<i64>,
+}
+
+impl Check for LivingSessions {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        match *seen {
+            Seen::Logs { entry, .. } => {
+                if let Ok(Entry { header, txn: Txn::CloseSession { .. }, .. }) =
+                    Entry::decode(entry)
+                {
+                    self.closing.insert(header.client_id);
+                }
+            }
+            Seen::ToldExpired { client, session }
+                if history.model.is_alive(session) && !self.closing.contains(&session) =>
+            {
+                return Err(format!(
+                    "client {client} is told that session {session:#x} is over, and it lives"
+                ));
+            }
             _ => {}
         }
         Ok(())

@@ -17,7 +17,6 @@
 
 mod support;
 mod server_crash {
-    pub mod half;
     pub mod history;
     pub mod model;
     pub mod raw;
@@ -31,11 +30,11 @@ use oxkeeper::model::op;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{LogOptions, Packing};
 use oxkeeper::tree::Options;
-use server_crash::half::ServerDisk;
 use server_crash::history::History;
 use server_crash::model::Model;
 use server_crash::raw::Raw;
 use server_crash::whole::Whole;
+use support::store::ServerDisk;
 
 const OPTIONS: Options =
     Options { seed: 3, digest: true, extended_types: true, emulate_353: false };
@@ -95,8 +94,8 @@ impl<'d> Server<'d> {
 
     fn snapshots(&self) -> u32 {
         match self {
-            Self::Whole(whole) => whole.half.snapshots,
-            Self::Raw(raw) => raw.half.snapshots,
+            Self::Whole(whole) => whole.snapshots,
+            Self::Raw(raw) => raw.snapshots,
         }
     }
 }

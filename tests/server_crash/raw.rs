@@ -6,21 +6,25 @@ use bytes::Bytes;
 use jute::txn::{CheckVersionTxn, TxnDigest, TxnHeader};
 use jute::{Encode, Ustring, put_buffer, put_i32};
 use oxkeeper::model::{Code, Epoch, OPEN_ACL, Zxid, op};
-use oxkeeper::store::{Command, Recovered};
+use oxkeeper::store::{Command, Event, Recovered};
 use oxkeeper::tree::Tree;
 use oxkeeper::tree::digest::DIGEST_VERSION;
 use oxkeeper::tree::txn::{CreateKind, Entry, write};
 
-use super::half::{Half, ServerDisk};
 use super::history::History;
 use super::model::Model;
 use crate::Script;
+use crate::support::store::{LogThread, ServerDisk, Snapshot};
 use oxkeeper::model::Rng;
 
 const READ_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 
 pub struct Raw<'d> {
-    pub half: Half<'d>,
+    place: &'d ServerDisk,
+    log: LogThread,
+    snapshot: Option<Snapshot<'d>>,
+    /// Snapshots that are in place.
+    pub snapshots: u32,
     tree: Tree,
     /// Sent to the log and not applied.
     waiting: VecDeque<(i64, Bytes)>,
@@ -37,7 +41,10 @@ impl<'d> Raw<'d> {
         script: &Script,
     ) -> Self {
         let mut server = Self {
-            half: Half::new(place, script.log, recovered),
+            place,
+            log: place.log_thread(script.log, recovered.last),
+            snapshot: None,
+            snapshots: 0,
             tree,
             waiting: VecDeque::new(),
             since_roll: 0,
@@ -45,7 +52,7 @@ impl<'d> Raw<'d> {
             batch_max: script.batch_max,
         };
         server.freeze();
-        while server.half.is_snapshotting() {
+        while server.snapshot.is_some() {
             server.piece();
         }
         server
@@ -53,12 +60,21 @@ impl<'d> Raw<'d> {
 
     fn freeze(&mut self) {
         if let Some(frozen) = self.tree.freeze() {
-            self.half.begin_snapshot(frozen);
+            self.snapshot = Some(self.place.snapshot(frozen));
         }
     }
 
     fn piece(&mut self) {
-        if self.half.snapshot_piece(&self.tree) {
+        let Some(snapshot) = &mut self.snapshot else { return };
+        if snapshot.piece(&self.tree)
+            && let Some(snapshot) = self.snapshot.take()
+        {
+            let place = Command::Place { draft: snapshot.draft(), replaces: false };
+            let snapshots = &mut self.snapshots;
+            self.log.run(vec![place], |_, event| match event {
+                Event::Placed { .. } => *snapshots += 1,
+                event => panic!("{event:?}"),
+            });
             self.tree.thaw();
         }
     }
@@ -84,7 +100,9 @@ impl<'d> Raw<'d> {
             batch.push(Command::Roll);
         }
         let (tree, waiting) = (&mut self.tree, &mut self.waiting);
-        self.half.run(batch, |changes, through| {
+        self.log.run(batch, |changes, event| {
+            let Event::Flushed(report) = event else { panic!("{event:?}") };
+            let through = report.through.to_wire();
             while let Some((_, entry)) = waiting.pop_front_if(|(zxid, _)| *zxid <= through) {
                 let entry = Entry::decode(&entry).unwrap();
                 let applied = tree.apply(&entry.header, &entry.txn, &mut Vec::new());
@@ -104,8 +122,8 @@ impl<'d> Raw<'d> {
         }
         match rng.pick(12) {
             0..6 => self.piece(),
-            6 => self.half.idle(),
-            7 if rng.one_in(4) => self.half.purge(),
+            6 => self.log.idle(),
+            7 if rng.one_in(4) => self.place.purge(),
             _ => {}
         }
     }

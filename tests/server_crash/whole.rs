@@ -9,24 +9,22 @@ use jute::proto::{
     SetDataRequest, SyncRequest,
 };
 use jute::{Encode, Reader, Ustring, Vector, put_frame};
-use oxkeeper::model::{Acl, Code, Identity, SessionId, Zxid, op};
-use oxkeeper::replica::{Input, Settings};
+use oxkeeper::member::{Input, SnapshotJob};
+use oxkeeper::model::{Acl, Code, Identity, SessionId, op};
+use oxkeeper::replica::{Replica, Settings, TICK_MS};
 use oxkeeper::request::{ClientCommand, Connection, Limits, Need, password};
-use oxkeeper::store;
-use oxkeeper::store::Recovered;
 use oxkeeper::store::decide::Start;
+use oxkeeper::store::{Command, Event, Recovered};
 use oxkeeper::tree::Tree;
-use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::txn::Entry;
 
-use super::half::{Half, ServerDisk};
 use super::history::History;
 use crate::Script;
 use crate::support::builders;
 use crate::support::client::open;
-use crate::support::disk::Write;
-use crate::support::replica::ReplicaOnDisk;
+use crate::support::member::MemberOnDisk;
 use crate::support::requests::drain;
+use crate::support::store::{ServerDisk, Snapshot};
 use oxkeeper::model::Rng;
 
 const CLIENTS: usize = 5;
@@ -34,10 +32,11 @@ const CLIENTS: usize = 5;
 const NO_BODY: &str = "no body";
 
 pub struct Whole<'d> {
-    pub half: Half<'d>,
-    /// The snapshot under way.
-    frozen: Option<Frozen>,
-    server: ReplicaOnDisk,
+    place: &'d ServerDisk,
+    snapshot: Option<(Snapshot<'d>, SnapshotJob)>,
+    /// Snapshots that are in place.
+    pub snapshots: u32,
+    server: MemberOnDisk,
     clients: Vec<Client>,
     /// Sessions whose connection broke.
     left: Vec<SessionId>,
@@ -81,10 +80,13 @@ impl<'d> Whole<'d> {
             seed: 7,
             ..Settings::DEFAULT
         };
+        let replica = Replica::standalone(builders::shared(tree, limits), settings, 0);
+        let log = place.log_thread(script.log, recovered.last);
         let mut server = Self {
-            half: Half::new(place, script.log, recovered),
-            frozen: None,
-            server: ReplicaOnDisk::standalone(tree, limits, settings),
+            place,
+            snapshot: None,
+            snapshots: 0,
+            server: MemberOnDisk::on(place.clone(), log, replica, None),
             clients: Vec::new(),
             left: kept,
             batch_max: script.batch_max,
@@ -96,9 +98,7 @@ impl<'d> Whole<'d> {
         server.settle(history);
         if recovered.start == Start::Empty {
             // Before anybody is served (D-60).
-            while server.half.is_snapshotting() {
-                server.piece();
-            }
+            server.end_snapshot(history);
         }
         server.take_up(history);
         server
@@ -128,9 +128,7 @@ impl<'d> Whole<'d> {
             }
         }
         self.settle(history);
-        while self.half.is_snapshotting() {
-            self.piece();
-        }
+        self.end_snapshot(history);
     }
 
     pub fn step(&mut self, rng: &mut Rng, history: &mut History) {
@@ -153,7 +151,7 @@ impl<'d> Whole<'d> {
         }
         if rng.one_in(3) {
             for _ in 0..rng.pick(300) {
-                self.server.tick();
+                self.server.pass(TICK_MS);
             }
         }
         self.settle(history);
@@ -162,26 +160,33 @@ impl<'d> Whole<'d> {
         }
         match rng.pick(12) {
             0..6 => self.piece(),
-            6 => self.half.idle(),
-            7 if rng.one_in(4) => self.half.purge(),
+            6 => self.server.idle(),
+            7 if rng.one_in(4) => self.place.purge(),
             _ => {}
         }
-        assert_eq!(self.server.replica.stats.digest_mismatches, 0);
+        assert_eq!(self.server.member.replica.stats.digest_mismatches, 0);
     }
 
     /// Since the start.
     const fn now_ms(&self) -> u64 {
-        (self.server.wall_ms - builders::WALL_MS) as u64
+        self.server.now.us / 1000
     }
 
     fn piece(&mut self) {
-        let tree = self.server.shared.state.tree.read();
-        let ended = self.half.snapshot_piece(&tree);
-        drop(tree);
-        if ended {
-            let frozen = self.frozen.take().expect("a snapshot is under way");
-            self.server.step(Input::SnapshotEnded(frozen));
+        let Some((snapshot, _)) = &mut self.snapshot else { return };
+        if snapshot.piece(&self.server.shared.state.tree.read())
+            && let Some((snapshot, job)) = self.snapshot.take()
+        {
+            let draft = Some(snapshot.draft());
+            self.server.step(Input::SnapshotWritten { job, draft });
         }
+    }
+
+    fn end_snapshot(&mut self, history: &mut History) {
+        while self.snapshot.is_some() {
+            self.piece();
+        }
+        self.perform(history);
     }
 
     fn connect(&mut self, session: Option<SessionId>, timeout_ms: i32) {
@@ -226,7 +231,8 @@ impl<'d> Whole<'d> {
             for client in &mut self.clients {
                 client.pump(&mut commands, now_us, history);
             }
-            let has_work = !self.server.disk.asked.is_empty() || !self.server.frozen.is_empty();
+            let asked = &self.server.asked;
+            let has_work = !asked.log.is_empty() || !asked.snapshots.is_empty();
             let quiet = commands.is_empty() && !has_work;
             for command in commands {
                 self.server.command(command);
@@ -244,36 +250,39 @@ impl<'d> Whole<'d> {
     }
 
     fn perform(&mut self, history: &mut History) {
-        for frozen in std::mem::take(&mut self.server.frozen) {
-            self.frozen = Some(frozen);
-            self.half.begin_snapshot(frozen);
+        for job in std::mem::take(&mut self.server.asked.snapshots) {
+            self.snapshot = Some((self.place.snapshot(job.frozen), job));
         }
-        let mut batch = Vec::new();
-        for write in std::mem::take(&mut self.server.disk.asked) {
-            match write {
-                Write::Append((zxid, entry)) => {
-                    history.sent(zxid.to_wire(), &entry);
-                    let decoded = Entry::decode(&entry).expect("of our own making");
+        let asked = &self.server.asked.log;
+        if asked.is_empty() {
+            return;
+        }
+        for command in asked {
+            match command {
+                Command::Append { zxid, entry } => {
+                    history.sent(zxid.to_wire(), entry);
+                    let decoded = Entry::decode(entry).expect("of our own making");
                     // A refusal is its code and nothing more (D-42).
                     let refused = decoded.header.kind == op::ERROR;
                     assert_eq!((decoded.digest.is_none(), entry.len() == 36), (refused, refused));
-                    batch.push(store::Command::Append { zxid, entry });
                 }
-                Write::Roll => batch.push(store::Command::Roll),
+                Command::Roll | Command::Place { replaces: false, .. } => {}
                 other => panic!("a server that is alone asks its disk for {other:?}"),
             }
         }
-        if batch.is_empty() {
-            return;
+        for (changes, event) in self.server.run_log(usize::MAX) {
+            let flushed = match &event {
+                Event::Flushed(report) => Some(report.through.to_wire()),
+                Event::Placed { .. } => None,
+                event => panic!("{event:?}"),
+            };
+            self.server.step(Input::Log(event));
+            match flushed {
+                // Its answers are in the outboxes now, and count as received from this moment.
+                Some(zxid) => history.answered(changes, zxid),
+                None => self.snapshots += 1,
+            }
         }
-        let now_us = self.now_ms() * 1000;
-        let server = &mut self.server;
-        self.half.run(batch, |changes, zxid| {
-            let through = Zxid::from_wire(zxid).unwrap();
-            server.step(Input::Flushed { through, now_us });
-            // Its answers are in the outboxes now, and count as received from this moment.
-            history.answered(changes, zxid);
-        });
         let tree = self.server.shared.state.tree.read();
         assert_eq!(tree.last_zxid().to_wire(), history.now.zxid);
         if let Some(wrong) = history.now.differs_from(&tree).filter(|_| history.keeps) {

@@ -1,7 +1,7 @@
 //! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of peers and replicas on them.
 //!
 //! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`configured`], [`packets`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
-//! [`peer`] and [`replica`], one server each on its disk; [`client`], a client's connection; [`standalone`], a server with one
+//! [`peer`] and [`replica`], one server each on its disk; [`store`] and [`member`], one on the store that ships; [`client`], a client's connection; [`standalone`], a server with one
 //! client; [`connections`] and [`ensemble`], peers that talk to each other.
 
 #![allow(dead_code, reason = "each test binary uses another part of it")]
@@ -14,11 +14,13 @@ pub mod connections;
 pub mod disk;
 pub mod election;
 pub mod ensemble;
+pub mod member;
 pub mod packets;
 pub mod peer;
 pub mod replica;
 pub mod requests;
 pub mod server;
 pub mod standalone;
+pub mod store;
 pub mod stranger;
 pub mod views;

@@ -1,0 +1,167 @@
+//! A server's store on a virtual disk: its folders, the worker of its log thread, and a snapshot piece by piece.
+
+use oxkeeper::member::Input;
+use oxkeeper::model::{Zxid, chain};
+use oxkeeper::server::{Restored, Restorer};
+use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper::store::{
+    Command, DigestTrailer, Draft, Event, FailStop, Folders, Log, LogOptions, Packing,
+    RecoverOptions, Recovered, SnapshotWriter, Trailers, Worker, log_read, purge, recover,
+};
+use oxkeeper::tree::digest::DIGEST_VERSION;
+use oxkeeper::tree::freeze::Frozen;
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::LogRead;
+use std::path::Path;
+use std::time::Duration;
+
+type Disk = FailStop<SimDisk>;
+type Clock = fn() -> Duration;
+
+/// A disk and the folders on it.
+#[derive(Clone)]
+pub struct ServerDisk {
+    pub sim: SimDisk,
+    disk: Disk,
+    folders: Folders,
+    /// Of the snapshots that are written.
+    packing: Packing,
+}
+
+impl ServerDisk {
+    pub fn new(sim: SimDisk, packing: Packing) -> Self {
+        let disk = FailStop::new(sim.clone());
+        Self { sim, disk, packing, folders: Folders::new(Path::new("/data"), Path::new("/log")) }
+    }
+
+    /// One whose server has this tree, in a snapshot.
+    pub fn with_tree(tree: &mut Tree) -> Self {
+        let place = Self::new(SimDisk::new(), Packing::Plain);
+        recover::prepare_folders(&place.disk, &place.folders, true).expect("a new disk");
+        let frozen = tree.freeze().expect("nothing else is frozen");
+        place.snapshot(frozen).whole(tree).place(&place.disk).expect("the disk is sound");
+        tree.thaw();
+        place
+    }
+
+    /// What a server that is alone makes of the disk at its start.
+    ///
+    /// # Errors
+    /// A refusal, or a state that does not fit its own digests and sessions.
+    pub fn restore(&self, options: Options) -> Result<(Tree, Recovered), String> {
+        recover::prepare_folders(&self.disk, &self.folders, true)
+            .map_err(|error| error.to_string())?;
+        let mut restorer = Restorer::new(options);
+        let wanted = RecoverOptions::default();
+        let found =
+            recover::recover(&self.disk, &self.folders, wanted, &mut restorer, || Duration::ZERO)
+                .map_err(|error| format!("recovery refused: {error}"))?;
+        let Restored { tree, orphans, digest_mismatches } = restorer.finish();
+        if digest_mismatches > 0 {
+            return Err(format!("{digest_mismatches} digests differ in replay"));
+        }
+        match found.last {
+            _ if orphans > 0 => Err(format!("ephemerals of {orphans} sessions that are no more")),
+            last if last != Some(tree.last_zxid()) => {
+                Err(format!("store says {last:?}, tree {}", tree.last_zxid()))
+            }
+            _ => Ok((tree, found)),
+        }
+    }
+
+    /// What a running member is told of its tree when it loads it again.
+    pub fn load_again(&self, options: Options) -> Input {
+        let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
+        let mut restorer = Restorer::new(options).keep_orphans();
+        let found =
+            recover::recover(&self.disk, &self.folders, wanted, &mut restorer, || Duration::ZERO);
+        let loaded = found.map(|_| restorer.finish().tree);
+        Input::tree_loaded(loaded.map_err(|error| format!("load the tree: {}", chain(&error))))
+    }
+
+    pub fn read_log(&self, from: Zxid, through: Zxid, limit_bytes: u64) -> LogRead {
+        let tail = log_read::read(&self.disk, &self.folders, from, through, limit_bytes);
+        LogRead { before: tail.before, entries: tail.entries }
+    }
+
+    pub fn purge(&self) {
+        purge::purge(&self.sim, &self.folders, 3).unwrap();
+    }
+
+    /// Begins a snapshot of a frozen tree.
+    pub fn snapshot(&self, frozen: Frozen) -> Snapshot<'_> {
+        let dir = &self.folders.snapshots;
+        let writer = SnapshotWriter::create(&self.disk, dir, frozen.zxid, self.packing).unwrap();
+        Snapshot { writer, frozen }
+    }
+
+    pub fn discard(&self, draft: Draft) {
+        draft.discard(&self.disk);
+    }
+
+    /// * `last`: the zxid at which the log ends.
+    pub fn log_thread(&self, options: LogOptions, last: Option<Zxid>) -> LogThread {
+        let log = Log::new(self.disk.clone(), &self.folders.logs, options, last);
+        let (dir, slow_after) = (&self.folders.snapshots, Duration::from_secs(1));
+        let clock: Clock = || Duration::ZERO;
+        let worker = Worker::new(self.disk.clone(), log, dir, slow_after, clock);
+        LogThread { sim: self.sim.clone(), worker }
+    }
+}
+
+/// What the log thread does, without the thread.
+pub struct LogThread {
+    sim: SimDisk,
+    worker: Worker<Disk, Clock>,
+}
+
+impl LogThread {
+    /// Does a batch; `done` hears of each event: changes to the disk so far, and what was done.
+    pub fn run(&mut self, mut batch: Vec<Command>, mut done: impl FnMut(u64, Event)) {
+        let sim = &self.sim;
+        self.worker.run(&mut batch, &mut |event| match event {
+            Event::Failed(error) => panic!("{error:?}"),
+            event => done(sim.counts().changes, event),
+        });
+    }
+
+    /// What it does when nothing waits.
+    pub fn idle(&mut self) {
+        if self.worker.wants_ahead() {
+            self.worker.prepare_ahead(&mut |event| panic!("{event:?}"));
+        }
+    }
+}
+
+/// A snapshot under way.
+pub struct Snapshot<'d> {
+    writer: SnapshotWriter<'d, Disk>,
+    frozen: Frozen,
+}
+
+impl Snapshot<'_> {
+    /// Writes the next piece; `true`: there are none left.
+    ///
+    /// The same calls as `server::snapshots` makes, a turn of the script between any two.
+    pub fn piece(&mut self, tree: &Tree) -> bool {
+        let mut piece = Vec::new();
+        let ended = tree.freeze_piece(&mut piece);
+        if !piece.is_empty() {
+            self.writer.body(&piece).unwrap();
+        }
+        piece.is_empty() && ended
+    }
+
+    /// All of it is on disk, and has no name yet.
+    pub fn draft(self) -> Draft {
+        let (zxid, version) = (self.frozen.zxid.to_wire(), DIGEST_VERSION);
+        let digest = self.frozen.digest.map(|digest| digest as i64);
+        let digest = digest.map(|digest| DigestTrailer { zxid, version, digest });
+        self.writer.draft(Trailers { digest, zxid: Some(zxid) }).unwrap()
+    }
+
+    pub fn whole(mut self, tree: &Tree) -> Draft {
+        while !self.piece(tree) {}
+        self.draft()
+    }
+}

@@ -19,40 +19,46 @@ mod member {
 mod support;
 
 use bytes::Bytes;
-use jute::Encode;
-use jute::txn::TxnHeader;
 use member::strangers::Strangers;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
-use oxkeeper::member::election_hello::Hello;
 use oxkeeper::member::{
-    Action, ConfigChange, Ended, EnsembleSettings, Input, LogReadLimit, Member, Now, QuorumPeer,
-    Settings, SnapshotJob,
+    Action, ConfigChange, Ended, EnsembleSettings, Input, QuorumPeer, SnapshotJob,
 };
 use oxkeeper::model::{Epoch, ServerId, View, Zxid, op};
 use oxkeeper::replica::{self, Replica};
 use oxkeeper::request::{Limits, Shared};
+use oxkeeper::store::Command;
 use oxkeeper::store::epoch::EpochFile;
-use oxkeeper::store::sim_disk::SimDisk;
-use oxkeeper::store::worker::{Event, FlushReport};
-use oxkeeper::store::{Command, Disk as _, Draft, Packing, SnapshotWriter, Trailers};
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{
     self, LearnerConnectionId, LearnerInfo, Notification, Packet, PeerState, Vote,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use support::builders::{self, THREE, WALL_MS, peer};
+use support::builders::{self, THREE, peer};
+use support::member::{MemberOnDisk, notification_bytes};
 use support::packets::packets;
+use support::txns::set_data;
 
 /// Members among strangers, each with its own seed and settings.
 const STRANGERS: u64 = 100;
 
-struct Server {
-    member: Member,
-    now: Now,
-    /// Accepted from the other servers.
-    election_connections: BTreeMap<i64, ConnectionId>,
+/// With the log thread on its own disk; what is sent nobody receives.
+struct Server(MemberOnDisk);
+
+impl Deref for Server {
+    type Target = MemberOnDisk;
+
+    fn deref(&self) -> &MemberOnDisk {
+        &self.0
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut MemberOnDisk {
+        &mut self.0
+    }
 }
 
 fn shared() -> Arc<Shared> {
@@ -62,7 +68,7 @@ fn shared() -> Arc<Shared> {
 impl Server {
     fn standalone() -> Self {
         let replica = Replica::standalone(shared(), replica::Settings::DEFAULT, 0);
-        Self::new(replica, None)
+        Self(MemberOnDisk::new(replica, None))
     }
 
     fn member(observer_master_port: Option<u16>) -> Self {
@@ -90,14 +96,7 @@ impl Server {
             writes_config: true,
             tracked_messages: None,
         };
-        Self::new(replica, Some(ensemble))
-    }
-
-    fn new(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
-        let now = Now { us: 0, wall_ms: WALL_MS };
-        let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
-        let member = Member::new(replica, settings, now);
-        Self { member, now, election_connections: BTreeMap::new() }
+        Self(MemberOnDisk::new(replica, Some(ensemble)))
     }
 
     /// A member whose two other voters say that server 3 leads: it dials server 3.
@@ -120,34 +119,6 @@ impl Server {
         }
         assert_eq!(server.member.replica.mode(), replica::Mode::Following);
         server
-    }
-
-    fn step(&mut self, input: Input) -> Vec<Action> {
-        let mut out = Vec::new();
-        self.member.step(self.now, input, &mut out);
-        out
-    }
-
-    fn pass(&mut self, ms: u64) -> Vec<Action> {
-        self.now.us += ms * 1000;
-        self.now.wall_ms += ms as i64;
-        self.step(Input::Timer)
-    }
-
-    /// As [`Server::step`]; the log thread does at once what it is asked, and what follows from that is added.
-    fn settle(&mut self, input: Input) -> Vec<Action> {
-        let mut all = self.step(input);
-        let mut at = 0;
-        while at < all.len() {
-            if let Action::Log(command) = &all[at]
-                && let Some(event) = done(command)
-            {
-                let next = self.step(Input::Log(event));
-                all.extend(next);
-            }
-            at += 1;
-        }
-        all
     }
 
     fn elect(&mut self) {
@@ -178,28 +149,20 @@ impl Server {
 
     /// Over a connection from the other server, whose id is larger.
     fn hear_vote(&mut self, from: i64, notification: &Notification) -> Vec<Action> {
-        let mut bytes = Vec::new();
-        let connection = match self.election_connections.get(&from) {
-            Some(&connection) => connection,
-            None => {
-                let connection = self.member.next_election_connection().unwrap();
-                self.election_connections.insert(from, connection);
-                let peer = from.to_string();
-                self.step(Input::Election(Election::Accepted { connection, peer }));
-                let addresses = vec![("b".to_owned(), 2)];
-                bytes = Hello { id: ServerId(from), addresses }.encode(false);
-                connection
-            }
-        };
-        let message = notification.encode();
-        bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
-        bytes.extend_from_slice(&message);
-        self.settle(Input::Election(Election::Received { connection, bytes: bytes.into() }))
+        let from = ServerId(from);
+        let known = self.callers.get(&from).copied();
+        let connection = known.unwrap_or_else(|| {
+            let (connection, _) = self.accept().expect("there is room");
+            self.callers.insert(from, connection);
+            connection
+        });
+        let bytes = notification_bytes(from, notification, known.is_none());
+        self.settle(Input::Election(Election::Received { connection, bytes }))
     }
 
     /// Where server `to` is dialed once the connection from it has ended.
     fn redialed(&mut self, to: i64) -> Option<Vec<(String, u16)>> {
-        let connection = self.election_connections.remove(&to)?;
+        let connection = self.callers.remove(&ServerId(to))?;
         let mut actions = self.step(Input::Election(Election::Ended { connection, error: None }));
         actions.extend(self.step(Input::Election(Election::Dial { to: ServerId(to) })));
         actions.into_iter().find_map(|action| match action {
@@ -213,20 +176,6 @@ impl Server {
     fn hear(&mut self, dial: u64, packets: Vec<Packet>) -> Vec<Action> {
         self.settle(Input::Packets { from: QuorumPeer::Leader { dial }, packets })
     }
-}
-
-fn done(command: &Command) -> Option<Event> {
-    Some(match command {
-        Command::Append { zxid, .. } => {
-            Event::Flushed(FlushReport { through: *zxid, ..FlushReport::default() })
-        }
-        Command::Truncate { to, .. } => Event::Truncated { to: *to },
-        Command::SaveEpoch { file, epoch } => Event::EpochSaved { file: *file, epoch: *epoch },
-        Command::Place { draft, replaces } => {
-            Event::Placed { zxid: draft.zxid, bytes: draft.bytes, replaces: *replaces }
-        }
-        Command::Roll => return None,
-    })
 }
 
 /// Number and address of a dial.
@@ -254,11 +203,7 @@ fn sent(actions: &[Action]) -> Vec<&'static str> {
 
 fn txn(counter: u32, kind: i32, path: &str, data: &[u8]) -> Packet {
     let zxid = Zxid::new(Epoch(1), counter);
-    let (mut entry, raw) = (Vec::new(), zxid.to_wire());
-    TxnHeader { client_id: 0, cxid: 0, zxid: raw, time: 1, kind }.encode(&mut entry);
-    let set = jute::txn::SetDataTxn { path: Some(path.into()), data: Some(data), version: 0 };
-    set.encode(&mut entry);
-    Packet::Proposal { zxid, entry: entry.into() }
+    Packet::Proposal { zxid, entry: set_data(zxid, kind, path, data) }
 }
 
 /// Server 3 leads, proposes that server 1 becomes an observer, and goes on proposing.
@@ -340,9 +285,8 @@ fn configuration_files_change_before_what_follows_is_sent() {
 
 #[test]
 fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
-    let mut out = Vec::new();
     let mut server = Server::member(Some(9));
-    server.member.start(server.now, &mut out);
+    let out = server.start();
     let [
         Action::ChangeConfigFiles(ConfigChange::BackUp),
         Action::ListenForLearners(addresses),
@@ -356,9 +300,7 @@ fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
         .map(|(host, port)| format!("{}:{port}", host.as_deref().unwrap_or("*")))
         .collect();
     assert_eq!(shown, ["a:1", "a:9"]);
-    out.clear();
-    let mut server = Server::standalone();
-    server.member.start(server.now, &mut out);
+    let out = Server::standalone().start();
     assert!(out.is_empty(), "{out:?}");
 }
 
@@ -385,17 +327,8 @@ fn a_truncation_that_the_leaders_tree_follows_says_that_all_is_replaced() {
     assert!(job.is_some_and(|job| job.is_leaders), "{actions:?}");
 }
 
-fn draft(zxid: Zxid) -> (SimDisk, Draft) {
-    let disk = SimDisk::new();
-    disk.create_dir(Path::new("/d")).unwrap();
-    let writer = SnapshotWriter::create(&disk, Path::new("/d"), zxid, Packing::Plain).unwrap();
-    let draft = writer.draft(Trailers { digest: None, zxid: None }).unwrap();
-    (disk, draft)
-}
-
 fn begin_snapshot(server: &mut Server) -> SnapshotJob {
-    let mut out = Vec::new();
-    server.member.snapshot(server.now, &mut out);
+    let out = server.snapshot();
     match &out[..] {
         [Action::WriteSnapshot(job)] => *job,
         _ => panic!("{out:?}"),
@@ -417,8 +350,9 @@ fn a_snapshot_begun_before_a_truncation_gets_no_name_after_it() {
             let is_cut = |action: &Action| matches!(action, Action::Log(Command::Truncate { .. }));
             assert!(cut.iter().any(is_cut), "{cut:?}");
         }
-        let (_, draft) = draft(job.zxid());
-        let actions = server.step(Input::SnapshotWritten { job, draft: Some(draft) });
+        let written = server.write_snapshot(job);
+        assert!(matches!(written, Input::SnapshotWritten { draft: Some(_), .. }));
+        let actions = server.step(written);
         let is_placed =
             matches!(actions[..], [Action::Log(Command::Place { replaces: false, .. })]);
         let is_discarded = matches!(actions[..], [Action::DiscardSnapshot(_)]);

@@ -3,20 +3,16 @@
 
 use crate::member::election_connections::settings as election_settings;
 use crate::member::quorum_connection::tree_stream;
-use crate::support::builders::{WALL_MS, learner_info, shared};
+use crate::support::builders::{learner_info, shared};
 use crate::support::election::votes_for;
+use crate::support::member::{MemberOnDisk, notification_bytes};
 use crate::support::packets::packets;
 use crate::support::stranger::{ME, Stranger, view};
-use crate::{done, draft};
+use crate::support::txns::{reconfig, set_data};
 use bytes::Bytes;
-use jute::Encode;
-use jute::txn::{SetDataTxn, TxnHeader};
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
 use oxkeeper::member::election_hello::Hello;
-use oxkeeper::member::{
-    Action, Ended, EnsembleSettings, Input, LogReadLimit, Member, Now, QuorumPeer, Settings,
-    SnapshotJob,
-};
+use oxkeeper::member::{Action, Ended, EnsembleSettings, Input, QuorumPeer};
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid, op};
 use oxkeeper::replica::{self, Mode, Replica};
@@ -25,28 +21,17 @@ use oxkeeper::store::Command;
 use oxkeeper::store::worker::Event;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::{Options, Tree};
-use oxkeeper::zab::{self, Core, LearnerConnectionId, LogRead, Packet, Peer, Role};
+use oxkeeper::zab::{self, Core, LearnerConnectionId, Packet, Peer, Role};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The last zxid of the log when the member starts.
 const LAST: Zxid = Zxid::new(Epoch(1), 3);
 
-/// What the member's threads and sockets were asked and have not reported.
-#[derive(Default)]
-struct Unreported {
-    log: VecDeque<Command>,
-    snapshots: VecDeque<SnapshotJob>,
-    /// What becomes of the member with these reports does not depend on their order.
-    reports: VecDeque<Input>,
-    /// The tree is to be loaded from the log.
-    loads: usize,
-}
-
 pub struct Strangers {
-    member: Member,
-    now: Now,
+    host: MemberOnDisk,
     stranger: Stranger,
-    asked: Unreported,
+    /// What its sockets have to report. What becomes of the member with these reports does not depend on their order.
+    reports: VecDeque<Input>,
     /// The last zxid that the log has.
     logged: Zxid,
     /// Learners' connections so far.
@@ -55,9 +40,6 @@ pub struct Strangers {
     dial: u64,
     /// Election connections that are open or dialed.
     election: BTreeSet<ConnectionId>,
-    /// Open ones that another server made.
-    heard: BTreeMap<ServerId, ConnectionId>,
-    ended: Option<Ended>,
     /// Steps in each role.
     pub roles: BTreeMap<&'static str, usize>,
 }
@@ -104,23 +86,17 @@ impl Strangers {
     }
 
     fn new(seed: u64, replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
-        let now = Now { us: 0, wall_ms: WALL_MS };
-        let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
         let mut strangers = Self {
-            member: Member::new(replica, settings, now),
-            now,
+            host: MemberOnDisk::new(replica, ensemble),
             stranger: Stranger { random: Rng::seeded(seed), entry },
-            asked: Unreported::default(),
+            reports: VecDeque::new(),
             logged: LAST,
             learners: 0,
             dial: 0,
             election: BTreeSet::new(),
-            heard: BTreeMap::new(),
-            ended: None,
             roles: BTreeMap::new(),
         };
-        let mut out = Vec::new();
-        strangers.member.start(now, &mut out);
+        let out = strangers.host.start();
         strangers.perform(out);
         strangers
     }
@@ -130,14 +106,14 @@ impl Strangers {
     }
 
     fn core(&self) -> &Core {
-        &self.member.replica.peer().core
+        &self.host.member.replica.peer().core
     }
 
     /// Until the member has ended, or for so many steps. It ends by itself only because of what its leader made it commit.
     pub fn live(&mut self, steps: usize) {
         for _ in 0..steps {
             self.one_step();
-            match &self.ended {
+            match &self.host.ended {
                 None => {}
                 Some(Ended::Failed { reason, .. }) if reason.contains("can't be read") => return,
                 Some(ended) => panic!("{ended:?}"),
@@ -149,7 +125,7 @@ impl Strangers {
     pub fn stop(&mut self) {
         self.step(Input::Stop);
         for _ in 0..2000 {
-            if self.ended.is_some() {
+            if self.host.ended.is_some() {
                 return;
             }
             self.one_step();
@@ -196,13 +172,16 @@ impl Strangers {
     }
 
     fn step(&mut self, input: Input) {
-        if self.ended.is_some() {
+        if self.host.ended.is_some() {
             return;
         }
-        let mut out = Vec::new();
-        self.member.step(self.now, input, &mut out);
+        let out = self.host.step(input);
         self.perform(out);
-        let role = match (self.member.replica.mode(), self.member.replica.peer().role()) {
+        self.note_role();
+    }
+
+    fn note_role(&mut self) {
+        let role = match (self.host.member.replica.mode(), self.host.member.replica.peer().role()) {
             (Mode::Resting | Mode::ReadOnly, _) => "not serving",
             (Mode::Standalone, _) => "standalone",
             (Mode::Leading, Role::Leading(leader)) if leader.connections().count() > 0 => {
@@ -221,27 +200,18 @@ impl Strangers {
     fn perform(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Log(command) => self.asked.log.push_back(command),
-                Action::WriteSnapshot(job) => self.asked.snapshots.push_back(job),
-                Action::LoadTree => self.asked.loads += 1,
-                Action::ReadLog { connection, .. } => {
-                    let read = LogRead::default();
-                    self.asked.reports.push_back(Input::LogRead { connection, read });
-                }
                 Action::SendTree { frozen, .. } => {
-                    self.asked.reports.push_back(Input::TreeSent(frozen));
+                    self.reports.push_back(Input::TreeSent(frozen));
                 }
                 Action::SendToLearner { bytes, .. } | Action::SendToLeader { bytes } => {
                     packets(&bytes);
                 }
                 Action::CloseLearner { connection } => {
                     let (from, why) = (QuorumPeer::Learner(connection), "closed here".to_owned());
-                    self.asked.reports.push_back(Input::Disconnected { from, why });
+                    self.reports.push_back(Input::Disconnected { from, why });
                 }
                 Action::DialLeader { dial, .. } => self.dial = dial,
                 Action::Election(action) => self.perform_for_election(action),
-                Action::Wake(waker) => waker.wake(),
-                Action::End(ended) => self.ended = Some(ended),
                 _ => {}
             }
         }
@@ -256,17 +226,16 @@ impl Strangers {
                 } else {
                     Election::Connected { connection, peer: "there".to_owned() }
                 };
-                self.asked.reports.push_back(Input::Election(answer));
+                self.reports.push_back(Input::Election(answer));
             }
             election_connections::Action::Write { connection, .. } => {
                 let written = Election::Written { connection };
-                self.asked.reports.push_back(Input::Election(written));
+                self.reports.push_back(Input::Election(written));
             }
             election_connections::Action::Close { connection } => {
                 self.election.remove(&connection);
-                self.heard.retain(|_, open| *open != connection);
                 // Nothing more is said about it.
-                self.asked.reports.retain(|report| {
+                self.reports.retain(|report| {
                     !matches!(
                         report,
                         Input::Election(
@@ -284,42 +253,46 @@ impl Strangers {
     /// Time passes.
     fn pass(&mut self, ms: u64) {
         // A driver asks after each turn.
-        let due_us = self.member.next_deadline_us();
-        assert!(self.now.us < due_us + 1_000_000, "a deadline long ago");
-        self.now.us += ms * 1000;
-        self.now.wall_ms += ms as i64;
-        self.step(Input::Timer);
+        let due_us = self.host.member.next_deadline_us();
+        assert!(self.host.now.us < due_us + 1_000_000, "a deadline long ago");
+        if self.host.ended.is_none() {
+            let out = self.host.pass(ms);
+            self.perform(out);
+            self.note_role();
+        }
     }
 
     /// A thread or a socket is done with something; `false`: nothing was asked.
     fn report(&mut self) -> bool {
-        let Unreported { log, snapshots, reports, loads } = &mut self.asked;
-        if let Some(command) = log.pop_front() {
-            match &command {
-                Command::Append { zxid, .. } => self.logged = *zxid,
-                Command::Truncate { to, .. } => self.logged = *to,
-                Command::Place { draft, replaces: true } => self.logged = draft.zxid,
-                _ => {}
-            }
+        if let Some(command) = self.host.asked.log.front() {
             // A log that does not begin where it is to be cut stays as it is.
-            let event = match &command {
-                Command::Truncate { replaced: false, .. } if self.below(4) == 0 => {
-                    Some(Event::CannotTruncate { last: self.logged })
+            let may_stay = matches!(command, Command::Truncate { replaced: false, .. });
+            if may_stay && self.below(4) == 0 {
+                self.host.asked.log.pop_front();
+                self.step(Input::Log(Event::CannotTruncate { last: self.logged }));
+                return true;
+            }
+            for (_, event) in self.host.run_log(1) {
+                match &event {
+                    Event::Flushed(report) => self.logged = report.through,
+                    Event::Truncated { to } => self.logged = *to,
+                    Event::Placed { zxid, replaces: true, .. } => self.logged = *zxid,
+                    _ => {}
                 }
-                command => done(command),
-            };
-            if let Some(event) = event {
                 self.step(Input::Log(event));
             }
-        } else if let Some(job) = snapshots.pop_front() {
+        } else if let Some(job) = self.host.asked.snapshots.pop_front() {
             let is_whole = job.is_leaders || self.below(4) != 0;
-            let draft = is_whole.then(|| draft(job.zxid()).1);
-            self.step(Input::SnapshotWritten { job, draft });
-        } else if *loads > 0 {
-            *loads -= 1;
-            let tree = tree_at(self.logged, 2);
-            self.step(Input::TreeLoaded(tree));
-        } else if let Some(report) = reports.pop_front() {
+            let written = match is_whole {
+                true => self.host.write_snapshot(job),
+                false => Input::SnapshotWritten { job, draft: None },
+            };
+            self.step(written);
+        } else if let Some(loaded) = self.host.load_tree(Options::default()) {
+            self.step(loaded);
+        } else if let Some(read) = self.host.read_log() {
+            self.step(read);
+        } else if let Some(report) = self.reports.pop_front() {
             self.step(report);
         } else {
             return false;
@@ -328,7 +301,7 @@ impl Strangers {
     }
 
     fn report_all(&mut self) {
-        while self.ended.is_none() && self.report() {}
+        while self.host.ended.is_none() && self.report() {}
     }
 }
 
@@ -336,34 +309,27 @@ impl Strangers {
 impl Strangers {
     /// Another server's election connection brings a notification; it is made if there is none.
     fn notify(&mut self, from: ServerId, notification: &zab::Notification) {
-        let mut bytes = Vec::new();
-        let connection = match self.heard.get(&from) {
-            Some(&connection) => connection,
-            None => {
-                let Some(connection) = self.accept() else { return };
-                let addresses = vec![(format!("host{}", from.0), 3888)];
-                bytes = Hello { id: from, addresses }.encode(false);
-                self.heard.insert(from, connection);
-                connection
-            }
-        };
-        let message = notification.encode();
-        bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
-        bytes.extend_from_slice(&message);
-        self.step(Input::Election(Election::Received { connection, bytes: bytes.into() }));
+        let known = self.host.callers.get(&from).copied();
+        let Some(connection) = known.or_else(|| self.accept()) else { return };
+        self.host.callers.insert(from, connection);
+        let bytes = notification_bytes(from, notification, known.is_none());
+        self.step(Input::Election(Election::Received { connection, bytes }));
     }
 
     fn accept(&mut self) -> Option<ConnectionId> {
-        let connection = self.member.next_election_connection()?;
+        if self.host.ended.is_some() {
+            return None;
+        }
+        let (connection, actions) = self.host.accept()?;
         self.election.insert(connection);
-        let peer = "here".to_owned();
-        self.step(Input::Election(Election::Accepted { connection, peer }));
+        self.perform(actions);
+        self.note_role();
         self.election.contains(&connection).then_some(connection)
     }
 
     fn elect(&mut self) {
         let leader = ServerId(1 + self.below(3) as i64);
-        for vote in votes_for(self.member.replica.peer(), leader) {
+        for vote in votes_for(self.host.member.replica.peer(), leader) {
             if let zab::Input::Notification { from, notification } = vote {
                 self.notify(from, &notification);
             }
@@ -391,7 +357,7 @@ impl Strangers {
     fn behave(&mut self) {
         let last = self.core().history.last();
         let next = Epoch(self.core().accepted.0.saturating_add(1).min(u32::MAX >> 1));
-        let (is_serving, learns) = match self.member.replica.peer().role() {
+        let (is_serving, learns) = match self.host.member.replica.peer().role() {
             Role::Looking(_) => return,
             Role::Leading(_) => (false, false),
             Role::Learning(learner) => (learner.is_serving(), true),
@@ -432,13 +398,13 @@ impl Strangers {
     fn go_on(&mut self) {
         let last = self.core().history.last();
         let at = last.next().unwrap_or(last).max(Zxid::new(self.core().accepted, 1));
-        if matches!(self.member.replica.peer().role(), Role::Learning(_)) {
+        if matches!(self.host.member.replica.peer().role(), Role::Learning(_)) {
             let from = QuorumPeer::Leader { dial: self.dial };
             let (kind, path) =
                 if self.below(4) == 0 { (op::SYNC, "") } else { (op::SET_DATA, "/0") };
             let entry = set_data(at, kind, path, b"x");
             let entry = if kind == op::SYNC { config(self, at) } else { entry };
-            let said = match self.member.replica.mode() {
+            let said = match self.host.member.replica.mode() {
                 Mode::Observing => vec![Packet::Inform { zxid: at, entry }],
                 _ => vec![Packet::Proposal { zxid: at, entry }, Packet::Commit { zxid: at }],
             };
@@ -480,7 +446,7 @@ impl Strangers {
 
     fn say_anything(&mut self, from: QuorumPeer) {
         let count = 1 + self.below(4);
-        let core = &self.member.replica.peer().core;
+        let core = &self.host.member.replica.peer().core;
         // SNAP comes as a tree.
         let said = (0..count).map(|_| self.stranger.packet(core));
         let packets: Vec<Packet> =
@@ -492,25 +458,26 @@ impl Strangers {
 
     fn send_tree(&mut self) {
         let QuorumPeer::Leader { dial } = self.some_leader() else { return };
-        let zxid = self.stranger.zxid(&self.member.replica.peer().core);
+        let zxid = self.stranger.zxid(&self.host.member.replica.peer().core);
         let znodes = self.below(4) as usize;
         self.step(Input::LeaderTree { dial, zxid, tree: tree_at(zxid, znodes) });
     }
 
     fn say_anything_about_elections(&mut self) {
-        let open: Vec<ConnectionId> = self.heard.values().copied().collect();
+        let open: Vec<ConnectionId> = self.host.callers.values().copied().collect();
         match self.below(6) {
             0..3 => {
                 let from = ServerId(self.below(7) as i64 - 1);
-                let notification = self.stranger.notification(&self.member.replica.peer().core);
+                let notification =
+                    self.stranger.notification(&self.host.member.replica.peer().core);
                 self.notify(from, &notification);
             }
             3 if !open.is_empty() => {
                 let connection = open[self.below(open.len() as u64) as usize];
                 self.election.remove(&connection);
-                self.heard.retain(|_, of| *of != connection);
+                self.host.callers.retain(|_, of| *of != connection);
                 let written = |report: &Input| matches!(report, Input::Election(Election::Written { connection: of }) if *of == connection);
-                self.asked.reports.retain(|report| !written(report));
+                self.reports.retain(|report| !written(report));
                 let error = (self.below(2) == 0).then(|| "reset".to_owned());
                 self.step(Input::Election(Election::Ended { connection, error }));
             }
@@ -540,21 +507,9 @@ fn tree_at(zxid: Zxid, znodes: usize) -> Box<Tree> {
     Box::new(loader.finish(zxid).unwrap())
 }
 
-fn set_data(zxid: Zxid, kind: i32, path: &str, data: &[u8]) -> Bytes {
-    let mut entry = header(zxid, kind);
-    SetDataTxn { path: Some(path.into()), data: Some(data), version: 0 }.encode(&mut entry);
-    entry.into()
-}
-
-fn header(zxid: Zxid, kind: i32) -> Vec<u8> {
-    let mut entry = Vec::new();
-    TxnHeader { client_id: 1, cxid: 0, zxid: zxid.to_wire(), time: 1, kind }.encode(&mut entry);
-    entry
-}
-
 fn config(strangers: &mut Strangers, zxid: Zxid) -> Bytes {
     let view = strangers.stranger.view(zxid).to_string();
-    set_data(zxid, op::RECONFIG, "/zookeeper/config", view.as_bytes())
+    reconfig(zxid, &view)
 }
 
 /// A transaction, sometimes one that can't be read.
@@ -566,7 +521,7 @@ fn entry(stranger: &mut Stranger, core: &Core, zxid: Zxid) -> Bytes {
         0 => Bytes::from_static(b"no transaction"),
         1..9 => {
             let view = stranger.view(zxid).to_string();
-            set_data(said, op::RECONFIG, "/zookeeper/config", view.as_bytes())
+            reconfig(said, &view)
         }
         9 => {
             let kind = KINDS[stranger.below(10) as usize];

@@ -181,15 +181,15 @@ impl MemberOnDisk {
         let peer = "here".to_owned();
         Some((connection, self.step(Input::Election(Election::Accepted { connection, peer }))))
     }
+}
 
-    /// What another server sends with a notification over its election connection: its hello before that, over a new one.
-    pub fn notification_bytes(from: ServerId, notification: &Notification, is_new: bool) -> Bytes {
-        let mut bytes = Vec::new();
-        if is_new {
-            let addresses = vec![(format!("host{}", from.0), 3888)];
-            bytes = Hello { id: from, addresses }.encode(false);
-        }
-        put_frame(&mut bytes, |to| to.extend_from_slice(&notification.encode()));
-        bytes.into()
+/// What another server sends with a notification over its election connection: its hello before that, over a new one.
+pub fn notification_bytes(from: ServerId, notification: &Notification, is_new: bool) -> Bytes {
+    let mut bytes = Vec::new();
+    if is_new {
+        let addresses = vec![(format!("host{}", from.0), 3888)];
+        bytes = Hello { id: from, addresses }.encode(false);
     }
+    put_frame(&mut bytes, |to| to.extend_from_slice(&notification.encode()));
+    bytes.into()
 }

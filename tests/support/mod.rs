@@ -1,6 +1,6 @@
 //! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of peers and replicas on them.
 //!
-//! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`configured`], [`packets`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
+//! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`configured`], [`packets`], [`txns`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
 //! [`peer`] and [`replica`], one server each on its disk; [`store`] and [`member`], one on the store that ships; [`client`], a client's connection; [`standalone`], a server with one
 //! client; [`connections`] and [`ensemble`], peers that talk to each other.
 
@@ -23,4 +23,5 @@ pub mod server;
 pub mod standalone;
 pub mod store;
 pub mod stranger;
+pub mod txns;
 pub mod views;

@@ -16,7 +16,7 @@
 //! 4. `invariants` asserts what can be seen of these between two steps, and what holds of the role.
 
 mod apply;
-mod configuration;
+pub mod configuration;
 mod containers;
 mod core;
 mod digest_mismatches;

@@ -216,7 +216,7 @@ impl<W: Witness> Ensemble<W> {
             Action::ViewProposed { view } => server.disk.next = Some(view),
             Action::ViewForgotten => server.disk.next = None,
             Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
-            // As a driver without clients would.
+            // What `replica` answers for a server without clients: here are peers alone.
             Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
                 self.send_to_leader(at, &packet.to_bytes());
             }
@@ -276,7 +276,10 @@ impl<W: Witness> Ensemble<W> {
         }
     }
 
-    /// A tree is written, unless the log is to be truncated first.
+    /// A tree is written, unless the log is to be truncated first: the log thread gives it its name, after what it was asked
+    /// before (`member::disk_work`). The store itself is not here, since searches copy whole worlds at every step: that a
+    /// truncation is marked as superseded is for tests of `member`, what then becomes of the log for those of `store`, and
+    /// `sim` has all of them together.
     pub fn write_tree(&mut self, at: usize) {
         let disk = &mut self.servers[at].disk;
         if disk.is_to_be_cut() {

@@ -1,9 +1,13 @@
 //! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member that runs Java says otherwise than ours.
 
 use super::disk::{Disk, Entry, Write, last_of};
+use super::txns::reconfig;
 use super::views::view_in;
 use oxkeeper::member::start::saved_view_counts;
 use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
+use oxkeeper::replica::configuration::{adopt_view_finder, views_in};
+use oxkeeper::tree::txn::Entry as LogEntry;
+use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
 use std::collections::VecDeque;
 
@@ -40,12 +44,19 @@ pub struct Server {
     pub misses_loss: bool,
 }
 
-/// The last two configurations of a history, oldest first.
-pub fn last_views(history: &[Entry]) -> Vec<View> {
-    let newest_first = history.iter().rev().filter_map(|(_, entry)| view_in(entry));
-    let mut views: Vec<View> = newest_first.take(2).collect();
-    views.reverse();
-    views
+/// What the tree of a server has of configurations: of those in a leader's tree the last, and those in the log after it.
+fn tree_of(from_tree: &[Entry], from_log: &[Entry]) -> Tree {
+    let mut tree = Tree::new(Options { digest: false, ..Options::default() });
+    if let Some(view) = from_tree.iter().rev().find_map(|(_, entry)| view_in(entry)) {
+        tree.set_config(view.to_string().as_bytes(), view.version, 0);
+    }
+    let views = from_log.iter().filter_map(|(zxid, entry)| Some((*zxid, view_in(entry)?)));
+    for (zxid, view) in views {
+        let entry = reconfig(zxid, &view.to_string());
+        let LogEntry { header, txn, .. } = LogEntry::decode(&entry).expect("of our own making");
+        tree.apply(&header, &txn, &mut Vec::new());
+    }
+    tree
 }
 
 impl Server {
@@ -58,20 +69,11 @@ impl Server {
         let knows = !self.disk.is_unsure || self.misses_loss;
         let mut peer =
             Peer::member(me, settings, view, Epochs { accepted, current }, knows.then_some(last));
-        peer.core.finds_view = view_in;
-        // What was proposed is in the log, committed or not; as a server reads it, whose first file is its operator's.
-        if self.disk.view.is_some() {
-            let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
-            let mut views = last_views(from_tree);
-            views.drain(..views.len().saturating_sub(1));
-            views.extend(last_views(from_log));
-            views.drain(..views.len().saturating_sub(2));
-            let versions: Vec<i64> = views.iter().map(|view| view.version).collect();
-            views.into_iter().for_each(|view| peer.core.see_logged_view(view));
-            if let [before, version] = versions[..] {
-                peer.core.see_order(version, before);
-            }
-        }
+        // What was proposed is in the log, committed or not. Payloads here are no transactions.
+        let finds_zxid = peer.core.finds_zxid;
+        let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
+        adopt_view_finder(&mut peer, &tree_of(from_tree, from_log));
+        (peer.core.finds_view, peer.core.finds_zxid) = (view_in, finds_zxid);
         if let Some(view) = self.disk.next.clone() {
             let counts = saved_view_counts(&view, current, knows.then_some(last));
             peer.core.see_saved_view(view, counts);
@@ -106,8 +108,7 @@ impl Server {
                 self.tree = self.arrived.take().expect("a tree came with SNAP");
                 self.tail.retain(|(at, _)| *zxid < *at);
                 tree.clone_from(&self.tree);
-                // A tree tells of its last configuration only.
-                views = Some(last_views(tree).pop().into_iter().collect());
+                views = Some(views_in(&tree_of(tree, &[])));
             }
             Write::Promise(..) | Write::Roll => {}
         }

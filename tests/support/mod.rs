@@ -1,7 +1,7 @@
 //! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of peers and replicas on them.
 //!
 //! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`configured`], [`packets`], [`txns`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
-//! [`peer`] and [`replica`], one server each on its disk; [`store`] and [`member`], one on the store that ships; [`client`], a client's connection; [`standalone`], a server with one
+//! [`elector`], one server in an election; [`peer`] and [`replica`], one server each on its disk; [`store`] and [`member`], one on the store that ships; [`client`], a client's connection; [`standalone`], a server with one
 //! client; [`connections`] and [`ensemble`], peers that talk to each other.
 
 #![allow(dead_code, reason = "each test binary uses another part of it")]
@@ -13,6 +13,7 @@ pub mod configured;
 pub mod connections;
 pub mod disk;
 pub mod election;
+pub mod elector;
 pub mod ensemble;
 pub mod member;
 pub mod packets;

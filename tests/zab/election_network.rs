@@ -1,10 +1,10 @@
 //! Elections of several servers over a network that a seed decides: every order of messages, loss, death and return.
 
 use super::election::{TEXT, setup, view, vote};
-use bytes::Bytes;
+use crate::support::elector::Elector;
 use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
-use oxkeeper::zab::election::{Action, Backing, CurrentVote, Elected, Election, Input, Setup};
+use oxkeeper::zab::election::{Action, CurrentVote, Elected, Input, Setup};
 use oxkeeper::zab::{Notification, PeerState, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,13 +12,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Clone, Debug)]
 enum Phase {
     Dead,
-    Looking(Box<Election>),
-    /// * `alone`: ticks without followers, or without a leader.
-    Settled {
-        current_vote: CurrentVote,
-        backing: Backing,
+    /// * `alone`: ticks without followers, or without a leader, since it has settled.
+    Lives {
+        elector: Elector,
         alone: u32,
     },
+}
+
+impl Phase {
+    const fn current_vote(&self) -> Option<&CurrentVote> {
+        match self {
+            Self::Dead => None,
+            Self::Lives { elector, .. } => elector.current_vote(),
+        }
+    }
 }
 
 /// Connection between two servers, the lower id first.
@@ -110,15 +117,15 @@ impl World {
         };
         let down = self.phases.keys().copied().filter(gone).map(ServerId).collect();
         let setup = Setup { down, ..setup(id, self.views.clone(), self.own[&id], last_round) };
-        let election = Election::begin(setup, &mut out);
-        self.phases.insert(id, Phase::Looking(Box::new(election)));
+        let elector = Elector::look(setup, &mut out);
+        self.phases.insert(id, Phase::Lives { elector, alone: 0 });
         self.perform(id, out);
     }
 
     fn step(&mut self, id: i64, input: Input) {
         let mut out = Vec::new();
-        if let Phase::Looking(election) = self.phases.get_mut(&id).unwrap() {
-            election.step(input, &mut out);
+        if let Phase::Lives { elector, .. } = self.phases.get_mut(&id).unwrap() {
+            elector.step(input, &mut out);
         }
         self.perform(id, out);
     }
@@ -166,10 +173,12 @@ impl World {
         queue.push_back((at, notification));
     }
 
-    fn settle(&mut self, id: i64, Elected { vote, round, electors }: Elected) {
-        assert!(self.views.have_quorums(&electors), "{id} in round {round}: {electors:?}");
+    fn settle(&mut self, id: i64, elected: Elected) {
+        let Elected { vote, round, electors } = &elected;
+        let (vote, round) = (*vote, *round);
+        assert!(self.views.have_quorums(electors), "{id} in round {round}: {electors:?}");
         assert_eq!(self.own[&vote.leader.0], vote, "{id} in round {round}");
-        for elector in &electors {
+        for elector in electors {
             // Own votes are cast without a message.
             let cast = elector.0 == id || self.cast.contains(&(elector.0, vote));
             assert!(cast, "{elector:?} never voted for {vote}");
@@ -177,25 +186,20 @@ impl World {
         if vote.leader.0 == id {
             self.leaders.entry(round).or_default().insert(vote.leader);
         }
-        let state = if vote.leader.0 == id { PeerState::Leading } else { PeerState::Following };
-        let config = Bytes::from_static(TEXT.as_bytes());
-        let current_vote = CurrentVote { state, vote, vote_round: round, round, config };
-        let backing = Backing::new(vote, round, electors);
-        self.phases.insert(id, Phase::Settled { current_vote, backing, alone: 0 });
+        let elector = Elector::settled(id, elected, TEXT);
+        self.phases.insert(id, Phase::Lives { elector, alone: 0 });
     }
 
     fn hear(&mut self, from: i64, to: i64, notification: Notification) {
-        let Phase::Settled { current_vote, backing, .. } = self.phases.get_mut(&to).unwrap() else {
-            self.step(to, Input::Notification { from: ServerId(from), notification });
-            return;
-        };
-        let answer = current_vote.answer(&self.views, ServerId(from), &notification);
-        let holds = backing.holds_after(&self.views, ServerId(from), &notification);
-        let (leads, round) = (current_vote.state == PeerState::Leading, current_vote.round);
-        if let Some(answer) = answer {
-            self.tell(to, from, answer);
-        }
-        if leads && !holds && !self.has_followers(to) {
+        let Phase::Lives { elector, .. } = self.phases.get_mut(&to).unwrap() else { return };
+        let mut out = Vec::new();
+        let holds = elector.hear(&self.views, ServerId(from), notification, &mut out);
+        let round = elector.current_vote().map(|current_vote| current_vote.round);
+        self.perform(to, out);
+        if let Some(round) = round
+            && !holds
+            && !self.has_followers(to)
+        {
             self.look(to, round);
         }
     }
@@ -204,12 +208,12 @@ impl World {
     fn is_led(&mut self, id: i64, leader: i64) -> bool {
         let reached = !self.connection(id, leader).is_cut;
         let leads = |current_vote: &CurrentVote| current_vote.state == PeerState::Leading;
-        reached
-            && matches!(&self.phases[&leader], Phase::Settled { current_vote, .. } if leads(current_vote))
+        reached && self.phases[&leader].current_vote().is_some_and(leads)
     }
 
     fn has_followers(&mut self, leader: i64) -> bool {
-        let follows = |phase: &Phase| matches!(phase, Phase::Settled { current_vote, .. } if current_vote.vote.leader.0 == leader);
+        let of = |current_vote: &CurrentVote| current_vote.vote.leader.0 == leader;
+        let follows = |phase: &Phase| phase.current_vote().is_some_and(of);
         let mut following = BTreeSet::from([ServerId(leader)]);
         for id in self.ids() {
             if id != leader && !self.connection(id, leader).is_cut && follows(&self.phases[&id]) {
@@ -232,21 +236,18 @@ impl World {
             }
         }
         for id in self.ids() {
-            match &self.phases[&id] {
-                Phase::Dead => {}
-                Phase::Looking(_) => self.step(id, Input::Tick),
-                Phase::Settled { current_vote, .. } => {
-                    let (leader, round) = (current_vote.vote.leader.0, current_vote.round);
-                    let fine =
-                        if leader == id { self.has_followers(id) } else { self.is_led(id, leader) };
-                    let Phase::Settled { alone, .. } = self.phases.get_mut(&id).unwrap() else {
-                        unreachable!()
-                    };
-                    *alone = if fine { 0 } else { *alone + 1 };
-                    if PATIENCE < *alone {
-                        self.look(id, round);
-                    }
-                }
+            let Some(current_vote) = self.phases[&id].current_vote() else {
+                self.step(id, Input::Tick);
+                continue;
+            };
+            let (leader, round) = (current_vote.vote.leader.0, current_vote.round);
+            let fine = if leader == id { self.has_followers(id) } else { self.is_led(id, leader) };
+            let Phase::Lives { alone, .. } = self.phases.get_mut(&id).unwrap() else {
+                unreachable!()
+            };
+            *alone = if fine { 0 } else { *alone + 1 };
+            if PATIENCE < *alone {
+                self.look(id, round);
             }
         }
     }
@@ -313,12 +314,11 @@ impl World {
     /// Whether one leads and all others follow it.
     fn has_converged(&self) -> bool {
         let mut leaders = BTreeSet::new();
-        let settled = self.phases.iter().all(|(id, phase)| match phase {
-            Phase::Settled { current_vote, .. } => {
+        let settled = self.phases.iter().all(|(id, phase)| {
+            phase.current_vote().is_some_and(|current_vote| {
                 leaders.insert(current_vote.vote.leader.0);
                 (current_vote.state == PeerState::Leading) == (current_vote.vote.leader.0 == *id)
-            }
-            _ => false,
+            })
         });
         settled && leaders.len() == 1
     }
@@ -404,19 +404,15 @@ fn a_dead_leader_is_replaced_without_a_wait() {
             world.tick();
         }
         let leader = |world: &World| {
-            world.phases.values().find_map(|phase| match phase {
-                Phase::Settled { current_vote, .. } => {
-                    Some((current_vote.vote.leader.0, current_vote.round))
-                }
-                _ => None,
-            })
+            let current_vote = world.phases.values().find_map(Phase::current_vote);
+            current_vote.map(|current_vote| (current_vote.vote.leader.0, current_vote.round))
         };
         let (dead, round) = leader(&world).unwrap();
         world.kill(dead);
         let left: Vec<i64> = world.ids().into_iter().filter(|id| *id != dead).collect();
         left.iter().for_each(|id| world.look(*id, round));
         let mut ticks = 0;
-        let settled = |world: &World, id: &i64| matches!(world.phases[id], Phase::Settled { .. });
+        let settled = |world: &World, id: &i64| world.phases[id].current_vote().is_some();
         while !left.iter().all(|id| settled(&world, id)) {
             world.tick();
             ticks += 1;

@@ -1,32 +1,22 @@
 //! Every order in which the messages of three servers can arrive, while no server's clock ticks.
 
 use super::election::{TEXT, setup, view, vote};
-use bytes::Bytes;
+use crate::support::elector::Elector;
 use oxkeeper::model::ServerId;
-use oxkeeper::zab::election::{Action, CurrentVote, Elected, Election, Input};
-use oxkeeper::zab::{Notification, PeerState, Views, Vote};
+use oxkeeper::zab::election::{Action, Input};
+use oxkeeper::zab::{Notification, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
-
-#[derive(Clone)]
-enum Server {
-    Looking(Box<Election>),
-    Settled(CurrentVote),
-}
 
 /// Three servers and what is unread between each two: the newest only, as the slots keep it.
 #[derive(Clone)]
 struct Moment {
-    servers: Vec<Server>,
+    servers: Vec<Elector>,
     slots: BTreeMap<(i64, i64), Notification>,
 }
 
 impl Moment {
     fn key(&self) -> String {
-        let servers = self.servers.iter().map(|server| match server {
-            Server::Looking(election) => format!("{election:?}"),
-            Server::Settled(current_vote) => format!("{current_vote:?}"),
-        });
-        format!("{:?} {:?}", servers.collect::<Vec<_>>(), self.slots)
+        format!("{:?} {:?}", self.servers, self.slots)
     }
 
     fn perform(&mut self, id: i64, out: Vec<Action>) {
@@ -35,14 +25,9 @@ impl Moment {
                 Action::SendNotification { to, notification } => {
                     self.slots.insert((id, to.0), notification);
                 }
-                Action::Elected(Elected { vote, round, electors }) => {
-                    assert!(2 <= electors.len());
-                    let state =
-                        if vote.leader.0 == id { PeerState::Leading } else { PeerState::Following };
-                    let config = Bytes::from_static(TEXT.as_bytes());
-                    let current_vote =
-                        CurrentVote { state, vote, vote_round: round, round, config };
-                    self.servers[id as usize - 1] = Server::Settled(current_vote);
+                Action::Elected(elected) => {
+                    assert!(2 <= elected.electors.len());
+                    self.servers[id as usize - 1] = Elector::settled(id, elected, TEXT);
                 }
                 other => panic!("{other:?}"),
             }
@@ -51,19 +36,8 @@ impl Moment {
 
     fn deliver(&mut self, views: &Views, (from, to): (i64, i64)) {
         let notification = self.slots.remove(&(from, to)).unwrap();
-        let from = ServerId(from);
         let mut out = Vec::new();
-        match &mut self.servers[to as usize - 1] {
-            Server::Looking(election) => {
-                election.step(Input::Notification { from, notification }, &mut out);
-            }
-            Server::Settled(current_vote) => {
-                let answer = current_vote.answer(views, from, &notification);
-                out.extend(
-                    answer.map(|notification| Action::SendNotification { to: from, notification }),
-                );
-            }
-        }
+        self.servers[to as usize - 1].hear(views, ServerId(from), notification, &mut out);
         self.perform(to, out);
     }
 }
@@ -71,13 +45,11 @@ impl Moment {
 impl Moment {
     /// When nothing is left to be delivered, time passes until someone says something or nobody looks.
     fn after_a_wait(mut self) -> Self {
-        let looks = |server: &Server| matches!(server, Server::Looking(_));
+        let looks = |server: &Elector| server.current_vote().is_none();
         while self.servers.iter().any(looks) && self.slots.is_empty() {
             for id in 1..=3 {
                 let mut out = Vec::new();
-                if let Server::Looking(election) = &mut self.servers[id as usize - 1] {
-                    election.step(Input::Tick, &mut out);
-                }
+                self.servers[id as usize - 1].step(Input::Tick, &mut out);
                 out.retain(|action| *action != Action::DialAll);
                 self.perform(id, out);
             }
@@ -87,7 +59,7 @@ impl Moment {
 
     fn assert_all_follow(&self, best: Vote) {
         for server in &self.servers {
-            let Server::Settled(current_vote) = server else { panic!("{}", self.key()) };
+            let Some(current_vote) = server.current_vote() else { panic!("{}", self.key()) };
             assert_eq!(current_vote.vote, best);
         }
     }
@@ -101,8 +73,7 @@ fn explore(own: [Vote; 3], last_rounds: [i64; 3]) -> usize {
         let at = id as usize - 1;
         let mut out = Vec::new();
         let setup = setup(id, views.clone(), own[at], last_rounds[at]);
-        let election = Election::begin(setup, &mut out);
-        first.servers.push(Server::Looking(Box::new(election)));
+        first.servers.push(Elector::look(setup, &mut out));
         first.perform(id, out);
     }
     let (mut seen, mut open) = (BTreeSet::new(), vec![first]);

@@ -1,0 +1,66 @@
+//! One server in an election, without the rest of its peer: it looks, or has settled and answers those that look.
+
+use bytes::Bytes;
+use oxkeeper::model::ServerId;
+use oxkeeper::zab::election::{Action, Backing, CurrentVote, Elected, Election, Input, Setup};
+use oxkeeper::zab::{Notification, PeerState, Views};
+
+#[derive(Clone, Debug)]
+pub enum Elector {
+    Looking(Box<Election>),
+    Settled { current_vote: CurrentVote, backing: Backing },
+}
+
+impl Elector {
+    pub fn look(setup: Setup, out: &mut Vec<Action>) -> Self {
+        Self::Looking(Box::new(Election::begin(setup, out)))
+    }
+
+    /// Leads, or follows.
+    ///
+    /// * `config`: what it tells others of its configuration.
+    pub fn settled(me: i64, elected: Elected, config: &'static str) -> Self {
+        let Elected { vote, round, electors } = elected;
+        let state = if vote.leader.0 == me { PeerState::Leading } else { PeerState::Following };
+        let config = Bytes::from_static(config.as_bytes());
+        let current_vote = CurrentVote { state, vote, vote_round: round, round, config };
+        Self::Settled { current_vote, backing: Backing::new(vote, round, electors) }
+    }
+
+    /// Gives an input to an election that is under way.
+    pub fn step(&mut self, input: Input, out: &mut Vec<Action>) {
+        if let Self::Looking(election) = self {
+            election.step(input, out);
+        }
+    }
+
+    /// Another server's notification arrives; `false`: this one leads, and those that still stand by their vote are no quorum.
+    pub fn hear(
+        &mut self,
+        views: &Views,
+        from: ServerId,
+        notification: Notification,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        match self {
+            Self::Looking(election) => {
+                election.step(Input::Notification { from, notification }, out);
+                true
+            }
+            Self::Settled { current_vote, backing } => {
+                let answer = current_vote.answer(views, from, &notification);
+                let send = |notification| Action::SendNotification { to: from, notification };
+                out.extend(answer.map(send));
+                let holds = backing.holds_after(views, from, &notification);
+                holds || current_vote.state != PeerState::Leading
+            }
+        }
+    }
+
+    pub const fn current_vote(&self) -> Option<&CurrentVote> {
+        match self {
+            Self::Looking(_) => None,
+            Self::Settled { current_vote, .. } => Some(current_vote),
+        }
+    }
+}

@@ -182,6 +182,9 @@ impl Chooser {
             12 if authenticates => {
                 Some(vec![acl(31, "ip", "127.0.0.1"), acl(1, "ip", "10.0.0.0/8")])
             }
+            // One permission alone, and all but one: each operation asks for its own.
+            13..18 => Some(vec![anyone(1 << self.rng.pick(5))]),
+            18..23 => Some(vec![anyone(31 ^ 1 << self.rng.pick(5))]),
             _ => Some(vec![anyone(31)]),
         }
     }

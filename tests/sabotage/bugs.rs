@@ -58,6 +58,7 @@ pub fn read_all(root: &Path) -> Vec<Bug> {
         let known = ["museum", "script", "worlds", "whole", "test"];
         keys.keys().for_each(|key| assert!(known.contains(key), "{name}: what is {key}?"));
         let text = |key: &str| keys.get(key).map(|value| (*value).to_owned());
+        assert!(keys.get("worlds") != Some(&"no"), "{name}: why do worlds not find it?");
         let says = |key: &str| keys.get(key).is_some_and(|value| value.starts_with("yes"));
         let test = keys.get("test").map(|value| {
             let (target, test) = value.split_once(' ').expect("test: TARGET NAME");

@@ -231,6 +231,39 @@ mod tests {
         assert_eq!(view.highest_agreed(&acked.into()), Some(zxid(4)));
     }
 
+    proptest::proptest! {
+        /// Agreement rests on this: two quorums of one configuration have a voter in common. And a set that holds a quorum is one.
+        #[test]
+        fn two_quorums_have_a_voter_in_common(
+            places in proptest::collection::vec((0..3_i64, 0..4_u64, 0..5_u8), 1..9),
+            (one, more) in (0_u32..512, 0_u32..512),
+            by_groups: bool,
+        ) {
+            // One in five is an observer.
+            let ids: Vec<i64> = places.iter().zip(1..).map(|((.., role), id)| id + 100 * i64::from(*role == 0)).collect();
+            let mut groups: BTreeMap<i64, BTreeSet<ServerId>> = BTreeMap::new();
+            for (id, (group, ..)) in ids.iter().zip(&places) {
+                groups.entry(*group).or_default().insert(ServerId(*id));
+            }
+            let weights = ids.iter().zip(&places).map(|(id, (_, weight, _))| (ServerId(*id), *weight));
+            let weights = weights.collect();
+            let rule =
+                if by_groups { Rule::Hierarchical { groups, weights } } else { Rule::Majority };
+            let view = view(ids.iter().copied(), rule);
+            let chosen = |mask: u32| -> BTreeSet<ServerId> {
+                let there = ids.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1);
+                there.map(|(_, id)| ServerId(*id)).collect()
+            };
+            let is_quorum = |mask| view.has_quorum(&chosen(mask));
+            proptest::prop_assert!(!(is_quorum(one) && is_quorum(!one)), "{view:?}");
+            proptest::prop_assert!(!is_quorum(one) || is_quorum(one | more), "{view:?}");
+            let zxid = |mask| if mask { Zxid::new(Epoch(1), 2) } else { Zxid::new(Epoch(1), 1) };
+            let acked = ids.iter().map(|id| (ServerId(*id), zxid(chosen(one).contains(&ServerId(*id)))));
+            let agreed = view.highest_agreed(&acked.collect());
+            proptest::prop_assert_eq!(agreed == Some(zxid(true)), is_quorum(one));
+        }
+    }
+
     #[test]
     fn an_observer_in_a_group_counts_for_the_whole_only() {
         let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\ngroup.1=1:2:3:4";

@@ -122,11 +122,9 @@ impl Core {
         self.shared.clock_ms.store(self.now_ms, Ordering::Relaxed);
     }
 
-    /// Monotonic milliseconds at which a sign of life of a session was heard that comes with this input. A process that
-    /// stood still reads its inputs before it counts the ticks that it missed: by those alone, what it hears on waking would
-    /// look as old as the pause is long.
+    /// Monotonic milliseconds at which a sign of life of a session was heard that comes with this input.
     pub fn heard_at_ms(&self) -> u64 {
-        self.now_ms.max(self.now_us / 1000)
+        self.shared.ms_at(self.now_us)
     }
 
     /// Ticks from now on before the one that comes to `at_ms`.

@@ -31,7 +31,7 @@ impl Connection {
     /// Whether a connect request is held because an election has begun a moment ago: a client that is turned away sleeps for up
     /// to a second before it tries another server.
     fn waits_for_a_leader(&self, now_us: u64) -> bool {
-        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed).max(now_us / 1000);
+        let now_ms = self.shared.ms_at(now_us);
         self.shared.at_rest.load(Ordering::Relaxed)
             && now_ms < self.shared.connects_held_until_ms.load(Ordering::Relaxed)
             && self.shared.conns.count() <= HELD_MAX
@@ -68,7 +68,7 @@ impl Connection {
             tracing::debug!(peer = %self.conn.peer, "no leader is known: connection closed");
             return Err(Need::Close(String::new()));
         }
-        let now_ms = self.shared.clock_ms.load(Ordering::Relaxed).max(now_us / 1000);
+        let now_ms = self.shared.ms_at(now_us);
         if !self.shared.throttle.lets_in(&self.shared.limits, session.0 != 0, now_ms) {
             self.counts.refused += 1;
             return Err(Need::Close("clients connect too fast".into()));

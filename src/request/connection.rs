@@ -561,7 +561,7 @@ impl Connection {
     ///
     /// * `now_us`: when the request was read; ticks may be behind, as after the process was stopped.
     pub(super) fn heard(&self, now_us: u64) -> bool {
-        self.conn.heard(self.shared.clock_ms.load(Ordering::Relaxed).max(now_us / 1000))
+        self.conn.heard(self.shared.ms_at(now_us))
     }
 
     /// The connection is no more: its watches go, then its number.

@@ -4,7 +4,7 @@ use super::connection_table::Conns;
 use super::limits::Limits;
 use super::throttle::Throttle;
 use crate::model::Identity;
-use crate::model::sync::{AtomicBool, AtomicU64};
+use crate::model::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::tree::State;
 
 /// State that the client connections share with each other and with `replica`.
@@ -36,6 +36,12 @@ impl Shared {
             connects_held_until_ms: AtomicU64::default(),
             is_read_only: AtomicBool::default(),
         }
+    }
+
+    /// Monotonic milliseconds of something that was read at `now_us`. Ticks count later than what was read, as after the process was
+    /// stopped: by `clock_ms` alone, what is heard on waking would look as old as the pause is long.
+    pub fn ms_at(&self, now_us: u64) -> u64 {
+        self.clock_ms.load(Ordering::Relaxed).max(now_us / 1000)
     }
 
     /// Whether `acl` gives one of the identities `who` a permission of `wanted`.

@@ -337,7 +337,25 @@ impl Peer {
             Input::ElectionConnected { to } | Input::Notification { from: to, .. } => {
                 self.down.remove(to);
             }
-            _ => {}
+            Input::ElectionDisconnected { .. }
+            | Input::Tick
+            | Input::Progress { .. }
+            | Input::StandDown { .. }
+            | Input::Oracle { .. }
+            | Input::Propose { .. }
+            | Input::Flushed { .. }
+            | Input::Promised { .. }
+            | Input::Truncated { .. }
+            | Input::CannotTruncate { .. }
+            | Input::Installed { .. }
+            | Input::TreeViews { .. }
+            | Input::Sync { .. }
+            | Input::SnapshotBegun { .. }
+            | Input::LogRead { .. }
+            | Input::Leader { .. }
+            | Input::LeaderGone
+            | Input::Learner { .. }
+            | Input::LearnerGone { .. } => {}
         }
     }
 

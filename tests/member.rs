@@ -7,7 +7,7 @@ mod member {
     mod configured;
     mod dial;
     mod election_connection;
-    pub mod election_connections;
+    mod election_connections;
     mod election_hello;
     mod listeners;
     pub mod quorum_connection;
@@ -36,7 +36,7 @@ use oxkeeper::zab::{
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use support::builders::{self, THREE, peer};
+use support::builders::{self, THREE, election_settings, peer};
 use support::member::{MemberOnDisk, notification_bytes};
 use support::packets::packets;
 use support::txns::set_data;
@@ -88,7 +88,7 @@ impl Server {
             view: View::parse(THREE).unwrap(),
             election: election_connections::Settings {
                 addresses: vec![("a".to_owned(), 2)],
-                ..member::election_connections::settings(1)
+                ..election_settings(1)
             },
             listen_on_all_addresses: false,
             observer_master_port,

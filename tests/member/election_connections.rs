@@ -1,29 +1,15 @@
 //! Scripts over the election connections of one server, and whole conversations between several.
 
+use crate::support::builders::election_settings;
+use crate::support::virtual_election_net::VirtualElectionNet;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
 };
 use oxkeeper::member::election_hello::Hello;
-use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-pub fn settings(me: i64) -> Settings {
-    Settings {
-        me: ServerId(me),
-        addresses: vec![(format!("zoo{me}"), 3888)],
-        on_all_addresses: false,
-        multi_address: false,
-        connect_timeout_ms: 5000,
-        hello_timeout_ms: 500,
-        reach_timeout_ms: None,
-        bind_tries_max: 3,
-        openings: Arc::new(NoOpening),
-    }
-}
 
 fn hello(id: i64) -> Bytes {
     let hello = Hello { id: ServerId(id), addresses: vec![(format!("zoo{id}"), 3888)] };
@@ -55,7 +41,7 @@ struct Server {
 impl Server {
     /// Server 3 of `peers`.
     fn new(peers: &[i64]) -> Self {
-        Self::with(settings(3), peers)
+        Self::with(election_settings(3), peers)
     }
 
     fn with(settings: Settings, peers: &[i64]) -> Self {
@@ -342,7 +328,8 @@ fn unknown_server_is_dialed_where_its_hello_says_and_forgotten_when_that_fails()
 // rows: Q-30 C-59 C-60
 #[test]
 fn addresses_of_a_server_with_several_are_looked_after() {
-    let settings = Settings { reach_timeout_ms: Some(70), multi_address: true, ..settings(3) };
+    let settings =
+        Settings { reach_timeout_ms: Some(70), multi_address: true, ..election_settings(3) };
     let mut server = Server::with(settings, &[1]);
     let several = vec![("a".to_owned(), 1), ("b".to_owned(), 2)];
     server.step(Input::SetPeers([(ServerId(1), several.clone())].into()));
@@ -358,7 +345,7 @@ fn addresses_of_a_server_with_several_are_looked_after() {
 // rows: C-28 Q-29 C-163
 #[test]
 fn place_where_listening_fails_is_reported_and_left_when_the_server_moves() {
-    let mut server = Server::with(Settings { bind_tries_max: 1, ..settings(3) }, &[1]);
+    let mut server = Server::with(Settings { bind_tries_max: 1, ..election_settings(3) }, &[1]);
     let actions = server.step(Input::Start);
     let [Action::Listen { listener, ref place }] = actions[..] else { panic!("{actions:?}") };
     assert_eq!(place.to_string(), "zoo3:3888");
@@ -382,107 +369,43 @@ fn place_where_listening_fails_is_reported_and_left_when_the_server_moves() {
     assert_eq!(Hello::parse(bytes).unwrap().unwrap().0.addresses, [("new".to_owned(), 4000)]);
 }
 
-/// Servers that perform each other's actions; what happens next is chosen by a seed.
-struct Conversation {
-    servers: BTreeMap<i64, Server>,
-    /// Both ends of each connection, the dialing one first.
-    pairs: Vec<[(i64, ConnectionId); 2]>,
-    /// What is on its way to a server.
-    due: Vec<(i64, Input)>,
-    random: Rng,
-    heard: BTreeMap<(i64, i64), Bytes>,
-}
-
-impl Conversation {
-    fn new(seed: u64) -> Self {
-        let server = |id: i64| (id, Server::with(settings(id), &[1, 2, 3]));
-        let servers = [1, 2, 3].map(server).into();
-        Self {
-            servers,
-            pairs: Vec::new(),
-            due: Vec::new(),
-            random: Rng::seeded(seed),
-            heard: BTreeMap::new(),
+/// What was said last in each direction, once `rest` ms have passed.
+fn hear(net: &mut VirtualElectionNet, rest_ms: u64, heard: &mut BTreeMap<(i64, i64), Bytes>) {
+    let until_ms = net.now_ms() + rest_ms;
+    while let Some((to, event)) = net.next_report(until_ms) {
+        if let Event::Heard { from, message } = event {
+            heard.insert((from.0, to), message);
         }
-    }
-
-    fn other_end(&self, at: (i64, ConnectionId)) -> Option<(i64, ConnectionId)> {
-        let pair = self.pairs.iter().find(|pair| pair.contains(&at))?;
-        Some(if pair[0] == at { pair[1] } else { pair[0] })
-    }
-
-    fn step(&mut self, id: i64, input: Input) {
-        let actions = self.servers.get_mut(&id).unwrap().step(input);
-        for action in actions {
-            match action {
-                Action::Dial { connection, to, .. } => {
-                    let there = self.servers.get_mut(&to.0).unwrap();
-                    let accepted = there.machine.next_connection();
-                    self.pairs.push([(id, connection), (to.0, accepted)]);
-                    let peer = id.to_string();
-                    self.due.push((to.0, Input::Accepted { connection: accepted, peer }));
-                    let peer = to.0.to_string();
-                    self.due.push((id, Input::Connected { connection, peer }));
-                }
-                Action::Write { connection, bytes } => {
-                    if let Some((to, connection)) = self.other_end((id, connection)) {
-                        self.due.push((to, Input::Received { connection, bytes }));
-                    }
-                    self.due.push((id, Input::Written { connection }));
-                }
-                Action::Close { connection } => {
-                    if let Some((to, connection)) = self.other_end((id, connection)) {
-                        self.due.push((to, Input::Ended { connection, error: None }));
-                    }
-                }
-                Action::Report(Event::Heard { from, message }) => {
-                    self.heard.insert((from.0, id), message);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Any server's next input happens, each server's in their order, until there are none.
-    fn settle(&mut self) {
-        for _ in 0..10_000 {
-            if self.due.is_empty() {
-                return;
-            }
-            let any = self.random.pick(self.due.len());
-            let id = self.due[any].0;
-            let first = self.due.iter().position(|(of, _)| *of == id).unwrap();
-            let (id, input) = self.due.remove(first);
-            self.step(id, input);
-        }
-        panic!("they dial each other for ever");
     }
 }
 
 #[test]
 fn servers_that_dial_each_other_at_once_end_with_one_connection_each_and_the_last_votes() {
+    let pairs = [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)];
     for seed in 0..300 {
-        let mut all = Conversation::new(seed);
+        let mut net = VirtualElectionNet::new(seed, 3, 100);
+        [1, 2, 3].into_iter().for_each(|id| net.start(id));
+        let (mut rng, mut heard) = (Rng::seeded(seed), BTreeMap::new());
         for round in 0..3 {
-            for from in [1, 2, 3] {
-                for to in [1, 2, 3].into_iter().filter(|to| *to != from) {
-                    let message = Bytes::from(format!("vote {round} of {from}"));
-                    all.due.push((from, Input::Send { to: ServerId(to), message }));
+            for (from, to) in pairs {
+                net.send(from, to, Bytes::from(format!("vote {round} of {from}")));
+                if seed % 2 == 1 {
+                    hear(&mut net, rng.below(20), &mut heard);
                 }
             }
             if seed % 2 == 0 {
-                all.settle();
+                hear(&mut net, 10_000, &mut heard);
             }
         }
-        all.settle();
-        for (from, to) in [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)] {
+        hear(&mut net, 10_000, &mut heard);
+        assert!(net.is_at_rest(), "seed {seed}: they dial each other for ever");
+        for (from, to) in pairs {
             let vote = Bytes::from(format!("vote 2 of {from}"));
-            assert_eq!(all.heard.get(&(from, to)), Some(&vote), "seed {seed}, {from} to {to}");
+            assert_eq!(heard.get(&(from, to)), Some(&vote), "seed {seed}, {from} to {to}");
         }
-        for server in all.servers.values_mut() {
-            assert_eq!(server.machine.next_deadline_ms(), None, "seed {seed}");
-            assert_eq!(server.step(Input::DialAll), [], "seed {seed}: all are connected");
-        }
+        [1, 2, 3].into_iter().for_each(|id| net.dial_all(id));
+        assert!(net.is_at_rest(), "seed {seed}: all are connected");
+        assert_eq!(net.connections(), 3, "seed {seed}");
     }
 }
 

@@ -1,9 +1,8 @@
 //! One member among strangers who say anything at any time, in whatever role: it may refuse, close connections and give up its role;
 //! it never panics, and it stops when it is told to. Its own disk and sockets behave.
 
-use crate::member::election_connections::settings as election_settings;
 use crate::member::quorum_connection::tree_stream;
-use crate::support::builders::{learner_info, shared};
+use crate::support::builders::{election_settings, learner_info, shared};
 use crate::support::election::votes_for;
 use crate::support::member::{MemberOnDisk, notification_bytes};
 use crate::support::packets::packets;

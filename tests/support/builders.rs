@@ -1,5 +1,7 @@
 //! Parts of servers with the settings that tests use.
 
+use oxkeeper::member::election_connections;
+use oxkeeper::member::opening::NoOpening;
 use oxkeeper::model::sync::Arc;
 use oxkeeper::model::{Epochs, ServerId, View, Zxid};
 use oxkeeper::replica::Settings;
@@ -52,6 +54,21 @@ pub fn shared(tree: Tree, limits: Limits) -> Arc<Shared> {
 pub fn peer(id: i64, view: &str, settings: zab::Settings, last: Option<Zxid>) -> Peer {
     let view = View::parse(view).expect("a view");
     Peer::member(ServerId(id), settings, view, Epochs::default(), last)
+}
+
+/// Server `me` of an ensemble with each election port at `zoo` and the server's id.
+pub fn election_settings(me: i64) -> election_connections::Settings {
+    election_connections::Settings {
+        me: ServerId(me),
+        addresses: vec![(format!("zoo{me}"), 3888)],
+        on_all_addresses: false,
+        multi_address: false,
+        connect_timeout_ms: 5000,
+        hello_timeout_ms: 500,
+        reach_timeout_ms: None,
+        bind_tries_max: 3,
+        openings: std::sync::Arc::new(NoOpening),
+    }
 }
 
 /// How a learner introduces itself.

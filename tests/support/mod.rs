@@ -26,3 +26,4 @@ pub mod store;
 pub mod stranger;
 pub mod txns;
 pub mod views;
+pub mod virtual_election_net;

@@ -1,8 +1,18 @@
-//! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of peers and replicas on them.
+//! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of the machines on them.
 //!
-//! Nothing here decides anything. From the bottom up: [`views`], [`builders`], [`configured`], [`packets`], [`txns`], [`bodies`], [`requests`], [`stranger`]; [`disk`];
-//! [`elector`], one server in an election; [`peer`] and [`replica`], one server each on its disk; [`store`] and [`member`], one on the store that ships; [`client`], a client's connection; [`standalone`], a server with one
-//! client; [`connections`] and [`ensemble`], peers that talk to each other.
+//! Nothing here decides anything of a server. Each file uses those above it in this list only:
+//!
+//! * Values: [`views`], configurations with their members; [`txns`], transactions as a log has them; [`packets`], packets read from
+//!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and answers as the
+//!   bytes of a connection; [`configured`], configuration as text, and the settings that come of it; [`builders`], peers, trees,
+//!   limits and settings.
+//! * What other servers say: [`election`], votes that end an election as a test wants; [`stranger`], any packets and notifications.
+//! * Disks: [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
+//! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
+//!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`].
+//! * Several servers: [`connections`], [`server`] and [`ensemble`], peers whose worlds a search can copy;
+//!   [`virtual_election_net`], the election connections that ship, in virtual time.
+//! * `election_net`, the election connections that ship, on real sockets: two tests have it by its path, one of them with Java.
 
 #![allow(dead_code, reason = "each test binary uses another part of it")]
 

@@ -5,31 +5,48 @@ use crate::model::View;
 use crate::tree::{Tree, txn};
 use crate::zab;
 
-/// Teaches a peer to find zxid and configuration in a proposal, and tells it of those in its history. Committed or not, a
-/// proposed configuration counts beside the one in force until a leader knows more. The dynamic configuration files may have
-/// lost it with the power.
-pub fn adopt_view_finder(peer: &mut zab::Peer, tree: &Tree) {
+/// Texts of the last two configurations of a history. What came before them was committed, and has been replaced since.
+#[derive(Clone, Copy, Debug)]
+pub struct LastConfigs<'a> {
+    /// `None`: the history begins with a tree, and that has one configuration only. Empty: there was none before `last`.
+    pub before: Option<&'a [u8]>,
+    pub last: Option<&'a [u8]>,
+}
+
+impl<'a> LastConfigs<'a> {
+    /// Those of a history that ends with this tree.
+    pub fn of(tree: &'a Tree) -> Self {
+        Self { before: tree.config_before(), last: tree.config() }
+    }
+
+    /// Oldest first.
+    pub fn views(&self) -> Vec<View> {
+        let texts = [self.before, self.last].into_iter().flatten();
+        texts.filter_map(|text| View::from_bytes(text).ok()).collect()
+    }
+}
+
+/// Teaches a peer to find zxid and configuration in a proposal.
+pub fn adopt_view_finder(peer: &mut zab::Peer) {
     (peer.core.finds_view, peer.core.finds_zxid) = (view_in, txn::zxid_in);
+}
+
+/// Tells a peer of the configurations in its history. Committed or not, a proposed configuration counts beside the one in force
+/// until a leader knows more. The dynamic configuration files may have lost it with the power.
+pub fn tell_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     // A file that no reconfiguration has changed is its operator's, whatever configuration the tree has. Beside it there is no
     // file of a proposed one.
     if peer.core.view.version == 0 && peer.core.next.is_none() {
         return;
     }
-    let views = views_in(tree);
+    let views = configs.views();
     let newest = views.last().map(|view| view.version);
     views.into_iter().for_each(|view| peer.core.see_logged_view(view));
     if let Some(version) = newest
-        && let Some(before) = tree.config_before().and_then(version_of)
+        && let Some(before) = configs.before.and_then(version_of)
     {
         peer.core.see_order(version, before);
     }
-}
-
-/// The last configurations of a history that ends with this tree, oldest first. What came before these two was committed,
-/// and has been replaced since.
-pub fn views_in(tree: &Tree) -> Vec<View> {
-    let texts = [tree.config_before(), tree.config()].into_iter().flatten();
-    texts.filter_map(|text| View::from_bytes(text).ok()).collect()
 }
 
 /// Version of a configuration; an empty text is that of a server that was never told one.

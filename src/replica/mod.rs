@@ -55,6 +55,7 @@ use crate::request::{
 use crate::tree::txn;
 use crate::zab::{self, LearnerConnectionId, Packet};
 use bytes::Bytes;
+use configuration::LastConfigs;
 use core::{Core, OutOfZxids};
 use dispatch::{FromLearner, Gone, LeadersAnswer, Open, Ping, Reopen, Writes};
 use forwarding::Forwarding;
@@ -96,7 +97,8 @@ impl Replica {
         settings: Settings,
         now_ms: u64,
     ) -> Self {
-        configuration::adopt_view_finder(&mut zab, &shared.state.tree.read());
+        configuration::adopt_view_finder(&mut zab);
+        configuration::tell_of_history(&mut zab, LastConfigs::of(&shared.state.tree.read()));
         let mut core = Core::new(shared, zab, settings, now_ms);
         let role = Role::resting(&mut core);
         Self { core, role }
@@ -412,7 +414,7 @@ impl Replica {
             }
             zab::Action::Install { zxid } => {
                 core.install(zxid, out);
-                let views = configuration::views_in(&core.shared.state.tree.read());
+                let views = LastConfigs::of(&core.shared.state.tree.read()).views();
                 core.zab.step(zab::Input::TreeViews { views }, &mut core.zab_out);
             }
             zab::Action::SendSnapshot { connection } => {

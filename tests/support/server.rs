@@ -1,13 +1,10 @@
 //! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member that runs Java says otherwise than ours.
 
 use super::disk::{Disk, Entry, Write, last_of};
-use super::txns::reconfig;
 use super::views::view_in;
 use oxkeeper::member::start::saved_view_counts;
 use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
-use oxkeeper::replica::configuration::{adopt_view_finder, views_in};
-use oxkeeper::tree::txn::Entry as LogEntry;
-use oxkeeper::tree::{Options, Tree};
+use oxkeeper::replica::configuration::{LastConfigs, tell_of_history};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
 use std::collections::VecDeque;
 
@@ -44,19 +41,29 @@ pub struct Server {
     pub misses_loss: bool,
 }
 
-/// What the tree of a server has of configurations: of those in a leader's tree the last, and those in the log after it.
-fn tree_of(from_tree: &[Entry], from_log: &[Entry]) -> Tree {
-    let mut tree = Tree::new(Options { digest: false, ..Options::default() });
-    if let Some(view) = from_tree.iter().rev().find_map(|(_, entry)| view_in(entry)) {
-        tree.set_config(view.to_string().as_bytes(), view.version, 0);
+/// Texts of the last two configurations: of those in a leader's tree it has the last, and then those in the log.
+#[derive(Default)]
+struct Configs {
+    before: Option<String>,
+    last: Option<String>,
+}
+
+impl Configs {
+    fn of(from_tree: &[Entry], from_log: &[Entry]) -> Self {
+        let last = from_tree.iter().rev().find_map(|(_, entry)| view_in(entry));
+        let mut configs = Self { before: None, last: last.map(|view| view.to_string()) };
+        for view in from_log.iter().filter_map(|(_, entry)| view_in(entry)) {
+            configs.before = Some(configs.last.unwrap_or_default());
+            configs.last = Some(view.to_string());
+        }
+        configs
     }
-    let views = from_log.iter().filter_map(|(zxid, entry)| Some((*zxid, view_in(entry)?)));
-    for (zxid, view) in views {
-        let entry = reconfig(zxid, &view.to_string());
-        let LogEntry { header, txn, .. } = LogEntry::decode(&entry).expect("of our own making");
-        tree.apply(&header, &txn, &mut Vec::new());
+
+    fn texts(&self) -> LastConfigs<'_> {
+        let [before, last] =
+            [&self.before, &self.last].map(|text| text.as_deref().map(str::as_bytes));
+        LastConfigs { before, last }
     }
-    tree
 }
 
 impl Server {
@@ -69,11 +76,10 @@ impl Server {
         let knows = !self.disk.is_unsure || self.misses_loss;
         let mut peer =
             Peer::member(me, settings, view, Epochs { accepted, current }, knows.then_some(last));
-        // What was proposed is in the log, committed or not. Payloads here are no transactions.
-        let finds_zxid = peer.core.finds_zxid;
+        peer.core.finds_view = view_in;
+        // What was proposed is in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
-        adopt_view_finder(&mut peer, &tree_of(from_tree, from_log));
-        (peer.core.finds_view, peer.core.finds_zxid) = (view_in, finds_zxid);
+        tell_of_history(&mut peer, Configs::of(from_tree, from_log).texts());
         if let Some(view) = self.disk.next.clone() {
             let counts = saved_view_counts(&view, current, knows.then_some(last));
             peer.core.see_saved_view(view, counts);
@@ -108,7 +114,7 @@ impl Server {
                 self.tree = self.arrived.take().expect("a tree came with SNAP");
                 self.tail.retain(|(at, _)| *zxid < *at);
                 tree.clone_from(&self.tree);
-                views = Some(views_in(&tree_of(tree, &[])));
+                views = Some(Configs::of(tree, &[]).texts().views());
             }
             Write::Promise(..) | Write::Roll => {}
         }

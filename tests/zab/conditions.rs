@@ -2,6 +2,7 @@
 
 use super::world::World;
 use crate::support::server::Server;
+use crate::support::views::view_of;
 use oxkeeper::model::View;
 use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;
@@ -42,6 +43,12 @@ impl fmt::Display for Conditions {
 }
 
 impl Conditions {
+    /// What the ensemble begins with.
+    pub fn first_view(&self) -> View {
+        let (voters, count) = (self.voters as i64, (self.voters + self.observers) as i64);
+        view_of(0, 0..voters, voters..count)
+    }
+
     /// Nothing special.
     pub fn mild(voters: usize, seed: u64) -> Self {
         Self {

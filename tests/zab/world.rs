@@ -5,7 +5,7 @@ use super::conditions::Conditions;
 use crate::support::disk::{Entry, Write, last_of};
 use crate::support::ensemble::{Ensemble, Seen, Witness};
 use crate::support::server::Server;
-use crate::support::views::view_of;
+use crate::support::views::view_in;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
@@ -52,8 +52,8 @@ impl Judge {
         }
     }
 
-    /// How many voters have a leader's history on disk, and how many are a quorum: by the configuration in force, and by that
-    /// which was proposed, if there it is worse.
+    /// How many voters have a leader's history on disk, and how many are a quorum: where it is worst, by the configurations that
+    /// the history itself names, and by those that its leader knows.
     fn holders(&self, servers: &[Server], at: usize) -> (usize, usize) {
         let tree = &servers[at].tree;
         let core = &servers[at].peer.as_ref().expect("it leads").core;
@@ -70,7 +70,19 @@ impl Judge {
         }
         let of = |view: &View| (view.voters().filter(has).count(), view.voters().count() / 2 + 1);
         let worse = |(holders, quorum): &(usize, usize)| holders < quorum;
-        core.all_views().map(of).find(worse).unwrap_or_else(|| of(&core.view))
+        let named = self.decide(tree);
+        named.iter().chain(core.all_views()).map(of).find(worse).unwrap_or_else(|| of(&core.view))
+    }
+
+    /// The configurations that decide on the last transaction of a history, whatever a server believes: the last one before it;
+    /// and if it is a configuration itself, that one too.
+    fn decide(&self, tree: &[Entry]) -> Vec<View> {
+        let newest = |tree: &[Entry]| {
+            let found = tree.iter().rev().find_map(|(_, entry)| view_in(entry));
+            found.unwrap_or_else(|| self.conditions.first_view())
+        };
+        let Some(((_, last), before)) = tree.split_last() else { return Vec::new() };
+        view_in(last).into_iter().chain([newest(before)]).collect()
     }
 }
 
@@ -125,8 +137,7 @@ impl Witness for Judge {
 
 impl World {
     pub fn of(conditions: Conditions) -> Self {
-        let (voters, count) = (conditions.voters, conditions.voters + conditions.observers);
-        let view = view_of(0, 0..voters as i64, voters as i64..count as i64);
+        let (count, view) = (conditions.voters + conditions.observers, conditions.first_view());
         let judge = Judge {
             checks: Checks::default(),
             random: Rng::seeded(conditions.seed),

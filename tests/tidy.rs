@@ -2,7 +2,7 @@
 //!
 //! * rooms: who may use whom. The table is below; `ARCHITECTURE.md` gives the reasons.
 //! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
-//! * size: files and functions stay small enough to read.
+//! * size: files, functions and what performs actions stay small enough to read.
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 

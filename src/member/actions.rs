@@ -1,5 +1,6 @@
 //! All that a [`super::Member`] can ask for.
 
+use super::listening::ListenAddress;
 use super::{SnapshotJob, election_connections};
 use crate::model::{View, Zxid};
 use crate::store::{self, Draft};
@@ -13,8 +14,6 @@ use std::task::Waker;
 
 /// Host and port.
 pub type Address = (String, u16);
-/// Host (`None`: every address) and port.
-pub type ListenAddress = (Option<String>, u16);
 
 /// What must happen. The performer does it in this order; log commands of one turn may be handed over together before
 /// anything is sent.

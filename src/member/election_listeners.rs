@@ -1,11 +1,9 @@
-//! Where election connections are accepted: which places, and when a place that failed is tried again.
+//! Where election connections are accepted: which places, and the number of each attempt to listen at one.
 
 use super::election_hello::Address;
+use super::listening::{ListenStep, Listening, Port};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-
-/// Between two attempts to listen at a place.
-const RETRY_PAUSE_MS: u64 = 1000;
 
 /// Where to listen.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -35,10 +33,7 @@ pub enum Change {
 #[derive(Debug)]
 struct Listener {
     id: ListenerId,
-    is_listening: bool,
-    /// Failures to listen since it last succeeded.
-    failures: u32,
-    retry_at_ms: Option<u64>,
+    listening: Listening,
 }
 
 /// The places. Listening is tried for ever, whatever the error (ZOOKEEPER-3320).
@@ -70,18 +65,10 @@ impl Listeners {
             stays
         });
         for place in wanted {
-            if !self.places.contains_key(&place) {
-                self.try_listen(place, 0, out);
-            }
+            let listening = Listening::new(Port::Elections);
+            self.places.entry(place).or_insert(Listener { id: ListenerId(0), listening });
         }
-    }
-
-    fn try_listen(&mut self, place: ElectionAddress, failures: u32, out: &mut Vec<Change>) {
-        self.last += 1;
-        let id = ListenerId(self.last);
-        let listener = Listener { id, is_listening: false, failures, retry_at_ms: None };
-        self.places.insert(place.clone(), listener);
-        out.push(Change::Listen { listener: id, place });
+        self.on_time(0, out);
     }
 
     fn find(&mut self, id: ListenerId) -> Option<(&ElectionAddress, &mut Listener)> {
@@ -90,7 +77,7 @@ impl Listeners {
 
     pub fn on_listening(&mut self, id: ListenerId) {
         if let Some((_, listener)) = self.find(id) {
-            (listener.is_listening, listener.failures) = (true, 0);
+            listener.listening.bound();
         }
     }
 
@@ -103,26 +90,28 @@ impl Listeners {
     ) -> Option<ElectionAddress> {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
-        listener.retry_at_ms = Some(now_ms + RETRY_PAUSE_MS);
-        if std::mem::take(&mut listener.is_listening) {
+        if listener.listening.is_bound() {
+            listener.listening.accept_failed(now_ms);
             tracing::warn!(%error, "accept an election connection");
             return None;
         }
-        listener.failures = listener.failures.saturating_add(1);
-        let failures = listener.failures;
+        let failures = listener.listening.bind_failed(now_ms);
         tracing::warn!(%error, failures, "listen for elections on {place}");
         (failures == tries_max).then(|| place.clone())
     }
 
-    /// Tries again where it is time to.
+    /// Listens where it is time to.
     pub fn on_time(&mut self, now_ms: u64, out: &mut Vec<Change>) {
-        let is_due = |listener: &Listener| listener.retry_at_ms.is_some_and(|at| at <= now_ms);
-        let due = self.places.iter().filter(|(_, listener)| is_due(listener));
-        let due: Vec<_> = due.map(|(place, listener)| (place.clone(), listener.failures)).collect();
-        due.into_iter().for_each(|(place, failures)| self.try_listen(place, failures, out));
+        for (place, listener) in &mut self.places {
+            if listener.listening.next(now_ms) == ListenStep::Bind {
+                self.last += 1;
+                listener.id = ListenerId(self.last);
+                out.push(Change::Listen { listener: listener.id, place: place.clone() });
+            }
+        }
     }
 
     pub fn next_deadline_ms(&self) -> Option<u64> {
-        self.places.values().filter_map(|listener| listener.retry_at_ms).min()
+        self.places.values().filter_map(|listener| listener.listening.retry_ms()).min()
     }
 }

@@ -1,17 +1,14 @@
 //! The socket of the client port, which a reconfiguration can move.
 
+use super::listening_socket::{ListeningEvent, ListeningSocket};
 use super::resolve;
 use crate::member::ListenAddress;
+use crate::member::listening::ClientListening;
 use crate::model::chain;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
-use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep_until};
-
-/// An address that a reconfiguration names and that can't be bound is tried again this much later.
-const BIND_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the client port can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -24,94 +21,68 @@ pub enum ListenError {
 
 /// The listening socket, and the address that it is to move to.
 pub struct ClientPort {
-    /// `None`: the address that is wanted is not bound yet.
-    listener: Option<TcpListener>,
-    wanted: Option<ListenAddress>,
-    /// When it is tried next.
-    next_try: Instant,
-    /// The log has why it can't be bound.
-    is_told: bool,
+    machine: ClientListening,
+    socket: ListeningSocket,
     backlog: i32,
+}
+
+/// What happened at the client port.
+pub enum ClientPortEvent {
+    Accepted(TcpStream, SocketAddr),
+    /// Clients are served there from now on.
+    Moved(SocketAddr),
 }
 
 impl ClientPort {
     /// # Errors
     /// When the runtime can't take the socket.
     pub fn new(listener: StdListener, backlog: i32) -> io::Result<Self> {
-        let listener = Some(TcpListener::from_std(listener)?);
-        Ok(Self { listener, wanted: None, next_try: Instant::now(), is_told: false, backlog })
+        let socket = ListeningSocket::new(Some(TcpListener::from_std(listener)?));
+        Ok(Self { machine: ClientListening::bound(), socket, backlog })
     }
 
-    /// Waits for ever while nothing is bound.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        match &self.listener {
-            Some(listener) => listener.accept().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Closes the socket in favour of the address that a configuration names: whoever is not to reach this server at the old
-    /// address any more does not, whether the new one can be bound or not. Connections stay as they are.
-    ///
-    /// Source: `NIOServerCnxnFactory.reconfigure`, ZooKeeper 3.9.5, which tries once.
+    /// A configuration names the address. Connections stay as they are.
     pub fn move_to(&mut self, address: ListenAddress) {
-        self.wanted = None;
-        let at = self.listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        if at.is_some_and(|at| is_served(at, &address)) {
-            return; // The first configuration that names it.
+        let (host, port) = &address;
+        let resolved = host.as_ref().and_then(|host| resolve(host, *port).ok());
+        let resolved = resolved.map(|address| address.ip());
+        if self.machine.move_to(address, self.socket.address(), resolved) {
+            self.socket.close();
         }
-        self.listener = None;
-        (self.wanted, self.next_try, self.is_told) = (Some(address), Instant::now(), false);
     }
 
-    pub const fn is_wanted(&self) -> bool {
-        self.wanted.is_some()
-    }
-
-    /// Binds the address that is wanted, once its time has come; in words, why it can't.
-    pub async fn bound(&self) -> Result<(StdListener, SocketAddr), String> {
-        let Some(address) = self.wanted.clone() else { return std::future::pending().await };
-        sleep_until(self.next_try).await;
-        let backlog = self.backlog;
-        let bind = move || bind_at(&address, backlog).map_err(|error| chain(&error));
-        tokio::task::spawn_blocking(bind).await.map_err(|error| chain(&error))?
-    }
-
-    /// Takes what [`Self::bound`] gave; gives the address if clients are served there from now on.
-    pub fn take(&mut self, bound: Result<(StdListener, SocketAddr), String>) -> Option<SocketAddr> {
-        let taken = bound.and_then(|(listener, address)| {
-            Ok((TcpListener::from_std(listener).map_err(|error| chain(&error))?, address))
-        });
-        match taken {
-            Ok((listener, address)) => {
-                tracing::info!(%address, "clients are served here from now on");
-                (self.listener, self.wanted) = (Some(listener), None);
-                Some(address)
-            }
-            Err(error) => {
-                self.next_try = Instant::now() + BIND_PAUSE;
-                if !std::mem::replace(&mut self.is_told, true) {
-                    tracing::error!(
-                        error,
-                        "no client can connect: the client port of the new configuration can't be bound; it is tried again \
-                         every second"
-                    );
+    /// Waits for the next client, and for the address that is wanted. May be cancelled by [`Self::move_to`] alone.
+    pub async fn next(&mut self) -> ClientPortEvent {
+        loop {
+            match self.try_next().await {
+                ListeningEvent::Bound(address) => {
+                    tracing::info!(%address, "clients are served here from now on");
+                    return ClientPortEvent::Moved(address);
                 }
-                None
+                ListeningEvent::BindFailed { failures: 2.., .. } => {}
+                ListeningEvent::BindFailed { error, .. } => tracing::error!(
+                    error,
+                    "no client can connect: the client port of the new configuration can't be bound; it is tried again \
+                     every second"
+                ),
+                ListeningEvent::Accepted(stream, peer) => {
+                    return ClientPortEvent::Accepted(stream, peer);
+                }
+                ListeningEvent::AcceptFailed(error) => tracing::warn!(%error, "accept client"),
             }
         }
     }
-}
 
-/// Whether who listens at `at` is found at `place`.
-fn is_served(at: SocketAddr, (host, port): &ListenAddress) -> bool {
-    let is_there = |host: &String| {
-        resolve(host, *port).is_ok_and(|found| found.ip().to_canonical() == at.ip().to_canonical())
-    };
-    at.port() == *port && host.as_ref().map_or(at.ip().is_unspecified(), is_there)
+    async fn try_next(&mut self) -> ListeningEvent {
+        let (address, backlog) = (self.machine.wanted.clone(), self.backlog);
+        let bind = async || {
+            let Some(address) = address.clone() else { return std::future::pending().await };
+            let bind = move || bind_at(&address, backlog).map_err(|error| chain(&error));
+            let bound = tokio::task::spawn_blocking(bind).await.map_err(|error| chain(&error))?;
+            TcpListener::from_std(bound?.0).map_err(|error| chain(&error))
+        };
+        self.socket.next(&mut self.machine.listening, bind).await
+    }
 }
 
 /// Binds; gives the address, which has a port of its own where 0 was asked for.
@@ -153,15 +124,20 @@ pub fn bind_at(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn at(host: &str, port: u16) -> ListenAddress {
         (Some(host.to_owned()), port)
     }
 
-    async fn try_once(socket: &mut ClientPort) -> Option<SocketAddr> {
-        socket.next_try = Instant::now();
-        let bound = socket.bound().await;
-        socket.take(bound)
+    /// Binds the address that is wanted, as if the pause after the last attempt were over.
+    async fn try_once(port: &mut ClientPort) -> Option<SocketAddr> {
+        port.socket.began -= Duration::from_secs(1);
+        match port.try_next().await {
+            ListeningEvent::Bound(address) => Some(address),
+            ListeningEvent::BindFailed { .. } => None,
+            _ => panic!("the address is bound"),
+        }
     }
 
     // An address that is taken: the old one is closed, as Java closes it, and the new one is served once it is free.
@@ -171,7 +147,7 @@ mod tests {
         let (taken, new) = bind_at(&at("127.0.0.1", 0), 1).unwrap();
         let mut socket = ClientPort::new(first, 1).unwrap();
         socket.move_to((None, old.port()));
-        assert!(!socket.is_wanted(), "it is there already");
+        assert!(socket.machine.listening.is_bound(), "it is there already");
         socket.move_to(at("127.0.0.1", new.port()));
         for _ in 0..2 {
             assert_eq!(try_once(&mut socket).await, None);
@@ -181,8 +157,9 @@ mod tests {
         drop(taken);
         assert_eq!(try_once(&mut socket).await, Some(new));
         let client = std::net::TcpStream::connect(new).unwrap();
-        assert_eq!(socket.accept().await.unwrap().1, client.local_addr().unwrap());
-        assert!(!socket.is_wanted());
+        let ClientPortEvent::Accepted(_, peer) = socket.next().await else { panic!("it moves") };
+        assert_eq!(peer, client.local_addr().unwrap());
+        assert!(socket.machine.listening.is_bound());
     }
 
     // Both sockets can't be open at once: the first is for every address of the port.
@@ -202,7 +179,7 @@ mod tests {
         let (first, old) = bind_at(&at("127.0.0.1", 0), 1).unwrap();
         let mut socket = ClientPort::new(first, 1).unwrap();
         socket.move_to((None, old.port()));
-        assert!(socket.is_wanted(), "clients elsewhere are not served yet");
+        assert!(!socket.machine.listening.is_bound(), "clients elsewhere are not served yet");
         assert!(try_once(&mut socket).await.is_some_and(|new| new.ip().is_unspecified()));
     }
 

@@ -1,7 +1,7 @@
 //! Takes clients' connections in.
 
 use super::client::{ServerHandles, serve};
-use super::client_port::{self, ClientPort, ListenError};
+use super::client_port::{self, ClientPort, ClientPortEvent, ListenError};
 use crate::config::Config;
 use crate::member::ListenAddress;
 use crate::model::sync::Ordering;
@@ -11,7 +11,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -19,8 +18,6 @@ use tokio_util::task::TaskTracker;
 
 /// Connections the kernel may queue when `clientPortListenBacklog` is not above 0, as Java's own default.
 const BACKLOG_DEFAULT: i32 = 50;
-/// After a failed accept (usually: no file descriptors left) the next is tried this much later.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A bound client port.
 pub struct Listener {
@@ -71,25 +68,18 @@ impl Listener {
         let counts = Arc::new(Counts::default());
         let mut socket = ClientPort::new(self.listener, self.backlog)?;
         loop {
-            let accepted = tokio::select! {
+            let happened = tokio::select! {
                 () = stop.cancelled() => return Ok(tasks),
                 Some(place) = moves.recv() => {
                     socket.move_to(place);
                     continue;
                 }
-                bound = socket.bound(), if socket.is_wanted() => {
-                    if let Some(address) = socket.take(bound) {
-                        port.store(address.port(), Ordering::Relaxed);
-                    }
-                    continue;
-                }
-                accepted = socket.accept() => accepted,
+                happened = socket.next() => happened,
             };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "accept client");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+            let (stream, peer) = match happened {
+                ClientPortEvent::Accepted(stream, peer) => (stream, peer),
+                ClientPortEvent::Moved(address) => {
+                    port.store(address.port(), Ordering::Relaxed);
                     continue;
                 }
             };
@@ -185,6 +175,7 @@ impl Drop for CountedConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     // rows: P-23 C-111
     #[test]

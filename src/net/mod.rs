@@ -11,6 +11,7 @@ mod client_slot;
 mod dial;
 pub mod election;
 mod listener;
+mod listening_socket;
 pub mod quorum;
 mod resolve;
 mod sink;

@@ -2,20 +2,19 @@
 
 use super::connection::start;
 use super::handle::PeerEvent;
+use crate::member::listening::{Listening, Port};
 use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
+use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
 use crate::zab::LearnerConnectionId;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 
 const BACKLOG: u32 = 128;
-/// After a failed bind or accept the next is tried this much later.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// Where to listen for learners.
 #[derive(Clone, Debug)]
@@ -34,35 +33,25 @@ pub async fn listen(
     openings: Arc<dyn Openings>,
     events: Sink<PeerEvent>,
 ) {
-    let mut told = false;
+    let (mut machine, mut socket) = (Listening::new(Port::Learners), ListeningSocket::new(None));
+    let open = async || open(&bind).await.map_err(|error| error.to_string());
     loop {
-        let listener = match open(&bind).await {
-            Ok(listener) => listener,
-            Err(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    let Bind { host, port } = &bind;
-                    let host = host.as_deref().unwrap_or("*");
-                    tracing::error!(host, port, %error, "cannot listen for learners; trying on");
-                }
-                tokio::time::sleep(RETRY).await;
-                continue;
+        match socket.next(&mut machine, open).await {
+            ListeningEvent::Bound(_) | ListeningEvent::BindFailed { failures: 2.., .. } => {}
+            ListeningEvent::BindFailed { error, .. } => {
+                let Bind { host, port } = &bind;
+                let host = host.as_deref().unwrap_or("*");
+                tracing::error!(host, port, %error, "cannot listen for learners; trying on");
             }
-        };
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
-                    let opening = openings.accepted(ConnectionKind::Learner);
-                    let machine = QuorumConnection::accepted(connection, opening, 0);
-                    let stream = std::future::ready(Ok(stream));
-                    let handle = start(stream, machine, events.clone());
-                    events.put(PeerEvent::Accepted { connection, handle, peer });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "accept learner");
-                    tokio::time::sleep(RETRY).await;
-                }
+            ListeningEvent::Accepted(stream, peer) => {
+                let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
+                let opening = openings.accepted(ConnectionKind::Learner);
+                let machine = QuorumConnection::accepted(connection, opening, 0);
+                let stream = std::future::ready(Ok(stream));
+                let handle = start(stream, machine, events.clone());
+                events.put(PeerEvent::Accepted { connection, handle, peer });
             }
+            ListeningEvent::AcceptFailed(error) => tracing::warn!(%error, "accept learner"),
         }
     }
 }
@@ -89,6 +78,7 @@ mod tests {
     use crate::net::quorum::{Patience, dial};
     use crate::zab::Packet;
     use bytes::Bytes;
+    use std::time::Duration;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpStream;
     use tokio::sync::mpsc;

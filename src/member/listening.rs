@@ -1,0 +1,166 @@
+//! Listening at one address: when it is bound, when connections are accepted there, and what follows a failure.
+
+use core::net::{IpAddr, SocketAddr};
+
+/// Host (`None`: every address) and port.
+pub type ListenAddress = (Option<String>, u16);
+
+/// What connects to a port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Port {
+    Clients,
+    Learners,
+    Elections,
+}
+
+impl Port {
+    /// An address that can't be bound is tried again so much later.
+    const fn bind_pause_ms(self) -> u64 {
+        match self {
+            Self::Clients | Self::Elections => 1000,
+            Self::Learners => 500,
+        }
+    }
+
+    /// How long accepting pauses after it has failed (usually: no file descriptors left). `None`: the socket is closed, and
+    /// bound again after the pause of a failed bind.
+    const fn accept_pause_ms(self) -> Option<u64> {
+        match self {
+            Self::Clients => Some(50),
+            Self::Learners => Some(500),
+            Self::Elections => None,
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ListenStep {
+    /// Bind the address, and report how that ended.
+    Bind,
+    /// Accept connections at the address that is bound.
+    Accept,
+    /// Nothing until then. `None`: until the attempt to bind has ended.
+    Wait { until_ms: Option<u64> },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Bound from then on.
+    Closed {
+        until_ms: u64,
+    },
+    Binding,
+    /// Connections are accepted from then on.
+    Bound {
+        until_ms: u64,
+    },
+}
+
+/// One address. Binding is tried for ever, whatever the error.
+#[derive(Clone, Copy, Debug)]
+pub struct Listening {
+    port: Port,
+    stage: Stage,
+    /// Attempts to bind that have failed since the last one that succeeded.
+    failures: u32,
+}
+
+impl Listening {
+    /// An address that is to be bound now.
+    pub const fn new(port: Port) -> Self {
+        Self { port, stage: Stage::Closed { until_ms: 0 }, failures: 0 }
+    }
+
+    /// To be asked after each report, and once the time has come that it has named.
+    pub fn next(&mut self, now_ms: u64) -> ListenStep {
+        match self.stage {
+            Stage::Closed { until_ms } if until_ms <= now_ms => {
+                self.stage = Stage::Binding;
+                ListenStep::Bind
+            }
+            Stage::Bound { until_ms } if until_ms <= now_ms => ListenStep::Accept,
+            Stage::Closed { until_ms } | Stage::Bound { until_ms } => {
+                ListenStep::Wait { until_ms: Some(until_ms) }
+            }
+            Stage::Binding => ListenStep::Wait { until_ms: None },
+        }
+    }
+
+    /// The address is bound.
+    pub const fn bound(&mut self) {
+        (self.stage, self.failures) = (Stage::Bound { until_ms: 0 }, 0);
+    }
+
+    /// The address can't be bound. Returns how many attempts have failed in a row.
+    pub const fn bind_failed(&mut self, now_ms: u64) -> u32 {
+        self.stage = Stage::Closed { until_ms: now_ms + self.port.bind_pause_ms() };
+        self.failures = self.failures.saturating_add(1);
+        self.failures
+    }
+
+    /// A connection could not be accepted. A port without a pause for that is closed.
+    pub const fn accept_failed(&mut self, now_ms: u64) {
+        self.stage = match self.port.accept_pause_ms() {
+            Some(pause_ms) => Stage::Bound { until_ms: now_ms + pause_ms },
+            None => Stage::Closed { until_ms: now_ms + self.port.bind_pause_ms() },
+        };
+    }
+
+    /// Whether the address is bound.
+    pub const fn is_bound(&self) -> bool {
+        matches!(self.stage, Stage::Bound { .. })
+    }
+
+    /// When the address is to be bound again.
+    pub const fn retry_ms(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Closed { until_ms } => Some(until_ms),
+            Stage::Binding | Stage::Bound { .. } => None,
+        }
+    }
+}
+
+/// The address where clients are served, which a reconfiguration may move.
+pub struct ClientListening {
+    pub listening: Listening,
+    /// The address that was named last.
+    pub wanted: Option<ListenAddress>,
+}
+
+impl ClientListening {
+    /// Clients are served at the address of the start, which is bound.
+    pub const fn bound() -> Self {
+        let mut listening = Listening::new(Port::Clients);
+        listening.bound();
+        Self { listening, wanted: None }
+    }
+
+    /// A configuration names the client address of this server. Returns whether the socket is to be closed in its favour:
+    /// clients that are not to reach this server at the old address any more don't, whether the new one can be bound or not.
+    ///
+    /// * `at`: where the socket is bound. `resolved`: the address that the host stands for.
+    ///
+    /// Source: `NIOServerCnxnFactory.reconfigure`, ZooKeeper 3.9.5, which tries once.
+    pub fn move_to(
+        &mut self,
+        address: ListenAddress,
+        at: Option<SocketAddr>,
+        resolved: Option<IpAddr>,
+    ) -> bool {
+        if at.is_some_and(|at| is_served(at, &address, resolved)) {
+            return false; // The first configuration that names it.
+        }
+        (self.listening, self.wanted) = (Listening::new(Port::Clients), Some(address));
+        true
+    }
+}
+
+/// Whether clients find the socket that is bound `at` where the address says.
+fn is_served(at: SocketAddr, (host, port): &ListenAddress, resolved: Option<IpAddr>) -> bool {
+    let is_there = match host {
+        None => at.ip().is_unspecified(),
+        Some(_) => resolved.is_some_and(|ip| ip.to_canonical() == at.ip().to_canonical()),
+    };
+    at.port() == *port && is_there
+}

@@ -1,0 +1,90 @@
+//! One listening socket: performs what `member::listening` decides.
+
+use crate::member::listening::{ListenStep, Listening};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep_until};
+
+/// What happened at a socket.
+pub enum ListeningEvent {
+    Bound(SocketAddr),
+    /// * `failures`: attempts that have failed in a row.
+    BindFailed {
+        error: String,
+        failures: u32,
+    },
+    Accepted(TcpStream, SocketAddr),
+    AcceptFailed(io::Error),
+}
+
+pub struct ListeningSocket {
+    pub began: Instant,
+    /// `None`: nothing is bound.
+    listener: Option<TcpListener>,
+}
+
+impl ListeningSocket {
+    pub fn new(listener: Option<TcpListener>) -> Self {
+        Self { began: Instant::now(), listener }
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    pub fn close(&mut self) {
+        self.listener = None;
+    }
+
+    /// Waits until something happens. If it is cancelled while the address is being bound, the machine waits for ever for the
+    /// end of that attempt.
+    ///
+    /// * `bind`: binds the address once; in words, why it can't.
+    pub async fn next<F>(&mut self, machine: &mut Listening, bind: impl Fn() -> F) -> ListeningEvent
+    where
+        F: Future<Output = Result<TcpListener, String>>,
+    {
+        loop {
+            match (machine.next(self.now_ms()), &self.listener) {
+                (ListenStep::Bind, _) => {
+                    let bound = bind().await.and_then(|listener| {
+                        let address = listener.local_addr().map_err(|error| error.to_string())?;
+                        Ok((listener, address))
+                    });
+                    return match bound {
+                        Ok((listener, address)) => {
+                            self.listener = Some(listener);
+                            machine.bound();
+                            ListeningEvent::Bound(address)
+                        }
+                        Err(error) => {
+                            let failures = machine.bind_failed(self.now_ms());
+                            ListeningEvent::BindFailed { error, failures }
+                        }
+                    };
+                }
+                (ListenStep::Accept, Some(listener)) => {
+                    return match listener.accept().await {
+                        Ok((stream, peer)) => ListeningEvent::Accepted(stream, peer),
+                        Err(error) => {
+                            machine.accept_failed(self.now_ms());
+                            ListeningEvent::AcceptFailed(error)
+                        }
+                    };
+                }
+                (ListenStep::Wait { until_ms: Some(until_ms) }, _) => {
+                    sleep_until(self.began + Duration::from_millis(until_ms)).await;
+                }
+                (ListenStep::Accept, None) | (ListenStep::Wait { until_ms: None }, _) => {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+}

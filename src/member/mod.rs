@@ -52,4 +52,4 @@ pub use listening::ListenAddress;
 pub use machine::Member;
 pub use quorum_connection::QuorumPeer;
 pub use settings::{EnsembleSettings, LogReadLimit, Settings};
-pub use snapshot_job::SnapshotJob;
+pub use snapshot_job::{SnapshotJob, trailers};

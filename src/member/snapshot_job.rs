@@ -1,6 +1,8 @@
 //! A snapshot to be written beside the server's work.
 
 use crate::model::Zxid;
+use crate::store::{DigestTrailer, Trailers};
+use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 
 /// A snapshot to be written.
@@ -17,4 +19,13 @@ impl SnapshotJob {
     pub const fn zxid(&self) -> Zxid {
         self.frozen.zxid
     }
+}
+
+/// What follows the frozen tree in its snapshot.
+///
+/// * `with_zxid`: `serializeLastProcessedZxid.enabled`.
+pub fn trailers(frozen: Frozen, with_zxid: bool) -> Trailers {
+    let (zxid, version) = (frozen.zxid.to_wire(), DIGEST_VERSION);
+    let digest = frozen.digest.map(|digest| DigestTrailer { zxid, version, digest: digest as i64 });
+    Trailers { digest, zxid: with_zxid.then_some(zxid) }
 }

@@ -6,6 +6,7 @@ use crate::config::{Config, Ensemble};
 use crate::model::{Epoch, View, Zxid};
 use crate::replica::Replica;
 use crate::request::Shared;
+use crate::store::decide::Start;
 use crate::store::epoch::{self, EpochError};
 use crate::store::{Disk, Folders, Log};
 use crate::tree::{State, Tree};
@@ -29,6 +30,40 @@ pub struct RestoredHistory {
     pub last: Option<Zxid>,
     /// The tree was what the digests in the log say, after each transaction that has one.
     pub fits_digests: bool,
+}
+
+/// Which snapshot a start takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FirstSnapshot {
+    None,
+    /// A fresh directory gets its `snapshot.0` before anybody is served.
+    BeforeServing,
+    /// One is taken beside the work.
+    BesideServing,
+}
+
+impl FirstSnapshot {
+    /// A standalone server takes one if there is anything new to keep (D-33, D-60). A member's history may yet be cut, but
+    /// without any snapshot it would not start again, unless snapshot.trust.empty stays set.
+    ///
+    /// * `snapshot`: zxid of the one that was loaded. `last`: that of the tree.
+    pub fn of(start: Start, snapshot: Option<Zxid>, last: Zxid, is_member: bool) -> Self {
+        let is_wanted = match snapshot {
+            Some(zxid) => !is_member && zxid != last,
+            None => last != Zxid::ZERO,
+        };
+        match start {
+            Start::Empty => Self::BeforeServing,
+            Start::Replay
+            | Start::ReplayOntoEmpty
+            | Start::Unsure
+            | Start::RefuseNoSnapshot
+            | Start::RefuseBadSnapshots => match is_wanted {
+                true => Self::BesideServing,
+                false => Self::None,
+            },
+        }
+    }
 }
 
 /// * `parts`: the settings that `config` gives. `tree`: what was restored.

@@ -16,10 +16,10 @@ use crate::auth::Schemes;
 use crate::config::Config;
 use crate::member::configured::PartSettings;
 use crate::member::opening::{NoOpening, Openings};
-use crate::member::start::{RestoredHistory, Started, assemble};
+use crate::member::start::{FirstSnapshot, RestoredHistory, Started, assemble};
 use crate::member::{Action, Ended, Member, Now};
 use crate::metrics::Registry;
-use crate::model::{Zxid, chain};
+use crate::model::chain;
 use crate::net::{Listener, ServerHandles, Sink};
 use crate::request::Shared;
 use crate::store::decide::Start;
@@ -69,8 +69,8 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
     let Started { mut member, shared, log, mut actions } = started.map_err(epoch_error)?;
-    let first = FirstSnapshot { disk: &disk, folders: &folders, config: &config };
-    first.take(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
+    let starting = Starting { disk: &disk, folders: &folders, config: &config };
+    starting.take_snapshot(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
 
     let loader = loader(&disk, &folders, &config, options);
     let purging = start_purging(&config, &folders);
@@ -242,16 +242,15 @@ pub fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options)
     })
 }
 
-struct FirstSnapshot<'a> {
+struct Starting<'a> {
     disk: &'a Disk,
     folders: &'a Folders,
     config: &'a Config,
 }
 
-impl FirstSnapshot<'_> {
-    /// A fresh directory gets its `snapshot.0` before anybody is served; otherwise one is taken beside the work if
-    /// there is anything new to keep (D-33, D-60).
-    fn take(
+impl Starting<'_> {
+    /// Takes the first snapshot, and removes the file `initialize`.
+    fn take_snapshot(
         &self,
         shared: &Shared,
         metrics: &Registry,
@@ -260,9 +259,13 @@ impl FirstSnapshot<'_> {
         now: Now,
         actions: &mut Vec<Action>,
     ) -> Result<(), ServerError> {
-        let is_empty = recovered.start == Start::Empty;
-        let frozen = if is_empty { shared.state.tree.write().freeze() } else { None };
-        if let Some(frozen) = frozen {
+        let last = shared.state.tree.read().last_zxid();
+        let is_member = self.config.ensemble.is_some();
+        let snapshot = recovered.snapshot.map(|(zxid, _)| zxid);
+        let first = FirstSnapshot::of(recovered.start, snapshot, last, is_member);
+        if first == FirstSnapshot::BeforeServing
+            && let Some(frozen) = shared.state.tree.write().freeze()
+        {
             let began = std::time::Instant::now();
             let style = snapshots::Style::of(self.config);
             let dir = &self.folders.snapshots;
@@ -273,15 +276,7 @@ impl FirstSnapshot<'_> {
         }
         recover::consume_initialize(self.disk, self.folders)
             .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
-        let last = shared.state.tree.read().last_zxid();
-        // A member's history may yet be cut. Without any snapshot it would not start again, unless snapshot.trust.empty stays
-        // set.
-        let is_alone = self.config.ensemble.is_none();
-        let wants_one = match recovered.snapshot {
-            Some((zxid, _)) => is_alone && zxid != last,
-            None => last != Zxid::ZERO,
-        };
-        if !is_empty && wants_one {
+        if first == FirstSnapshot::BesideServing {
             member.snapshot(now, actions);
         }
         Ok(())

@@ -2,11 +2,11 @@
 
 use crate::config::Config;
 use crate::member::configured::packing;
+use crate::member::trailers;
 use crate::metrics::Registry;
 use crate::model::Zxid;
 use crate::request::Shared;
-use crate::store::{DigestTrailer, Disk, Draft, Packing, SnapshotError, SnapshotWriter, Trailers};
-use crate::tree::digest::DIGEST_VERSION;
+use crate::store::{Disk, Draft, Packing, SnapshotError, SnapshotWriter};
 use crate::tree::freeze::Frozen;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -84,14 +84,7 @@ pub fn draft<D: Disk>(
             std::thread::sleep((began.elapsed() * REST_FACTOR).min(REST_MAX));
         }
     }
-    let zxid = frozen.zxid.to_wire();
-    let digest = frozen.digest.map(|digest| DigestTrailer {
-        zxid,
-        version: DIGEST_VERSION,
-        digest: digest as i64,
-    });
-    let trailers = Trailers { digest, zxid: style.with_zxid.then_some(zxid) };
-    writer.draft(trailers).map(Some)
+    writer.draft(trailers(frozen, style.with_zxid)).map(Some)
 }
 
 /// Counts what came of a snapshot, and logs it.

@@ -6,18 +6,16 @@ use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Proce
 use super::restorer::Restorer;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, packing, patience};
-use crate::member::start::{RestoredHistory, Started, assemble};
-use crate::member::{LogReadLimit, Now};
+use crate::member::start::{FirstSnapshot, RestoredHistory, Started, assemble};
+use crate::member::{LogReadLimit, Now, trailers};
 use crate::model::{Epoch, chain};
 use crate::request::Shared;
 use crate::sim::check::Durable;
-use crate::store::decide::Start;
 use crate::store::start::{self, Found};
 use crate::store::{
-    DigestTrailer, Draft, FailStop, Folders, Packing, RecoverOptions, SnapshotError,
-    SnapshotWriter, Trailers, Worker, quarantine, recover,
+    Draft, FailStop, Folders, Packing, RecoverOptions, SnapshotError, SnapshotWriter, Worker,
+    quarantine, recover,
 };
-use crate::tree::digest::DIGEST_VERSION;
 use crate::tree::freeze::Frozen;
 use crate::tree::{Options, Tree};
 use std::collections::BTreeMap;
@@ -53,11 +51,7 @@ pub fn boot(
     let patience = patience(&config, ensemble);
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
-    let seed = climate.seed ^ me as u64;
-    let mut parts = PartSettings::of(&config, climate.openings(), seed, began.wall_ms);
-    parts.replica.seed = seed ^ server.number;
-    parts.replica.counter_max = climate.counter_max;
-    parts.member.log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
+    let parts = part_settings(server, me, climate, &config, began.wall_ms);
     let is_believed = climate.plant == Some(Plant::UnmissedLoss);
     recover::prepare_folders(&disk, &folders, true)?;
     let may_lack = server.is_damaged || server.has_lost;
@@ -70,11 +64,14 @@ pub fn boot(
     let fits_digests = last.is_none() || !server.has_other_digests;
     let history = RestoredHistory { last, fits_digests };
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
-    let Started { member, shared, log, actions } = started?;
+    let Started { mut member, shared, log, mut actions } = started?;
     let core = &member.replica.peer().core;
     let durable = Durable { last: last_zxid, accepted: core.accepted, current: core.current };
-    if found.recovered.start == Start::Empty {
-        write_first(&disk, &folders, &shared, packing)?;
+    let snapshot = found.recovered.snapshot.map(|(zxid, _)| zxid);
+    match FirstSnapshot::of(found.recovered.start, snapshot, last_zxid, true) {
+        FirstSnapshot::BeforeServing => write_first(&disk, &folders, &shared, packing)?,
+        FirstSnapshot::BesideServing => member.snapshot(began, &mut actions),
+        FirstSnapshot::None => {}
     }
     recover::consume_initialize(&disk, &folders)?;
     let (clock, slow_after): (Clock, _) = (|| Duration::ZERO, Duration::from_secs(1));
@@ -110,6 +107,22 @@ pub fn boot(
     };
     let was_quarantined = found.was_quarantined && !is_believed;
     Ok(Booted { process, durable, was_quarantined, forgets_view })
+}
+
+/// The settings that a server takes from its configuration, with what is a world's own.
+fn part_settings(
+    server: &Server,
+    me: usize,
+    climate: &Climate,
+    config: &Config,
+    wall_ms: i64,
+) -> PartSettings {
+    let seed = climate.seed ^ me as u64;
+    let mut parts = PartSettings::of(config, climate.openings(), seed, wall_ms);
+    parts.replica.seed = seed ^ server.number;
+    parts.replica.counter_max = climate.counter_max;
+    parts.member.log_read = LogReadLimit::Bytes(LOG_READ_MAX_BYTES);
+    parts
 }
 
 /// The tree on a disk, as a member restores it.
@@ -165,7 +178,5 @@ pub fn write_snapshot(
 ) -> Result<Draft, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, packing)?;
     writer.body(body)?;
-    let (zxid, version) = (frozen.zxid.to_wire(), DIGEST_VERSION);
-    let digest = frozen.digest.map(|digest| DigestTrailer { zxid, version, digest: digest as i64 });
-    writer.draft(Trailers { digest, zxid: Some(zxid) })
+    writer.draft(trailers(frozen, true))
 }

@@ -4,8 +4,9 @@ use oxkeeper::config::{Environment, Source, parse};
 use oxkeeper::member::Now;
 use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::opening::NoOpening;
-use oxkeeper::member::start::{RestoredHistory, assemble, saved_view_counts};
+use oxkeeper::member::start::{FirstSnapshot, RestoredHistory, assemble, saved_view_counts};
 use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::store::decide::Start;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
 use oxkeeper::tree::{Options, Tree};
@@ -44,5 +45,22 @@ fn a_tree_that_does_not_fit_its_digests_counts_for_nothing() {
         let tree = Tree::new(Options::default());
         let started = assemble(&disk, &folders, &config, parts, tree, history, now).unwrap();
         assert_eq!(started.member.replica.peer().core.is_unsure, !fits_digests);
+    }
+}
+
+// rows: D-33 D-60
+#[test]
+fn first_snapshot_is_taken_where_there_is_something_new_that_stays() {
+    use FirstSnapshot::{BeforeServing, BesideServing, None as Nothing};
+    let (zero, one, two) = (Zxid::ZERO, Zxid::from_wire(1).unwrap(), Zxid::from_wire(2).unwrap());
+    for (start, snapshot, last, standalone, member) in [
+        (Start::Empty, None, zero, BeforeServing, BeforeServing),
+        (Start::Unsure, None, zero, Nothing, Nothing),
+        (Start::ReplayOntoEmpty, None, two, BesideServing, BesideServing),
+        (Start::Replay, Some(one), two, BesideServing, Nothing),
+        (Start::Replay, Some(two), two, Nothing, Nothing),
+    ] {
+        let of = |is_member| FirstSnapshot::of(start, snapshot, last, is_member);
+        assert_eq!((of(false), of(true)), (standalone, member), "{start:?} {snapshot:?} {last}");
     }
 }

@@ -74,15 +74,15 @@ impl Judge {
         named.iter().chain(core.all_views()).map(of).find(worse).unwrap_or_else(|| of(&core.view))
     }
 
-    /// The configurations that decide on the last transaction of a history, whatever a server believes: the last one before it;
-    /// and if it is a configuration itself, that one too.
+    /// The configurations that decide on the last transaction of a history, whatever a server believes: the one before it, and its own
+    /// if it is one. One that quorums acknowledged with NEWLEADER may be in no history.
     fn decide(&self, tree: &[Entry]) -> Vec<View> {
-        let newest = |tree: &[Entry]| {
-            let found = tree.iter().rev().find_map(|(_, entry)| view_in(entry));
-            found.unwrap_or_else(|| self.conditions.first_view())
-        };
-        let Some(((_, last), before)) = tree.split_last() else { return Vec::new() };
-        view_in(last).into_iter().chain([newest(before)]).collect()
+        let Some(((zxid, last), before)) = tree.split_last() else { return Vec::new() };
+        let named = before.iter().rev().find_map(|(_, entry)| view_in(entry));
+        let decided = self.checks.newest_view_before(*zxid).cloned();
+        let newest = named.into_iter().chain(decided).max_by_key(|view| view.version);
+        let newest = newest.unwrap_or_else(|| self.conditions.first_view());
+        view_in(last).into_iter().chain([newest]).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is in force was committed, by the quorums of all configurations that might decide, and no server goes back.
 
 use super::{Check, Event};
-use oxkeeper::model::View;
+use oxkeeper::model::{View, Zxid};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
@@ -10,6 +10,13 @@ pub struct Configurations {
     decided: BTreeMap<i64, View>,
     /// Version of the newest that each server had in force.
     in_force: BTreeMap<usize, i64>,
+}
+
+impl Configurations {
+    /// The newest configuration before a transaction that a leader put in force.
+    pub fn newest_before(&self, zxid: Zxid) -> Option<&View> {
+        self.decided.range(..zxid.to_wire()).next_back().map(|(_, view)| view)
+    }
 }
 
 impl Check for Configurations {

@@ -13,7 +13,7 @@ mod promises;
 mod served_prefix;
 
 use crate::support::disk::{Disk, Entry};
-use oxkeeper::model::{Epoch, View};
+use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::zab::Packet;
 
 /// What a world tells of.
@@ -61,6 +61,11 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// The newest configuration before a transaction that a leader put in force.
+    pub fn newest_view_before(&self, zxid: Zxid) -> Option<&View> {
+        self.configurations.newest_before(zxid)
+    }
+
     /// # Errors
     /// The name of the property that does not hold, and how.
     pub fn see(&mut self, mut event: Event<'_>) -> Result<(), String> {

@@ -6,7 +6,7 @@ mod support {
 }
 
 use bytes::Bytes;
-use oxkeeper::member::election_connections::{Event, Peers, Settings};
+use oxkeeper::member::election_connections::{Event, ServerAddresses, Settings};
 use oxkeeper::member::opening::NoOpening;
 use oxkeeper::member::sim_opening::SimOpenings;
 use oxkeeper::model::ServerId;
@@ -41,7 +41,7 @@ fn ports<const N: usize>() -> [u16; N] {
     bound.map(|listener| listener.local_addr().unwrap().port())
 }
 
-fn peers(of: &[(i64, u16)]) -> Peers {
+fn peers(of: &[(i64, u16)]) -> ServerAddresses {
     of.iter().map(|&(id, port)| (ServerId(id), vec![("127.0.0.1".to_owned(), port)])).collect()
 }
 
@@ -52,11 +52,11 @@ struct Server {
 }
 
 /// A server that listens.
-async fn start(me: i64, port: u16, all: &Peers) -> Server {
+async fn start(me: i64, port: u16, all: &ServerAddresses) -> Server {
     start_with(settings(me, port), port, all).await
 }
 
-async fn start_with(settings: Settings, port: u16, all: &Peers) -> Server {
+async fn start_with(settings: Settings, port: u16, all: &ServerAddresses) -> Server {
     let (net, inbox) = ElectionNet::start(settings, all.clone());
     while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
         sleep(Duration::from_millis(5)).await;
@@ -218,7 +218,7 @@ async fn a_server_with_several_addresses_is_found_at_the_one_that_lives() {
     let [a, b] = ports();
     let (_queue, _callers, dead) = silent_place().await;
     let places = |port| vec![("127.0.0.3".to_owned(), dead), ("127.0.0.2".to_owned(), port)];
-    let all: Peers = [(ServerId(1), places(a)), (ServerId(2), places(b))].into();
+    let all: ServerAddresses = [(ServerId(1), places(a)), (ServerId(2), places(b))].into();
     let started = |me, port| {
         let several = Settings {
             addresses: vec![("127.0.0.2".to_owned(), port)],
@@ -256,7 +256,7 @@ async fn a_port_at_every_address_is_had_once() {
         bind_tries_max: 1,
         ..settings(1, port)
     };
-    let (net, inbox) = ElectionNet::start(every, Peers::new());
+    let (net, inbox) = ElectionNet::start(every, ServerAddresses::new());
     for host in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
         while TcpStream::connect((host, port)).await.is_err() {
             sleep(Duration::from_millis(5)).await;

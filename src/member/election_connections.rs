@@ -23,7 +23,7 @@ const UNKNOWN_SERVERS_MAX: usize = 64;
 const AWAITED_HELLOS_MAX: usize = 256;
 
 /// Where each server's election port is; at least one address each.
-pub type Peers = BTreeMap<ServerId, Vec<Address>>;
+pub type ServerAddresses = BTreeMap<ServerId, Vec<Address>>;
 
 /// Names a connection from the time it is dialed or accepted. Never used twice.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -69,7 +69,7 @@ pub enum Input {
     /// Dials every known server without a connection.
     DialAll,
     /// The servers of the configurations. Connections to servers that are left out stay until they break.
-    SetPeers(Peers),
+    SetPeers(ServerAddresses),
     /// Listens at other addresses, and says those in hellos. Connections stay.
     MoveTo(Vec<Address>),
     /// * `connection`: a new id. `peer`: the address it comes from, for the log.
@@ -209,7 +209,7 @@ struct Connection {
 
 pub struct ElectionConnections {
     settings: Settings,
-    addresses: Peers,
+    addresses: ServerAddresses,
     peers: BTreeMap<ServerId, Peer>,
     connections: BTreeMap<ConnectionId, Connection>,
     last_connection: u64,
@@ -219,7 +219,7 @@ pub struct ElectionConnections {
 }
 
 impl ElectionConnections {
-    pub fn new(settings: Settings, addresses: Peers) -> Self {
+    pub fn new(settings: Settings, addresses: ServerAddresses) -> Self {
         Self {
             listeners: Listeners::new(settings.bind_tries_max),
             settings,

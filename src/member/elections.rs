@@ -1,7 +1,7 @@
 //! The election connections as agreement uses them.
 
 use super::election_connections::{
-    self, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
+    self, ConnectionId, ElectionConnections, Event, Input, ServerAddresses, Settings,
 };
 use super::{Action, Now};
 use crate::zab::{self, Notification};
@@ -14,7 +14,7 @@ pub struct Elections {
 }
 
 impl Elections {
-    pub fn new(settings: Settings, addresses: Peers) -> Self {
+    pub fn new(settings: Settings, addresses: ServerAddresses) -> Self {
         let connections = ElectionConnections::new(settings, addresses);
         Self { connections, reports: VecDeque::new() }
     }

@@ -6,7 +6,7 @@ use super::{Action, Ended};
 use crate::request::ClientCommand;
 
 /// Steps a member and performs its actions.
-pub trait Driver {
+pub trait TurnDriver {
     /// Something that happened, and becomes an input of the member.
     type Event;
 
@@ -33,7 +33,7 @@ pub trait Driver {
 /// Takes all events in the order in which they came, then all commands, then the time; leaves both lists empty.
 ///
 /// * `batch_max`: inputs stepped before their actions are performed, so that one flush covers every append in them.
-pub fn run<D: Driver>(
+pub fn run<D: TurnDriver>(
     driver: &mut D,
     events: &mut Vec<D::Event>,
     commands: &mut Vec<ClientCommand>,
@@ -76,7 +76,11 @@ pub fn perform_in_order(
     }
 }
 
-fn take_commands<D: Driver>(driver: &mut D, commands: &mut Vec<ClientCommand>, batch_max: usize) {
+fn take_commands<D: TurnDriver>(
+    driver: &mut D,
+    commands: &mut Vec<ClientCommand>,
+    batch_max: usize,
+) {
     let mut commands = commands.drain(..).peekable();
     while driver.takes_commands() && commands.peek().is_some() {
         driver.on_commands(&mut commands.by_ref().take(batch_max));

@@ -263,9 +263,10 @@ impl Starting<'_> {
         let is_member = self.config.ensemble.is_some();
         let snapshot = recovered.snapshot.map(|(zxid, _)| zxid);
         let first = FirstSnapshot::of(recovered.start, snapshot, last, is_member);
-        if first == FirstSnapshot::BeforeServing
-            && let Some(frozen) = shared.state.tree.write().freeze()
-        {
+        let is_first = first == FirstSnapshot::BeforeServing;
+        // The tree's lock is not held while the snapshot is written.
+        let frozen = if is_first { shared.state.tree.write().freeze() } else { None };
+        if let Some(frozen) = frozen {
             let began = std::time::Instant::now();
             let style = snapshots::Style::of(self.config);
             let dir = &self.folders.snapshots;

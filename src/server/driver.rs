@@ -200,7 +200,7 @@ impl<D: Disk + Clone + 'static> Driver<D> {
     }
 }
 
-impl<D: Disk + Clone + 'static> turn::Driver for Driver<D> {
+impl<D: Disk + Clone + 'static> turn::TurnDriver for Driver<D> {
     type Event = Event;
 
     fn is_stop(event: &Event) -> bool {

@@ -2,8 +2,8 @@
 
 use super::membership;
 use super::plan::{Climate, Micros, Plant};
-use super::process::{Clock, Disk, ElectionConnections, LearnerConnections, Process, Server};
-use super::restorer::Restorer;
+use super::process::{Clock, Disk, LearnerConnections, Process, Server, SimElectionConnections};
+use super::restorer::SimRestorer;
 use crate::config::Config;
 use crate::member::configured::{PartSettings, packing, patience};
 use crate::member::start::{FirstSnapshot, RestoredHistory, Started, assemble};
@@ -95,7 +95,7 @@ pub fn boot(
         began_us: now_us,
         learner_connections: LearnerConnections::default(),
         patience,
-        election_connections: ElectionConnections::default(),
+        election_connections: SimElectionConnections::default(),
         clients: BTreeMap::new(),
         leader_epoch: Epoch(0),
         served: None,
@@ -138,7 +138,7 @@ fn restore(
     let was_marked = quarantine::is_marked(disk, folders)?;
     let autocreate = config.db_auto_create;
     let wanted = RecoverOptions { is_member: true, autocreate, ..RecoverOptions::default() };
-    let mut restorer = Restorer::new(options);
+    let mut restorer = SimRestorer::new(options);
     let found = start::restore(disk, folders, wanted, &mut restorer, || Duration::ZERO);
     let found = found.map_err(|error| chain(&error))?;
     if found.was_quarantined && !may_lack && !was_marked {

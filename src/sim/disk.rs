@@ -5,7 +5,7 @@ use super::check::Seen;
 use super::network::ProcessId;
 use super::plan::{MS, Micros, Plant};
 use super::process::Server;
-use super::restorer::Restorer;
+use super::restorer::SimRestorer;
 use super::world::World;
 use crate::member::{Input, SnapshotJob};
 use crate::model::{Zxid, chain};
@@ -189,7 +189,7 @@ impl World {
     pub fn load_tree(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
-        let mut restorer = Restorer::new(process.tree_options);
+        let mut restorer = SimRestorer::new(process.tree_options);
         let (disk, folders) = (&process.disk, &process.folders);
         let found = recover(disk, folders, wanted, &mut restorer, || Duration::ZERO);
         let loaded = match found {

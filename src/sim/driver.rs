@@ -26,7 +26,7 @@ struct Turn<'a> {
     at: ProcessId,
 }
 
-impl turn::Driver for Turn<'_> {
+impl turn::TurnDriver for Turn<'_> {
     type Event = Input;
 
     fn is_stop(event: &Input) -> bool {

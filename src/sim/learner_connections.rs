@@ -3,7 +3,7 @@
 use super::check::Seen;
 use super::network::{Chunk, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
-use super::process::LearnerConnection;
+use super::process::SimLearnerConnection;
 use super::trace::short;
 use super::world::World;
 use crate::member::quorum_connection::QuorumEvent;
@@ -79,7 +79,7 @@ impl World {
         &mut self,
         at: ProcessId,
         peer: QuorumPeer,
-    ) -> Option<&mut LearnerConnection> {
+    ) -> Option<&mut SimLearnerConnection> {
         self.process(at)?.learner_connections.all.get_mut(&peer)
     }
 

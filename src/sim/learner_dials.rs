@@ -2,7 +2,7 @@
 
 use super::network::{Attached, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
-use super::process::{LearnerConnection, server_at};
+use super::process::{SimLearnerConnection, server_at};
 use super::world::World;
 use crate::member::dial::{AttemptError, Dial, DialStep};
 use crate::member::opening::ConnectionKind;
@@ -20,8 +20,8 @@ fn new_connection(
     end: Option<EndId>,
     dialing: Option<(usize, Dial)>,
     receiving: QuorumConnection,
-) -> LearnerConnection {
-    LearnerConnection {
+) -> SimLearnerConnection {
+    SimLearnerConnection {
         end,
         dialing,
         receiving,

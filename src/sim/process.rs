@@ -38,7 +38,7 @@ pub struct ClientConnection {
 }
 
 /// One end of a learner connection.
-pub struct LearnerConnection {
+pub struct SimLearnerConnection {
     /// `None`: it is not made yet.
     pub end: Option<EndId>,
     /// At a learner: the server that it dials.
@@ -57,14 +57,14 @@ pub struct LearnerConnection {
 
 #[derive(Default)]
 pub struct LearnerConnections {
-    pub all: BTreeMap<QuorumPeer, LearnerConnection>,
+    pub all: BTreeMap<QuorumPeer, SimLearnerConnection>,
     pub accepted: u64,
     /// Number of the dial of the current leader.
     pub leader_dial: Option<u64>,
 }
 
 #[derive(Default)]
-pub struct ElectionConnections {
+pub struct SimElectionConnections {
     pub ends: BTreeMap<ConnectionId, EndId>,
     pub dialing: BTreeSet<ConnectionId>,
 }
@@ -94,7 +94,7 @@ pub struct Process {
     pub learner_connections: LearnerConnections,
     /// With a leader that is dialed.
     pub patience: Patience,
-    pub election_connections: ElectionConnections,
+    pub election_connections: SimElectionConnections,
     pub clients: BTreeMap<EndId, ClientConnection>,
     /// The epoch in the LEADERINFO of its current leader.
     pub leader_epoch: Epoch,
@@ -229,7 +229,7 @@ impl Server {
         &mut self,
         at: ProcessId,
         peer: QuorumPeer,
-    ) -> Option<&mut LearnerConnection> {
+    ) -> Option<&mut SimLearnerConnection> {
         let process = self.process.as_mut().filter(|_| self.number == at.number)?;
         process.learner_connections.all.get_mut(&peer)
     }

@@ -10,7 +10,7 @@ use jute::txn::TxnDigest;
 
 /// Why a snapshot or a log entry was refused.
 #[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
+pub enum SimRestoreError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error("replay {zxid:#x}: {source}")]
@@ -18,14 +18,14 @@ pub enum RestoreError {
 }
 
 /// Builds a tree from what [`crate::store::recover()`] reads.
-pub struct Restorer {
+pub struct SimRestorer {
     options: Options,
     parser: Parser,
     batch: Batch,
     rebuild: Rebuild,
 }
 
-impl Restorer {
+impl SimRestorer {
     pub fn new(options: Options) -> Self {
         let (parser, rebuild) = (Parser::new(options), Rebuild::new(options));
         Self { options, parser, batch: Batch::default(), rebuild }
@@ -38,29 +38,29 @@ impl Restorer {
     }
 }
 
-impl Restore for Restorer {
-    type Error = RestoreError;
+impl Restore for SimRestorer {
+    type Error = SimRestoreError;
 
     fn reset(&mut self) {
         *self = Self::new(self.options);
     }
 
-    fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, RestoreError> {
+    fn snapshot_bytes(&mut self, bytes: &[u8]) -> Result<Progress, SimRestoreError> {
         self.batch.clear();
         let taken = self.parser.take(bytes, &mut self.batch)?;
         self.rebuild.add(&self.batch)?;
         Ok(Progress { consumed: taken.bytes, finished: taken.ended })
     }
 
-    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), RestoreError> {
+    fn snapshot_done(&mut self, zxid: Zxid, trailers: Trailers) -> Result<(), SimRestoreError> {
         let digest = trailers.digest.map(|digest| {
             (digest.zxid, TxnDigest { version: digest.version, tree_digest: digest.digest })
         });
         Ok(self.rebuild.snapshot_done(zxid, digest)?)
     }
 
-    fn replay(&mut self, zxid: i64, entry: &[u8]) -> Result<(), RestoreError> {
-        let entry = Entry::decode(entry).map_err(|source| RestoreError::Txn { zxid, source })?;
+    fn replay(&mut self, zxid: i64, entry: &[u8]) -> Result<(), SimRestoreError> {
+        let entry = Entry::decode(entry).map_err(|source| SimRestoreError::Txn { zxid, source })?;
         self.rebuild.replay(&entry);
         Ok(())
     }

@@ -4,7 +4,7 @@ use crate::support::builders::election_settings;
 use crate::support::virtual_election_net::VirtualElectionNet;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connections::{
-    Action, ConnectionId, ElectionConnections, Event, Input, Peers, Settings,
+    Action, ConnectionId, ElectionConnections, Event, Input, ServerAddresses, Settings,
 };
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::model::Rng;
@@ -45,7 +45,7 @@ impl Server {
     }
 
     fn with(settings: Settings, peers: &[i64]) -> Self {
-        let peers: Peers =
+        let peers: ServerAddresses =
             peers.iter().map(|&id| (ServerId(id), vec![(format!("zoo{id}"), 3888)])).collect();
         Self { machine: ElectionConnections::new(settings, peers), now_ms: 0 }
     }

@@ -134,6 +134,9 @@ fn sessions_that_come_back_or_live_on_are_found() {
 fn living_sessions_that_a_client_is_told_are_over_are_found() {
     let (mut check, history) = (LivingSessions::default(), history());
     let told = |session| Seen::ToldExpired { client: 0, session };
+    let request = &Request::new(Op::GetPair, "");
+    holds(&mut check, &told(7), &history);
+    holds(&mut check, &is_answered(0, 1, request, 2), &history);
     holds(&mut check, &told(8), &history);
     fails(&mut check, &told(7), &history, "session 0x7 is over, and it lives");
     let end = entry(zxid(1, 5), (7, 0), op::CLOSE_SESSION, |to| write::close_session(to, &[]));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{
-    Action, ElectionConnections, Event, Input, Peers, Settings,
+    Action, ElectionConnections, Event, Input, ServerAddresses, Settings,
 };
 use oxkeeper::member::election_hello::Address;
 use oxkeeper::model::ServerId;
@@ -35,7 +35,7 @@ impl Inbox {
 
 impl ElectionNet {
     /// Listens. Needs a runtime around it.
-    pub fn start(settings: Settings, peers: Peers) -> (Self, Inbox) {
+    pub fn start(settings: Settings, peers: ServerAddresses) -> (Self, Inbox) {
         let (inputs, receiver) = unbounded_channel();
         let (events, reported) = unbounded_channel();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -64,7 +64,7 @@ impl ElectionNet {
         self.tell(Input::MoveTo(addresses));
     }
 
-    pub fn set_peers(&self, peers: Peers) {
+    pub fn set_peers(&self, peers: ServerAddresses) {
         self.tell(Input::SetPeers(peers));
     }
 

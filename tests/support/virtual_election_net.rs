@@ -4,7 +4,7 @@
 use super::builders::election_settings;
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{
-    Action, ConnectionId, ElectionConnections, Event, Input, Peers,
+    Action, ConnectionId, ElectionConnections, Event, Input, ServerAddresses,
 };
 use oxkeeper::model::{Rng, ServerId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,7 +30,7 @@ pub struct VirtualElectionNet {
     now_ms: u64,
     rng: Rng,
     delay_max_ms: u64,
-    addresses: Peers,
+    addresses: ServerAddresses,
     /// Of the servers that run.
     machines: BTreeMap<i64, ElectionConnections>,
     /// Both ends of each connection.

@@ -12,7 +12,7 @@ const RETRY_US: Micros = 50 * MS;
 
 impl World {
     fn report_election(&mut self, at: ProcessId, input: Input) {
-        self.come_in(at, member::Input::Election(input));
+        self.report(at, member::Input::Election(input));
     }
 
     pub fn perform_for_election(&mut self, at: ProcessId, action: Action) {

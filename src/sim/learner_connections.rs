@@ -68,13 +68,6 @@ impl World {
         }
     }
 
-    pub fn come_in(&mut self, at: ProcessId, incoming: Input) {
-        if let Some(process) = self.process(at) {
-            process.events.push(incoming);
-            self.wake_driver(at);
-        }
-    }
-
     pub fn learner_connection(
         &mut self,
         at: ProcessId,
@@ -200,7 +193,7 @@ impl World {
             let sent = Input::sent(peer, event);
             match is_tree {
                 true => self.do_within(10, 100, move |world| world.report(at, sent)),
-                false => self.come_in(at, sent),
+                false => self.report(at, sent),
             }
         }
     }
@@ -294,7 +287,7 @@ impl World {
             self.trace.count("exchanges broken off");
         }
         self.take_sent(at, peer, events);
-        self.come_in(at, Input::Disconnected { from: peer, why: "ended".to_owned() });
+        self.report(at, Input::Disconnected { from: peer, why: "ended".to_owned() });
     }
 
     pub fn close_leader(&mut self, at: ProcessId) {
@@ -383,7 +376,7 @@ impl World {
 
     fn take_received(&mut self, at: ProcessId, from: QuorumPeer, event: QuorumEvent) {
         if let Some(input) = Input::received(from, event) {
-            self.come_in(at, input);
+            self.report(at, input);
         }
     }
 }

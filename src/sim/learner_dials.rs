@@ -40,7 +40,7 @@ impl World {
         let peer = QuorumPeer::Leader { dial };
         let Some(to) = server_at(addresses) else {
             let why = "no address".to_owned();
-            return self.come_in(at, Input::Disconnected { from: peer, why });
+            return self.report(at, Input::Disconnected { from: peer, why });
         };
         let opening = self.climate().openings().dialed(ConnectionKind::Learner, addresses);
         let small_buffers = self.climate().small_buffers;
@@ -119,7 +119,7 @@ impl World {
         let Some(process) = self.process(there) else { return };
         process.learner_connections.all.insert(learner, accepted);
         let address = format!("server {}", at.server);
-        self.come_in(there, Input::LearnerConnected { connection, address });
+        self.report(there, Input::LearnerConnected { connection, address });
         self.receive(there, learner, &[]);
         self.check_hello(there, learner);
         if let Some(connection) = self.learner_connection(at, peer) {

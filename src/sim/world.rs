@@ -139,7 +139,7 @@ impl World {
         self.do_at(self.now_us + LATER_US, task);
     }
 
-    /// One of a process's threads reports to its driver.
+    /// One of a process's threads, or one of its connections, reports to its driver.
     pub fn report(&mut self, at: ProcessId, input: Input) {
         if let Some(process) = self.process(at) {
             process.events.push(input);

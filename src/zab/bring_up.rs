@@ -134,7 +134,12 @@ impl LearnerHandlers {
         let is_alike = |handler: &&LearnerHandler| match handler.stage {
             Stage::WantsSnapshot => is_tree,
             Stage::Synchronising => handler.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
-            _ => false,
+            Stage::Known
+            | Stage::Told
+            | Stage::Promised
+            | Stage::Reading
+            | Stage::Synchronised
+            | Stage::Active => false,
         };
         self.iter().filter(is_alike).count() as u64
     }

@@ -405,5 +405,5 @@ fn a_snapshot_is_of_one_zxid() {
 
 #[test]
 fn a_snapshot_can_fail() {
-    finds(200, || snapshot(false));
+    finds(2000, || snapshot(false));
 }

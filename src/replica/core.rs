@@ -306,3 +306,17 @@ impl Core {
 pub fn to_leader(packet: &Packet) -> Action {
     Action::Peer(zab::Action::ToLeader { bytes: packet.to_bytes() })
 }
+
+/// A member of an ensemble of one, for tests of this room.
+#[cfg(test)]
+pub fn test_member(settings: Settings) -> Core {
+    use crate::model::{Epochs, ServerId, View};
+    use crate::request::Limits;
+    use crate::tree::{Options, State, Tree};
+    let state = State::new(Tree::new(Options::default()), 0);
+    let shared = Arc::new(Shared::new(state, Limits::default()));
+    let (view, epochs) = (View::of_one(ServerId(1)), Epochs::default());
+    let zab_settings = zab::Settings::DEFAULT;
+    let peer = zab::Peer::member(ServerId(1), zab_settings, view, epochs, Some(Zxid::ZERO));
+    Core::new(shared, peer, settings, 0)
+}

@@ -328,21 +328,11 @@ pub fn expect(core: &mut Core, asked: Option<Inflight>, zxid: Zxid, entry: Bytes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Epochs, ServerId, View};
+    use crate::replica::core::test_member;
     use crate::replica::interface::Settings;
-    use crate::request::{Conn, Limits, Shared};
-    use crate::tree::{Options, State, Tree};
-    use crate::zab::Peer;
+    use crate::request::Conn;
 
     const SESSION: SessionId = SessionId(7);
-
-    fn core() -> Core {
-        let state = State::new(Tree::new(Options::default()), 0);
-        let shared = Arc::new(Shared::new(state, Limits::default()));
-        let (view, settings) = (View::of_one(ServerId(1)), zab::Settings::DEFAULT);
-        let peer = Peer::member(ServerId(1), settings, view, Epochs::default(), Some(Zxid::ZERO));
-        Core::new(shared, peer, Settings::DEFAULT, 0)
-    }
 
     fn connection(core: &Core) -> Arc<Conn> {
         core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0))
@@ -366,7 +356,8 @@ mod tests {
 
     #[test]
     fn client_that_came_back_before_its_observer_hears_that_it_had_left_keeps_its_session() {
-        let (mut core, mut forwarding, mut out) = (core(), Forwarding::new(2000), Vec::new());
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let first = comes_back(&mut forwarding, &mut core, &mut out);
         forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         assert_eq!(first.session(), Some(SESSION));
@@ -385,7 +376,8 @@ mod tests {
 
     #[test]
     fn observer_whose_session_has_left_is_told_that_and_nothing_that_looks_like_an_answer() {
-        let (mut core, mut forwarding, mut out) = (core(), Forwarding::new(2000), Vec::new());
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let [one, two] = [1, 2].map(LearnerConnectionId);
         for connection in [one, two] {
             let question = LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };

@@ -38,21 +38,15 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sync::Arc;
-    use crate::model::{Epochs, ServerId, SessionId, View, Zxid};
+    use crate::model::SessionId;
+    use crate::replica::core::test_member;
     use crate::replica::interface::Settings;
-    use crate::request::{BatchedRequest, Conn, Limits, Shared};
-    use crate::tree::{Options, State, Tree};
-    use crate::zab::{self, Peer};
+    use crate::request::{BatchedRequest, Conn};
 
     #[test]
     fn session_that_the_tree_does_not_have_is_served_and_cannot_be_closed() {
-        let state = State::new(Tree::new(Options::default()), 0);
-        let shared = Arc::new(Shared::new(state, Limits::default()));
-        let (view, settings) = (View::of_one(ServerId(1)), zab::Settings::DEFAULT);
-        let peer = Peer::member(ServerId(1), settings, view, Epochs::default(), Some(Zxid::ZERO));
-        let mut core = Core::new(shared.clone(), peer, Settings::DEFAULT, 0);
-        let conn = shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0));
+        let mut core = test_member(Settings::DEFAULT);
+        let conn = core.shared.conns.add(|id| Conn::new(id, ([127, 0, 0, 1], 1).into(), 0));
         let session = SessionId(7);
         core.reopen_read_only(&ReopenSession { conn: conn.clone(), session, timeout_ms: 4000 });
         assert_eq!(conn.session(), Some(session));

@@ -245,23 +245,10 @@ fn give_up_requests(core: &mut Core, mut done: Done) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Epochs;
     use crate::model::sync::Ordering;
-    use crate::model::{ServerId, View, Zxid};
+    use crate::replica::core::test_member as member;
     use crate::replica::interface::Settings;
-    use crate::request::{Limits, Owner, Shared};
-    use crate::tree::{Options, State, Tree};
-
-    /// A member that looks for a leader.
-    fn member(settings: Settings) -> Core {
-        let shared =
-            Arc::new(Shared::new(State::new(Tree::new(Options::default()), 0), Limits::default()));
-        let view = View::of_one(ServerId(1));
-        let epochs = Epochs::default();
-        let zab_settings = zab::Settings::DEFAULT;
-        let zab = zab::Peer::member(ServerId(1), zab_settings, view, epochs, Some(Zxid::ZERO));
-        Core::new(shared, zab, settings, 0)
-    }
+    use crate::request::Owner;
 
     /// What connections read: whether no client is accepted, and whether only those that read.
     fn flags(core: &Core) -> (bool, bool) {

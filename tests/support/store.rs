@@ -24,7 +24,7 @@ pub struct ServerDisk {
     pub sim: SimDisk,
     disk: Disk,
     folders: Folders,
-    /// Of the snapshots that are written.
+    /// How snapshots are packed.
     packing: Packing,
 }
 

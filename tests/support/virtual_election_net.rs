@@ -31,7 +31,7 @@ pub struct VirtualElectionNet {
     rng: Rng,
     delay_max_ms: u64,
     addresses: ServerAddresses,
-    /// Of the servers that run.
+    /// The election connections of each running server, by its id.
     machines: BTreeMap<i64, ElectionConnections>,
     /// Both ends of each connection.
     directions: BTreeMap<End, Direction>,

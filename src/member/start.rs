@@ -36,32 +36,25 @@ pub struct RestoredHistory {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FirstSnapshot {
     None,
-    /// A fresh directory gets its `snapshot.0` before anybody is served.
+    /// It is on disk before anybody is served.
     BeforeServing,
-    /// One is taken beside the work.
+    /// It is written while clients are served.
     BesideServing,
 }
 
 impl FirstSnapshot {
-    /// A standalone server takes one if there is anything new to keep (D-33, D-60). A member's history may yet be cut, but
-    /// without any snapshot it would not start again, unless snapshot.trust.empty stays set.
+    /// A directory without a snapshot gets one first: a fresh one its `snapshot.0`; and a server that has trusted a log
+    /// alone must start again if it is killed at once, with snapshot.trust.empty unset. A standalone server that has
+    /// replayed a log onto a snapshot takes another one (D-33, D-60); a member's history may yet be cut.
     ///
     /// * `snapshot`: zxid of the one that was loaded. `last`: that of the tree.
     pub fn of(start: Start, snapshot: Option<Zxid>, last: Zxid, is_member: bool) -> Self {
-        let is_wanted = match snapshot {
-            Some(zxid) => !is_member && zxid != last,
-            None => last != Zxid::ZERO,
-        };
         match start {
-            Start::Empty => Self::BeforeServing,
-            Start::Replay
-            | Start::ReplayOntoEmpty
-            | Start::Unsure
-            | Start::RefuseNoSnapshot
-            | Start::RefuseBadSnapshots => match is_wanted {
-                true => Self::BesideServing,
-                false => Self::None,
-            },
+            Start::Empty | Start::ReplayOntoEmpty => Self::BeforeServing,
+            Start::Replay if !is_member && snapshot != Some(last) => Self::BesideServing,
+            Start::Replay | Start::Unsure | Start::RefuseNoSnapshot | Start::RefuseBadSnapshots => {
+                Self::None
+            }
         }
     }
 }

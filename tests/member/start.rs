@@ -56,7 +56,7 @@ fn first_snapshot_is_taken_where_there_is_something_new_that_stays() {
     for (start, snapshot, last, standalone, member) in [
         (Start::Empty, None, zero, BeforeServing, BeforeServing),
         (Start::Unsure, None, zero, Nothing, Nothing),
-        (Start::ReplayOntoEmpty, None, two, BesideServing, BesideServing),
+        (Start::ReplayOntoEmpty, None, two, BeforeServing, BeforeServing),
         (Start::Replay, Some(one), two, BesideServing, Nothing),
         (Start::Replay, Some(two), two, Nothing, Nothing),
     ] {

@@ -62,7 +62,7 @@ class Trial:
 
     def __init__(self, ensemble, dice):
         self.ensemble, self.members, self.dice = ensemble, ensemble.members, dice
-        self.has_java = any(member.kind != "o" for member in ensemble.members)
+        self.java = [member.number for member in ensemble.members if member.kind != "o"]
         self.static = {member: re.sub(r"(?m)^(server\.|clientPort|dynamicConfigFile).*\n", "",
                                       (member.folder / "zoo.cfg").read_text()) for member in self.members}
         self.now, self.version = majority(range(1, len(self.members) + 1)), 0
@@ -139,7 +139,7 @@ class Trial:
     def change(self, disturb):
         """One change amid one disturbance; then all is whole again, and looked at."""
         dice = self.dice
-        targets = [chosen(dice, len(self.members), self.now, self.has_java) for _ in range(1 + (dice.random() < 0.15))]
+        targets = [chosen(dice, len(self.members), self.now, self.java) for _ in range(1 + (dice.random() < 0.15))]
         self.targets = targets
         for target in targets:
             self.join_beforehand(target)

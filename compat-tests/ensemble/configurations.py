@@ -36,8 +36,8 @@ class Configuration:
         have = [group for group in counted if 2 * weight(set(group) & set(numbers)) > weight(group)]
         return 2 * len(have) > len(counted)
 
-    def can_spare_each(self):
-        return all(self.is_quorum(set(self.voters) - {number}) for number in self.voters)
+    def can_spare(self, numbers):
+        return self.is_quorum(set(self.voters) - set(numbers))
 
     def lines(self, members):
         return [line(members[number - 1], role) for number, role in self.roles]
@@ -85,11 +85,12 @@ def majority(numbers):
     return Configuration(tuple((number, VOTER) for number in numbers))
 
 
-def chosen(dice, count, current, spares_each=False):
+def chosen(dice, count, current, java=()):
     """Another configuration than the current one: any number of members of `count` change.
 
-    `spares_each`: no voter is in all quorums. A Java server that knows of a proposed configuration which needs it, and which
-    came to nothing, looks for a leader for ever: it does not count its own vote for one that was elected without it.
+    `java`: numbers of Java's members. No quorum needs one of them. A Java server that knows of a proposed configuration which
+    came to nothing follows only a leader that a quorum of it follows: where that takes those that know of it too, they look for a
+    leader for ever, each waiting for the others.
 
     Most have a majority of present voters: others are refused, as observers don't count as synchronised voters.
     """
@@ -109,7 +110,7 @@ def chosen(dice, count, current, spares_each=False):
                 groups = (tuple(voters),)
         found = Configuration(tuple(sorted(roles.items())), groups, weights)
         present = 2 * len(set(found.voters) & set(current.voters)) > len(found.voters)
-        if spares_each and not found.can_spare_each():
+        if java and not found.can_spare(java):
             continue
         if found != current and (present or dice.random() < 0.15):
             return found

@@ -6,6 +6,7 @@
 
 mod support;
 mod zab {
+    mod alone;
     pub mod changes;
     pub mod checks;
     pub mod conditions;

@@ -58,10 +58,36 @@ pub enum Plant {
     WrongOracle,
     /// A server that tells a client who comes back that its session is over, whether it lives or not.
     RefusedSession,
+    /// The checks are told that a server of no configuration had established each epoch first.
+    SecondLeader,
+    /// They are told of a proposal in an epoch that has no leader.
+    UnopenedEpoch,
+    /// They are told that each server serves an earlier state again.
+    StepBack,
+    /// They are told of trees with other digests.
+    OtherDigest,
+    /// They are told that what a leader commits is on no disk but its own.
+    FewDisks,
+    /// They are told that a configuration is in force that was never proposed.
+    UncommittedView,
+    /// They are told that the disk of a learner is empty when it acknowledges a proposal.
+    EarlyAck,
+    /// They are told that the disk of a learner is empty when it acknowledges NEWLEADER.
+    ShortHistory,
+    /// They are told that another client is given the same new session.
+    SharedSession,
+    /// They are told that the currentEpoch of a server that serves is not saved.
+    UnsavedEpoch,
+    /// They are told of a connection with more unsent bytes than its limit.
+    UnsentBytes,
+    /// They are told that a server acts on what comes over a connection that it has closed.
+    HeardAfterClose,
+    /// They are told that the history of a snapshot was cut before the snapshot got its name.
+    CutSnapshot,
 }
 
 impl Plant {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 33] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -82,6 +108,19 @@ impl Plant {
         Self::MountPointMade,
         Self::WrongOracle,
         Self::RefusedSession,
+        Self::SecondLeader,
+        Self::UnopenedEpoch,
+        Self::StepBack,
+        Self::OtherDigest,
+        Self::FewDisks,
+        Self::UncommittedView,
+        Self::EarlyAck,
+        Self::ShortHistory,
+        Self::SharedSession,
+        Self::UnsavedEpoch,
+        Self::UnsentBytes,
+        Self::HeardAfterClose,
+        Self::CutSnapshot,
     ];
 }
 
@@ -146,6 +185,8 @@ pub struct Climate {
     /// So many bytes fit into the socket of a learner connection, and as many may wait for it: the peer is given up then.
     pub small_buffers: Option<usize>,
     pub plant: Option<Plant>,
+    /// Names of checks that find nothing, so that a test sees which other checks find a planted fault.
+    pub left_out: Vec<&'static str>,
 }
 
 impl Climate {

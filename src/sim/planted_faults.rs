@@ -1,12 +1,14 @@
 //! Faults that no server makes: they show that the checks look at what goes on in a world.
 
+use super::check::Seen;
 use super::client::Connection;
 use super::model::is_from;
 use super::plan::Plant;
 use super::workload::Op;
 use super::world::World;
-use crate::model::{op, xid};
+use crate::model::{Epoch, View, Zxid, op, xid};
 use crate::tree::txn::Txn;
+use crate::zab::Packet;
 use jute::proto::WatcherEvent;
 use jute::txn::TxnHeader;
 use jute::{Decode as _, Reader};
@@ -66,6 +68,67 @@ impl World {
             _ => {}
         }
         vec![frame]
+    }
+
+    /// Tells the checks of what was seen, and of something that is not so: in its place, before or after it.
+    pub fn see_spoilt(&mut self, plant: Plant, seen: &Seen<'_>) {
+        if let (Plant::SecondLeader, &Seen::Leads { epoch, last, disks, .. }) = (plant, seen) {
+            let server = self.servers.len();
+            self.tell(&Seen::Leads { server, epoch, last, disks });
+        }
+        self.tell_altered(plant, *seen);
+        match (plant, *seen) {
+            (Plant::UnopenedEpoch, Seen::Logs { server, entry, .. }) => {
+                let zxid = Zxid::new(Epoch(i32::MAX as u32), 1);
+                if self.checks.history.proposal(zxid).is_none() {
+                    self.tell(&Seen::Logs { server, zxid, entry });
+                }
+            }
+            (Plant::StepBack, Seen::Applied { server, last, .. }) => {
+                let mut committed = self.checks.history.committed().iter().rev();
+                let Some(before) = committed.find(|it| it.zxid < last) else { return };
+                let (last, may_go_back, digest) = (before.zxid, false, before.digest);
+                self.tell(&Seen::Applied { server, last, may_go_back, digest, commits: None });
+            }
+            (Plant::SharedSession, Seen::Welcomed { session, is_new: true, .. }) => {
+                let client = self.clients.len();
+                self.tell(&Seen::Welcomed { client, session, is_new: true });
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_altered(&mut self, plant: Plant, seen: Seen<'_>) {
+        let (mut few_disks, other_view);
+        let mut seen = seen;
+        match (plant, &mut seen) {
+            (Plant::OtherDigest, Seen::Applied { digest, .. }) => *digest ^= 1,
+            (Plant::FewDisks, Seen::Applied { server, commits: Some(disks), .. }) => {
+                few_disks = vec![Zxid::ZERO; disks.len()];
+                few_disks[*server] = disks[*server];
+                *disks = &few_disks;
+            }
+            (Plant::UncommittedView, Seen::InForce { view, .. }) => {
+                other_view = View { version: view.version + 1, ..(*view).clone() };
+                *view = &other_view;
+            }
+            (
+                Plant::EarlyAck | Plant::ShortHistory,
+                Seen::ToLeader { packet: Packet::Ack { zxid }, durable, .. },
+            ) if (zxid.counter() == 0) == (plant == Plant::ShortHistory) => {
+                durable.last = Zxid::ZERO;
+            }
+            (Plant::UnsavedEpoch, Seen::Stands { durable, .. }) => durable.current = Epoch(0),
+            (Plant::UnsentBytes, Seen::Queued { unsent, limit, batch, .. }) => {
+                *unsent = *limit + *batch + 1;
+            }
+            (Plant::HeardAfterClose, Seen::FromClosed { actions, .. }) => *actions += 1,
+            (Plant::CutSnapshot, Seen::Named { tree, durable, .. }) => {
+                (*tree, durable.last) = (Zxid::ZERO, Zxid::ZERO);
+            }
+            _ => {}
+        }
+        self.tell(&seen);
     }
 
     /// Changes a server's tree without a transaction.

@@ -11,6 +11,7 @@ mod sabotage {
 mod support;
 mod zab {
     pub mod changes;
+    #[allow(dead_code, reason = "no other fault is planted beside a bug")]
     pub mod checks;
     pub mod conditions;
     #[allow(dead_code, reason = "a trace is for those who mend")]

@@ -17,7 +17,7 @@ pub type World = Ensemble<Judge>;
 #[derive(Clone)]
 pub struct Judge {
     pub conditions: Conditions,
-    checks: Checks,
+    pub checks: Checks,
     random: Rng,
     next_payload: u64,
     /// The input under way is one of a server that leads.

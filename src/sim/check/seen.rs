@@ -38,6 +38,7 @@ pub struct Answered<'a> {
 }
 
 /// An observation. `disks`: the end of the history that each server has on disk, or had when it acknowledged it.
+#[derive(Clone, Copy)]
 pub enum Seen<'a> {
     /// A server has started with the state that it found. `before`: what its disk held for certain.
     Started {

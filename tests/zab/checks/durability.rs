@@ -2,6 +2,7 @@
 
 use super::{Check, Event};
 
+#[derive(Clone, Debug, Default)]
 pub struct Durability;
 
 impl Check for Durability {

@@ -7,6 +7,7 @@ mod agreement;
 mod configurations;
 mod convergence;
 mod durability;
+pub mod faults;
 mod one_leader;
 mod primary_order;
 mod promises;
@@ -56,8 +57,14 @@ pub struct Checks {
     one_leader: one_leader::OneLeader,
     served_prefix: served_prefix::ServedPrefix,
     primary_order: primary_order::PrimaryOrder,
+    durability: durability::Durability,
+    promises: promises::Promises,
     configurations: configurations::Configurations,
     convergence: convergence::Convergence,
+    /// A planted fault.
+    pub fault: Option<faults::Fault>,
+    /// The name of a check that finds nothing.
+    pub left_out: Option<&'static str>,
 }
 
 impl Checks {
@@ -68,21 +75,35 @@ impl Checks {
 
     /// # Errors
     /// The name of the property that does not hold, and how.
-    pub fn see(&mut self, mut event: Event<'_>) -> Result<(), String> {
-        let all: [&mut dyn Check; 8] = [
+    pub fn see(&mut self, event: Event<'_>) -> Result<(), String> {
+        match self.fault {
+            Some(fault) => fault.tell(event, &mut |event| self.look(event)),
+            None => self.look(event),
+        }
+    }
+
+    fn look(&mut self, mut event: Event<'_>) -> Result<(), String> {
+        let left_out = self.left_out;
+        for check in self.all() {
+            let seen = check.see(&mut event);
+            if left_out != Some(check.name()) {
+                seen.map_err(|error| format!("{}: {error}", check.name()))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn all(&mut self) -> [&mut dyn Check; 8] {
+        [
             &mut self.agreement,
             &mut self.one_leader,
             &mut self.served_prefix,
             &mut self.primary_order,
-            &mut durability::Durability,
-            &mut promises::Promises,
+            &mut self.durability,
+            &mut self.promises,
             &mut self.configurations,
             &mut self.convergence,
-        ];
-        for check in all {
-            check.see(&mut event).map_err(|error| format!("{}: {error}", check.name()))?;
-        }
-        Ok(())
+        ]
     }
 
     /// Everything that anybody was ever told is committed.

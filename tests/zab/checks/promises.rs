@@ -3,6 +3,7 @@
 use super::{Check, Event};
 use oxkeeper::zab::Packet;
 
+#[derive(Clone, Debug, Default)]
 pub struct Promises;
 
 impl Check for Promises {

@@ -1,0 +1,79 @@
+//! Planted faults, one for each check: the check finds it, and no other check does.
+
+use super::Event;
+use crate::support::disk::{Disk, Entry};
+use bytes::Bytes;
+use oxkeeper::model::{Epoch, View};
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fault {
+    /// The checks are told that a follower begins to serve with another last transaction.
+    OtherTransaction,
+    /// They are told that a server of no configuration had established each epoch first.
+    SecondLeader,
+    /// They are told that each server serves a transaction less again.
+    StepBack,
+    /// They are told that a later epoch is established right after each one, so that what is committed comes late.
+    LaterEpoch,
+    /// They are told that what a leader commits is on a disk less than a quorum has.
+    FewDisks,
+    /// They are told that the disk of a learner is empty whenever it sends a packet.
+    EmptyDisk,
+    /// They are told that a configuration is in force that no leader has proposed.
+    UndecidedView,
+    /// They are told that the last transaction is on no disk when all have come to rest.
+    ShortDisk,
+}
+
+impl Fault {
+    /// Tells the checks of an event, and of what is not so: in its place, before or after it.
+    pub fn tell(
+        self,
+        event: Event<'_>,
+        look: &mut dyn FnMut(Event<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        match (self, event) {
+            (Self::OtherTransaction, Event::Follows { at, tree }) => {
+                let mut other = tree.to_vec();
+                if let Some((_, payload)) = other.last_mut() {
+                    *payload = Bytes::from_static(b"other");
+                }
+                look(Event::Follows { at, tree: &other })?;
+                look(Event::Follows { at, tree })
+            }
+            (Self::SecondLeader, Event::Leads { at, epoch, tree, holders, quorum }) => {
+                look(Event::Leads { at: usize::MAX, epoch, tree, holders, quorum })?;
+                look(Event::Leads { at, epoch, tree, holders, quorum })
+            }
+            (Self::LaterEpoch, Event::Leads { at, epoch, tree, holders, quorum }) => {
+                look(Event::Leads { at, epoch, tree, holders, quorum })?;
+                let epoch = Epoch(epoch.0 + 1_000_000);
+                look(Event::Leads { at, epoch, tree, holders, quorum })
+            }
+            (Self::StepBack, Event::Applied { at, tree, leads }) => {
+                look(Event::Applied { at, tree, leads })?;
+                look(Event::Follows { at, tree: without_last(tree) })
+            }
+            (Self::FewDisks, Event::Applied { at, tree, leads: Some((_, quorum)) }) => {
+                look(Event::Applied { at, tree, leads: Some((quorum - 1, quorum)) })
+            }
+            (Self::EmptyDisk, Event::ToLeader { at, packet, told, .. }) => {
+                let (disk, known) = (&Disk::default(), &mut std::iter::empty());
+                look(Event::ToLeader { at, packet, disk, told, known })
+            }
+            (Self::UndecidedView, Event::InForce { at, view, leads }) => {
+                look(Event::InForce { at, view, leads })?;
+                let other = View { version: view.version + 1, ..view.clone() };
+                look(Event::InForce { at, view: &other, leads: false })
+            }
+            (Self::ShortDisk, Event::Calm { at, tree, disk }) => {
+                look(Event::Calm { at, tree, disk: without_last(disk) })
+            }
+            (_, event) => look(event),
+        }
+    }
+}
+
+fn without_last(entries: &[Entry]) -> &[Entry] {
+    entries.split_last().map_or(entries, |(_, before)| before)
+}

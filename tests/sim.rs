@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
+mod support;
 mod sim {
     pub mod alone;
     mod client_checks;

@@ -7,6 +7,7 @@
 //!   bytes of a connection; [`configured`], configuration as text, and the settings that come of it; [`builders`], peers, trees,
 //!   limits and settings.
 //! * What other servers say: [`election`], votes that end an election as a test wants; [`stranger`], any packets and notifications.
+//! * Checks of worlds: [`alone`], faults that one check finds and no other.
 //! * Disks: [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
 //! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
 //!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`].
@@ -16,6 +17,7 @@
 
 #![allow(dead_code, reason = "each test binary uses another part of it")]
 
+pub mod alone;
 pub mod bodies;
 pub mod builders;
 pub mod client;

@@ -1,0 +1,66 @@
+//! Planted faults that one check finds and no other check does: of the simulator's checks and of those of `tests/zab`.
+
+use std::fmt::Debug;
+
+/// The name of a check, and a fault that it alone finds.
+pub type Alone<F> = (&'static str, F);
+
+/// Asserts that in the worlds with a fault the first finding is its check's each time, and that nothing is found in the same
+/// worlds without that check.
+///
+/// * `worlds`: in so many a fault is looked for. `enough`: so often, then no more.
+/// * `failure`: what is found first in the world of a seed, with the name of the check before it, if one check is left out.
+#[track_caller]
+#[allow(clippy::print_stdout, reason = "what was found is worth a line")]
+pub fn assert_found_alone<F: Copy + Debug>(
+    faults: &[Alone<F>],
+    worlds: u64,
+    enough: usize,
+    failure: impl Fn(u64, F, Option<&'static str>) -> Option<String>,
+) {
+    let mut complaints = Vec::new();
+    for &(check, fault) in faults {
+        let mut found = Vec::new();
+        for seed in 1..=worlds {
+            let Some(text) = failure(seed, fault, None) else { continue };
+            if !text.starts_with(&format!("{check}: ")) {
+                complaints.push(format!("{fault:?}, seed {seed}: {text}"));
+            }
+            found.push(seed);
+            if found.len() == enough {
+                break;
+            }
+        }
+        println!("{check}: {fault:?} in worlds {found:?}");
+        if found.is_empty() {
+            complaints.push(format!("{check}: {fault:?} is not found"));
+        }
+        for seed in found {
+            if let Some(other) = failure(seed, fault, Some(check)) {
+                complaints.push(format!("{fault:?}, seed {seed}, without {check}: {other}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Asserts that no check is without a planted fault, or without a row in the museum.
+///
+/// * `checker`: as the rows name it. `checks`: the names of all its checks, in their order.
+#[track_caller]
+pub fn assert_in_museum<F: Debug>(
+    checker: &str,
+    checks: impl IntoIterator<Item = &'static str>,
+    faults: &[Alone<F>],
+) {
+    assert!(checks.into_iter().eq(faults.iter().map(|(check, _)| *check)), "{faults:?}");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/museum.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let of_checker = format!("| `{checker}` |");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(&of_checker)).collect();
+    assert_eq!(rows.len(), faults.len());
+    for ((check, fault), row) in faults.iter().zip(rows) {
+        let begin = format!("{of_checker} `{check}` | `{fault:?}`: ");
+        assert!(row.starts_with(&begin), "{begin:?} is to begin this row: {row}");
+    }
+}

@@ -12,10 +12,10 @@ use jute::proto::{RequestHeader, SetDataRequest};
 use jute::{Encode, Reader};
 use oxkeeper::client::put_request;
 use oxkeeper::model::{OPEN_ACL, Rng, Zxid, op};
-use oxkeeper::replica::{Action, Input};
 use oxkeeper::store::{Log, LogOptions, RealDisk};
 use oxkeeper::tree::Tree;
 use oxkeeper::tree::txn::{Create, CreateKind, Entry, Txn};
+use support::disk::Disk;
 use support::standalone::{SETTINGS, Standalone};
 
 /// Requests that come together: a full window of the load used for docs/performance.md.
@@ -129,22 +129,13 @@ fn write(bencher: Bencher<'_, '_>, znodes: usize) {
     let mut client = world.connect(0);
     let frames = frames(znodes, op::SET_DATA);
     let mut next = frames.iter().cycle();
-    let mut actions = Vec::new();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         client.advance(next.next().expect("a cycle has no end"), 1);
         for command in client.commands.drain(..) {
-            world
-                .server
-                .replica
-                .step(Input::Command { command, wall_ms: 1, now_us: 1 }, &mut actions);
+            world.server.command(command);
         }
-        let appended = actions.iter().rev().find_map(|action| match action {
-            Action::Append { zxid, .. } => Some(*zxid),
-            _ => None,
-        });
-        let through = appended.expect("writes are logged");
-        world.server.replica.step(Input::Flushed { through, now_us: 2 }, &mut actions);
-        actions.clear();
+        assert!(world.server.flush(), "writes are logged");
+        world.server.disk = Disk::default();
         world.server.replica.samples.writes.clear();
         client.advance(&[], 3);
         assert!(client.outstanding() == 0 && !client.unsent.is_empty());

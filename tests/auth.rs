@@ -1,13 +1,13 @@
 //! What a client is by what it shows, what access lists permit it, and which lists are accepted.
 
-use oxkeeper::auth::{self, InvalidAcl, Proof, Schemes, user};
+use oxkeeper::auth::{self, AclError, Proof, Schemes, user};
 use oxkeeper::model::{Acl, Identity, perms};
 
 fn permits(acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
-    auth::permits(&Schemes::default(), acl, wanted, who)
+    auth::permits(&Schemes::default(), &acl.to_vec().into(), wanted, who)
 }
 
-fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
+fn fix(asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, AclError> {
     auth::fix(&Schemes::default(), asked, who)
 }
 
@@ -81,11 +81,11 @@ fn lists_are_fixed_as_java_does() {
     for (scheme, id) in bad {
         assert_eq!(
             fix(vec![acl(31, scheme, id)], &[Identity::new("ip", "::1")]),
-            Err(InvalidAcl),
+            Err(AclError::Invalid),
             "{scheme}:{id}"
         );
     }
-    assert_eq!(fix(vec![], &[]), Err(InvalidAcl));
+    assert_eq!(fix(vec![], &[]), Err(AclError::Invalid));
     assert_eq!(fix(vec![acl(0, "world", "anyone")], &[]), Ok(vec![acl(0, "world", "anyone")]));
     let me = [Identity::new("digest", "a:b")];
     assert_eq!(fix(vec![acl(3, "auth", "ignored")], &me), Ok(vec![acl(3, "digest", "a:b")]));
@@ -106,9 +106,9 @@ fn without_digest_no_list_may_name_it_and_none_lets_in() {
     let off = Schemes { digest: false, ..Schemes::default() };
     let me = [Identity::new("digest", "a:b")];
     for entry in [acl(31, "digest", "a:b"), acl(31, "auth", "")] {
-        assert_eq!(auth::fix(&off, vec![entry], &me), Err(InvalidAcl));
+        assert_eq!(auth::fix(&off, vec![entry], &me), Err(AclError::Invalid));
     }
-    assert!(!auth::permits(&off, &[acl(31, "digest", "a:b")], perms::READ, &me));
+    assert!(!auth::permits(&off, &vec![acl(31, "digest", "a:b")].into(), perms::READ, &me));
 }
 
 // rows: U-10 C-217
@@ -125,7 +125,7 @@ fn a_client_may_say_which_ensemble_it_looks_for() {
     ] {
         assert_eq!(prove(schemes, "ensemble", shown), expected, "{shown:?}");
     }
-    assert_eq!(auth::fix(&any, vec![acl(31, "ensemble", "a")], &[]), Err(InvalidAcl));
+    assert_eq!(auth::fix(&any, vec![acl(31, "ensemble", "a")], &[]), Err(AclError::Invalid));
 }
 
 // rows: U-11
@@ -146,6 +146,17 @@ fn a_key_is_a_multiple_of_the_servers() {
     }
     let mine = auth::fix(&schemes, vec![acl(31, "auth", "")], std::slice::from_ref(&id));
     assert_eq!(mine, Ok(vec![acl(31, "key", "")]));
-    let guarded = [acl(31, "key", "")];
+    let guarded = vec![acl(31, "key", "")].into();
     assert!(auth::permits(&schemes, &guarded, perms::READ, &[id]));
+}
+
+/// Were it built, this list would take 2.4 GB.
+#[test]
+fn list_is_measured_before_auth_entries_are_replaced() {
+    let me = [Identity::new("digest", &"x".repeat(60_000))];
+    let asked = |count: i32| (0..count).map(|n| acl(31 + (n << 5), "auth", "")).collect();
+    assert_eq!(fix(asked(40_000), &me), Err(AclError::TooLong));
+    assert_eq!(fix(asked(279), &me).map(|list| list.len()), Ok(279));
+    assert_eq!(fix(asked(280), &me), Err(AclError::TooLong));
+    assert_eq!(fix(asked(40_000), &[]), Err(AclError::Invalid));
 }

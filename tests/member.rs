@@ -109,16 +109,20 @@ impl Server {
     /// A follower that serves.
     fn following() -> Self {
         let mut server = Self::with_leader();
-        for packet in [
-            Packet::LeaderInfo { epoch: Epoch(1) },
-            Packet::Diff { zxid: Zxid::ZERO },
-            Packet::NewLeader { epoch: Epoch(1), view: Bytes::from(THREE) },
-            Packet::UpToDate,
-        ] {
-            server.hear(1, vec![packet]);
-        }
+        server.join(1, Zxid::ZERO, THREE);
         assert_eq!(server.member.replica.mode(), replica::Mode::Following);
         server
+    }
+
+    /// Its leader has no more than this server, whose history ends at `last`.
+    fn join(&mut self, dial: u64, last: Zxid, view: &'static str) -> Vec<Action> {
+        let packets = [
+            Packet::LeaderInfo { epoch: Epoch(1) },
+            Packet::Diff { zxid: last },
+            Packet::NewLeader { epoch: Epoch(1), view: Bytes::from(view) },
+            Packet::UpToDate,
+        ];
+        packets.into_iter().flat_map(|packet| self.hear(dial, vec![packet])).collect()
     }
 
     fn elect(&mut self) {
@@ -295,10 +299,7 @@ fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
     else {
         panic!("{out:?}")
     };
-    let shown: Vec<String> = addresses
-        .iter()
-        .map(|(host, port)| format!("{}:{port}", host.as_deref().unwrap_or("*")))
-        .collect();
+    let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["a:1", "a:9"]);
     let out = Server::standalone().start();
     assert!(out.is_empty(), "{out:?}");

@@ -139,6 +139,16 @@ fn worlds_from_fixed_seeds() {
         ("voters that go on alone", 1),
         ("reads where nobody leads", 10),
         ("starts without the disk of logs", 30),
+        ("worlds with Java members", 60),
+        ("worlds with an oracle and changes", 3),
+        ("quorums that lose their data", 10),
+        ("older copies after the loss of a quorum", 3),
+        ("transactions lost with a quorum", 100),
+        ("acknowledgements kept until UPTODATE", 5),
+        ("configurations named before they are committed", 1),
+        ("proposals before NEWLEADER", 3),
+        ("conditional reconfigurations", 5),
+        ("conditional reconfigurations of another version", 5),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
         assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");
@@ -167,6 +177,9 @@ fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Fai
 fn plant_into(climate: &mut Climate, plant: Plant) {
     if plant == Plant::WrongOracle {
         *climate = Climate { voters: 2, oracle: true, ..Climate::calm(climate.seed) };
+    }
+    if plant == Plant::MoreIsLost {
+        *climate = Climate { destroys: true, ..Climate::calm(climate.seed) };
     }
     climate.plant = Some(plant);
     climate.linearizable_reads |= plant == Plant::UnconfirmedReads;
@@ -202,6 +215,7 @@ fn planted_faults_are_found() {
         (Plant::MountPointMade, &["durability"]),
         (Plant::WrongOracle, &["one leader", "primary order", "durability", "agreement"]),
         (Plant::RefusedSession, &["living sessions"]),
+        (Plant::MoreIsLost, &["primary order", "one leader"]),
     ];
     let is_listed = |plant: &Plant| {
         table.iter().any(|(it, _)| it == plant)

@@ -15,6 +15,7 @@ mod zab {
     mod election_orders;
     pub mod explorer;
     mod history;
+    pub mod losses;
     pub mod notation;
     mod notification;
     mod packet;
@@ -24,17 +25,21 @@ mod zab {
     pub mod scopes;
     pub mod script;
     pub mod script_ensemble;
+    pub mod situations;
     pub mod strangers;
     pub mod world;
 }
 
-use oxkeeper::model::Epoch;
+use oxkeeper::model::{Epoch, Rng, Rule, ServerId};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use support::quorums::is_quorum;
+use support::views::view_of;
 use zab::conditions::Conditions;
 use zab::world::World;
-use zab::{explorer, scopes, script, strangers};
+use zab::{explorer, scopes, script, situations, strangers};
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
@@ -136,7 +141,8 @@ fn three_agree_and_a_fourth_comes_late() {
     }
 }
 
-// What is committed stays, in one order, whatever fails; and once nothing fails any more all are alike.
+// What is committed stays, in one order, whatever fails; and once nothing fails any more all are alike. `SEED=N`: one world;
+// `FROM=N`: those from there on; `RARE=1`: of them only those in situations that few worlds have.
 #[test]
 fn random_worlds() {
     let began = Instant::now();
@@ -145,16 +151,25 @@ fn random_worlds() {
     };
     let only = number("SEED");
     let first = only.or_else(|| number("FROM")).unwrap_or(1);
+    let is_rare = std::env::var_os("RARE").is_some();
     let (mut seed, mut committed) = (first, 0);
-    let (mut decided, mut named) = (0, 0);
+    let (mut decided, mut named, mut losses) = (0, 0, BTreeMap::<_, usize>::new());
     // On a busy machine the time may be over before enough has happened.
     while began.elapsed() < budget() || only.is_none() && named <= 10 && seed < first + 5000 {
-        let mut world = World::of(Conditions::of(seed));
+        let conditions = Conditions::of(seed);
+        if only.is_none() && is_rare && !conditions.has_situations() {
+            seed += 1;
+            continue;
+        }
+        let mut world = World::of(conditions);
         world.witness.trace = only.and(std::env::var_os("TRACE")).map(|_| Vec::new());
         let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             committed += world.live();
         }));
         (decided, named) = (decided + world.witness.decided, named + world.witness.named);
+        for (loss, times) in &world.witness.losses {
+            *losses.entry(*loss).or_default() += times;
+        }
         if let Err(panic) = lived {
             for line in world.witness.trace.iter().flatten() {
                 println!("{line}");
@@ -167,7 +182,7 @@ fn random_worlds() {
         seed += 1;
     }
     println!(
-        "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times"
+        "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times; lost: {losses:?}"
     );
     assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
@@ -239,4 +254,39 @@ fn a_history_that_is_lost_and_not_missed_is_found() {
     };
     let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
     assert!(lives(broken, false), "{broken}: one that knows of its loss does no harm");
+}
+
+// The planted fault of an operator: files are lost of a server whose word others need.
+#[test]
+fn loss_that_others_cannot_make_up_for_is_found() {
+    let lives = |seed, loses_needed| {
+        let conditions =
+            Conditions { elects: true, loses_files: true, ..Conditions::mild(3, seed) };
+        let mut world = World::of(Conditions { loses_needed, ..conditions });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    };
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    assert!(lives(broken, false), "{broken}: a loss that they can make up for does no harm");
+}
+
+// What the checks count quorums with agrees with what servers count with.
+#[test]
+fn quorums_are_counted_alike() {
+    let mut rng = Rng::seeded(7);
+    let mut ruled = 0;
+    for voters in (1..8).cycle().take(500) {
+        let mut view = view_of(0, 0..voters, voters..voters + 1);
+        view.rule = situations::some_rule(&mut rng, &view, true);
+        ruled += usize::from(view.rule != Rule::Majority);
+        for chosen in 0..1 << (voters + 1) {
+            let is_there = |id: ServerId| chosen >> id.0 & 1 == 1;
+            let there = view.members.keys().copied().filter(|id| is_there(*id)).collect();
+            assert_eq!(
+                is_quorum(&view, is_there),
+                view.has_quorum(&there),
+                "{there:?} of {view:?}"
+            );
+        }
+    }
+    assert!(ruled > 100, "{ruled} of them have groups");
 }

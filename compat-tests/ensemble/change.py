@@ -41,8 +41,8 @@ def version_of(found):
 
 def line(member, role=None, client=None):
     role = role or ("observer" if member.observes else "participant")
-    return (f"server.{member.number}=127.0.0.1:{member.quorum_port}:{member.election_port}:{role}"
-            f";127.0.0.1:{client or member.port}")
+    return (f"server.{member.number}={member.host}:{member.quorum_port}:{member.election_port}:{role}"
+            f";{member.host}:{client or member.port}")
 
 
 def joiner(ensemble, kind):

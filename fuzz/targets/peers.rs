@@ -17,7 +17,7 @@ use oxkeeper::member::election_connection::next_message;
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::tree::Options;
 use oxkeeper::tree::txn::config_in;
-use oxkeeper::zab::{Action, Input, LearnerConnectionId, LogRead, Notification, Packet, Peer, Role, Settings};
+use oxkeeper::zab::{Action, Input, LearnerConnectionId, Notification, Packet, Peer, Role, Settings};
 use support::peer::PeerOnDisk;
 
 const SETTINGS: Settings = Settings { sync_limit: 5, reconfigs: true, ..Settings::DEFAULT };
@@ -63,7 +63,7 @@ fn hear(leader: ServerId, parts: &[&[u8]]) -> (Vec<Packet>, bool) {
     let options = Options { seed: 1, ..Options::default() };
     let mut connection = match leader == ME {
         true => QuorumConnection::accepted(CONNECTION, Box::new(NoOpening), 0),
-        false => QuorumConnection::dialed(1, Box::new(NoOpening), options, 0),
+        false => QuorumConnection::dialed(1, Box::new(NoOpening), options),
     };
     let mut events = Vec::new();
     let is_whole = parts.iter().all(|part| connection.receive(part, 0, &mut events).is_ok());
@@ -83,18 +83,11 @@ fn hear(leader: ServerId, parts: &[&[u8]]) -> (Vec<Packet>, bool) {
 /// Performs what follows from an input, on a disk that takes no time.
 fn step(server: &mut PeerOnDisk, input: Input) {
     for action in server.settle(input) {
+        if let Some(answer) = server.answer(&action) {
+            step(server, answer);
+        }
         match action {
-            Action::ReadLog { connection, .. } => {
-                step(server, Input::LogRead { connection, read: LogRead::default() });
-            }
-            Action::SendSnapshot { connection } => {
-                let zxid = server.peer.core.history.committed();
-                step(server, Input::SnapshotBegun { connection, zxid });
-            }
-            Action::FromLearner { packet: Packet::Request(asked), connection } => {
-                step(server, Input::Sync { connection });
-                propose(server, asked.body);
-            }
+            Action::FromLearner { packet: Packet::Request(asked), .. } => propose(server, asked.body),
             Action::CloseLearner { connection, .. } => step(server, Input::LearnerGone { connection }),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The `ip` scheme: `address` or `address/bits` (U-07), read as Java reads it.
+//! The `ip` scheme: how the address of a peer is written. How lists name addresses is `model::IpNet`.
 
 use core::net::IpAddr;
 use std::fmt::Write;
@@ -18,80 +18,18 @@ pub fn text(peer: IpAddr) -> String {
     }
 }
 
-/// Whether `id` is something the scheme accepts in a list.
-pub fn is_valid(id: &str) -> bool {
-    parse(id).is_some()
-}
-
-/// Whether a peer's address lies in the net that a list names.
-pub fn matches(peer: &str, net: &str) -> bool {
-    let (Some(peer), Some((net, bits))) = (address(peer), parse(net)) else { return false };
-    peer.len() == net.len() && same_start(&peer, &net, bits)
-}
-
-fn parse(id: &str) -> Option<(Vec<u8>, usize)> {
-    let (text, bits) = match id.split_once('/') {
-        Some((text, bits)) => (text, Some(bits)),
-        None => (id, None),
-    };
-    let address = address(text)?;
-    let bits_max = address.len() * 8;
-    let bits = match bits {
-        Some(bits) => usize::try_from(bits.parse::<i32>().ok()?).ok()?,
-        None => bits_max,
-    };
-    (bits <= bits_max).then_some((address, bits))
-}
-
-/// Four bytes or sixteen. Signs and leading zeros are no fault, an IPv4 address inside an IPv6 one is.
-///
-/// Source: `IPAuthenticationProvider.addr2Bytes`.
-fn address(text: &str) -> Option<Vec<u8>> {
-    if text.contains(':') {
-        return v6(text);
-    }
-    let bytes: Option<Vec<u8>> = text
-        .split('.')
-        .map(|part| part.parse::<i32>().ok().and_then(|value| u8::try_from(value).ok()))
-        .collect();
-    bytes.filter(|bytes| bytes.len() == 4)
-}
-
-fn v6(text: &str) -> Option<Vec<u8>> {
-    let (before, after) = match text.split_once("::") {
-        None => (groups(text)?, Vec::new()),
-        Some((_, after)) if after.contains("::") => return None,
-        Some((before, after)) => (groups(before)?, groups(after)?),
-    };
-    let given = before.len() + after.len();
-    if if text.contains("::") { given >= 16 } else { given != 16 } {
-        return None;
-    }
-    Some([before, vec![0; 16 - given], after].concat())
-}
-
-fn groups(text: &str) -> Option<Vec<u8>> {
-    if text.is_empty() {
-        return Some(Vec::new());
-    }
-    let mut bytes = Vec::new();
-    for group in text.split(':') {
-        if group.len() > 4 {
-            return None;
-        }
-        bytes.extend((i32::from_str_radix(group, 16).ok()? as u16).to_be_bytes());
-    }
-    Some(bytes)
-}
-
-fn same_start(a: &[u8], b: &[u8], bits: usize) -> bool {
-    let (whole, rest) = (bits / 8, bits % 8);
-    a[..whole] == b[..whole] && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{IpNet, ip_address};
+
+    fn matches(peer: &str, net: &str) -> bool {
+        IpNet::parse(net).unwrap().contains(ip_address(peer).unwrap())
+    }
+
+    fn is_valid(id: &str) -> bool {
+        IpNet::parse(id).is_some()
+    }
 
     // rows: U-07
     #[test]

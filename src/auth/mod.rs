@@ -8,11 +8,12 @@ mod key;
 
 pub use ip::text as ip_text;
 
-use crate::model::{Acl, DigestAlgorithm, Identity};
+use crate::model::{AccessList, Acl, DigestAlgorithm, Identity, IpNet};
 use std::collections::BTreeSet;
 
-/// `auth` makes many entries of one: no more than this, lest a short request asks for a list of gigabytes.
-const ENTRIES_MAX: usize = 1 << 16;
+/// Longest list that is made, in bytes as it is stored: `auth` makes many entries of one, so that a short request can ask for
+/// a list of gigabytes. No server can log a list of this length unless `jute.maxbuffer` is raised.
+const LIST_BYTES_MAX: usize = 16 << 20;
 
 /// The schemes by which clients can show who they are, as configured.
 #[derive(Clone, Debug)]
@@ -121,72 +122,81 @@ pub fn user(id: &Identity) -> &str {
     }
 }
 
-/// The list is empty or names somebody who can't be named (-114).
+/// Why a list is not stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("access list is empty or has an entry that no scheme accepts")]
-pub struct InvalidAcl;
+pub enum AclError {
+    /// -114.
+    #[error("access list is empty or has an entry that no scheme accepts")]
+    Invalid,
+    /// -5, as for every entry of the log that would be too long.
+    #[error("access list would be longer than {LIST_BYTES_MAX} bytes")]
+    TooLong,
+}
 
 /// Whether one of `who` has a permission of `wanted`, bits of [`crate::model::perms`].
 ///
 /// An empty list permits everything, and so does an identity of scheme `super` (U-04, U-15).
 ///
 /// Source: `ZooKeeperServer.checkACL`.
-pub fn permits(schemes: &Schemes, acl: &[Acl], wanted: i32, who: &[Identity]) -> bool {
-    acl.is_empty()
-        || acl.iter().any(|entry| entry.perms & wanted != 0 && entry.who.is_anyone())
-        || who.iter().any(|id| &*id.scheme == "super")
-        || acl.iter().any(|entry| {
-            entry.perms & wanted != 0 && who.iter().any(|id| matches(schemes, id, &entry.who))
-        })
-}
-
-fn matches(schemes: &Schemes, id: &Identity, entry: &Identity) -> bool {
-    id.scheme == entry.scheme
-        && match &*entry.scheme {
-            "ip" => ip::matches(&id.id, &entry.id),
-            "digest" => schemes.digest && id.id == entry.id,
-            "key" => schemes.key && id.id == entry.id,
+pub fn permits(schemes: &Schemes, acl: &AccessList, wanted: i32, who: &[Identity]) -> bool {
+    acl.permits_anyone(wanted)
+        || acl.is_empty()
+        || who.iter().any(|id| match &*id.scheme {
+            "super" => true,
+            "ip" => acl.permits_address(wanted, &id.id),
+            "digest" => schemes.digest && acl.permits_identity(wanted, id),
+            "key" => schemes.key && acl.permits_identity(wanted, id),
             _ => false,
-        }
+        })
 }
 
 /// Makes the list to be stored of the list that was asked for: duplicates removed, `auth` replaced by the caller's
 /// identities.
 ///
 /// # Errors
-/// [`InvalidAcl`] for an empty list, an unknown scheme, an id its scheme refuses, or `auth` from somebody who has not
-/// authenticated.
+/// [`AclError::Invalid`] for an empty list, an unknown scheme, an id its scheme refuses, or `auth` from somebody who has not
+/// authenticated; [`AclError::TooLong`] before such a list is built.
 ///
 /// Source: `PrepRequestProcessor.fixupACL`.
-pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, InvalidAcl> {
+pub fn fix(schemes: &Schemes, asked: Vec<Acl>, who: &[Identity]) -> Result<Vec<Acl>, AclError> {
     let mut seen = BTreeSet::new();
     let mut unique = asked;
     unique
         .retain(|entry| seen.insert((entry.perms, entry.who.scheme.clone(), entry.who.id.clone())));
     if unique.is_empty() {
-        return Err(InvalidAcl);
+        return Err(AclError::Invalid);
+    }
+    // The peer's address is no proof of who it is (U-07).
+    let is_proof = |id: &&Identity| match &*id.scheme {
+        "digest" => schemes.digest,
+        "key" => schemes.key,
+        _ => false,
+    };
+    let proved: Vec<&Identity> = who.iter().filter(is_proof).collect();
+    let stored_len = |id: &Identity| 12 + id.text_len();
+    let proved_len: usize = proved.iter().copied().map(stored_len).sum();
+    let len_of = |entry: &Acl| match &*entry.who.scheme {
+        "auth" => proved_len,
+        _ => stored_len(&entry.who),
+    };
+    if unique.iter().map(len_of).sum::<usize>() > LIST_BYTES_MAX {
+        return Err(AclError::TooLong);
     }
     let mut fixed = Vec::with_capacity(unique.len());
     for entry in unique {
         match &*entry.who.scheme {
             "world" if entry.who.is_anyone() => fixed.push(entry),
             "auth" => {
-                // The peer's address is no proof of who it is (U-07).
-                let proved = who.iter().filter(|id| match &*id.scheme {
-                    "digest" => schemes.digest,
-                    "key" => schemes.key,
-                    _ => false,
-                });
-                let before = fixed.len();
-                fixed.extend(proved.map(|id| Acl { perms: entry.perms, who: id.clone() }));
-                if fixed.len() == before || fixed.len() > ENTRIES_MAX {
-                    return Err(InvalidAcl);
+                if proved.is_empty() {
+                    return Err(AclError::Invalid);
                 }
+                let own = |id: &&Identity| Acl { perms: entry.perms, who: (*id).clone() };
+                fixed.extend(proved.iter().map(own));
             }
-            "ip" if ip::is_valid(&entry.who.id) => fixed.push(entry),
+            "ip" if IpNet::parse(&entry.who.id).is_some() => fixed.push(entry),
             "digest" if schemes.digest && digest::is_valid(&entry.who.id) => fixed.push(entry),
             "key" if schemes.key => fixed.push(entry),
-            _ => return Err(InvalidAcl),
+            _ => return Err(AclError::Invalid),
         }
     }
     Ok(fixed)

@@ -34,7 +34,7 @@ pub struct Config {
     pub client_host: Option<String>,
     /// `clientPort`: TCP port for clients; 0 lets the system choose one.
     pub client_port: u16,
-    /// `clientPortListenBacklog`: connections waiting in `listen`; below 1 is Java's default.
+    /// `clientPortListenBacklog`: connections waiting in `listen`; below 1 is the system's maximum.
     pub client_port_listen_backlog: i32,
     /// `tickTime`: the unit of session timeouts; never 0.
     pub tick_time_ms: u32,

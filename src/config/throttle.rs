@@ -4,9 +4,12 @@ use super::checker::Checker;
 use super::property_reader::{INT, Reader};
 use super::system_properties::{SystemProperties, decode, double};
 
-/// `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
+/// `oxkeeper.outstandingBytes`, `request_throttle_*`, `throttled_op_wait_time` and `connection_throttle_*`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Throttle {
+    /// `oxkeeper.outstandingBytes`: bytes of outstanding writes of all connections before those that wait for one are read no
+    /// further; above twice of it every further write waits.
+    pub outstanding_bytes: u32,
     /// `request_throttle_max_requests`: writes under way on all connections; 0 is off.
     pub requests_max: u32,
     /// `throttled_op_wait_time`: ms after which a write that waited for those is refused; 0 is off.
@@ -86,6 +89,7 @@ pub(super) fn take(from: &mut Reader<'_>) -> Throttle {
     let decrease_ratio = factor("decrease_ratio", 0.0);
     let unsigned = |number: i64| u32::try_from(number).unwrap_or(0);
     Throttle {
+        outstanding_bytes: from.int("oxkeeper.outstandingBytes", 32 << 20),
         requests_max: unsigned(requests_max),
         op_wait_ms: unsigned(op_wait_ms),
         drops_stale,

@@ -32,12 +32,14 @@ impl Configuration {
     }
 
     fn listen(&self, out: &mut Vec<Action>) {
+        out.push(Action::ListenForLearners(self.listen_addresses()));
+    }
+
+    fn listen_addresses(&self) -> BTreeSet<ListenAddress> {
         let (port, on_all) =
             (self.settings.observer_master_port, self.settings.listen_on_all_addresses);
         let own = self.own.iter();
-        out.push(Action::ListenForLearners(
-            own.flat_map(|own| listen_addresses(own, port, on_all)).collect(),
-        ));
+        own.flat_map(|own| listen_addresses(own, port, on_all)).collect()
     }
 
     /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
@@ -79,14 +81,15 @@ impl Configuration {
         // A server that is left out of the configuration keeps its ports.
         let Some(own) = own else { return inputs };
         inputs.push(Input::MoveTo(election_address(&own)));
-        let before = self.own.replace(own.clone());
-        if before.as_ref().map(quorum_address) != Some(quorum_address(&own)) {
+        let (before, before_at) = (self.own.clone(), self.listen_addresses());
+        self.own = Some(own.clone());
+        if before_at != self.listen_addresses() {
             self.listen(out);
         }
-        if let Some(client) = own.client
-            && before.and_then(|member| member.client).as_ref() != Some(&client)
+        if let Some((host, port)) = own.client.clone()
+            && before.and_then(|member| member.client) != own.client
         {
-            out.push(Action::MoveClientPort(client));
+            out.push(Action::MoveClientPort(ListenAddress { host, port }));
         }
         inputs
     }
@@ -104,11 +107,7 @@ fn listen_addresses(
     let ports = |at: &PeerAddress| [Some(at.quorum_port), observer_port].into_iter().flatten();
     let host = |at: &PeerAddress| (!on_all).then(|| at.host.clone());
     let all = own.addresses.iter();
-    all.flat_map(|at| ports(at).map(move |port| (host(at), port))).collect()
-}
-
-fn quorum_address(member: &Member) -> Vec<Address> {
-    member.addresses.iter().map(|at| (at.host.clone(), at.quorum_port)).collect()
+    all.flat_map(|at| ports(at).map(move |port| ListenAddress { host: host(at), port })).collect()
 }
 
 /// Where a member's election ports are.
@@ -145,9 +144,7 @@ mod tests {
         let addresses = |line: &str, observers, on_all| {
             let member = Member::parse("server.1", line).unwrap();
             let all = listen_addresses(&member, observers, on_all).into_iter();
-            all.map(|(host, port)| format!("{}:{port}", host.as_deref().unwrap_or("*")))
-                .collect::<Vec<_>>()
-                .join(" ")
+            all.map(|address| address.to_string()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(addresses("a:1:2|b:3:4", None, false), "a:1 b:3");
         assert_eq!(addresses("a:1:2|b:1:2", None, true), "*:1");

@@ -8,7 +8,7 @@ use crate::config::{Config, Ensemble, SnapshotCompression, Throttle};
 use crate::model::{ServerId, SessionId};
 use crate::request::prep::Rules;
 use crate::request::{Connects, Limits};
-use crate::store::{LogOptions, Packing};
+use crate::store::{LogOptions, Packing, RecoverOptions};
 use crate::tree::Options;
 use crate::{replica, zab};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ const CONNECT_TRIES: u32 = 5;
 
 /// The settings of each part.
 pub struct PartSettings {
+    pub recovery: RecoverOptions,
     pub tree: Options,
     pub log: LogOptions,
     /// Without four-letter words and authentication schemes, which `admin` and `auth` know.
@@ -36,6 +37,7 @@ impl PartSettings {
     ///   the start, since 1970.
     pub fn of(config: &Config, openings: Arc<dyn Openings>, seed: u64, wall_ms: i64) -> Self {
         Self {
+            recovery: recovery(config),
             tree: tree(config, seed),
             log: log(config),
             limits: limits(config, seed),
@@ -43,6 +45,15 @@ impl PartSettings {
             replica: replica(config, seed, wall_ms),
             member: member(config, openings),
         }
+    }
+}
+
+const fn recovery(config: &Config) -> RecoverOptions {
+    RecoverOptions {
+        trust_empty: config.trust_empty_snapshot,
+        autocreate: config.db_auto_create,
+        running: false,
+        is_member: config.ensemble.is_some(),
     }
 }
 
@@ -70,6 +81,7 @@ fn limits(config: &Config, seed: u64) -> Limits {
         min_session_timeout_ms: config.min_session_timeout_ms,
         max_session_timeout_ms: config.max_session_timeout_ms,
         outstanding_max: u64::from(config.global_outstanding_limit),
+        outstanding_bytes_max: u64::from(config.throttle.outstanding_bytes),
         requests_max: on(config.throttle.requests_max),
         op_wait_max_us: on(config.throttle.op_wait_ms).map(|ms| ms * 1000),
         drops_late: config.throttle.drops_stale && config.throttle.late_is_stale,
@@ -185,12 +197,22 @@ fn election(ensemble: &Ensemble, openings: Arc<dyn Openings>) -> election_connec
     }
 }
 
-/// How snapshots are packed.
-pub const fn packing(config: &Config) -> Packing {
-    match config.snapshot_compression {
-        SnapshotCompression::None => Packing::Plain,
-        SnapshotCompression::Gzip => Packing::Gzip,
-        SnapshotCompression::Snappy => Packing::Snappy,
+/// How snapshots are written.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotStyle {
+    /// `serializeLastProcessedZxid.enabled`.
+    pub with_zxid: bool,
+    pub packing: Packing,
+}
+
+impl SnapshotStyle {
+    pub const fn of(config: &Config) -> Self {
+        let packing = match config.snapshot_compression {
+            SnapshotCompression::None => Packing::Plain,
+            SnapshotCompression::Gzip => Packing::Gzip,
+            SnapshotCompression::Snappy => Packing::Snappy,
+        };
+        Self { with_zxid: config.serialize_last_processed_zxid, packing }
     }
 }
 

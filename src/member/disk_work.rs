@@ -21,7 +21,9 @@ impl DiskWork {
     }
 
     /// Translates what `replica` asks of the disk; its other actions are translated elsewhere.
-    pub fn translate(&self, action: replica::Action, out: &mut Vec<Action>) {
+    ///
+    /// * `step`: from where on `out` is of the same step.
+    pub fn translate(&self, action: replica::Action, step: usize, out: &mut Vec<Action>) {
         match action {
             replica::Action::Append { zxid, entry } => {
                 out.push(Action::Log(store::Command::Append { zxid, entry }));
@@ -29,7 +31,7 @@ impl DiskWork {
             replica::Action::Roll => out.push(Action::Log(store::Command::Roll)),
             replica::Action::Snapshot(frozen) => self.write_snapshot(frozen, false, out),
             replica::Action::Install(frozen) => {
-                mark_replaced(out);
+                mark_replaced(&mut out[step..]);
                 out.push(Action::Log(store::Command::Roll));
                 self.write_snapshot(frozen, true, out);
             }

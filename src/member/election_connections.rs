@@ -11,6 +11,7 @@
 use super::election_connection::{ElectionConnection, Received};
 use super::election_hello::{Address, Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
 use super::election_listeners::{self, ListenerId, Listeners};
+use super::listening::ListenAddress;
 use super::opening::{ConnectionKind, Openings};
 use crate::model::ServerId;
 use bytes::Bytes;
@@ -140,7 +141,7 @@ pub enum Action {
     },
     Listen {
         listener: ListenerId,
-        place: election_listeners::ElectionAddress,
+        place: ListenAddress,
     },
     StopListening {
         listener: ListenerId,
@@ -327,7 +328,7 @@ impl ElectionConnections {
         }
         if known.is_none() && addresses.is_empty() {
             tracing::warn!(
-                "server {} is to be sent an election message, and nothing says where it is",
+                target: crate::model::STRANGERS, "server {} is to be sent an election message, and nothing says where it is",
                 to.0
             );
             return self.forget_unknown(to);
@@ -354,7 +355,7 @@ impl ElectionConnections {
     ) {
         let held = self.connections.values();
         if AWAITED_HELLOS_MAX <= held.filter(|held| held.stage == Stage::AwaitingHello).count() {
-            tracing::warn!(%peer, "election connection refused: {AWAITED_HELLOS_MAX} others have not said who they are");
+            tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection refused: {AWAITED_HELLOS_MAX} others have not said who they are");
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
@@ -401,13 +402,13 @@ impl ElectionConnections {
         let fate = fate_of_accepted(self.settings.me, id);
         match fate {
             _ if is_one_too_many => tracing::warn!(
-                "election connection of unknown server {} closed: there are {UNKNOWN_SERVERS_MAX} such",
+                target: crate::model::STRANGERS, "election connection of unknown server {} closed: there are {UNKNOWN_SERVERS_MAX} such",
                 id.0
             ),
             Fate::Keep => return self.establish(connection, id, out),
             Fate::DialBack => {}
             Fate::Close => tracing::warn!(
-                "election connection closed: the caller has myid {} like this server",
+                target: crate::model::STRANGERS, "election connection closed: the caller has myid {} like this server",
                 id.0
             ),
         }
@@ -499,7 +500,7 @@ impl ElectionConnections {
         };
         let to = match stage {
             Stage::AwaitingHello => {
-                tracing::warn!(peer = %at, %error, "election connection closed");
+                tracing::warn!(target: crate::model::STRANGERS, peer = %at, %error, "election connection closed");
                 return;
             }
             Stage::Dialing(to) => {
@@ -509,14 +510,14 @@ impl ElectionConnections {
                 let failures = peer.failures;
                 // A server that is down is said to be once.
                 if failures == 1 {
-                    tracing::info!(%error, "dial the election port of server {}", to.0);
+                    tracing::info!(target: crate::model::STRANGERS, %error, "dial the election port of server {}", to.0);
                 } else {
                     tracing::debug!(%error, failures, "dial the election port of server {}", to.0);
                 }
                 to
             }
             Stage::Established(to) => {
-                tracing::info!(%error, at, "election connection to server {} ended", to.0);
+                tracing::info!(target: crate::model::STRANGERS, %error, at, "election connection to server {} ended", to.0);
                 self.peers.entry(to).or_default().connection = None;
                 to
             }
@@ -537,7 +538,7 @@ impl ElectionConnections {
             if stage == Stage::AwaitingHello {
                 let held = self.connections.remove(&connection);
                 let peer = held.map(|held| held.peer).unwrap_or_default();
-                tracing::warn!(%peer, "election connection closed: it did not say who it is");
+                tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection closed: it did not say who it is");
             } else {
                 self.end(connection, &"timed out", out);
             }

@@ -1,23 +1,8 @@
 //! Where election connections are accepted: which places, and the number of each attempt to listen at one.
 
 use super::election_hello::Address;
-use super::listening::{ListenStep, Listening, Port};
+use super::listening::{ListenAddress, ListenStep, Listening, Port};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-/// Where to listen.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct ElectionAddress {
-    /// `None` is every address of the machine.
-    pub host: Option<String>,
-    pub port: u16,
-}
-
-impl fmt::Display for ElectionAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host.as_deref().unwrap_or("*"), self.port)
-    }
-}
 
 /// One attempt to listen; the next attempt at the same place has another number.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -26,7 +11,7 @@ pub struct ListenerId(pub u64);
 /// What is to be done at a place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Change {
-    Listen { listener: ListenerId, place: ElectionAddress },
+    Listen { listener: ListenerId, place: ListenAddress },
     Stop { listener: ListenerId },
 }
 
@@ -39,7 +24,7 @@ struct Listener {
 /// The places. Listening is tried for ever, whatever the error (ZOOKEEPER-3320).
 #[derive(Debug, Default)]
 pub struct Listeners {
-    places: BTreeMap<ElectionAddress, Listener>,
+    places: BTreeMap<ListenAddress, Listener>,
     last: u64,
     /// After so many failures a place is reported; 0 is never.
     tries_max: u32,
@@ -52,11 +37,11 @@ impl Listeners {
 
     /// Listens at these addresses from now on and at no others. At every address of the machine a port can be bound only once.
     pub fn set(&mut self, addresses: &[Address], on_all_addresses: bool, out: &mut Vec<Change>) {
-        let place = |(host, port): &Address| ElectionAddress {
+        let place = |(host, port): &Address| ListenAddress {
             host: (!on_all_addresses).then(|| host.clone()),
             port: *port,
         };
-        let wanted: BTreeSet<ElectionAddress> = addresses.iter().map(place).collect();
+        let wanted: BTreeSet<ListenAddress> = addresses.iter().map(place).collect();
         self.places.retain(|place, listener| {
             let stays = wanted.contains(place);
             if !stays {
@@ -71,7 +56,7 @@ impl Listeners {
         self.on_time(0, out);
     }
 
-    fn find(&mut self, id: ListenerId) -> Option<(&ElectionAddress, &mut Listener)> {
+    fn find(&mut self, id: ListenerId) -> Option<(&ListenAddress, &mut Listener)> {
         self.places.iter_mut().find(|(_, listener)| listener.id == id)
     }
 
@@ -82,17 +67,12 @@ impl Listeners {
     }
 
     /// Cannot listen, or cannot accept any more. Gives the place if it is time to report it.
-    pub fn on_failed(
-        &mut self,
-        id: ListenerId,
-        error: &str,
-        now_ms: u64,
-    ) -> Option<ElectionAddress> {
+    pub fn on_failed(&mut self, id: ListenerId, error: &str, now_ms: u64) -> Option<ListenAddress> {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
         if listener.listening.is_bound() {
             listener.listening.accept_failed(now_ms);
-            tracing::warn!(%error, "accept an election connection");
+            tracing::warn!(target: crate::model::STRANGERS, %error, "accept an election connection");
             return None;
         }
         let failures = listener.listening.bind_failed(now_ms);

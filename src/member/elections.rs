@@ -54,7 +54,7 @@ impl Elections {
                 Event::Heard { from, message } => match Notification::decode(&message) {
                     Ok(notification) => zab::Input::Notification { from, notification },
                     Err(error) => {
-                        tracing::warn!(peer = from.0, %error, "election notification is discarded");
+                        tracing::warn!(target: crate::model::STRANGERS, peer = from.0, %error, "election notification is discarded");
                         continue;
                     }
                 },

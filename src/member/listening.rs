@@ -1,9 +1,26 @@
 //! Listening at one address: when it is bound, when connections are accepted there, and what follows a failure.
 
 use core::net::{IpAddr, SocketAddr};
+use std::fmt;
 
-/// Host (`None`: every address) and port.
-pub type ListenAddress = (Option<String>, u16);
+/// Where connections are accepted.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct ListenAddress {
+    /// `None`: every address of the machine.
+    pub host: Option<String>,
+    pub port: u16,
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host.as_deref().unwrap_or("*"), self.port)
+    }
+}
+
+/// Log, snapshots, and what is read of them for learners: a handful at a time.
+const DESCRIPTORS_OF_FILES: u64 = 16;
+/// Connections with other servers of an ensemble of five, and attempts at them.
+const DESCRIPTORS_OF_SERVERS: u64 = 16;
 
 /// What connects to a port.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,6 +47,23 @@ impl Port {
             Self::Learners => Some(500),
             Self::Elections => None,
         }
+    }
+
+    /// File descriptors that a connection accepted here leaves to others. What is accepted for clients leaves some to other
+    /// servers, and no connection takes those of log and snapshots, without which the server ends.
+    const fn descriptors_left(self) -> u64 {
+        match self {
+            Self::Clients => DESCRIPTORS_OF_FILES + DESCRIPTORS_OF_SERVERS,
+            Self::Learners | Self::Elections => DESCRIPTORS_OF_FILES,
+        }
+    }
+
+    /// Whether a connection that was accepted here may stay.
+    ///
+    /// * `descriptor`: its number. The system gives the lowest that is free, so all below are in use. `limit`: the process's
+    ///   limit on open files.
+    pub const fn may_keep(self, descriptor: u64, limit: u64) -> bool {
+        descriptor + self.descriptors_left() < limit
     }
 }
 
@@ -107,6 +141,11 @@ impl Listening {
         };
     }
 
+    /// What connects to the address.
+    pub const fn port(&self) -> Port {
+        self.port
+    }
+
     /// Whether the address is bound.
     pub const fn is_bound(&self) -> bool {
         matches!(self.stage, Stage::Bound { .. })
@@ -157,10 +196,24 @@ impl ClientListening {
 }
 
 /// Whether clients find the socket that is bound `at` where the address says.
-fn is_served(at: SocketAddr, (host, port): &ListenAddress, resolved: Option<IpAddr>) -> bool {
-    let is_there = match host {
+fn is_served(at: SocketAddr, address: &ListenAddress, resolved: Option<IpAddr>) -> bool {
+    let is_there = match address.host {
         None => at.ip().is_unspecified(),
         Some(_) => resolved.is_some_and(|ip| ip.to_canonical() == at.ip().to_canonical()),
     };
-    at.port() == *port && is_there
+    at.port() == address.port && is_there
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_to_files_and_those_of_clients_to_servers_too() {
+        let kept =
+            |port: Port| (0..64).take_while(|&descriptor| port.may_keep(descriptor, 64)).count();
+        assert_eq!(kept(Port::Clients), 32);
+        assert_eq!([Port::Learners, Port::Elections].map(kept), [48; 2]);
+        assert!(!Port::Clients.may_keep(3, 10), "a limit below all reserves");
+    }
 }

@@ -215,6 +215,7 @@ impl Member {
     /// Turns what `replica` asked for into actions, in its order, and keeps this machine's own state in step with it.
     fn translate(&mut self, now: Now, out: &mut Vec<Action>) {
         let mut asked = std::mem::take(&mut self.asked);
+        let step = out.len();
         for action in asked.drain(..) {
             match action {
                 replica::Action::Wake(waker) => out.push(Action::Wake(waker)),
@@ -225,7 +226,7 @@ impl Member {
                     self.send_tree(now, connection, frozen, out)
                 }
                 replica::Action::Peer(action) => self.on_zab_action(now, action, out),
-                action => self.disk.translate(action, out),
+                action => self.disk.translate(action, step, out),
             }
         }
         self.asked = asked; // Its memory.

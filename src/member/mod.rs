@@ -44,6 +44,7 @@ mod snapshot_job;
 pub mod start;
 mod stop;
 pub mod turn;
+pub mod unfinished_packets;
 
 pub use actions::{Action, ConfigChange, Ended};
 pub use configuration::{election_address, election_addresses};

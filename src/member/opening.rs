@@ -17,7 +17,7 @@ pub trait Opening: Send {
 }
 
 /// An opening that has left so many bytes where they are is over: the connection is closed.
-pub const OPENING_BYTES_MAX: usize = 128 * 1024;
+pub const OPENING_BYTES_MAX: usize = 64 * 1024;
 
 /// Whether the opening is over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -8,12 +8,16 @@ use crate::model::Zxid;
 use crate::request::foreign::Foreign;
 use crate::tree::load::{LoadError, Loader};
 use crate::tree::{Options, Tree};
-use crate::zab::{LearnerConnectionId, Packet, PacketError, SIGNATURE};
+use crate::zab::{LearnerConnectionId, Packet, PacketError, PacketLimits, SIGNATURE};
 use bytes::{Buf, BytesMut};
 
-/// A learner sends FOLLOWERINFO or OBSERVERINFO as soon as it has connected. A connection on which nothing has come for so
-/// long before that is closed.
+/// A learner sends FOLLOWERINFO or OBSERVERINFO as soon as it has connected. A connection on which it has not come as a whole
+/// after this time, an opening included, is closed.
 pub const HELLO_WITHIN_MS: u64 = 10_000;
+/// So many bytes of an unfinished hello are kept; a hello has 40.
+pub const HELLO_BYTES_MAX: usize = 64 * 1024;
+/// Longest data of a packet unless it is set: `jute.maxbuffer` and its `extrasize` of Java's defaults.
+const ENTRY_MAX_DEFAULT: usize = 2 * 0xf_ffff;
 /// While a tree is under way, progress is reported this often.
 pub(super) const PROGRESS_EVERY_MS: u64 = 1000;
 
@@ -87,7 +91,8 @@ pub struct QuorumConnection {
     has_spoken: bool,
     /// When the connection was made; `None`: it is not yet.
     began_ms: Option<u64>,
-    heard_ms: u64,
+    /// How long packets may be after the hello.
+    limits: PacketLimits,
 }
 
 impl QuorumConnection {
@@ -97,22 +102,18 @@ impl QuorumConnection {
         opening: Box<dyn Opening>,
         now_ms: u64,
     ) -> Self {
-        Self::new(QuorumPeer::Learner(connection), opening, None, now_ms)
+        let connection = Self::new(QuorumPeer::Learner(connection), opening, None);
+        Self { began_ms: Some(now_ms), ..connection }
     }
 
     /// A connection that this server made to its leader.
     ///
     /// * `options`: of the tree that the leader may send.
-    pub fn dialed(dial: u64, opening: Box<dyn Opening>, options: Options, now_ms: u64) -> Self {
-        Self::new(QuorumPeer::Leader { dial }, opening, Some(options), now_ms)
+    pub fn dialed(dial: u64, opening: Box<dyn Opening>, options: Options) -> Self {
+        Self::new(QuorumPeer::Leader { dial }, opening, Some(options))
     }
 
-    fn new(
-        peer: QuorumPeer,
-        opening: Box<dyn Opening>,
-        options: Option<Options>,
-        now_ms: u64,
-    ) -> Self {
+    fn new(peer: QuorumPeer, opening: Box<dyn Opening>, options: Option<Options>) -> Self {
         Self {
             peer,
             opening: Some(opening),
@@ -122,8 +123,15 @@ impl QuorumConnection {
             tree: None,
             has_spoken: false,
             began_ms: None,
-            heard_ms: now_ms,
+            limits: PacketLimits::of(ENTRY_MAX_DEFAULT),
         }
+    }
+
+    /// The same with another limit on packets after the hello.
+    ///
+    /// * `entry_max`: `jute.maxbuffer` and its `extrasize` together.
+    pub fn with_entries_of(self, entry_max: usize) -> Self {
+        Self { limits: PacketLimits::of(entry_max), ..self }
     }
 
     pub const fn peer(&self) -> QuorumPeer {
@@ -150,13 +158,19 @@ impl QuorumConnection {
         self.tree.is_some()
     }
 
-    /// When [`Self::check_deadline`] is to be asked; may move.
+    /// Bytes of a packet that is not whole yet.
+    pub fn unfinished_bytes(&self) -> usize {
+        self.input.len()
+    }
+
+    fn awaits_hello(&self) -> bool {
+        !self.has_spoken && matches!(self.peer, QuorumPeer::Learner(_))
+    }
+
+    /// When [`Self::check_deadline`] is to be asked: what comes before the hello does not move it.
     pub fn deadline_ms(&self) -> Option<u64> {
-        if self.opening.is_some() {
-            return self.began_ms.map(|began_ms| began_ms + HELLO_WITHIN_MS);
-        }
-        let waits = !self.has_spoken && matches!(self.peer, QuorumPeer::Learner(_));
-        waits.then_some(self.heard_ms + HELLO_WITHIN_MS)
+        let waits = self.opening.is_some() || self.awaits_hello();
+        self.began_ms.filter(|_| waits).map(|began_ms| began_ms + HELLO_WITHIN_MS)
     }
 
     /// # Errors
@@ -184,7 +198,6 @@ impl QuorumConnection {
         now_ms: u64,
         events: &mut Vec<QuorumEvent>,
     ) -> Result<(), QuorumError> {
-        self.heard_ms = now_ms;
         self.began_ms.get_or_insert(now_ms);
         self.input.extend_from_slice(bytes);
         if let Some(opening) = &mut self.opening {
@@ -225,7 +238,11 @@ impl QuorumConnection {
         }
         let mut packets = Vec::new();
         let ended = loop {
-            match Packet::decode(&mut self.input) {
+            let limits = match self.awaits_hello() {
+                true => PacketLimits::whole(HELLO_BYTES_MAX),
+                false => self.limits,
+            };
+            match Packet::decode_within(&mut self.input, limits) {
                 Ok(None) => break Ok(false),
                 Ok(Some(packet)) => {
                     self.has_spoken = true;

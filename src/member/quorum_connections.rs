@@ -103,7 +103,7 @@ impl QuorumConnections {
         let Some((received, sent)) = self.tracker.end(connection, now) else { return };
         match connection {
             Some(connection) => tracing::warn!(
-                connection = connection.0,
+                target: crate::model::STRANGERS, connection = connection.0,
                 learner = self.learner_id(connection),
                 received,
                 sent,
@@ -162,7 +162,7 @@ impl QuorumConnections {
         }
         match learner {
             Some(learner) if is_leading => {
-                tracing::warn!(learner, why, "connection to a learner closed");
+                tracing::warn!(target: crate::model::STRANGERS, learner, why, "connection to a learner closed");
             }
             _ => tracing::debug!(learner, why, "connection to a learner closed"),
         }
@@ -181,7 +181,7 @@ impl QuorumConnections {
             && AWAITING_HELLO_MAX <= 1 + silent.count()
         {
             tracing::warn!(
-                peer = address,
+                target: crate::model::STRANGERS, peer = address,
                 "connection to the quorum port closed: {AWAITING_HELLO_MAX} later ones say nothing either"
             );
             self.learners.remove(&oldest);
@@ -230,7 +230,7 @@ impl QuorumConnections {
                 let learner = self.learner_id(connection);
                 let is_news = self.learners.remove(&connection).is_some();
                 if is_news && learner.is_some() {
-                    tracing::info!(learner, why, "connection to a learner has ended");
+                    tracing::info!(target: crate::model::STRANGERS, learner, why, "connection to a learner has ended");
                 }
                 is_news
             }

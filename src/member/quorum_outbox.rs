@@ -201,7 +201,7 @@ impl QuorumOutbox {
                 if let Some(OutgoingTree { tree, bytes, put_ms, .. }) = self.tree.take() {
                     let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
                     let ms = now_ms.saturating_sub(put_ms);
-                    tracing::info!(learner, %zxid, bytes, ms, "the tree was sent to a learner");
+                    tracing::info!(target: crate::model::STRANGERS, learner, %zxid, bytes, ms, "the tree was sent to a learner");
                     events.push(OutboxEvent::TreeEnded(tree.frozen));
                 }
             }
@@ -228,7 +228,7 @@ impl QuorumOutbox {
         for (tree, bytes, put_ms) in begun.into_iter().chain(waiting) {
             let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
             let ms = now_ms.saturating_sub(put_ms);
-            tracing::info!(learner, %zxid, bytes, ms, "the tree was not sent to its end");
+            tracing::info!(target: crate::model::STRANGERS, learner, %zxid, bytes, ms, "the tree was not sent to its end");
             events.push(OutboxEvent::TreeEnded(tree.frozen));
         }
     }

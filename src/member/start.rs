@@ -4,11 +4,12 @@ use super::configured::PartSettings;
 use super::{Action, Member, Now};
 use crate::config::{Config, Ensemble};
 use crate::model::{Epoch, View, Zxid};
-use crate::replica::Replica;
+use crate::replica::{Mode, Replica};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::{self, EpochError};
-use crate::store::{Disk, Folders, Log};
+use crate::store::{Disk, Folders, Log, Recovered};
+use crate::tree::freeze::Frozen;
 use crate::tree::{State, Tree};
 use crate::zab::{self, Peer};
 use std::path::Path;
@@ -30,6 +31,13 @@ pub struct RestoredHistory {
     pub last: Option<Zxid>,
     /// The tree was what the digests in the log say, after each transaction that has one.
     pub fits_digests: bool,
+}
+
+impl RestoredHistory {
+    /// * `digest_mismatches`: transactions of the log with another digest than the tree had after them.
+    pub const fn of(recovered: &Recovered, digest_mismatches: u64) -> Self {
+        Self { last: recovered.last, fits_digests: digest_mismatches == 0 }
+    }
 }
 
 /// Which snapshot a start takes.
@@ -56,6 +64,39 @@ impl FirstSnapshot {
                 Self::None
             }
         }
+    }
+}
+
+impl<D: Disk> Started<D> {
+    /// Takes the first snapshot of a start.
+    ///
+    /// * `write`: writes the tree as it was frozen, and names the snapshot. The tree's lock is not held meanwhile.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn take_first_snapshot<E>(
+        mut self,
+        recovered: &Recovered,
+        now: Now,
+        write: impl FnOnce(&Shared, Frozen) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let tree = &self.shared.state.tree;
+        let last = tree.read().last_zxid();
+        let snapshot = recovered.snapshot.map(|(zxid, _)| zxid);
+        let is_member = self.member.replica.mode() != Mode::Standalone;
+        match FirstSnapshot::of(recovered.start, snapshot, last, is_member) {
+            FirstSnapshot::None => {}
+            FirstSnapshot::BesideServing => self.member.snapshot(now, &mut self.actions),
+            FirstSnapshot::BeforeServing => {
+                let frozen = tree.write().freeze();
+                if let Some(frozen) = frozen {
+                    let written = write(&self.shared, frozen);
+                    tree.write().thaw();
+                    written?;
+                }
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -98,7 +139,7 @@ fn peer<D: Disk>(
     history: RestoredHistory,
 ) -> Result<Peer, EpochError> {
     let last = history.last;
-    let epochs = epoch::promised(disk, dir, last.unwrap_or(Zxid::ZERO))?;
+    let epochs = epoch::promised(disk, dir, last)?;
     let mut peer = Peer::member(ensemble.my_id, settings, ensemble.view.clone(), epochs, last);
     if !history.fits_digests {
         peer.doubt();

@@ -22,6 +22,11 @@ impl Identity {
         Self { scheme: scheme.into(), id: id.into() }
     }
 
+    /// Bytes of its texts.
+    pub fn text_len(&self) -> usize {
+        self.scheme.len() + self.id.len()
+    }
+
     pub fn is_anyone(&self) -> bool {
         &*self.scheme == "world" && &*self.id == "anyone"
     }

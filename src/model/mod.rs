@@ -1,11 +1,13 @@
 //! Words that every room shares: ids, zxids, paths, codes. No behaviour beyond their own rules.
 
+mod access_list;
 mod acl;
 mod algorithm;
 mod code;
 mod error;
 #[cfg(any(test, feature = "sim"))]
 pub mod golden;
+mod ip_net;
 mod owner;
 pub mod path;
 pub mod properties;
@@ -14,14 +16,20 @@ pub mod sync;
 mod view;
 mod zxid;
 
+pub use access_list::AccessList;
 pub use acl::{Acl, Identity, OPEN_ACL, perms};
 pub use algorithm::DigestAlgorithm;
 pub use code::{Code, EventKind, op, xid};
 pub use error::chain;
+pub use ip_net::{IpNet, address as ip_address};
 pub use owner::{CONTAINER, Owner, TTL_MAX_MS};
 pub use rng::Rng;
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Epochs, Zxid};
+
+/// Target of log lines that strangers, single clients or looping peers can cause: one a second of each kind is written
+/// (`server/log_pace.rs`).
+pub const STRANGERS: &str = "oxkeeper::strangers";
 
 /// A client session. Never 0 for a live one: 0 on the wire means "none yet".
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

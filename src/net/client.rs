@@ -142,7 +142,7 @@ impl<P> Client<P> {
             Need::Word(word) => self.answer(*word).await?,
             Need::Close(reason) => {
                 if !reason.is_empty() {
-                    tracing::warn!(peer = %self.machine.conn().peer, "connection closed: {reason}");
+                    tracing::warn!(target: crate::model::STRANGERS, peer = %self.machine.conn().peer, "connection closed: {reason}");
                 }
                 tokio::time::timeout(FAREWELL, self.send_rest()).await??;
             }

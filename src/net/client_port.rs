@@ -1,23 +1,13 @@
 //! The socket of the client port, which a reconfiguration can move.
 
+use super::bind::bind_in_task;
 use super::listening_socket::{ListeningEvent, ListeningSocket};
 use super::resolve;
 use crate::member::ListenAddress;
 use crate::member::listening::ClientListening;
-use crate::model::chain;
-use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
+use std::net::{SocketAddr, TcpListener as StdListener};
 use tokio::net::{TcpListener, TcpStream};
-
-/// Why the client port can't be had.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    #[error("resolve host {host}")]
-    Resolve { host: String, source: io::Error },
-    #[error("listen for clients on {address}")]
-    Bind { address: SocketAddr, source: io::Error },
-}
 
 /// The listening socket, and the address that it is to move to.
 pub struct ClientPort {
@@ -43,8 +33,7 @@ impl ClientPort {
 
     /// A configuration names the address. Connections stay as they are.
     pub fn move_to(&mut self, address: ListenAddress) {
-        let (host, port) = &address;
-        let resolved = host.as_ref().and_then(|host| resolve(host, *port).ok());
+        let resolved = address.host.as_ref().and_then(|host| resolve(host, address.port).ok());
         let resolved = resolved.map(|address| address.ip());
         if self.machine.move_to(address, self.socket.address(), resolved) {
             self.socket.close();
@@ -68,66 +57,35 @@ impl ClientPort {
                 ListeningEvent::Accepted(stream, peer) => {
                     return ClientPortEvent::Accepted(stream, peer);
                 }
-                ListeningEvent::AcceptFailed(error) => tracing::warn!(%error, "accept client"),
+                ListeningEvent::AcceptFailed(error) => {
+                    tracing::warn!(target: crate::model::STRANGERS, %error, "accept client")
+                }
             }
         }
     }
 
     async fn try_next(&mut self) -> ListeningEvent {
         let (address, backlog) = (self.machine.wanted.clone(), self.backlog);
-        let bind = async || {
-            let Some(address) = address.clone() else { return std::future::pending().await };
-            let bind = move || bind_at(&address, backlog).map_err(|error| chain(&error));
-            let bound = tokio::task::spawn_blocking(bind).await.map_err(|error| chain(&error))?;
-            TcpListener::from_std(bound?.0).map_err(|error| chain(&error))
+        let bind = async || match address.clone() {
+            Some(address) => bind_in_task(address, backlog).await,
+            None => std::future::pending().await,
         };
         self.socket.next(&mut self.machine.listening, bind).await
     }
 }
 
-/// Binds; gives the address, which has a port of its own where 0 was asked for.
-pub fn bind_at(
-    (host, port): &ListenAddress,
-    backlog: i32,
-) -> Result<(StdListener, SocketAddr), ListenError> {
-    let wanted = match host {
-        // One socket for both families; IPv4 clients appear as plain IPv4 (P-23a).
-        None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), *port),
-        Some(host) => resolve(host, *port)
-            .map_err(|source| ListenError::Resolve { host: host.clone(), source })?,
-    };
-    let bind = |address: SocketAddr| -> io::Result<StdListener> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(false)?;
-        }
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(backlog)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket.into())
-    };
-    let without_v6 = SocketAddr::from(([0, 0, 0, 0], *port));
-    let listener = match bind(wanted) {
-        // A machine without IPv6 has no dual-stack socket to give.
-        Err(error) if host.is_none() && error.kind() != io::ErrorKind::AddrInUse => {
-            bind(without_v6)
-        }
-        other => other,
-    };
-    let fail = |source| ListenError::Bind { address: wanted, source };
-    let listener = listener.map_err(fail)?;
-    let address = listener.local_addr().map_err(fail)?;
-    Ok((listener, address))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::bind::bind;
     use std::time::Duration;
 
     fn at(host: &str, port: u16) -> ListenAddress {
-        (Some(host.to_owned()), port)
+        ListenAddress { host: Some(host.to_owned()), port }
+    }
+
+    fn everywhere(port: u16) -> ListenAddress {
+        ListenAddress { host: None, port }
     }
 
     /// Binds the address that is wanted, as if the pause after the last attempt were over.
@@ -143,10 +101,10 @@ mod tests {
     // An address that is taken: the old one is closed, as Java closes it, and the new one is served once it is free.
     #[tokio::test]
     async fn the_old_address_is_closed_and_the_new_one_is_tried_until_it_is_free() {
-        let (first, old) = bind_at(&(None, 0), 1).unwrap();
-        let (taken, new) = bind_at(&at("127.0.0.1", 0), 1).unwrap();
+        let (first, old) = bind(&everywhere(0), 1).unwrap();
+        let (taken, new) = bind(&at("127.0.0.1", 0), 1).unwrap();
         let mut socket = ClientPort::new(first, 1).unwrap();
-        socket.move_to((None, old.port()));
+        socket.move_to(everywhere(old.port()));
         assert!(socket.machine.listening.is_bound(), "it is there already");
         socket.move_to(at("127.0.0.1", new.port()));
         for _ in 0..2 {
@@ -165,7 +123,7 @@ mod tests {
     // Both sockets can't be open at once: the first is for every address of the port.
     #[tokio::test]
     async fn one_address_follows_all_addresses_of_its_port() {
-        let (first, old) = bind_at(&(None, 0), 1).unwrap();
+        let (first, old) = bind(&everywhere(0), 1).unwrap();
         let mut socket = ClientPort::new(first, 1).unwrap();
         socket.move_to(at("127.0.0.1", old.port()));
         let new = SocketAddr::from(([127, 0, 0, 1], old.port()));
@@ -176,26 +134,10 @@ mod tests {
 
     #[tokio::test]
     async fn all_addresses_follow_one_of_their_port() {
-        let (first, old) = bind_at(&at("127.0.0.1", 0), 1).unwrap();
+        let (first, old) = bind(&at("127.0.0.1", 0), 1).unwrap();
         let mut socket = ClientPort::new(first, 1).unwrap();
-        socket.move_to((None, old.port()));
+        socket.move_to(everywhere(old.port()));
         assert!(!socket.machine.listening.is_bound(), "clients elsewhere are not served yet");
         assert!(try_once(&mut socket).await.is_some_and(|new| new.ip().is_unspecified()));
-    }
-
-    #[test]
-    fn port_that_is_taken_for_ipv6_is_not_taken_for_ipv4_alone() {
-        let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP));
-        let Ok(socket) = socket else { return }; // A host without IPv6.
-        socket.set_only_v6(true).unwrap();
-        if socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into()).is_err() {
-            return;
-        }
-        socket.listen(1).unwrap();
-        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
-        let Err(ListenError::Bind { source, .. }) = bind_at(&(None, port), 1) else {
-            panic!("clients of IPv6 find another server there")
-        };
-        assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -1,7 +1,8 @@
 //! Takes clients' connections in.
 
+use super::bind::{ListenError, bind};
 use super::client::{ServerHandles, serve};
-use super::client_port::{self, ClientPort, ClientPortEvent, ListenError};
+use super::client_port::{ClientPort, ClientPortEvent};
 use crate::config::Config;
 use crate::member::ListenAddress;
 use crate::model::sync::Ordering;
@@ -16,8 +17,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Connections the kernel may queue when `clientPortListenBacklog` is not above 0, as Java's own default.
-const BACKLOG_DEFAULT: i32 = 50;
+/// Connections that the system may queue when `clientPortListenBacklog` is not above 0: it takes its own maximum
+/// (net.core.somaxconn) for more. Java's default of 50 drops connects when thousands come at once, and their clients try
+/// again after 1, 3 and 7 s.
+const BACKLOG_DEFAULT: i32 = i32::MAX;
 
 /// A bound client port.
 pub struct Listener {
@@ -37,8 +40,8 @@ impl Listener {
     pub fn bind(config: &Config) -> Result<Self, ListenError> {
         let backlog = Some(config.client_port_listen_backlog).filter(|&backlog| backlog > 0);
         let backlog = backlog.unwrap_or(BACKLOG_DEFAULT);
-        let place = (config.client_host.clone(), config.client_port);
-        let (listener, address) = client_port::bind_at(&place, backlog)?;
+        let place = ListenAddress { host: config.client_host.clone(), port: config.client_port };
+        let (listener, address) = bind(&place, backlog)?;
         Ok(Self {
             address,
             listener,
@@ -89,7 +92,7 @@ impl Listener {
             let place = counts.enter(address, self.per_address_max, self.conns_max);
             let Ok(place) = place.inspect_err(|limit| {
                 server.metrics.connection_rejected.increment();
-                tracing::warn!(%peer, "connection refused: {limit} are there already");
+                tracing::warn!(target: crate::model::STRANGERS, %peer, "connection refused: {limit} are there already");
             }) else {
                 continue;
             };
@@ -213,6 +216,6 @@ mod tests {
         };
         assert_eq!(waiting("clientPortListenBacklog=2", 3), Err(io::ErrorKind::TimedOut));
         assert_eq!(waiting("clientPortListenBacklog=20", 20), Ok(()));
-        assert_eq!(waiting("", 50), Ok(()), "the default is 50");
+        assert_eq!(waiting("", 100), Ok(()), "the default is the system's maximum");
     }
 }

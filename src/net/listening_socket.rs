@@ -1,5 +1,6 @@
 //! One listening socket: performs what `member::listening` decides.
 
+use super::descriptors::leaving_enough;
 use crate::member::listening::{ListenStep, Listening};
 use std::io;
 use std::net::SocketAddr;
@@ -66,7 +67,10 @@ impl ListeningSocket {
                     };
                 }
                 (ListenStep::Accept, Some(listener)) => {
-                    return match listener.accept().await {
+                    let accepted = listener.accept().await.and_then(|(stream, peer)| {
+                        leaving_enough(machine.port(), stream).map(|stream| (stream, peer))
+                    });
+                    return match accepted {
                         Ok((stream, peer)) => ListeningEvent::Accepted(stream, peer),
                         Err(error) => {
                             machine.accept_failed(self.now_ms());

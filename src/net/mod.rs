@@ -5,9 +5,11 @@
 #![allow(clippy::disallowed_methods, reason = "sockets and clocks are what this room is for")]
 #![allow(clippy::disallowed_types, reason = "addresses are counted, never iterated over")]
 
+mod bind;
 mod client;
 mod client_port;
 mod client_slot;
+mod descriptors;
 mod dial;
 pub mod election;
 mod listener;
@@ -16,8 +18,8 @@ pub mod quorum;
 mod resolve;
 mod sink;
 
+pub use bind::ListenError;
 pub use client::{Asked, ServerHandles, Words};
-pub use client_port::ListenError;
 pub use client_slot::reply_at_once;
 pub use listener::Listener;
 pub use resolve::resolve;

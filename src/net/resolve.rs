@@ -4,7 +4,15 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// The address that `host` stands for: of several the first IPv4 one, if there is any, else the first.
+/// The address that `host` stands for: of several the first of IPv4, if there is any. As `resolve_all`.
+///
+/// # Errors
+/// When there is no such host, or no such interface.
+pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+    Ok(resolve_all(host, port)?[0])
+}
+
+/// The addresses that `host` stands for, at least one: those of IPv4 first.
 ///
 /// * `host`: a name or an address; an IPv6 address without brackets, perhaps with a zone (a number, or the name of one of this
 ///   machine's interfaces) behind `%`.
@@ -13,19 +21,23 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 /// When there is no such host, or no such interface.
 ///
 /// Source: `InetAddress.getByName`, JDK 17, which prefers IPv4.
-pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+pub fn resolve_all(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Some((address, zone)) = host.split_once('%')
         && let Ok(address) = address.parse::<Ipv6Addr>()
     {
         let zone = zone.parse().map_or_else(|_| interface(zone), Ok)?;
-        return Ok(SocketAddrV6::new(address, port, 0, zone).into());
+        return Ok(vec![SocketAddrV6::new(address, port, 0, zone).into()]);
     }
-    let found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
-    preferred(&found).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
+    let mut found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    sort(&mut found);
+    if found.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+    }
+    Ok(found)
 }
 
-fn preferred(found: &[SocketAddr]) -> Option<SocketAddr> {
-    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
+fn sort(found: &mut [SocketAddr]) {
+    found.sort_by_key(SocketAddr::is_ipv6); // Keeps the order in each family.
 }
 
 /// The number of an interface.
@@ -43,10 +55,10 @@ mod tests {
     #[test]
     fn an_ipv4_address_is_preferred() {
         let v4: SocketAddr = "127.0.0.1:7".parse().unwrap();
-        let v6: SocketAddr = "[::1]:7".parse().unwrap();
-        assert_eq!(preferred(&[v6, v4]), Some(v4));
-        assert_eq!(preferred(&[v6]), Some(v6));
-        assert_eq!(preferred(&[]), None);
+        let v6: [SocketAddr; 2] = ["[::2]:7", "[::1]:7"].map(|v6| v6.parse().unwrap());
+        let mut found = [v6[0], v4, v6[1]];
+        sort(&mut found);
+        assert_eq!(found, [v4, v6[0], v6[1]]);
     }
 
     // rows: C-15

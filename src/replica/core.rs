@@ -8,7 +8,7 @@ use super::snapshot_schedule::SnapshotSchedule;
 use super::stats::Figures;
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{CONTAINER, SessionId, Zxid};
-use crate::request::{Batch, Conn, Done, Namespaces, ReopenSession, Sessions, Shared, reply};
+use crate::request::{Batch, Conn, Namespaces, ReopenSession, Sessions, Shared, reply};
 use crate::tree::Tree;
 use crate::zab::{self, Packet};
 use bytes::Bytes;
@@ -265,9 +265,7 @@ impl Core {
     /// Discards writes without an answer: they were asked before the leader was lost, or their session has come back with
     /// another connection.
     pub fn drop_batch(&mut self, batch: &Batch) {
-        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
-        let done = Done { requests: batch.requests.len() as u64, large_bytes };
-        self.shared.throttle.end(done, &mut self.wakers);
+        self.shared.throttle.end(batch.load(), &mut self.wakers);
     }
 
     /// Closes connections that have no session in time.
@@ -275,7 +273,7 @@ impl Core {
         let limit_ms = self.settings.sessionless_timeout_ms;
         for conn in self.shared.conns.all() {
             if conn.session().is_none() && conn.heard_ms() + limit_ms < self.now_ms {
-                tracing::info!(peer = %conn.peer, limit_ms, "connection closed: no session in time");
+                tracing::info!(target: crate::model::STRANGERS, peer = %conn.peer, limit_ms, "connection closed: no session in time");
                 conn.close(&mut self.wakers);
                 self.figures.stats.sessionless_expired += 1;
             }
@@ -295,7 +293,7 @@ impl Core {
             let speaks = sessions.owner(session).is_some_and(|owner| Arc::ptr_eq(owner, &conn));
             let limit_ms = u64::from(kept.timeout_ms.unsigned_abs()) + self.settings.tick_time_ms;
             if !(speaks && spares_owners) && conn.heard_ms() + limit_ms < self.now_ms {
-                tracing::info!(peer = %conn.peer, %session, limit_ms, "connection closed: it is silent");
+                tracing::info!(target: crate::model::STRANGERS, peer = %conn.peer, %session, limit_ms, "connection closed: it is silent");
                 conn.close(&mut self.wakers);
             }
         }

@@ -36,7 +36,7 @@ impl Core {
         let Some(code) = refusal.filter(|_| !is_under_way()) else { return false };
         let refused = Inflight { code, ..Inflight::asked(batch, asked) };
         self.answer_plain(Zxid::ZERO, &refused);
-        self.shared.throttle.end(refused.weight, &mut self.wakers);
+        self.shared.throttle.end(refused.load, &mut self.wakers);
         true
     }
 }

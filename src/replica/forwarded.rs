@@ -2,7 +2,7 @@
 
 use super::inflight::Inflight;
 use crate::model::SessionId;
-use crate::request::Done;
+use crate::request::Load;
 use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,13 +35,10 @@ impl ForwardedRequests {
     }
 
     /// What they count for in [`crate::request::Throttle`].
-    pub fn weight(&self) -> Done {
-        let mut done = Done::default();
-        for request in self.requests.values().flatten() {
-            done.requests += request.inflight.weight.requests;
-            done.large_bytes += request.inflight.weight.large_bytes;
-        }
-        done
+    pub fn load(&self) -> Load {
+        let mut load = Load::default();
+        self.requests.values().flatten().for_each(|request| load += request.inflight.load);
+        load
     }
 
     /// Whether a request of a session is neither answered nor proposed.

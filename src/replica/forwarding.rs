@@ -5,7 +5,7 @@ use super::forwarded::{ForwardedRequests, SyncAsker};
 use super::inflight::Inflight;
 use super::interface::Action;
 use super::learner_packets::{
-    LearnerPacket, create_session, pong, revalidate, sessions_in, to_learner,
+    LearnerPacket, create_session, pongs, revalidate, sessions_in, to_learner,
 };
 use super::local_sessions::Upgrade;
 use super::observer_master::{ObserverMaster, refused};
@@ -190,7 +190,7 @@ impl Forwarding {
         let own = self.sessions.heard_since(self.told_ms);
         let touched = own.into_iter().chain(self.observers.take_touched());
         self.told_ms = core.now_ms;
-        out.push(to_leader(&pong(zxid, touched)));
+        out.extend(pongs(zxid, touched).iter().map(to_leader));
     }
 
     /// The leader says whether a session lives: {long session, boolean lives}.
@@ -211,7 +211,9 @@ impl Forwarding {
             // done after what it asked there.
             Some((_, None)) if lives && self.revalidations.contains(&(session, None)) => {}
             Some((_, None)) => self.on_own_revalidated(core, session, lives),
-            None => tracing::warn!(%session, lives, "REVALIDATE that answers no question: ignored"),
+            None => {
+                tracing::warn!(target: crate::model::STRANGERS, %session, lives, "REVALIDATE that answers no question: ignored")
+            }
         }
     }
 
@@ -256,7 +258,7 @@ impl Forwarding {
         core.answer_now(&synced);
         let took_us = Some(core.now_us.saturating_sub(synced.received_us));
         core.figures.samples.writes.push(WriteSample { took_us, born_ms: None });
-        core.shared.throttle.end(synced.weight, &mut core.wakers);
+        core.shared.throttle.end(synced.load, &mut core.wakers);
     }
 
     /// What an observer of this follower asks of the leader.

@@ -2,7 +2,7 @@
 
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
-use crate::request::{Batch, BatchedRequest, Conn, Done};
+use crate::request::{Batch, BatchedRequest, Conn, Load};
 use bytes::Bytes;
 
 /// A write or sync on its way: proposed, or waiting for what was proposed before it.
@@ -21,7 +21,7 @@ pub struct Inflight {
     /// A sync of the connection itself: its client is not told.
     pub is_silent: bool,
     /// What it counts for in [`crate::request::Throttle`].
-    pub weight: Done,
+    pub load: Load,
 }
 
 impl Inflight {
@@ -32,7 +32,7 @@ impl Inflight {
             xid: asked.xid,
             received_us: batch.received_us,
             is_silent: asked.is_silent,
-            weight: Done { requests: 1, large_bytes: u64::from(asked.large_bytes) },
+            load: asked.load(),
             ..Self::of_server(batch.session, asked.op)
         }
     }
@@ -49,7 +49,7 @@ impl Inflight {
             op,
             received_us: 0,
             is_silent: false,
-            weight: Done::default(),
+            load: Load::default(),
         }
     }
 

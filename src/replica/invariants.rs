@@ -99,6 +99,11 @@ fn assert_costly(core: &Core, role: &Role) {
     let at_rest = core.shared.at_rest.load(Ordering::Relaxed);
     let is_member = mode != Mode::Standalone; // Tests of single connections set the flags of a standalone server.
     assert!(!is_member || is_read_only == (mode == Mode::ReadOnly), "read-only and {mode:?}");
+    let held = core.shared.connects_held_until_ms.load(Ordering::Relaxed) != 0;
+    assert!(
+        !held || !is_member || mode == Mode::Resting,
+        "connect requests wait at a server that is {mode:?}"
+    );
     match mode {
         Mode::Resting => assert!(at_rest, "a server that rests accepts clients"),
         Mode::Leading => assert_eq!(at_rest, !core.settings.leader_serves, "leaderServes"),

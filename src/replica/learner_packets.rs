@@ -120,14 +120,22 @@ pub fn create_session(session: SessionId, timeout_ms: i32) -> Packet {
     Packet::Request(Request { session, xid: 0, op, body, who })
 }
 
-/// The answer to a ping: sessions that were heard of, each {long session, int timeout}.
-pub fn pong(zxid: i64, touched: impl Iterator<Item = (SessionId, i32)>) -> Packet {
-    let mut data = BytesMut::new();
+/// One packet names so many sessions at most: a leader takes no packet above its `jute.maxbuffer`, and Java's neither.
+const PONG_SESSIONS_MAX: usize = 4096;
+
+/// The answer to a ping: sessions that were heard of, each {long session, int timeout}; at least one packet.
+pub fn pongs(zxid: i64, touched: impl Iterator<Item = (SessionId, i32)>) -> Vec<Packet> {
+    let (mut packets, mut data) = (Vec::new(), BytesMut::new());
+    let packet = |data: &mut BytesMut| Packet::Ping { zxid, touched: Some(data.split().freeze()) };
     for (session, timeout_ms) in touched {
+        if data.len() == 12 * PONG_SESSIONS_MAX {
+            packets.push(packet(&mut data));
+        }
         data.put_i64(session.0);
         data.put_i32(timeout_ms);
     }
-    Packet::Ping { zxid, touched: Some(data.freeze()) }
+    packets.push(packet(&mut data));
+    packets
 }
 
 /// The sessions in [`LearnerPacket::Touched`], with their timeouts in milliseconds.
@@ -140,4 +148,26 @@ pub fn sessions_in(mut touched: Bytes) -> impl Iterator<Item = (SessionId, i32)>
 /// Sends a packet to a learner.
 pub fn to_learner(connection: LearnerConnectionId, packet: &Packet) -> Action {
     Action::Peer(zab::Action::ToLearner { connection, bytes: packet.to_bytes() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pongs_name_every_session_and_none_is_longer_than_a_leader_takes() {
+        for (count, packets) in [(0, 1), (1, 1), (4096, 1), (4097, 2), (200_000, 49)] {
+            let all = pongs(7, (0..count).map(|id| (SessionId(id), 30)));
+            assert_eq!(all.len(), packets, "of {count} sessions");
+            let touched = all.into_iter().map(|packet| match packet {
+                Packet::Ping { zxid: 7, touched: Some(touched) } => touched,
+                other => panic!("{other:?}"),
+            });
+            let named: Vec<_> = touched
+                .inspect(|touched| assert!(touched.len() <= 12 * PONG_SESSIONS_MAX))
+                .flat_map(sessions_in)
+                .collect();
+            assert!(named.into_iter().eq((0..count).map(|id| (SessionId(id), 30))));
+        }
+    }
 }

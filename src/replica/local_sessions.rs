@@ -57,7 +57,7 @@ impl Core {
     /// Ends local sessions that have been silent for too long.
     pub fn expire_locals(&mut self) {
         for session in self.locals.expired(self.now_ms) {
-            tracing::info!(%session, "session expired, which only this server knew");
+            tracing::info!(target: crate::model::STRANGERS, %session, "session expired, which only this server knew");
             self.figures.stats.sessions_expired += 1;
             self.not_asked_for.remove(&session);
             if let Some(owner) = self.locals.remove(session) {

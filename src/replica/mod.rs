@@ -482,7 +482,8 @@ impl Replica {
                     forwarding.on_ping(core, zxid, out);
                 }),
                 Ping::AnswerEmpty => {
-                    out.push(core::to_leader(&learner_packets::pong(zxid, std::iter::empty())));
+                    let pongs = learner_packets::pongs(zxid, std::iter::empty());
+                    out.extend(pongs.iter().map(core::to_leader));
                 }
                 Ping::Never => self.is_misled("a leader's ping"),
             },

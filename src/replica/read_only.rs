@@ -5,7 +5,7 @@
 use super::core::Core;
 use super::inflight::Inflight;
 use crate::model::{Code, op};
-use crate::request::{Batch, Done, Owner, ReopenSession};
+use crate::request::{Batch, Owner, ReopenSession};
 
 impl Core {
     /// A client came back with a session that is not local, while there is no leader to ask. It may live although this
@@ -21,17 +21,14 @@ impl Core {
     /// Nothing can be written; only a local session of this server can be closed.
     pub fn refuse_writes(&mut self, batch: &Batch) {
         let is_local = !self.not_asked_for.contains(&batch.session);
-        let mut done = Done::default();
         for asked in &batch.requests {
             let mut inflight = Inflight::asked(batch, asked);
-            done.requests += 1;
-            done.large_bytes += u64::from(asked.large_bytes);
             if asked.op != op::CLOSE_SESSION || !is_local {
                 inflight.code = Code::NOT_READ_ONLY;
             }
             self.answer_now(&inflight);
         }
-        self.shared.throttle.end(done, &mut self.wakers);
+        self.shared.throttle.end(batch.load(), &mut self.wakers);
     }
 }
 
@@ -55,6 +52,7 @@ mod tests {
             xid: 1,
             op: op::CLOSE_SESSION,
             end: 0,
+            bytes: 0,
             large_bytes: 0,
             is_silent: false,
         };

@@ -21,7 +21,7 @@ use super::learner_requests::Leading;
 use super::request_processor::RequestProcessor;
 use crate::model::sync::Arc;
 use crate::model::{Epoch, SessionId};
-use crate::request::{Conn, Done, Sessions};
+use crate::request::{Conn, Load, Sessions};
 use crate::zab;
 
 /// After this long without a leader, or a tickTime if that is longer, read-only clients are served.
@@ -178,19 +178,17 @@ impl Role {
             }
             Self::ReadOnly => {
                 core.forget_locals();
-                Done::default()
+                Load::default()
             }
             Self::Standalone(processor) => {
                 processor.leave(core);
-                Done::default()
+                Load::default()
             }
             Self::Leading(leading) => {
                 leading.processor.leave(core);
-                Done::default()
+                Load::default()
             }
-            Self::Following(forwarding) | Self::Observing(forwarding) => {
-                forwarding.requests.weight()
-            }
+            Self::Following(forwarding) | Self::Observing(forwarding) => forwarding.requests.load(),
         };
         core.set_service(Service::None);
         core.hold_connects();
@@ -227,16 +225,14 @@ impl Role {
 /// but are not answered; requests without a zxid are dropped.
 ///
 /// * `done`: requests that are dropped already.
-fn give_up_requests(core: &mut Core, mut done: Done) {
+fn give_up_requests(core: &mut Core, mut done: Load) {
     for conn in core.shared.conns.all() {
         // What is answered is sent, whichever server leads next: a reconfiguration may be what ends the role.
         conn.close_behind(&mut core.wakers);
     }
     for inflight in &mut core.inflight {
         inflight.conn = None;
-        let weight = std::mem::take(&mut inflight.weight);
-        done.requests += weight.requests;
-        done.large_bytes += weight.large_bytes;
+        done += std::mem::take(&mut inflight.load);
     }
     core.inflight.retain(|inflight| inflight.zxid.is_some());
     core.shared.throttle.end(done, &mut core.wakers);

@@ -32,7 +32,7 @@ impl RequestProcessor {
     pub fn on_tick(&mut self, core: &mut Core) -> Result<(), OutOfZxids> {
         let mut proposed = Ok(());
         for session in self.sessions.expired(core.now_ms) {
-            tracing::info!(%session, "session expired");
+            tracing::info!(target: crate::model::STRANGERS, %session, "session expired");
             core.figures.stats.sessions_expired += 1;
             if proposed.is_ok() {
                 let inflight = Inflight::of_server(session, op::CLOSE_SESSION);

@@ -1,14 +1,15 @@
 //! Access lists that clients name, and what can be refused by them without being judged (P-80, U-23).
 
 use super::write_request::Write;
-use crate::auth::{self, Schemes};
+use crate::auth::{self, AclError, Schemes};
 use crate::model::{Acl, Code, Identity, OPEN_ACL, op, path, perms};
 use crate::tree::Tree;
 
 /// The list to store; `None` for the open one, which is nearly always asked for and needs no work.
 ///
 /// # Errors
-/// -114 for a list that cannot be meant, -5 for one that schemes cannot look at, where Java fails at a null.
+/// -114 for a list that cannot be meant, -5 for one that schemes cannot look at, where Java fails at a null, and for one that
+/// would be too long.
 pub(super) fn fix_acl<'a>(
     schemes: &Schemes,
     who: &[Identity],
@@ -29,7 +30,10 @@ pub(super) fn fix_acl<'a>(
         }
     }
     let asked = crate::tree::own_acl(asked.iter());
-    auth::fix(schemes, asked, who).map(Some).map_err(|_| Code::INVALID_ACL)
+    auth::fix(schemes, asked, who).map(Some).map_err(|error| match error {
+        AclError::Invalid => Code::INVALID_ACL,
+        AclError::TooLong => Code::MARSHALLING_ERROR,
+    })
 }
 
 /// Why the tree as it is forbids a write: -102 or -114. `None`: it does not, or the write has to be judged to know.

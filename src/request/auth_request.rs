@@ -1,5 +1,6 @@
 //! Authentication requests: processed when they are read, without waiting for earlier requests (P-28, P-60, U-18).
 
+use super::connection::bytes_of;
 use super::{Connection, Need, reply};
 use crate::auth::{self, Proof};
 use crate::model::{Code, Identity};
@@ -9,6 +10,8 @@ use std::sync::Arc;
 
 /// Identities of one connection. Java has no limit; but each is copied and compared with every new one.
 const IDENTITIES_MAX: usize = 256;
+/// Bytes of all of them: they go with every write that is forwarded, and into every list that names `auth`.
+const IDENTITY_BYTES_MAX: usize = 64 * 1024;
 
 impl Connection {
     /// Answers an auth or sasl request. A client that fails gets an error reply and its connection is closed; after an
@@ -75,14 +78,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Adds the identities that are new. `false`: the connection would have too many.
+    /// Adds the identities that are new. `false`: the connection would have too many, or too many bytes of them.
     fn add(&mut self, proved: Vec<Identity>) -> bool {
         let fresh: Vec<Identity> = proved.into_iter().filter(|id| !self.who.contains(id)).collect();
-        if self.who.len() + fresh.len() > IDENTITIES_MAX {
+        let bytes: usize = self.who.iter().chain(&fresh).map(Identity::text_len).sum();
+        if self.who.len() + fresh.len() > IDENTITIES_MAX || bytes > IDENTITY_BYTES_MAX {
             return false;
         }
         if !fresh.is_empty() {
             self.who = self.who.iter().cloned().chain(fresh).collect::<Arc<[Identity]>>();
+            self.who_bytes = bytes_of(&self.who);
             self.conn.set_who(self.who.clone());
             self.barred = !self.shared.limits.schemes.let_in(&self.who);
         }

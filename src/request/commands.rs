@@ -1,6 +1,7 @@
 //! The commands that client connections send to `replica`.
 
 use super::outbox::Conn;
+use super::throttle::Load;
 use crate::model::sync::Arc;
 use crate::model::{Identity, SessionId};
 
@@ -46,6 +47,13 @@ pub struct Batch {
     pub received_us: u64,
 }
 
+impl BatchedRequest {
+    /// What it counts for in [`Throttle`](super::Throttle) until it is answered.
+    pub fn load(&self) -> Load {
+        Load { requests: 1, bytes: u64::from(self.bytes), large_bytes: u64::from(self.large_bytes) }
+    }
+}
+
 /// One request of a [`Batch`], with what it shares with the others.
 #[derive(Clone, Copy)]
 pub struct BatchedWrite<'a> {
@@ -55,6 +63,13 @@ pub struct BatchedWrite<'a> {
 }
 
 impl Batch {
+    /// What all its requests count for until they are answered.
+    pub fn load(&self) -> Load {
+        let mut load = Load::default();
+        self.requests.iter().for_each(|request| load += request.load());
+        load
+    }
+
     /// The requests in their order.
     pub fn writes(&self) -> impl Iterator<Item = BatchedWrite<'_>> {
         let mut start = 0;
@@ -73,6 +88,8 @@ pub struct BatchedRequest {
     pub op: i32,
     /// End of the body in the batch's bytes; the body begins at the end of the previous one.
     pub end: usize,
+    /// Its body and the identities of its client: what it counts for until it is answered.
+    pub bytes: u32,
     /// Size of the frame if it counts as large (`largeRequestThreshold`), else 0.
     pub large_bytes: u32,
     /// A sync that the server added itself: no client gets its reply, but later reads wait for it.

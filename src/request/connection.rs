@@ -2,7 +2,9 @@
 
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
-use super::read::{self, Reading};
+use super::read::{self, Hold, Reading};
+use super::throttle::Load;
+use super::write_request;
 use super::{Batch, BatchedRequest, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
@@ -137,6 +139,8 @@ pub struct Connection {
     pub(super) is_held: bool,
     /// What `conn` says too, without its lock: nobody but this machine changes it.
     pub(super) who: std::sync::Arc<[Identity]>,
+    /// Bytes of `who` beside each request that is forwarded.
+    pub(super) who_bytes: usize,
     /// It has yet to show a scheme that is required, and may do nothing else.
     pub(super) barred: bool,
     /// The count that the request at the front of the input has begun.
@@ -169,6 +173,7 @@ impl Connection {
         let who = conn.who();
         Self {
             barred: !shared.limits.schemes.let_in(&who),
+            who_bytes: bytes_of(&who),
             who,
             is_held: false,
             counting: None,
@@ -205,10 +210,7 @@ impl Connection {
 
     /// Asks to be woken when others have something for this connection. `false`: they have already.
     pub fn wait(&self, waker: &Waker) -> bool {
-        if let Some(max) = self.shared.limits.requests_max
-            && self.wants_relief
-            && !self.shared.throttle.wait(waker, max)
-        {
+        if self.wants_relief && !self.shared.throttle.wait(waker, &self.shared.limits) {
             return false;
         }
         // Released in this order: first what is read here, then each connection's waker is taken.
@@ -324,7 +326,7 @@ impl Connection {
                 kind if self.barred && !matches!(kind, op::AUTH | op::SASL) => {
                     return (taken, Some(self.bar(header, request.frame.len())));
                 }
-                _ if is_write(header.kind) => {
+                _ if write_request::is_write(header.kind) => {
                     match self.admit(request, batch, now_us) {
                         Admission::Now => {}
                         Admission::Later(need) => return (taken, Some(need)),
@@ -373,18 +375,21 @@ impl Connection {
     ///
     /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
     fn admit(&mut self, request: Request<'_>, batch: &Option<Batch>, now_us: u64) -> Admission {
-        let limits = &self.shared.limits;
-        let batched = batch.as_ref().map_or(0, |batch| batch.requests.len() as u64);
-        let in_process = self.shared.throttle.in_process() + batched;
-        if self.outstanding() > 0 && in_process >= limits.outstanding_max {
+        let (limits, throttle) = (&self.shared.limits, &self.shared.throttle);
+        let batched = batch.as_ref().map_or_else(Load::default, |batch| Load {
+            requests: batch.requests.len() as u64,
+            bytes: batch.bytes.len() as u64,
+            large_bytes: 0,
+        });
+        if self.outstanding() > 0 && throttle.is_full(limits, batched) {
             return Admission::Later(Need::Answer);
         }
-        if limits.requests_max.is_some_and(|max| in_process >= max) {
+        if throttle.makes_all_wait(limits, batched) {
             self.counts.stalls += u64::from(self.stalled_us.is_none());
             self.stalled_us.get_or_insert(now_us);
             // What is in hand is not on its way yet, and would wait for itself.
-            self.wants_relief = batched == 0;
-            return Admission::Later(if batched > 0 { Need::Turn } else { Need::Relief });
+            self.wants_relief = batched.requests == 0;
+            return Admission::Later(if self.wants_relief { Need::Relief } else { Need::Turn });
         }
         if let Some(since_us) = self.stalled_us.take() {
             let waited_us = now_us.saturating_sub(since_us);
@@ -417,8 +422,7 @@ impl Connection {
     /// Sends the writes so far on their way.
     fn hand_over(&mut self, batch: &mut Option<Batch>) {
         let Some(batch) = batch.take() else { return };
-        let large_bytes = batch.requests.iter().map(|asked| u64::from(asked.large_bytes)).sum();
-        self.shared.throttle.begin(batch.requests.len() as u64, large_bytes);
+        self.shared.throttle.begin(batch.load());
         self.commands.push(ClientCommand::Writes(batch));
     }
 
@@ -439,6 +443,7 @@ impl Connection {
         // One that comes too late is told so by `replica`.
         let _late = self.heard(now_us);
         let room = BatchRoom { requests: 16, body_bytes: body.len() * 16 };
+        let who_bytes = self.who_bytes;
         let batch = self.batch(session, batch, now_us, room);
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
@@ -446,6 +451,7 @@ impl Connection {
             xid: header.xid,
             op: header.kind,
             end,
+            bytes: (body.len() + who_bytes) as u32,
             large_bytes,
             is_silent: false,
         });
@@ -472,6 +478,7 @@ impl Connection {
             xid: 0,
             op: op::SYNC,
             end,
+            bytes: 0,
             large_bytes: 0,
             is_silent: true,
         });
@@ -520,9 +527,10 @@ impl Connection {
         let mut first = Some(first);
         let before = self.unsent.len();
         let last_zxid = tree.last_zxid().to_wire();
-        let spaces = RefCell::new(std::mem::take(&mut self.spaces));
+        let (spaces, hold) = (RefCell::new(std::mem::take(&mut self.spaces)), Hold::default());
         let need = loop {
-            if served == HOLD_REQUESTS_MAX || self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX {
+            let is_full = self.unsent.len() - before >= HOLD_REPLY_BYTES_MAX;
+            if served == HOLD_REQUESTS_MAX || is_full || hold.is_spent() {
                 break Some(Need::Turn);
             }
             let next = first.take().map_or_else(|| self.request(&bytes[taken..]), Ok);
@@ -542,6 +550,7 @@ impl Connection {
                 who: &self.who,
                 likely,
                 spaces: &spaces,
+                hold: &hold,
             };
             if !reading.serve(header, request.body(), &mut self.counting, &mut self.unsent) {
                 break Some(Need::Turn);
@@ -577,21 +586,7 @@ impl Connection {
     }
 }
 
-/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
-/// no access list (P-41).
-const fn is_write(kind: i32) -> bool {
-    matches!(
-        kind,
-        op::CREATE
-            | op::CREATE2
-            | op::CREATE_CONTAINER
-            | op::CREATE_TTL
-            | op::DELETE
-            | op::MULTI
-            | op::RECONFIG
-            | op::SET_DATA
-            | op::SET_ACL
-            | op::SYNC
-            | op::CLOSE_SESSION
-    )
+/// Bytes that identities take beside a request that is forwarded.
+pub(super) fn bytes_of(who: &[Identity]) -> usize {
+    who.iter().map(|identity| 8 + identity.text_len()).sum()
 }

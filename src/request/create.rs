@@ -7,6 +7,7 @@ use crate::model::{Code, OPEN_ACL, Owner, TTL_MAX_MS, op, path};
 use crate::tree::AclId;
 use crate::tree::digest::StatPart;
 use crate::tree::txn::{CreateKind, write};
+use std::sync::Arc;
 
 /// What a create comes down to.
 #[derive(Debug, Eq, PartialEq)]
@@ -96,7 +97,7 @@ impl Preparation<'_> {
             ephemeral_owner: mode.kind.owner(self.asker.session.0),
             ..StatPart::default()
         };
-        let acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(acl.into()));
+        let acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(Arc::new(acl.into())));
         let (crc, data_len) = (self.crc(path, request.data), data_len(request.data));
         let child = View { stat, acl, children: 0, crc, data_len };
         self.put(parent_path, parent_before, Some(parent));

@@ -12,6 +12,8 @@ pub struct Limits {
     /// Outstanding writes of all connections; above it, a connection that waits for a write is not read:
     /// `globalOutstandingLimit`.
     pub outstanding_max: u64,
+    /// The same in bytes; above twice of it, every further write waits: `oxkeeper.outstandingBytes`.
+    pub outstanding_bytes_max: u64,
     /// Outstanding writes above which every further write waits: `request_throttle_max_requests`; `None`: no limit.
     pub requests_max: Option<u64>,
     /// A write that has waited longer is refused with -127: `throttled_op_wait_time`; `None`: never.
@@ -43,6 +45,7 @@ impl Default for Limits {
             min_session_timeout_ms: 6000,
             max_session_timeout_ms: 60_000,
             outstanding_max: 1000,
+            outstanding_bytes_max: 32 << 20,
             requests_max: None,
             op_wait_max_us: None,
             drops_late: false,

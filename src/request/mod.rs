@@ -56,5 +56,5 @@ pub use outstanding_changes::ChangeCounts;
 pub use password::password;
 pub use session_tracker::{Owner, Session, Sessions};
 pub use shared::Shared;
-pub use throttle::{Done, Throttle};
+pub use throttle::{Load, Throttle};
 pub use write_context::Ensemble;

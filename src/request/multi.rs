@@ -2,7 +2,7 @@
 
 use super::Outgoing;
 use super::prep::Preparation;
-use super::read::{Reading, put_data, put_names};
+use super::read::{PART_WORK, Reading, put_data, put_names};
 use super::write_request::{Parts, Write};
 use crate::model::{Code, op};
 use crate::tree::{Applied, NodeId};
@@ -108,6 +108,7 @@ impl Reading<'_> {
             Ok(Parts::Writes(_)) => (Vec::new(), Code::MARSHALLING_ERROR),
             Err(_) => return Err(Code::MARSHALLING_ERROR),
         };
+        self.hold.spend(reads.len() * PART_WORK);
         let mut found = Vec::with_capacity(reads.len());
         let mut len = 0;
         for (kind, path) in &reads {

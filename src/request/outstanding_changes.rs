@@ -1,6 +1,6 @@
 //! The tree as it will be once everything proposed is applied: what the next write is judged by (P-66).
 
-use crate::model::{Acl, Zxid};
+use crate::model::{AccessList, Zxid};
 use crate::tree::digest::{self, StatPart};
 use crate::tree::{AclId, Tree};
 use hashbrown::HashTable;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) enum AclOf {
     Table(AclId),
-    Own(Arc<[Acl]>),
+    Own(Arc<AccessList>),
 }
 
 /// A znode as the next write will find it.
@@ -32,7 +32,7 @@ impl View {
         if digest::counts(path.as_bytes()) { digest::node(self.crc, &self.stat) } else { 0 }
     }
 
-    pub fn acl<'a>(&'a self, tree: &'a Tree) -> &'a [Acl] {
+    pub fn acl<'a>(&'a self, tree: &'a Tree) -> &'a AccessList {
         match &self.acl {
             AclOf::Table(id) => tree.acl(*id),
             AclOf::Own(acl) => acl,

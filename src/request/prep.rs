@@ -17,6 +17,7 @@ use jute::proto::{CheckVersionRequest, DeleteRequest, SetAclRequest, SetDataRequ
 use jute::txn::{TxnDigest, TxnHeader};
 use jute::{Encode, put_i32};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Of a [`TxnDigest`] in an entry.
 const DIGEST_LEN: usize = 12;
@@ -340,7 +341,7 @@ impl Preparation<'_> {
         let before = self.digest_of(&node, path);
         node.stat.aversion = aversion;
         // Writes behind this one are judged by the new list, where Java waits until it is applied (G-17).
-        node.acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(acl.into()));
+        node.acl = acl.map_or(AclOf::Table(AclId::OPEN), |acl| AclOf::Own(Arc::new(acl.into())));
         self.put(path, before, Some(node));
         Ok(())
     }

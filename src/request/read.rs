@@ -4,13 +4,41 @@ use super::{Conn, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::path::utf16_len;
 use crate::model::{Acl, Code, Identity, op, perms};
-use crate::tree::{Count, Data, NodeId, Tree, WatchKind, Znode};
-use core::cell::RefCell;
+use crate::tree::{AclId, Count, Data, NodeId, Tree, WatchKind, Znode};
+use core::cell::{Cell, RefCell};
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader};
 use jute::{Decode, Encode, Reader, Ustring, put_i32, put_string};
+use std::collections::BTreeMap;
 
 /// What Java adds for the stat: six longs and five ints.
 const STAT_BYTES: usize = 6 * 8 + 5 * 4;
+
+/// Access lists up to this length are judged at each read, which costs nothing to speak of.
+const LONG_LIST: usize = 16;
+/// One hold of the lock does about a millisecond's work, in comparisons of an entry of an access list. Replies are bounded
+/// apart from that, in number and bytes.
+const HOLD_WORK_MAX: usize = 200_000;
+/// A part of a multiRead is as much work as this many comparisons.
+pub(super) const PART_WORK: usize = 50;
+
+/// What the reads of one hold of the lock share.
+#[derive(Default)]
+pub(super) struct Hold {
+    work: Cell<usize>,
+    /// Whether long access lists permit the client to read.
+    long_lists: RefCell<BTreeMap<AclId, bool>>,
+}
+
+impl Hold {
+    pub fn spend(&self, work: usize) {
+        self.work.set(self.work.get().saturating_add(work));
+    }
+
+    /// Whether other connections have their turn before the next read.
+    pub const fn is_spent(&self) -> bool {
+        HOLD_WORK_MAX <= self.work.get()
+    }
+}
 
 /// Operations answered here.
 pub(super) const fn is_read(kind: i32) -> bool {
@@ -42,6 +70,7 @@ pub(super) struct Reading<'h> {
     pub who: &'h [Identity],
     /// What was read, for the metrics.
     pub spaces: &'h RefCell<Namespaces>,
+    pub hold: &'h Hold,
     /// The znode that this request is likely to ask for.
     pub likely: NodeId,
 }
@@ -143,7 +172,8 @@ impl Reading<'_> {
         let id =
             self.tree.find(path.as_deref().ok_or(Code::MARSHALLING_ERROR)?).ok_or(Code::NO_NODE)?;
         let znode = self.tree.znode(id);
-        let acl: &[Acl] = self.tree.acl(znode.acl());
+        let acl = self.tree.acl(znode.acl());
+        self.hold.spend(2 * acl.len());
         if !self.shared.permits(acl, perms::READ | perms::ADMIN, self.who) {
             return Err(Code::NO_AUTH);
         }
@@ -209,8 +239,19 @@ impl Reading<'_> {
     }
 
     pub(super) fn permitted(&self, id: NodeId) -> Result<(), Code> {
-        let acl: &[Acl] = self.tree.acl(self.tree.znode(id).acl());
-        if self.shared.permits(acl, perms::READ, self.who) { Ok(()) } else { Err(Code::NO_AUTH) }
+        let acl = self.tree.znode(id).acl();
+        let list = self.tree.acl(acl);
+        let permits = || self.shared.permits(list, perms::READ, self.who);
+        let may = if list.len() <= LONG_LIST { permits() } else { self.long_list(acl, permits) };
+        if may { Ok(()) } else { Err(Code::NO_AUTH) }
+    }
+
+    /// A long list is asked once in a hold of the lock, whatever the number of reads.
+    fn long_list(&self, acl: AclId, permits: impl FnOnce() -> bool) -> bool {
+        *self.hold.long_lists.borrow_mut().entry(acl).or_insert_with(|| {
+            self.hold.spend(self.tree.acl(acl).len());
+            permits()
+        })
     }
 }
 

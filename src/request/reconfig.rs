@@ -30,7 +30,7 @@ impl Preparation<'_> {
             && !rules.many_addresses
         {
             tracing::warn!(
-                server = member.id.0,
+                target: crate::model::STRANGERS, server = member.id.0,
                 "reconfiguration refused: multiAddress.enabled is not set"
             );
             return Err(Code::BAD_ARGUMENTS);
@@ -38,7 +38,7 @@ impl Preparation<'_> {
         let voters_min = if rules.needs_two_voters { 2 } else { 1 };
         if view.voters().count() < voters_min {
             tracing::warn!(
-                voters_min,
+                target: crate::model::STRANGERS, voters_min,
                 "reconfiguration refused: too few of the members would vote"
             );
             return Err(Code::BAD_ARGUMENTS);
@@ -46,7 +46,7 @@ impl Preparation<'_> {
         if !view.has_quorum(&ensemble.synced) {
             let synced: Vec<i64> = ensemble.synced.iter().map(|id| id.0).collect();
             tracing::warn!(
-                ?synced,
+                target: crate::model::STRANGERS, ?synced,
                 "reconfiguration refused: who follows now is no quorum of the new voters"
             );
             return Err(Code::NEW_CONFIG_NO_QUORUM);
@@ -77,7 +77,7 @@ fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> 
     if let Some(text) = request.new_members.as_deref() {
         return View::parse(&text.replace(',', "\n"))
             .map_err(|error| {
-                tracing::warn!(%error, "reconfiguration refused");
+                tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused");
                 code_of_text(&error, text)
             })
             .and_then(|view| {
@@ -92,7 +92,7 @@ fn wanted(now: &View, request: &ReconfigRequest<'_>, needs_two_voters: bool) -> 
     let (leaving, joining) =
         (request.leaving_servers.as_deref(), request.joining_servers.as_deref());
     now.changed(leaving.unwrap_or(""), joining.unwrap_or("")).map_err(|error| {
-        tracing::warn!(%error, "reconfiguration refused");
+        tracing::warn!(target: crate::model::STRANGERS, %error, "reconfiguration refused");
         match error {
             // Java does not expect them.
             ChangeError::Number(_) => Code::MARSHALLING_ERROR,

@@ -45,7 +45,7 @@ impl Shared {
     }
 
     /// Whether `acl` gives one of the identities `who` a permission of `wanted`.
-    pub fn permits(&self, acl: &[crate::model::Acl], wanted: i32, who: &[Identity]) -> bool {
+    pub fn permits(&self, acl: &crate::model::AccessList, wanted: i32, who: &[Identity]) -> bool {
         self.limits.skip_acl || crate::auth::permits(&self.limits.schemes, acl, wanted, who)
     }
 }

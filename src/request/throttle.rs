@@ -2,20 +2,24 @@
 //!
 //! Only writes and syncs are outstanding for long enough to count: reads are answered by the connection's own task.
 //!
-//! * `globalOutstandingLimit`: above it, a connection that waits for a reply is not read. A connection that waits for
-//!   none may always send a request, so no client is shut out, and a connection is only woken by its own replies.
-//! * `request_throttle_max_requests`: above it, every write waits. A write that waited for too long is refused (-127).
+//! * `globalOutstandingLimit` in requests, `oxkeeper.outstandingBytes` in bytes: above it, a connection that waits for a
+//!   reply is not read. A connection that waits for none may always send a request, so no client is shut out, and a
+//!   connection is only woken by its own replies.
+//! * `request_throttle_max_requests`, and twice `oxkeeper.outstandingBytes`: above it, every write waits. A write that
+//!   waited for too long is refused (-127).
 //! * `largeRequestMaxBytes`: above it, a large frame closes its connection.
 
 use super::blue_throttle::Blue;
 use super::limits::Limits;
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
+use std::ops::AddAssign;
 use std::task::Waker;
 
 /// Counts over all connections.
 #[derive(Default)]
 pub struct Throttle {
     in_process: AtomicU64,
+    bytes: AtomicU64,
     large_bytes: AtomicU64,
     /// Connections whose next write waits.
     stalled: Mutex<Vec<Waker>>,
@@ -23,11 +27,22 @@ pub struct Throttle {
     large_refused: AtomicU64,
 }
 
-/// Requests that `replica` has finished, to be subtracted from the counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Done {
+/// What outstanding requests count for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Load {
     pub requests: u64,
+    /// Their bodies, and the identities that each is forwarded with.
+    pub bytes: u64,
+    /// Frames of those that count as large.
     pub large_bytes: u64,
+}
+
+impl AddAssign for Load {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.large_bytes += other.large_bytes;
+    }
 }
 
 impl Throttle {
@@ -36,16 +51,23 @@ impl Throttle {
         self.in_process.load(Ordering::SeqCst)
     }
 
-    pub(super) fn begin(&self, requests: u64, large_bytes: u64) {
-        self.in_process.fetch_add(requests, Ordering::SeqCst);
-        if large_bytes > 0 {
-            self.large_bytes.fetch_add(large_bytes, Ordering::SeqCst);
+    /// Bytes of outstanding writes and syncs.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn begin(&self, load: Load) {
+        self.in_process.fetch_add(load.requests, Ordering::SeqCst);
+        self.bytes.fetch_add(load.bytes, Ordering::SeqCst);
+        if load.large_bytes > 0 {
+            self.large_bytes.fetch_add(load.large_bytes, Ordering::SeqCst);
         }
     }
 
     /// Subtracts finished requests, and wakes the connections whose next write waits.
-    pub fn end(&self, done: Done, wakers: &mut Vec<Waker>) {
+    pub fn end(&self, done: Load, wakers: &mut Vec<Waker>) {
         self.in_process.fetch_sub(done.requests, Ordering::SeqCst);
+        self.bytes.fetch_sub(done.bytes, Ordering::SeqCst);
         if done.large_bytes > 0 {
             self.large_bytes.fetch_sub(done.large_bytes, Ordering::SeqCst);
         }
@@ -53,14 +75,30 @@ impl Throttle {
     }
 
     /// Asks to be woken when fewer writes are outstanding. `false`: they already are.
-    pub(super) fn wait(&self, waker: &Waker, requests_max: u64) -> bool {
+    pub(super) fn wait(&self, waker: &Waker, limits: &Limits) -> bool {
         let mut stalled = self.stalled.lock();
         if !stalled.iter().any(|other| other.will_wake(waker)) {
             stalled.push(waker.clone());
         }
         drop(stalled);
         // Read after the waker was added: a later `end` finds the waker.
-        self.in_process() >= requests_max
+        self.makes_all_wait(limits, Load::default())
+    }
+
+    /// Whether so much is outstanding that every further write waits.
+    ///
+    /// * `batched`: what is about to be handed over.
+    pub(super) fn makes_all_wait(&self, limits: &Limits, batched: Load) -> bool {
+        limits.requests_max.is_some_and(|max| max <= self.in_process() + batched.requests)
+            || 2 * limits.outstanding_bytes_max <= self.bytes() + batched.bytes
+    }
+
+    /// Whether so much is outstanding that a connection which waits for a reply is not read.
+    ///
+    /// * `batched`: what is about to be handed over.
+    pub(super) fn is_full(&self, limits: &Limits, batched: Load) -> bool {
+        limits.outstanding_max <= self.in_process() + batched.requests
+            || limits.outstanding_bytes_max <= self.bytes() + batched.bytes
     }
 
     /// Whether a frame of `len` bytes may be read.

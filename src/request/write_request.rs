@@ -7,6 +7,25 @@ use jute::proto::{
 };
 use jute::{DecodeError, Reader, Ustring};
 
+/// Operations that `replica` answers: they take the write path. Not deleteContainer, which no client may ask: it checks
+/// no access list (P-41).
+pub(super) const fn is_write(kind: i32) -> bool {
+    matches!(
+        kind,
+        op::CREATE
+            | op::CREATE2
+            | op::CREATE_CONTAINER
+            | op::CREATE_TTL
+            | op::DELETE
+            | op::MULTI
+            | op::RECONFIG
+            | op::SET_DATA
+            | op::SET_ACL
+            | op::SYNC
+            | op::CLOSE_SESSION
+    )
+}
+
 pub(super) enum Write<'a> {
     Create(Creation<'a>),
     Delete(DeleteRequest<'a>),

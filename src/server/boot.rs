@@ -14,10 +14,10 @@ use super::{member, snapshots, stop};
 use crate::admin::Word;
 use crate::auth::Schemes;
 use crate::config::Config;
-use crate::member::configured::PartSettings;
+use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::opening::{NoOpening, Openings};
-use crate::member::start::{FirstSnapshot, RestoredHistory, Started, assemble};
-use crate::member::{Action, Ended, Member, Now};
+use crate::member::start::{RestoredHistory, Started, assemble};
+use crate::member::{Ended, Now};
 use crate::metrics::Registry;
 use crate::model::chain;
 use crate::net::{Listener, ServerHandles, Sink};
@@ -27,7 +27,9 @@ use crate::store::epoch::EpochError;
 use crate::store::log_thread::{self, LogQueue, LogThread};
 use crate::store::recover::{self};
 use crate::store::start::{self, StartError};
-use crate::store::{FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, purge};
+use crate::store::{
+    FailStop, Folders, Log, RealDisk, RecoverOptions, Recovered, SnapshotError, purge,
+};
 use crate::tree::{Options, Tree};
 use std::io;
 use std::pin::Pin;
@@ -62,17 +64,25 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
     let mut parts = PartSettings::of(&config, openings.clone(), seed, clock.wall_ms());
     (parts.limits.words, parts.limits.schemes) = (words(), schemes(&config));
     let RestoredData { lock: _lock, tree, recovered, history } =
-        restore(&disk, &folders, &config, &metrics, parts.tree)?;
+        restore(&disk, &folders, &config, &metrics, &parts)?;
     let state = Ready::new(listener.address, &config, &tree, &recovered, clock);
 
-    let options = parts.tree;
+    let (options, recovery) = (parts.tree, parts.recovery);
     let now = Now { us: clock.now_us(), wall_ms: clock.wall_ms() };
     let started = assemble(&disk, &folders, &config, parts, tree, history, now);
-    let Started { mut member, shared, log, mut actions } = started.map_err(epoch_error)?;
-    let starting = Starting { disk: &disk, folders: &folders, config: &config };
-    starting.take_snapshot(&shared, &metrics, &recovered, &mut member, now, &mut actions)?;
+    let started = started.map_err(epoch_error)?;
+    let started = started.take_first_snapshot(&recovered, now, |shared, frozen| {
+        let (began, style) = (std::time::Instant::now(), SnapshotStyle::of(&config));
+        let draft = snapshots::draft(&disk, &folders.snapshots, shared, frozen, style, false)?;
+        draft.map(|draft| draft.place(&disk)).transpose()?;
+        metrics.snapshottime.record(began.elapsed().as_millis() as i64);
+        Ok::<_, SnapshotError>(())
+    })?;
+    recover::consume_initialize(&disk, &folders)
+        .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
+    let Started { member, shared, log, actions } = started;
 
-    let loader = loader(&disk, &folders, &config, options);
+    let loader = loader(&disk, &folders, recovery, options);
     let purging = start_purging(&config, &folders);
     let (inbox, queue) = (Arc::<Inbox>::default(), LogQueue::default());
     let (client_ports, moves) = mpsc::unbounded_channel();
@@ -85,7 +95,7 @@ pub async fn run(config: Config, seed: u64, ready: impl FnOnce(&Ready)) -> Resul
         log: queue.clone(),
         disk: disk.clone(),
         folders: folders.clone(),
-        snapshot_style: snapshots::Style::of(&config),
+        snapshot_style: SnapshotStyle::of(&config),
         metrics: metrics.clone(),
         clock,
         peers,
@@ -176,20 +186,14 @@ pub fn restore(
     folders: &Folders,
     config: &Config,
     metrics: &Registry,
-    options: Options,
+    parts: &PartSettings,
 ) -> Result<RestoredData, ServerError> {
     recover::prepare_folders(disk, folders, config.data_dir_auto_create)
         .map_err(|error| ServerError::Folders(Box::new(error)))?;
     let lock = DataDirLock::acquire(&folders.snapshots, &folders.logs)?;
-    let wanted = RecoverOptions {
-        trust_empty: config.trust_empty_snapshot,
-        autocreate: config.db_auto_create,
-        running: false,
-        is_member: config.ensemble.is_some(),
-    };
-    let mut restorer = restorer(config, options);
+    let mut restorer = restorer(config, parts.tree);
     let began = std::time::Instant::now();
-    let found = start::restore(disk, folders, wanted, &mut restorer, || began.elapsed())
+    let found = start::restore(disk, folders, parts.recovery, &mut restorer, || began.elapsed())
         .map_err(start_error)?;
     let recovered = found.recovered;
     for skipped in &recovered.skipped {
@@ -212,7 +216,7 @@ pub fn restore(
         ms = began.elapsed().as_millis() as u64,
         "data restored"
     );
-    let history = RestoredHistory { last: recovered.last, fits_digests: digest_mismatches == 0 };
+    let history = RestoredHistory::of(&recovered, digest_mismatches);
     if !history.fits_digests && config.ensemble.is_some() {
         tracing::error!(
             txns = digest_mismatches,
@@ -229,10 +233,13 @@ fn restorer(config: &Config, options: Options) -> Restorer {
 }
 
 /// Loads the tree once more, when the log was cut before the end of what the tree holds.
-pub fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options) -> Arc<Loader> {
-    let (disk, folders) = (disk.clone(), folders.clone());
-    let trust_empty = config.trust_empty_snapshot;
-    let wanted = RecoverOptions { trust_empty, autocreate: true, running: true, is_member: false };
+pub fn loader(
+    disk: &Disk,
+    folders: &Folders,
+    recovery: RecoverOptions,
+    options: Options,
+) -> Arc<Loader> {
+    let (disk, folders, wanted) = (disk.clone(), folders.clone(), recovery.while_running());
     Arc::new(move || {
         let mut restorer = Restorer::new(options).keep_orphans();
         let began = std::time::Instant::now();
@@ -240,48 +247,6 @@ pub fn loader(disk: &Disk, folders: &Folders, config: &Config, options: Options)
             .map_err(|error| format!("load the tree again: {}", chain(&error)))?;
         Ok(restorer.finish().tree)
     })
-}
-
-struct Starting<'a> {
-    disk: &'a Disk,
-    folders: &'a Folders,
-    config: &'a Config,
-}
-
-impl Starting<'_> {
-    /// Takes the first snapshot, and removes the file `initialize`.
-    fn take_snapshot(
-        &self,
-        shared: &Shared,
-        metrics: &Registry,
-        recovered: &Recovered,
-        member: &mut Member,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) -> Result<(), ServerError> {
-        let last = shared.state.tree.read().last_zxid();
-        let is_member = self.config.ensemble.is_some();
-        let snapshot = recovered.snapshot.map(|(zxid, _)| zxid);
-        let first = FirstSnapshot::of(recovered.start, snapshot, last, is_member);
-        let is_first = first == FirstSnapshot::BeforeServing;
-        // The tree's lock is not held while the snapshot is written.
-        let frozen = if is_first { shared.state.tree.write().freeze() } else { None };
-        if let Some(frozen) = frozen {
-            let began = std::time::Instant::now();
-            let style = snapshots::Style::of(self.config);
-            let dir = &self.folders.snapshots;
-            let written = snapshots::write(self.disk, dir, shared, frozen, style, false);
-            shared.state.tree.write().thaw();
-            written?;
-            metrics.snapshottime.record(began.elapsed().as_millis() as i64);
-        }
-        recover::consume_initialize(self.disk, self.folders)
-            .map_err(|source| ServerError::System { what: "remove file initialize", source })?;
-        if first == FirstSnapshot::BesideServing {
-            member.snapshot(now, actions);
-        }
-        Ok(())
-    }
 }
 
 /// What is no frame, but a four-letter word.

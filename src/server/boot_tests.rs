@@ -2,6 +2,8 @@
 
 use super::boot::{loader, restore};
 use crate::config::{Config, Environment, Source, parse};
+use crate::member::configured::PartSettings;
+use crate::member::opening::NoOpening;
 use crate::metrics::Registry;
 use crate::model::{Epoch, OPEN_ACL, Zxid, op};
 use crate::store::decide::Start;
@@ -10,12 +12,17 @@ use crate::tree::Options;
 use crate::tree::txn::{CreateKind, write};
 use jute::Encode as _;
 use std::path::Path;
+use std::sync::Arc;
 
 fn config(dir: &Path, settings: &str) -> Config {
     let dir = dir.display();
     let text = format!("clientPort=0\ndataDir={dir}\ninitLimit=5\nsyncLimit=5\n{settings}\n");
     let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
     parse(source, &Environment::new(), &[]).unwrap()
+}
+
+fn parts(config: &Config) -> PartSettings {
+    PartSettings::of(config, Arc::new(NoOpening), 0, 0)
 }
 
 /// A log whose first record is that of an epoch's first transaction, and no snapshot.
@@ -41,7 +48,7 @@ fn a_tree_is_loaded_again_from_a_log_without_snapshots_if_that_is_trusted() {
         let folders = Folders::new(&config.data_dir, &config.data_log_dir);
         let zxid = log_without_snapshots(&folders);
         let disk = FailStop::new(RealDisk);
-        match loader(&disk, &folders, &config, Options::default())() {
+        match loader(&disk, &folders, parts(&config).recovery, Options::default())() {
             Ok(tree) => assert!(trusts && tree.last_zxid() == zxid),
             Err(why) => assert!(!trusts && why.contains("no snapshot found"), "{why}"),
         }
@@ -57,7 +64,7 @@ fn a_member_with_an_empty_directory_knows_nothing_unless_it_may_begin_with_one()
         let config = config(home.path(), &format!("db.autocreate={begins}\n{members}"));
         let folders = Folders::new(&config.data_dir, &config.data_log_dir);
         let (disk, metrics) = (FailStop::new(RealDisk), Registry::default());
-        let found = restore(&disk, &folders, &config, &metrics, Options::default()).unwrap();
+        let found = restore(&disk, &folders, &config, &metrics, &parts(&config)).unwrap();
         assert_eq!(found.recovered.start, wanted);
         assert_eq!(found.history.last, begins.then_some(Zxid::ZERO));
     }

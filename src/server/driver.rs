@@ -8,6 +8,7 @@ use super::publish::Published;
 use super::replica_report::Report;
 use super::role_log::Roles;
 use super::snapshots;
+use crate::member::configured::SnapshotStyle;
 use crate::member::{Action, Ended, Input, ListenAddress, Member, Now, SnapshotJob, turn};
 use crate::metrics::Registry;
 use crate::model::Zxid;
@@ -39,7 +40,7 @@ pub struct Parts<D> {
     pub log: LogQueue,
     pub disk: D,
     pub folders: Folders,
-    pub snapshot_style: snapshots::Style,
+    pub snapshot_style: SnapshotStyle,
     pub metrics: Arc<Registry>,
     pub clock: Clock,
     /// Connections to the other servers of an ensemble, and what becomes of this one among them.

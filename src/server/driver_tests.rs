@@ -5,10 +5,9 @@ use super::driver::{Driver, Parts};
 use super::inbox::Inbox;
 use super::restore::Restorer;
 use super::shared_driver::{LogReports, SharedDriver};
-use super::snapshots;
 use crate::client::{Hello, put_request};
 use crate::config::{Environment, Source, parse};
-use crate::member::configured::PartSettings;
+use crate::member::configured::{PartSettings, SnapshotStyle};
 use crate::member::opening::NoOpening;
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Input, Now};
@@ -103,7 +102,7 @@ fn drive(tree: Tree, sync_takes: Duration) -> Driven {
         log: queue.clone(),
         disk: disk.clone(),
         folders,
-        snapshot_style: snapshots::Style::of(&config),
+        snapshot_style: SnapshotStyle::of(&config),
         metrics: Arc::new(Registry::default()),
         clock,
         peers: None,

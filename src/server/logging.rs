@@ -1,8 +1,11 @@
 //! Where the log goes, and how much of it: standard error, as text for people or JSON for collectors.
 
+use super::log_pace::{Counted, LogPace};
 use crate::config::{Environment, flag_value};
 use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
@@ -38,11 +41,17 @@ pub fn start(options: &Options, env: &Environment, flags: &[String]) -> Format {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Unfailing(std::io::stderr()))
-        .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());
+    let counted = tracing_subscriber::fmt::format().with_target(false);
     match format {
-        Format::Text => log.init(),
-        Format::Json => log.json().flatten_event(true).init(),
+        Format::Text => {
+            let format = Counted { format: counted, is_json: false };
+            log.event_format(format).finish().with(LogPace::default()).init();
+        }
+        Format::Json => {
+            let format = Counted { format: counted.json().flatten_event(true), is_json: true };
+            log.json().event_format(format).finish().with(LogPace::default()).init();
+        }
     }
     complaints.into_iter().chain(complaint).for_each(|text| tracing::warn!("{text}"));
     format

@@ -3,7 +3,7 @@
 use super::error::ServerError;
 use super::inbox::Inbox;
 use super::oracle;
-use super::peers::Peers;
+use super::peers::{LearnerSettings, Peers};
 use crate::config::Config;
 use crate::member::config_files::ConfigFiles;
 use crate::member::configured::patience;
@@ -34,11 +34,15 @@ pub fn connect(
     if let Some(path) = ensemble.oracle_path.clone() {
         tokio::spawn(oracle::poll_file(path, inbox.clone()));
     }
-    let patience = patience(config, ensemble);
+    let settings = LearnerSettings {
+        patience: patience(config, ensemble),
+        options,
+        entry_max: config.jute_max_buffer_bytes as usize
+            + config.jute_max_buffer_extra_bytes as usize,
+    };
     Ok(Some(Peers::new(
         shared.clone(),
-        options,
-        patience,
+        settings,
         openings,
         ensemble.election_keep_alive,
         files,

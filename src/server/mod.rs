@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod inbox;
 mod limits;
+mod log_pace;
 pub mod logging;
 mod member;
 mod oracle;

@@ -10,7 +10,7 @@ use crate::member::{Action, ConfigChange, Ended, Input, ListenAddress, QuorumPee
 use crate::model::ServerId;
 use crate::net::Sink;
 use crate::net::election::{self, ElectionSockets};
-use crate::net::quorum::{self, Bind, Patience, PeerEvent, PeerHandle};
+use crate::net::quorum::{self, LearnerPort, Patience, PeerEvent, PeerHandle};
 use crate::request::Shared;
 use crate::store::RealDisk;
 use crate::tree::Options;
@@ -18,8 +18,17 @@ use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What learner connections are set to.
+pub struct LearnerSettings {
+    /// How long a leader is dialed.
+    pub patience: Patience,
+    /// Options of a tree that the leader sends.
+    pub options: Options,
+    /// `jute.maxbuffer` and its `extrasize` together: limit on what a packet brings.
+    pub entry_max: usize,
+}
 
 /// The sockets and configuration files of a member of an ensemble.
 pub struct Peers {
@@ -28,27 +37,22 @@ pub struct Peers {
     /// Learners' connections that something was put for.
     touched: BTreeSet<LearnerConnectionId>,
     leader: Option<PeerHandle>,
-    /// How long a leader is dialed.
-    patience: Patience,
+    settings: LearnerSettings,
     /// What speaks first on learner connections.
     openings: Arc<dyn Openings>,
-    /// Options of a tree that the leader sends.
-    options: Options,
     events: Sink<PeerEvent>,
     elections: ElectionSockets,
     files: ConfigFiles<RealDisk>,
-    /// Ends the listening for learners at the present addresses.
-    listening: CancellationToken,
-    accepted: Arc<AtomicU64>,
+    /// Where learners' connections are accepted; a task that is dropped ends.
+    listening: BTreeMap<ListenAddress, AbortOnDropHandle<()>>,
+    learner_port: Arc<LearnerPort>,
     inbox: Arc<Inbox>,
 }
 
 impl Peers {
-    /// * `patience`: with a leader that is dialed. `options`: of a tree that a leader sends.
     pub fn new(
         shared: Arc<Shared>,
-        options: Options,
-        patience: Patience,
+        settings: LearnerSettings,
         openings: Arc<dyn Openings>,
         keep_alive: bool,
         files: ConfigFiles<RealDisk>,
@@ -64,14 +68,13 @@ impl Peers {
             learners: BTreeMap::new(),
             touched: BTreeSet::new(),
             leader: None,
-            patience,
             openings,
-            options,
             events,
             elections,
             files,
-            listening: CancellationToken::new(),
-            accepted: Arc::default(),
+            listening: BTreeMap::new(),
+            learner_port: Arc::new(LearnerPort::new(settings.entry_max)),
+            settings,
             inbox,
         }
     }
@@ -121,8 +124,9 @@ impl Peers {
             Action::CloseLearner { connection } => drop(self.learners.remove(&connection)),
             Action::DialLeader { dial, addresses } => {
                 let opening = self.openings.dialed(ConnectionKind::Learner, &addresses);
-                let connecting = quorum::dial(addresses, self.patience);
-                let connection = QuorumConnection::dialed(dial, opening, self.options, 0);
+                let connecting = quorum::dial(addresses, self.settings.patience);
+                let connection = QuorumConnection::dialed(dial, opening, self.settings.options)
+                    .with_entries_of(self.settings.entry_max);
                 self.leader = Some(quorum::start(connecting, connection, self.events.clone()));
             }
             Action::SendToLeader { bytes } => {
@@ -153,14 +157,13 @@ impl Peers {
     }
 
     fn listen(&mut self, addresses: BTreeSet<ListenAddress>) {
-        self.listening.cancel();
-        self.listening = CancellationToken::new();
-        for (host, port) in addresses {
-            let bind = Bind { host, port };
-            let (accepted, openings) = (self.accepted.clone(), self.openings.clone());
-            let listening = quorum::listen(bind, accepted, openings, self.events.clone());
-            let token = self.listening.clone();
-            tokio::spawn(async move { token.run_until_cancelled(listening).await });
+        self.listening.retain(|address, _| addresses.contains(address));
+        for address in addresses {
+            self.listening.entry(address.clone()).or_insert_with(|| {
+                let (port, openings) = (self.learner_port.clone(), self.openings.clone());
+                let listening = quorum::listen(address, port, openings, self.events.clone());
+                AbortOnDropHandle::new(tokio::spawn(listening))
+            });
         }
     }
 
@@ -169,7 +172,7 @@ impl Peers {
         for connection in std::mem::take(&mut self.touched) {
             if self.learners.get_mut(&connection).is_some_and(|handle| !handle.flush()) {
                 tracing::warn!(
-                    connection = connection.0,
+                    target: crate::model::STRANGERS, connection = connection.0,
                     "a learner takes nothing: its connection is closed"
                 );
             }
@@ -185,11 +188,5 @@ impl Peers {
             Some(handle) => handle.send_tree(TreeToSend { shared, frozen, learner }),
             None => self.inbox.put_input(Input::TreeSent(frozen)),
         }
-    }
-}
-
-impl Drop for Peers {
-    fn drop(&mut self) {
-        self.listening.cancel();
     }
 }

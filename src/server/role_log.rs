@@ -177,7 +177,9 @@ impl Roles {
                     "a learner is sent what it lacks"
                 );
             }
-            false => tracing::info!(learner, is_observer, sync, txns, "a learner is in sync"),
+            false => {
+                tracing::info!(target: crate::model::STRANGERS, learner, is_observer, sync, txns, "a learner is in sync")
+            }
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Writing snapshots beside the server's work.
 
-use crate::config::Config;
-use crate::member::configured::packing;
+use crate::member::configured::SnapshotStyle;
 use crate::member::trailers;
 use crate::metrics::Registry;
 use crate::model::Zxid;
 use crate::request::Shared;
-use crate::store::{Disk, Draft, Packing, SnapshotError, SnapshotWriter};
+use crate::store::{Disk, Draft, SnapshotError, SnapshotWriter};
 use crate::tree::freeze::Frozen;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,33 +14,6 @@ use std::time::{Duration, Instant};
 /// cost writers on two cores a fifth of their throughput.
 const REST_FACTOR: u32 = 4;
 const REST_MAX: Duration = Duration::from_millis(100);
-
-/// How snapshots are written.
-#[derive(Clone, Copy, Debug)]
-pub struct Style {
-    /// `serializeLastProcessedZxid.enabled`.
-    pub with_zxid: bool,
-    pub packing: Packing,
-}
-
-impl Style {
-    pub const fn of(config: &Config) -> Self {
-        Self { with_zxid: config.serialize_last_processed_zxid, packing: packing(config) }
-    }
-}
-
-/// Writes the frozen tree and gives the snapshot its name; returns its length in bytes. As [`draft`].
-pub fn write<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    shared: &Shared,
-    frozen: Frozen,
-    style: Style,
-    gently: bool,
-) -> Result<Option<u64>, SnapshotError> {
-    let Some(draft) = draft(disk, dir, shared, frozen, style, gently)? else { return Ok(None) };
-    Ok(Some(draft.place(disk)?.bytes))
-}
 
 /// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
 ///
@@ -56,7 +28,7 @@ pub fn draft<D: Disk>(
     dir: &Path,
     shared: &Shared,
     frozen: Frozen,
-    style: Style,
+    style: SnapshotStyle,
     gently: bool,
 ) -> Result<Option<Draft>, SnapshotError> {
     let mut writer = SnapshotWriter::create(disk, dir, frozen.zxid, style.packing)?;

@@ -5,19 +5,17 @@ use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, LearnerConnections, Process, Server, SimElectionConnections};
 use super::restorer::SimRestorer;
 use crate::config::Config;
-use crate::member::configured::{PartSettings, packing, patience};
-use crate::member::start::{FirstSnapshot, RestoredHistory, Started, assemble};
+use crate::member::configured::{PartSettings, SnapshotStyle, patience};
+use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now, trailers};
-use crate::model::{Epoch, chain};
-use crate::request::Shared;
+use crate::model::{Epoch, Zxid, chain};
 use crate::sim::check::Durable;
 use crate::store::start::{self, Found};
 use crate::store::{
-    Draft, FailStop, Folders, Packing, RecoverOptions, SnapshotError, SnapshotWriter, Worker,
-    quarantine, recover,
+    Draft, FailStop, Folders, SnapshotError, SnapshotWriter, Worker, quarantine, recover,
 };
+use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
-use crate::tree::{Options, Tree};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
@@ -53,36 +51,34 @@ pub fn boot(
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
     let parts = part_settings(server, me, climate, &config, began.wall_ms);
     let is_believed = climate.plant == Some(Plant::UnmissedLoss);
-    recover::prepare_folders(&disk, &folders, true)?;
-    let may_lack = server.is_damaged || server.has_lost;
-    let (tree, found) = restore(&disk, &folders, &config, may_lack, parts.tree)?;
-    let last = if is_believed { Some(tree.last_zxid()) } else { found.recovered.last };
+    recover::prepare_folders(&disk, &folders, config.data_dir_auto_create)?;
+    let may_lack = server.is_damaged || server.has_lost || server.is_unsure;
+    let (tree, found) = restore(&disk, &folders, may_lack, &parts)?;
     let last_zxid = tree.last_zxid();
-    let tree_options = parts.tree;
-    let packing = packing(&config);
-    // Nothing is replayed where the data was put aside.
-    let fits_digests = last.is_none() || !server.has_other_digests;
-    let history = RestoredHistory { last, fits_digests };
+    let (tree_options, recovery) = (parts.tree, parts.recovery);
+    let style = SnapshotStyle::of(&config);
+    let history = history(server, &found, is_believed.then_some(last_zxid));
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
-    let Started { mut member, shared, log, mut actions } = started?;
+    let started = started?.take_first_snapshot(&found.recovered, began, |shared, frozen| {
+        let mut body = Vec::new();
+        while !shared.state.tree.read().freeze_piece(&mut body) {}
+        write_snapshot(&disk, &folders, frozen, style, &body)?.place(&disk).map(drop)
+    })?;
+    recover::consume_initialize(&disk, &folders)?;
+    let Started { member, shared, log, actions } = started;
     let core = &member.replica.peer().core;
     let durable = Durable { last: last_zxid, accepted: core.accepted, current: core.current };
-    let snapshot = found.recovered.snapshot.map(|(zxid, _)| zxid);
-    match FirstSnapshot::of(found.recovered.start, snapshot, last_zxid, true) {
-        FirstSnapshot::BeforeServing => write_first(&disk, &folders, &shared, packing)?,
-        FirstSnapshot::BesideServing => member.snapshot(began, &mut actions),
-        FirstSnapshot::None => {}
-    }
-    recover::consume_initialize(&disk, &folders)?;
     let (clock, slow_after): (Clock, _) = (|| Duration::ZERO, Duration::from_secs(1));
     let worker = Worker::new(disk.clone(), log, &folders.snapshots, slow_after, clock);
     let process = Process {
+        found_view: Some(member.replica.peer().core.view.clone()),
         member,
         shared,
         disk,
         folders,
         tree_options,
-        packing,
+        recovery,
+        snapshot_style: style,
         worker,
         log: Vec::new(),
         log_is_due: false,
@@ -125,21 +121,27 @@ fn part_settings(
     parts
 }
 
+/// * `believed`: a planted fault: the last zxid of data that was put aside.
+fn history(server: &Server, found: &Found, believed: Option<Zxid>) -> RestoredHistory {
+    // Nothing is replayed where the data was put aside.
+    let is_replayed = found.recovered.last.or(believed).is_some();
+    let mismatches = u64::from(is_replayed && server.has_other_digests);
+    let history = RestoredHistory::of(&found.recovered, mismatches);
+    RestoredHistory { last: believed.or(history.last), ..history }
+}
+
 /// The tree on a disk, as a member restores it.
 ///
 /// * `may_lack`: otherwise there is no reason for the data to be quarantined.
 fn restore(
     disk: &Disk,
     folders: &Folders,
-    config: &Config,
     may_lack: bool,
-    options: Options,
+    parts: &PartSettings,
 ) -> Result<(Tree, Found), Box<dyn Error>> {
     let was_marked = quarantine::is_marked(disk, folders)?;
-    let autocreate = config.db_auto_create;
-    let wanted = RecoverOptions { is_member: true, autocreate, ..RecoverOptions::default() };
-    let mut restorer = SimRestorer::new(options);
-    let found = start::restore(disk, folders, wanted, &mut restorer, || Duration::ZERO);
+    let mut restorer = SimRestorer::new(parts.tree);
+    let found = start::restore(disk, folders, parts.recovery, &mut restorer, || Duration::ZERO);
     let found = found.map_err(|error| chain(&error))?;
     if found.was_quarantined && !may_lack && !was_marked {
         return Err("whole data was quarantined".into());
@@ -150,21 +152,6 @@ fn restore(
     }
 }
 
-/// A new directory gets its first snapshot before anything else happens.
-fn write_first(
-    disk: &Disk,
-    folders: &Folders,
-    shared: &Shared,
-    packing: Packing,
-) -> Result<(), SnapshotError> {
-    let mut tree = shared.state.tree.write();
-    let Some(frozen) = tree.freeze() else { return Ok(()) };
-    let mut body = Vec::new();
-    while !tree.freeze_piece(&mut body) {}
-    tree.thaw();
-    write_snapshot(disk, folders, frozen, packing, &body)?.place(disk).map(drop)
-}
-
 /// Writes all that will be of a snapshot.
 ///
 /// # Errors
@@ -173,10 +160,10 @@ pub fn write_snapshot(
     disk: &Disk,
     folders: &Folders,
     frozen: Frozen,
-    packing: Packing,
+    style: SnapshotStyle,
     body: &[u8],
 ) -> Result<Draft, SnapshotError> {
-    let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, packing)?;
+    let mut writer = SnapshotWriter::create(disk, &folders.snapshots, frozen.zxid, style.packing)?;
     writer.body(body)?;
-    writer.draft(trailers(frozen, true))
+    writer.draft(trailers(frozen, style.with_zxid))
 }

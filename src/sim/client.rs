@@ -2,9 +2,9 @@
 
 use super::network::EndId;
 use super::plan::{Climate, Micros};
-use super::workload::{Body, Op, Request, SEEN_VERSION, Watch, WatchLists};
+use super::workload::{Body, Op, Request, Required, SEEN_VERSION, Watch, WatchLists};
 use crate::model::Rng;
-use crate::model::{Code, EventKind};
+use crate::model::{Code, EventKind, View};
 use jute::proto::ReplyHeader;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -96,7 +96,18 @@ impl Client {
     }
 
     /// A planned request with what the client knows. `None`: the client knows of no znode for it.
-    pub fn fill(&mut self, mut request: Request) -> Option<Request> {
+    ///
+    /// * `view_of`: the configuration that a server has or had in force last.
+    pub fn fill<'a>(
+        &mut self,
+        mut request: Request,
+        view_of: impl Fn(usize) -> Option<&'a View>,
+    ) -> Option<Request> {
+        if let Op::Reconfig { required, .. } = &mut request.op
+            && let Required::Of(server) = *required
+        {
+            *required = Required::Version(view_of(server)?.version);
+        }
         if self.accepts_read_only {
             match &mut request.op {
                 Op::Get { watch } | Op::Exists { watch } | Op::Children { watch } => *watch = false,

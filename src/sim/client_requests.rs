@@ -5,9 +5,9 @@ use super::client::Connection;
 use super::network::{Chunk, EndId};
 use super::plan::{ClientAction, MS, Micros};
 use super::trace::short;
-use super::workload::{Body, Op, Request};
+use super::workload::{Body, Op, Request, Required};
 use super::world::{CLIENT_TURN_US, World};
-use crate::model::{EventKind, SessionId, xid};
+use crate::model::{Code, EventKind, SessionId, xid};
 use crate::request::password;
 use jute::proto::{ConnectRequest, ConnectResponse, ReplyHeader, WatcherEvent};
 use jute::{Decode, DecodeError, Encode, Reader, put_frame};
@@ -21,8 +21,10 @@ impl World {
     pub fn act_as_client(&mut self, client: usize, action: ClientAction) {
         match action {
             ClientAction::Send(planned) => {
-                let found = &mut self.clients[client];
-                let requests = planned.into_iter().filter_map(|request| found.fill(request));
+                let (found, servers) = (&mut self.clients[client], &self.servers);
+                let requests = planned.into_iter().filter_map(|request| {
+                    found.fill(request, |server| servers[server].view.as_ref())
+                });
                 let requests = requests.collect();
                 self.send_requests(client, requests);
             }
@@ -151,6 +153,14 @@ impl World {
         }
     }
 
+    /// A client begins anew, with no session.
+    pub fn begin_anew(&mut self, client: usize) {
+        self.disconnect(client, 0);
+        if self.clients[client].session.id != 0 {
+            self.forget_session(client);
+        }
+    }
+
     fn forget_session(&mut self, client: usize) {
         let session = std::mem::take(&mut self.clients[client].session).id;
         self.see(&Seen::Expired { client, session });
@@ -246,6 +256,13 @@ impl World {
             (true, false) => "reads",
             (false, _) => "refusals",
         });
+        if let Op::Reconfig { required: Required::Version(_), .. } = request.op {
+            self.trace.count(match Code(header.err) {
+                Code::OK => "conditional reconfigurations",
+                Code::BAD_VERSION => "conditional reconfigurations of another version",
+                _ => "conditional reconfigurations refused",
+            });
+        }
         let answered = Answered { client, session, request: &request, header, body: &body };
         self.see(&if is_read_only {
             Seen::AnsweredReadOnly(answered)

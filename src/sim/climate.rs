@@ -4,6 +4,7 @@ use crate::member::opening::{NoOpening, Openings};
 use crate::member::sim_opening::SimOpenings;
 use crate::model::Rng;
 use crate::model::Zxid;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Microseconds of a world's time.
@@ -58,6 +59,8 @@ pub enum Plant {
     WrongOracle,
     /// A server that tells a client who comes back that its session is over, whether it lives or not.
     RefusedSession,
+    /// An operator who empties one more server than the checks are told.
+    MoreIsLost,
     /// The checks are told that a server of no configuration had established each epoch first.
     SecondLeader,
     /// They are told of a proposal in an epoch that has no leader.
@@ -87,7 +90,7 @@ pub enum Plant {
 }
 
 impl Plant {
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -108,6 +111,7 @@ impl Plant {
         Self::MountPointMade,
         Self::WrongOracle,
         Self::RefusedSession,
+        Self::MoreIsLost,
         Self::SecondLeader,
         Self::UnopenedEpoch,
         Self::StepBack,
@@ -134,6 +138,8 @@ pub struct Climate {
     pub joiners: usize,
     /// Clients change the members of the ensemble, and their roles.
     pub changes: bool,
+    /// Some of these changes require that the configuration is in force which one of the servers has.
+    pub conditional: bool,
     /// Voters have weights and groups, in the first configuration and in some of the later ones.
     pub groups: bool,
     pub clients: usize,
@@ -184,6 +190,10 @@ pub struct Climate {
     pub slow_snapshots: bool,
     /// So many bytes fit into the socket of a learner connection, and as many may wait for it: the peer is given up then.
     pub small_buffers: Option<usize>,
+    /// Quorums lose their data, by an act of their operator while all servers are down.
+    pub destroys: bool,
+    /// Servers that say what members running Java say, in their order (`super::java`).
+    pub java: BTreeSet<usize>,
     pub plant: Option<Plant>,
     /// The name of a check that finds nothing, so that a test sees whether other checks find a planted fault.
     pub left_out: Option<&'static str>,
@@ -253,6 +263,16 @@ impl Climate {
             ..old
         }
         .with_newest()
+        .with_changing_pair()
+    }
+
+    /// Two voters, an oracle, and servers that join, instead of what there is else.
+    fn with_changing_pair(self) -> Self {
+        if !self.changes || !Rng::new(self.seed, 16).one_in(6) {
+            return self;
+        }
+        let (voters, joiners) = (2, self.joiners.max(1));
+        Self { voters, joiners, oracle: true, groups: false, damaged: None, ..self }
     }
 
     /// With what has chances of its own, so that all else is as before.
@@ -264,11 +284,26 @@ impl Climate {
             oracle,
             read_only,
             unmounts: rng.one_in(8),
+            conditional: rng.one_in(2),
+            java: self.java_members(),
+            // Members stay as they are: configuration files would tell of changes that are lost. Leaders are not isolated, since that
+            // may begin at any time.
+            destroys: Rng::new(self.seed, 15).one_in(2)
+                && !self.changes
+                && self.damaged.is_none()
+                && !self.adverse
+                && !oracle,
             // Beside an oracle there are no groups.
             groups: self.groups && !oracle,
             lasts_us: self.lasts_us + if read_only { 3000 * MS } else { 0 },
             ..self
         }
+    }
+
+    fn java_members(&self) -> BTreeSet<usize> {
+        let mut rng = Rng::new(self.seed, 13);
+        let has_some = rng.one_in(3);
+        (0..self.servers()).filter(|_| has_some && rng.one_in(2)).collect()
     }
 
     /// Three servers, three clients, and nothing special.

@@ -10,7 +10,7 @@ use super::world::World;
 use crate::member::{Input, SnapshotJob};
 use crate::model::{Zxid, chain};
 use crate::store::worker::{self, FlushReport};
-use crate::store::{Command, RecoverOptions, epoch::EpochFile, log_read, recover};
+use crate::store::{Command, epoch::EpochFile, log_read, recover};
 use crate::tree::Tree;
 use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
@@ -157,7 +157,7 @@ impl World {
                     &process.disk,
                     &process.folders,
                     job.frozen,
-                    process.packing,
+                    process.snapshot_style,
                     &body,
                 ) {
                     Ok(draft) => (
@@ -188,7 +188,7 @@ impl World {
     /// Loads the tree from the files, whose log was truncated.
     pub fn load_tree(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
-        let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
+        let wanted = process.recovery.while_running();
         let mut restorer = SimRestorer::new(process.tree_options);
         let (disk, folders) = (&process.disk, &process.folders);
         let found = recover(disk, folders, wanted, &mut restorer, || Duration::ZERO);

@@ -91,6 +91,9 @@ impl World {
         let mut events = std::mem::take(&mut process.events);
         let mut commands = std::mem::take(&mut process.commands);
         turn::run(&mut Turn { world: self, at }, &mut events, &mut commands, batch_max);
+        if let Some(view) = self.process(at).and_then(|process| process.found_view.take()) {
+            self.see(&Seen::InForce { server: at.server, view: &view });
+        }
         self.set_timer(at);
         self.wake_client_connections(at);
         if self.process(at).is_some_and(|process| process.has_inputs()) {
@@ -193,10 +196,11 @@ impl World {
                     if let Some(process) = self.process(at) {
                         process.leads_us = Some(now_us);
                     }
+                    self.is_recovering = false;
                     let disks = &self.acknowledged()[..];
                     self.see(&Seen::Leads { server, epoch, last, disks });
                 }
-                Note::Alone { is_alone: true } => self.trace.count("voters that go on alone"),
+                Note::Alone { is_alone: true } => self.count_alone(),
                 _ => {}
             }
         }
@@ -233,6 +237,13 @@ impl World {
         self.note(server, || format!("* applied {last}, {mode:?}"));
         let may_go_back = begins && mode == Mode::Observing && self.climate().relays;
         self.see(&Seen::Applied { server, last, may_go_back, digest, commits });
+    }
+
+    fn count_alone(&mut self) {
+        self.trace.count("voters that go on alone");
+        if self.checks.history.newest_views().any(|view| view.version != 0) {
+            self.trace.count("voters that go on alone after a change");
+        }
     }
 
     /// A server serves: its data is whole again, and it could start again with what it logs next.
@@ -346,6 +357,9 @@ impl World {
             return Some(change.failed(files.folder(), &error));
         }
         if let ConfigChange::Committed { view, .. } = change {
+            if let Some(process) = self.process(at) {
+                process.found_view = None;
+            }
             self.see(&Seen::InForce { server: at.server, view });
             self.servers[at.server].view = Some(view.clone());
         }

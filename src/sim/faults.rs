@@ -27,13 +27,7 @@ impl World {
                     self.report(self.process_id(server), Input::Stop);
                 }
             }
-            Fault::PowerCutAll { keeps, down_us } => {
-                for server in 0..self.servers.len() {
-                    let down_us = down_us + self.rng.below(50) * MS;
-                    let kind = CrashKind::Power { keeps: keeps ^ server as u64 };
-                    self.crash(server, Crash { kind, down_us });
-                }
-            }
+            Fault::PowerCutAll { keeps, down_us } => self.cut_all_power(keeps, down_us),
             Fault::Stall { server, for_us } => {
                 self.trace.count("stalls");
                 let stalled_us = &mut self.servers[server].stalled_us;
@@ -76,6 +70,9 @@ impl World {
             Fault::BackUp { server } => self.back_up(server),
             Fault::Oracle { server } => self.turn_oracle(server),
             Fault::Unmount { server, down_us } => self.unmount(server, down_us),
+            Fault::Destroy { spared, restores, keeps, down_us } => {
+                self.destroy(&spared, restores, keeps, down_us);
+            }
             Fault::Lose { server, loss, down_us } => self.end_and_lose(server, loss, down_us),
             Fault::Purge { server } => {
                 let found = &self.servers[server];
@@ -84,6 +81,14 @@ impl World {
                 // As `autopurge`: beside the server's own disk, and its errors stop nothing.
                 let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
             }
+        }
+    }
+
+    fn cut_all_power(&mut self, keeps: u64, down_us: Micros) {
+        for server in 0..self.servers.len() {
+            let down_us = down_us + self.rng.below(50) * MS;
+            let kind = CrashKind::Power { keeps: keeps ^ server as u64 };
+            self.crash(server, Crash { kind, down_us });
         }
     }
 
@@ -248,7 +253,6 @@ impl World {
                 if forgets_view {
                     self.see(&Seen::ForgetsView { server });
                 }
-                self.see(&Seen::InForce { server, view: &view });
                 self.servers[server].view = Some(view);
                 if self.oracle == Some(server) {
                     self.tell_of_oracle(at);

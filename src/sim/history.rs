@@ -76,6 +76,17 @@ impl History {
         newest.into_iter().chain(self.proposed_views.iter().filter(move |it| version < it.version))
     }
 
+    /// Whether a leader that proposed `zxid` had the configuration of this version in force then.
+    pub fn was_in_force(&self, version: i64, zxid: Zxid) -> bool {
+        let is_before = |view: &&View| view.version < zxid.to_wire();
+        let Some(newest) = self.views.iter().rev().find(is_before) else { return false };
+        match newest.version {
+            // It has the zxid of a leader that began with it.
+            0 => version != 0 && Zxid::from_wire(version).is_some_and(|it| it.counter() == 0),
+            newest => newest == version,
+        }
+    }
+
     /// Zxids of the reconfigurations that are committed after one zxid, through another.
     pub fn reconfigurations(&self, after: Zxid, through: Zxid) -> impl Iterator<Item = Zxid> {
         let zxids = self.views.iter().filter_map(|view| Zxid::from_wire(view.version));
@@ -126,6 +137,17 @@ impl History {
         let view = config_in(&entry).and_then(|text| View::from_bytes(text).ok());
         self.proposed_views.extend(view);
         self.proposed.insert(zxid, entry);
+    }
+
+    /// What was committed and is not in the history that ends with `left` is lost, and so is all of the epochs after `promised`.
+    pub fn lose(&mut self, left: Zxid, promised: Epoch) {
+        let kept = self.committed.partition_point(|committed| self.holds(left, committed.zxid));
+        self.committed.truncate(kept);
+        let last = self.last();
+        self.views.retain(|view| view.version <= last.to_wire());
+        self.leaders.retain(|epoch, _| *epoch <= promised);
+        self.proposed.retain(|zxid, _| zxid.epoch() <= promised);
+        self.model.lose_after(last.to_wire());
     }
 
     /// The committed transaction of this zxid.

@@ -78,6 +78,7 @@ impl World {
 
     /// Puts bytes after all that was put before; they are sent at the end of the driver's turn.
     fn put(&mut self, at: ProcessId, peer: QuorumPeer, bytes: Bytes) {
+        let bytes = self.say_as_java(at, peer, bytes);
         self.see_packets(at, peer, &bytes);
         if let Some(connection) = self.learner_connection(at, peer) {
             connection.unsent.push(bytes);
@@ -96,11 +97,13 @@ impl World {
     fn flush(&mut self, at: ProcessId, peer: QuorumPeer) {
         let limit = self.climate().small_buffers.unwrap_or(QUEUED_BYTES_MAX);
         let Some(connection) = self.learner_connection(at, peer) else { return };
-        let bytes = std::mem::take(&mut connection.unsent);
-        let batch = bytes.iter().map(Bytes::len).sum();
+        let mut bytes = std::mem::take(&mut connection.unsent);
         if bytes.is_empty() {
             return;
         }
+        self.order_as_java(at, peer, &mut bytes);
+        let batch = bytes.iter().map(Bytes::len).sum();
+        let Some(connection) = self.learner_connection(at, peer) else { return };
         if !connection.outbox.put(bytes) {
             self.trace.count("given up with much unsent");
             return self.close_connection(at, peer);
@@ -292,6 +295,7 @@ impl World {
 
     pub fn close_leader(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
+        process.learner_connections.late_acks.clear();
         if let Some(dial) = process.learner_connections.leader_dial.take() {
             self.close_connection(at, QuorumPeer::Leader { dial });
         }

@@ -46,7 +46,7 @@ impl World {
         let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
         let dialing = Some((to, Dial::new(vec![format!("server {to}")], process.patience, now_ms)));
-        let receiving = QuorumConnection::dialed(dial, opening, process.tree_options, now_ms);
+        let receiving = QuorumConnection::dialed(dial, opening, process.tree_options);
         let connection = new_connection(small_buffers, None, dialing, receiving);
         process.learner_connections.leader_dial = Some(dial);
         process.learner_connections.all.insert(peer, connection);

@@ -9,7 +9,7 @@ use super::plan::{
 use super::process::Process;
 use super::script::Tape;
 use super::trace::Tracing;
-use super::workload::{Op, PATHS, Request};
+use super::workload::{Op, PATHS, Request, Required};
 use super::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,8 +92,9 @@ impl World {
             && self.now_us < end_us
             && let Some(members) = self.members_without_lost()
         {
-            let members = Op::Reconfig { joining: None, leaving: None, members: Some(members) };
-            let action = ClientAction::Send(vec![Request::new(members, "")]);
+            let (required, members) = (Required::Any, Some(members));
+            let change = Op::Reconfig { required, joining: None, leaving: None, members };
+            let action = ClientAction::Send(vec![Request::new(change, "")]);
             (0..self.clients.len()).for_each(|client| self.act_as_client(client, action.clone()));
             self.trace.count("removals of lost servers asked for");
             self.run_until(self.now_us + STILL_US);

@@ -180,6 +180,12 @@ impl World {
             views.extend(self.servers[server].backup.iter().filter_map(|old| old.view.clone()));
         }
         let is_noticed = self.is_noticed(server, loss);
+        let votes_again =
+            matches!(loss, Loss::SnapshotFolder | Loss::Data | Loss::OldData | Loss::OldDisk);
+        if self.servers[server].is_unsure && votes_again && !is_noticed {
+            // What it had before it lost its vote, and promised, nobody can compare any more.
+            return false;
+        }
         let all = 0..self.servers.len();
         let newest = self.newest_view();
         let counts = |&other: &usize| {
@@ -208,7 +214,7 @@ impl World {
     }
 
     /// The newest configuration, those that servers have or had in force last, and those that are proposed.
-    fn believed_views(&self) -> Vec<View> {
+    pub fn believed_views(&self) -> Vec<View> {
         let mut views: Vec<View> = self.checks.history.newest_views().cloned().collect();
         for server in &self.servers {
             views.extend(server.view.clone());
@@ -281,7 +287,7 @@ fn remove_epochs(disk: &SimDisk, which: &[EpochFile]) {
     which.iter().for_each(|file| gone(disk, &folders().snapshots.join(file.name())));
 }
 
-fn empty(disk: &SimDisk) {
+pub fn empty(disk: &SimDisk) {
     [folders().logs, folders().snapshots].iter().for_each(|folder| clear(disk, folder, ""));
 }
 
@@ -299,10 +305,12 @@ fn gone(disk: &SimDisk, path: &Path) {
     let _refused = sync().or_else(|_| sync());
 }
 
-fn copy(from: &SimDisk, to: &SimDisk, folder: &Path) {
+pub fn copy(from: &SimDisk, to: &SimDisk, folder: &Path) {
     for name in from.list(folder).unwrap_or_default() {
         let path = folder.join(name);
-        let _copied = read_file(from, &path).and_then(|bytes| replace_file(to, &path, &bytes));
+        let copied = || read_file(from, &path).and_then(|bytes| replace_file(to, &path, &bytes));
+        // A disk that refuses the change refuses it once. An unfinished copy of a log would be taken for one (D-14).
+        let _tried = copied().or_else(|_| copied());
     }
 }
 

@@ -88,10 +88,21 @@ pub fn first_view(climate: &Climate) -> View {
 pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<()> {
     let zoo_cfg = zoo_cfg(climate, members(climate, me));
     replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg.as_bytes())?;
-    if climate.marks_new && me < climate.voters + climate.observers {
-        replace_file(disk, &Path::new(LOG_DIR).join("initialize"), b"")?;
+    if me < climate.voters + climate.observers {
+        mark_new(disk, climate)?;
     }
     write_my_id(disk, me)
+}
+
+/// Says that a server's directory is new, where that has to be said.
+///
+/// # Errors
+/// Those of the disk.
+pub fn mark_new(disk: &SimDisk, climate: &Climate) -> io::Result<()> {
+    if !climate.marks_new {
+        return Ok(());
+    }
+    replace_file(disk, &Path::new(LOG_DIR).join("initialize"), b"")
 }
 
 /// # Errors

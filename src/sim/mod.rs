@@ -7,7 +7,7 @@
 //!
 //! Reading order: `climate` (what a world is like), [`plan`] (what will happen), [`workload`] (what clients send), `world` (how it happens), `process`, `boot`,
 //! `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`, `client_requests`, `faults`,
-//! [`history`] (what was agreed on), [`check`], `lifecycle`, [`shrink`].
+//! `destruction` (a quorum's data is lost), `java` (what members running Java say otherwise), [`history`] (what was agreed on), [`check`], `lifecycle`, [`shrink`].
 //!
 //! # Not here
 //! Sockets, threads, and the locks between threads: those are the business of the tests of `net`, and of `shuttle`.
@@ -19,11 +19,13 @@ mod client;
 mod client_connections;
 mod client_requests;
 mod climate;
+mod destruction;
 mod disk;
 mod driver;
 mod election_connections;
 mod faults;
 pub mod history;
+mod java;
 mod learner_connections;
 mod learner_dials;
 pub mod lifecycle;

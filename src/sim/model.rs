@@ -193,6 +193,21 @@ impl Model {
         owned.map(|(path, _)| path.to_owned()).collect()
     }
 
+    /// Forgets all that came after the transaction `zxid`.
+    pub fn lose_after(&mut self, zxid: i64) {
+        self.last = zxid;
+        for states in self.nodes.values_mut() {
+            states.truncate(states.partition_point(|(at, _)| *at <= zxid));
+        }
+        for events in self.events.values_mut() {
+            events.truncate(events.partition_point(|(at, _)| *at <= zxid));
+        }
+        self.sessions.retain(|_, span| span.opened <= zxid);
+        for span in self.sessions.values_mut() {
+            span.closed = span.closed.filter(|&at| at <= zxid);
+        }
+    }
+
     fn note(&mut self, path: &str, kind: EventKind) {
         self.events.entry(path.to_owned()).or_default().push((self.last, kind));
     }

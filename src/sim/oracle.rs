@@ -1,12 +1,14 @@
 //! What answers two voters when one of them asks whether it may go on without the other (`oraclePath`).
 //!
 //! Nothing in a server keeps it from telling both yes, or one that lacks what the other has committed alone: that is the
-//! business of whatever answers. The one of a world is right.
+//! business of whatever answers. The one of a world is right. Where members change, it says yes only to one of two voters of the newest
+//! configuration that anybody knows of: a server that does not know of a later one would go on beside it.
 
 use super::network::ProcessId;
 use super::plan::{MS, Micros, Plant};
 use super::world::World;
 use crate::member::Input;
+use crate::model::ServerId;
 
 /// A server reads its file again within this.
 const READ_US: Micros = 60 * MS;
@@ -28,8 +30,7 @@ impl World {
     }
 
     fn agree_with(&mut self, server: usize) {
-        let other = 1 - server;
-        let is_right = !self.goes_alone(other) && self.knows_all_of(server, other);
+        let is_right = self.is_of_newest_pair(server) && self.knows_all(server);
         if self.oracle.is_some() || !is_right && self.climate().plant != Some(Plant::WrongOracle) {
             return self.trace.count("answers of the oracle that did not come about");
         }
@@ -45,6 +46,21 @@ impl World {
             let agrees = world.oracle == Some(at.server);
             world.report(at, Input::Oracle { agrees });
         });
+    }
+
+    /// Whether a server is one of two voters by the configuration that it has in force, and there is no newer one.
+    fn is_of_newest_pair(&self, server: usize) -> bool {
+        let Some(view) = &self.servers[server].view else { return false };
+        let is_one = view.is_pair() && view.is_voter(ServerId(server as i64));
+        is_one && self.believed_views().iter().all(|other| other.version <= view.version)
+    }
+
+    /// Whether no other voter goes on alone, and a server knows all of each.
+    fn knows_all(&self, server: usize) -> bool {
+        let views = self.believed_views();
+        let votes = |&other: &usize| views.iter().any(|view| view.is_voter(ServerId(other as i64)));
+        let mut others = (0..self.servers.len()).filter(|&other| other != server).filter(votes);
+        others.all(|other| !self.goes_alone(other) && self.knows_all_of(server, other))
     }
 
     /// Whether a server has been told that it may, and not yet that it may not.

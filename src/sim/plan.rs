@@ -66,6 +66,8 @@ pub enum Fault {
     Oracle { server: Option<usize> },
     /// A server's process ends, and the next one does not start while the disk of its logs is not mounted.
     Unmount { server: usize, down_us: Micros },
+    /// All servers stop, and those not spared, or a quorum, start again without their data or with an older copy of it.
+    Destroy { spared: Vec<usize>, restores: bool, keeps: u64, down_us: Micros },
     /// A server's process ends, and files are gone or old when the next one starts.
     Lose { server: usize, loss: Loss, down_us: Micros },
 }
@@ -204,7 +206,11 @@ impl Plan {
         }
         if climate.oracle {
             add_faults(&climate, 10, 100..1000, &mut steps, |rng| Fault::Oracle {
-                server: [Some(0), Some(1), None][rng.pick(3)],
+                server: match rng.pick(3) {
+                    2 => None,
+                    _ if climate.changes => Some(rng.pick(climate.servers())),
+                    voter => Some(voter),
+                },
             });
         }
         if climate.read_only {
@@ -215,6 +221,9 @@ impl Plan {
                 server: rng.pick(climate.servers()),
                 down_us: rng.range(5, 900) * MS,
             });
+        }
+        if climate.destroys {
+            add_faults(&climate, 14, 100..900, &mut steps, |rng| destruction(rng, &climate));
         }
         if climate.starts_together {
             // Clients may come.
@@ -334,6 +343,16 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         };
         steps.push(Step { at_us, what: What::Fault(fault) });
     }
+}
+
+/// The data of a quorum is gone, or a disk is copied before that.
+fn destruction(rng: &mut Rng, climate: &Climate) -> Fault {
+    if !rng.one_in(5) {
+        return Fault::BackUp { server: rng.pick(climate.servers()) };
+    }
+    let spared = (0..climate.voters).filter(|_| rng.one_in(2)).collect();
+    let (restores, keeps, down_us) = (rng.one_in(2), rng.below(4000), rng.range(5, 300) * MS);
+    Fault::Destroy { spared, restores, keeps, down_us }
 }
 
 /// One server reaches none of the others for so long that it serves those who only read, and maybe they reach no other.

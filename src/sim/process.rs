@@ -3,6 +3,7 @@
 use super::check::{Durable, Standing};
 use super::network::{EndId, ProcessId};
 use super::plan::{Crash, Loss, MS, Micros};
+use crate::member::configured::SnapshotStyle;
 use crate::member::dial::{Dial, Patience};
 use crate::member::election_connections::ConnectionId;
 use crate::member::quorum_connection::QuorumConnection;
@@ -12,7 +13,7 @@ use crate::model::{Epoch, View, Zxid};
 use crate::replica::Mode;
 use crate::request::{self, ClientCommand, Need, Shared};
 use crate::store::sim_disk::{Image, SimDisk};
-use crate::store::{self, FailStop, Folders, Packing, Worker, names};
+use crate::store::{self, FailStop, Folders, RecoverOptions, Worker, names};
 use crate::tree::Options;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,8 @@ pub struct LearnerConnections {
     pub accepted: u64,
     /// Number of the dial of the current leader.
     pub leader_dial: Option<u64>,
+    /// What a Java member will acknowledge once it serves.
+    pub late_acks: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -75,7 +78,8 @@ pub struct Process {
     pub disk: Disk,
     pub folders: Folders,
     pub tree_options: Options,
-    pub packing: Packing,
+    pub recovery: RecoverOptions,
+    pub snapshot_style: SnapshotStyle,
     pub worker: Worker<Disk, Clock>,
     /// Commands for the log thread.
     pub log: Vec<store::Command>,
@@ -109,6 +113,10 @@ pub struct Process {
     pub standing: Option<Standing>,
     /// Its oracle lets it go on without the other of two voters, as it heard last.
     pub may_go_alone: bool,
+    /// The configuration that its files named when it started, until the actions of its first turn are performed. The process
+    /// before it may have ended between the rename of a file and the sync of its folder, and until this one has synced the
+    /// folder (`ConfigChange::TryOut`), a power cut gives the older file back. It has sent nothing by then.
+    pub found_view: Option<View>,
 }
 
 impl Process {

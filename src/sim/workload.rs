@@ -19,8 +19,8 @@ pub const PATHS: [&str; 8] = ["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/b/x/z"
 pub const PAIR: [&str; 2] = ["/pair1", "/pair2"];
 /// The version of a planned request that is to succeed only if the znode is still as its client saw it last.
 pub const SEEN_VERSION: i32 = -2;
-/// The configuration that a planned reconfiguration requires and that is never in force.
-const UNKNOWN_CONFIG: i32 = 77;
+/// The version of a configuration that is never in force.
+const UNKNOWN_CONFIG: i64 = 77;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Op {
@@ -44,8 +44,13 @@ pub enum Op {
     CreateAndSet { ephemeral: bool },
     /// addWatch: a watch that stays. * `recursive`: for all below the path too.
     AddWatch { recursive: bool },
-    /// reconfig: the version is that of the configuration that has to be in force.
-    Reconfig { joining: Option<String>, leaving: Option<String>, members: Option<String> },
+    /// reconfig
+    Reconfig {
+        required: Required,
+        joining: Option<String>,
+        leaving: Option<String>,
+        members: Option<String>,
+    },
     /// sync
     Sync,
     /// closeSession
@@ -54,6 +59,15 @@ pub enum Op {
     Ping,
     /// setWatches or setWatches2, after a change of connections.
     SetWatches(WatchLists),
+}
+
+/// The configuration that has to be in force for a reconfiguration.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Required {
+    Any,
+    /// Planned: the configuration that this server has or had in force when the request is sent.
+    Of(usize),
+    Version(i64),
 }
 
 /// Watched paths. The persistent watches are recursive or not.
@@ -176,17 +190,22 @@ impl Request {
 
     pub fn some_reconfig(rng: &mut Rng, climate: &Climate) -> Self {
         let server = rng.pick(climate.servers());
-        // Where there are groups only a whole configuration can be asked for.
-        let is_whole = climate.groups && !rng.one_in(4);
+        // Where there are groups only a whole configuration can be asked for; beside an oracle most make two voters again.
+        let is_whole = (climate.groups || climate.oracle) && !rng.one_in(4);
         let is_spared = climate.damaged.is_some();
         let (mut joining, mut leaving, mut members) = (None, None, None);
         match rng.below(5) {
             0 | 1 if !is_whole => joining = Some(member(server, is_spared || !rng.one_in(4))),
             2 | 3 if !is_whole && !is_spared => leaving = Some(server.to_string()),
+            _ if climate.oracle && !rng.one_in(3) => members = Some(some_pair(rng, climate)),
             _ => members = Some(some_members(rng, climate)),
         }
-        let version = if rng.one_in(12) { UNKNOWN_CONFIG } else { -1 };
-        Self { version, ..Self::new(Op::Reconfig { joining, leaving, members }, "") }
+        let required = match rng.below(12) {
+            0 => Required::Version(UNKNOWN_CONFIG),
+            1..7 if climate.conditional => Required::Of(rng.pick(climate.servers())),
+            _ => Required::Any,
+        };
+        Self::new(Op::Reconfig { required, joining, leaving, members }, "")
     }
 
     /// Whether it becomes a transaction.
@@ -288,11 +307,14 @@ impl Request {
             &Op::AddWatch { recursive } => {
                 AddWatchRequest { path: path(), mode: i32::from(recursive) }.encode(to);
             }
-            Op::Reconfig { joining, leaving, members } => ReconfigRequest {
+            Op::Reconfig { required, joining, leaving, members } => ReconfigRequest {
                 joining_servers: joining.as_deref().map(Into::into),
                 leaving_servers: leaving.as_deref().map(Into::into),
                 new_members: members.as_deref().map(Into::into),
-                cur_config_id: i64::from(self.version),
+                cur_config_id: match required {
+                    Required::Version(version) => *version,
+                    Required::Any | Required::Of(_) => -1,
+                },
             }
             .encode(to),
             Op::Sync => SyncRequest { path: path() }.encode(to),
@@ -360,6 +382,15 @@ impl Request {
             _ => Body::Nothing,
         })
     }
+}
+
+/// A configuration of two voters, for which an oracle may answer. Some of the others observe.
+fn some_pair(rng: &mut Rng, climate: &Climate) -> String {
+    let (one, off) = (rng.pick(climate.servers()), rng.range(1, climate.servers() as u64 - 1));
+    let other = (one + off as usize) % climate.servers();
+    let votes = |server: usize| server == one || server == other;
+    let kept = (0..climate.servers()).filter(|&server| votes(server) || rng.one_in(2));
+    kept.map(|server| member(server, votes(server))).collect::<Vec<_>>().join(",")
 }
 
 /// A whole configuration. Where a disk may be damaged at any time the others are a quorum.

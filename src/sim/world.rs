@@ -39,6 +39,8 @@ pub struct World {
     pub tapes: Vec<Tape>,
     /// Faults are over.
     pub is_healing: bool,
+    /// A quorum has lost its data, and no leader is established yet.
+    pub is_recovering: bool,
     /// The one of two voters that may go on without the other.
     pub oracle: Option<usize>,
 }
@@ -63,6 +65,7 @@ impl World {
             trace: Trace { tracing, ..Trace::default() },
             tapes: Vec::new(),
             is_healing: false,
+            is_recovering: false,
             oracle: None,
             plan,
         };
@@ -86,6 +89,22 @@ impl World {
         let history = &mut world.checks.history;
         history.confirms_reads = climate.linearizable_reads;
         history.confirms_syncs = climate.quorum_sync || climate.linearizable_reads;
+        world.count_climate();
+        for number in 0..world.plan.steps.len() {
+            let at_us = world.plan.steps[number].at_us;
+            world.do_at(at_us, move |world| match world.plan.steps[number].what.clone() {
+                What::Client { client, action } => world.act_as_client(client, action),
+                What::Fault(fault) if !world.is_healing && !world.is_recovering => {
+                    world.strike(fault)
+                }
+                What::Fault(_) => {}
+            });
+        }
+        world
+    }
+
+    fn count_climate(&mut self) {
+        let climate = self.climate().clone();
         for (happens, what) in [
             (climate.voters == 2, "worlds of two voters"),
             (climate.linearizable_reads, "worlds with linearizable reads"),
@@ -93,7 +112,10 @@ impl World {
             (climate.voters == 7, "worlds of seven voters"),
             (climate.groups, "worlds with groups"),
             (climate.oracle, "worlds with an oracle"),
+            (climate.oracle && climate.changes, "worlds with an oracle and changes"),
             (climate.read_only, "worlds with read-only service"),
+            (climate.destroys, "worlds whose quorums lose their data"),
+            (!climate.java.is_empty(), "worlds with Java members"),
             (
                 climate.loses_files && climate.marks_new,
                 "worlds that lose files, db.autocreate=false",
@@ -101,18 +123,9 @@ impl World {
             (climate.loses_files && !climate.marks_new, "worlds that lose files"),
         ] {
             if happens {
-                world.trace.count(what);
+                self.trace.count(what);
             }
         }
-        for number in 0..world.plan.steps.len() {
-            let at_us = world.plan.steps[number].at_us;
-            world.do_at(at_us, move |world| match world.plan.steps[number].what.clone() {
-                What::Client { client, action } => world.act_as_client(client, action),
-                What::Fault(fault) if !world.is_healing => world.strike(fault),
-                What::Fault(_) => {}
-            });
-        }
-        world
     }
 
     pub const fn climate(&self) -> &Climate {

@@ -101,15 +101,18 @@ fn read_epoch<D: Disk>(disk: &D, path: PathBuf) -> Result<Option<Epoch>, EpochEr
 
 /// The epochs accepted and current: what this server has promised.
 ///
-/// * `last`: of its log.
+/// * `last`: of its log; `None`: nothing there counts.
 ///
 /// A file that a crash left half replaced counts as replaced, and one that is missing says what the log says, and is written
-/// with it as Java does (D-05, D-06). A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
+/// with it as Java does (D-05, D-06). Where nothing counts currentEpoch stays missing: which epoch the history was of is not
+/// known, and after a crash that leaves a leader's tree without its epoch [`check_history`] must see that. A log that is ahead of its current epoch is what an interrupted synchronisation leaves: its end was not
 /// acknowledged under the new epoch, and the next leader decides about it. Java does not start on such a directory.
 ///
 /// # Errors
 /// As [`read`] and [`save`], and [`EpochError::NoPromise`].
-pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<Epochs, EpochError> {
+pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Option<Zxid>) -> Result<Epochs, EpochError> {
+    let counts = last.is_some();
+    let last = last.unwrap_or(Zxid::ZERO);
     let newest = |which| -> Result<Option<Epoch>, EpochError> {
         let (there, left) = newest(disk, dir, which)?;
         if let Some(epoch) = left.filter(|_| there < left) {
@@ -136,7 +139,7 @@ pub fn promised<D: Disk>(disk: &D, dir: &Path, last: Zxid) -> Result<Epochs, Epo
     for (which, epoch, there) in
         [(EpochFile::Accepted, accepted, promised), (EpochFile::Current, current, found)]
     {
-        if there.is_none() {
+        if there.is_none() && (counts || which == EpochFile::Accepted) {
             save(disk, dir, which, epoch)?;
         }
     }

@@ -54,6 +54,13 @@ pub struct RecoverOptions {
     pub is_member: bool,
 }
 
+impl RecoverOptions {
+    /// Those with which a server that runs loads its tree again, after its log was cut before the end of what the tree holds.
+    pub const fn while_running(self) -> Self {
+        Self { autocreate: true, running: true, is_member: false, ..self }
+    }
+}
+
 impl Default for RecoverOptions {
     fn default() -> Self {
         Self { trust_empty: false, autocreate: true, running: false, is_member: false }

@@ -1,13 +1,12 @@
 //! Access lists, each kept once however many znodes share it.
 
 use super::key::hash_of;
-use crate::model::{Acl, Identity, OPEN_ACL};
+use crate::model::{AccessList, Acl, Identity, OPEN_ACL};
 use hashbrown::HashTable;
 use jute::{DecodeError, Encode, Items, Reader, Vector};
-use std::sync::Arc;
 
 /// Index of an access list.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct AclId(pub(super) u32);
 
 impl AclId {
@@ -16,7 +15,7 @@ impl AclId {
 }
 
 struct Entry {
-    acl: Arc<[Acl]>,
+    acl: AccessList,
     /// The jute vector, count included, as it goes into logs, snapshots and replies.
     bytes: Box<[u8]>,
     users: u64,
@@ -89,7 +88,7 @@ impl Acls {
             self.entry_mut(at).users += 1;
             return Ok(AclId(at));
         }
-        let acl: Arc<[Acl]> = decode(bytes)?.into();
+        let acl = decode(bytes)?.into();
         let entry = Entry { acl, bytes: bytes.into(), users: 1 };
         let at = match self.free.pop() {
             Some(at) => {
@@ -142,7 +141,7 @@ impl Acls {
         }
     }
 
-    pub fn get(&self, id: AclId) -> &Arc<[Acl]> {
+    pub fn get(&self, id: AclId) -> &AccessList {
         &self.entry(id.0).acl
     }
 

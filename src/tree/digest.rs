@@ -11,19 +11,8 @@ use crc32fast::Hasher;
 /// Version of the algorithm, as logged and as stored in snapshots.
 pub const DIGEST_VERSION: i32 = 2;
 
-/// The part of a znode's stat that its digest covers.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct StatPart {
-    pub czxid: i64,
-    pub mzxid: i64,
-    pub pzxid: i64,
-    pub ctime: i64,
-    pub mtime: i64,
-    pub version: i32,
-    pub cversion: i32,
-    pub aversion: i32,
-    pub ephemeral_owner: i64,
-}
+/// The part of a znode's stat that its digest covers and that snapshots hold.
+pub use jute::data::StatPersisted as StatPart;
 
 /// Whether a znode counts. The root's path is `` here.
 pub fn counts(path: &[u8]) -> bool {

@@ -13,7 +13,6 @@ use super::scan::{Done, Freeze, Progress};
 use super::{AclId, NO_NODE, NodeId, Tree};
 use crate::model::Zxid;
 use crate::model::sync::Mutex;
-use jute::data::StatPersisted;
 use jute::{Encode, put_buffer, put_i32, put_i64};
 
 /// Places scanned in one go, so that the lock is held for well below a millisecond.
@@ -134,17 +133,5 @@ fn write_node(tree: &Tree, node: &Node, to: &mut Vec<u8>) {
         }
     }
     put_i64(to, if AclId(node.acl) == AclId::OPEN { -1 } else { i64::from(node.acl) });
-    let stat = znode.stat_part();
-    StatPersisted {
-        czxid: stat.czxid,
-        mzxid: stat.mzxid,
-        ctime: stat.ctime,
-        mtime: stat.mtime,
-        version: stat.version,
-        cversion: stat.cversion,
-        aversion: stat.aversion,
-        ephemeral_owner: stat.ephemeral_owner,
-        pzxid: stat.pzxid,
-    }
-    .encode(to);
+    znode.stat_part().encode(to);
 }

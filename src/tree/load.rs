@@ -10,7 +10,7 @@ use super::{AclId, NO_NODE, NodeId, Options, Tree, acls};
 use crate::model::{self, Identity, Zxid};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use jute::data::{Acl, StatPersisted};
+use jute::data::Acl;
 use jute::{Buffer, DecodeError, Reader, Ustring, Vector};
 use std::ops::Range;
 
@@ -202,7 +202,7 @@ impl Parser {
         let data: Buffer<'_> = from.read()?;
         let behind = from.at();
         let acl = from.read()?;
-        let stat: StatPersisted = from.read()?;
+        let stat: StatPart = from.read()?;
         let path = path.as_bytes();
         let parent_len = path.iter().rposition(|&byte| byte == b'/');
         let parent = &path[..parent_len.unwrap_or(0)];
@@ -211,17 +211,6 @@ impl Parser {
             self.parent.clear();
             self.parent.extend_from_slice(parent);
         }
-        let stat = StatPart {
-            czxid: stat.czxid,
-            mzxid: stat.mzxid,
-            pzxid: stat.pzxid,
-            ctime: stat.ctime,
-            mtime: stat.mtime,
-            version: stat.version,
-            cversion: stat.cversion,
-            aversion: stat.aversion,
-            ephemeral_owner: stat.ephemeral_owner,
-        };
         let crc = if self.digest { digest::start(path, data) } else { 0 };
         Ok(Item {
             path: 0..0,

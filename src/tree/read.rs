@@ -3,10 +3,9 @@
 use super::digest::StatPart;
 use super::node::{NULL_DATA, Node};
 use super::{AclId, NO_NODE, NodeId, Tree, digest};
-use crate::model::{Acl, Owner};
+use crate::model::{AccessList, Owner};
 use bytes::Bytes;
 use jute::data::Stat;
-use std::sync::Arc;
 
 /// A znode's data.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +50,7 @@ impl Tree {
     }
 
     /// Entries of an access list.
-    pub fn acl(&self, id: AclId) -> &Arc<[Acl]> {
+    pub fn acl(&self, id: AclId) -> &AccessList {
         self.acls.get(id)
     }
 

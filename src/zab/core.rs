@@ -94,7 +94,7 @@ pub struct Core {
     pub history: History,
     /// How far the log is durable.
     pub flushed: Zxid,
-    /// A data directory without the `initialize` marker: its content does not count (D-02).
+    /// A data directory without the `initialize` marker, or data that was put aside: what this server has does not count (D-02).
     pub is_unsure: bool,
     /// The tree does not fit the digests in the log. So many ticks without a leader may go by until it counts all the same: if
     /// it is wrong, then everywhere.
@@ -229,7 +229,8 @@ impl Core {
                         assert!(old <= new, "promised to epoch {new} after {old}");
                         self.accepted = *epoch;
                     }
-                    Promise::Current => self.current = *epoch,
+                    // The tree that came before it counts from here on, if it did not yet.
+                    Promise::Current => (self.current, self.is_unsure) = (*epoch, false),
                 }
             }
             Input::Installed { zxid } => {
@@ -352,7 +353,11 @@ impl Core {
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
         self.seen.before_cut = None;
-        (self.is_unsure, self.doubt_ticks, self.wants_tree) = (false, 0, None);
+        // A server that does not know which epoch its lost history was of would claim less with this one than others acknowledged
+        // of that: its leader's epoch has to be saved first.
+        let knows_epoch = 0 < self.doubt_ticks || Epoch(0) < self.current;
+        self.is_unsure &= !knows_epoch;
+        (self.doubt_ticks, self.wants_tree) = (0, None);
         self.installing += 1;
         out.push(Action::Install { zxid });
     }

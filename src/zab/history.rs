@@ -6,8 +6,10 @@ use std::collections::VecDeque;
 
 /// The window for learners that missed a little: at least so many transactions (`commitLogCount`), ...
 pub const WINDOW_TXNS: usize = 500;
-/// ...and more while they are no more bytes than this.
+/// ...and more while they are no more bytes than this; ...
 const WINDOW_BYTES: usize = 8 << 20;
+/// ...but fewer if they are large: what a learner lacks beyond this many bytes is read from the log.
+const WINDOW_BYTES_MAX: usize = 64 << 20;
 /// What a transaction in memory takes beside its bytes, or about that.
 const LOGGED_BYTES: usize = 96;
 
@@ -41,7 +43,7 @@ impl History {
         Self::with_window(last, WINDOW_TXNS)
     }
 
-    /// * `txns`: so many that were committed are kept in any case.
+    /// * `txns`: so many that were committed are kept, unless they are large.
     pub fn with_window(last: Zxid, txns: usize) -> Self {
         Self {
             window: VecDeque::new(),
@@ -114,7 +116,9 @@ impl History {
             self.window.push_back(logged);
         }
         self.committed = through.max(self.committed);
-        while self.window_txns < self.window.len() && WINDOW_BYTES < self.window_bytes {
+        while WINDOW_BYTES_MAX < self.window_bytes
+            || (self.window_txns < self.window.len() && WINDOW_BYTES < self.window_bytes)
+        {
             let Some(logged) = self.window.pop_front() else { break };
             self.floor = logged.0;
             self.window_bytes -= cost(&logged);

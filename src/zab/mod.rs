@@ -51,6 +51,6 @@ pub use inputs::{Input, LearnerConnectionId, Promise};
 pub use leader::Leader;
 pub use learner::Learner;
 pub use notes::{How, Learners, Note, Stats, Sync};
-pub use packet::{LearnerInfo, Packet, PacketError, Request, SIGNATURE};
+pub use packet::{LearnerInfo, Packet, PacketError, PacketLimits, Request, SIGNATURE};
 pub use peer::{Peer, Role};
 pub use sync::LogRead;

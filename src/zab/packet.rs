@@ -11,10 +11,32 @@ use jute::{put_buffer, put_i32, put_i64};
 
 /// Spoken since 3.4.
 pub const PROTOCOL_VERSION: i32 = 0x1_0000;
-/// Longer data than any leader sends; what says it has more is no peer.
-const DATA_MAX: usize = 1 << 30;
 /// Identities a client can have shown; bounded so that a length field buys no memory.
 const AUTH_MAX: usize = 4096;
+/// A packet of this many times the longest data may be whole: a request and the identities of its client, which Java takes
+/// as long as each of them is no longer than the data may be.
+const WHOLE_FACTOR: usize = 4;
+
+/// How long a packet may be. A longer one is refused once its lengths have come, before the rest is waited for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PacketLimits {
+    /// Its data, and each of its identities.
+    data_max: usize,
+    /// All of it.
+    whole_max: usize,
+}
+
+impl PacketLimits {
+    /// * `entry_max`: `jute.maxbuffer` and its `extrasize` together, as Java's readers of records.
+    pub const fn of(entry_max: usize) -> Self {
+        Self { data_max: entry_max, whole_max: WHOLE_FACTOR * entry_max }
+    }
+
+    /// * `whole_max`: limit on a packet with all that belongs to it.
+    pub const fn whole(whole_max: usize) -> Self {
+        Self { data_max: whole_max, whole_max }
+    }
+}
 
 mod kind {
     pub const REQUEST: i32 = 1;
@@ -158,6 +180,8 @@ pub enum PacketError {
     Zxid { kind: i32, zxid: i64 },
     #[error("packet of type {kind} with {count} identities")]
     Auth { kind: i32, count: i32 },
+    #[error("packet of type {kind} with at least {len} bytes")]
+    Long { kind: i32, len: usize },
     #[error("packet of type {kind} whose identities are not text")]
     Text { kind: i32 },
 }
@@ -264,12 +288,23 @@ impl Packet {
         to.into()
     }
 
+    /// Takes one packet off the front of bytes that are all there, so that its length needs no limit.
+    ///
+    /// # Errors
+    /// As [`Self::decode_within`].
+    pub fn decode(from: &mut BytesMut) -> Result<Option<Self>, PacketError> {
+        Self::decode_within(from, PacketLimits::whole(usize::MAX))
+    }
+
     /// Takes one packet off the front; `None` while it is not all there.
     ///
     /// # Errors
-    /// [`PacketError`]: whoever sent this is no peer, or not in step.
-    pub fn decode(from: &mut BytesMut) -> Result<Option<Self>, PacketError> {
-        let Some(shape) = Shape::of(from)? else { return Ok(None) };
+    /// [`PacketError`]: the sender is no peer, or not in step.
+    pub fn decode_within(
+        from: &mut BytesMut,
+        limits: PacketLimits,
+    ) -> Result<Option<Self>, PacketError> {
+        let Some(shape) = Shape::of(from, limits)? else { return Ok(None) };
         let mut bytes = from.split_to(shape.len).freeze();
         let (kind, zxid) = (bytes.get_i32(), bytes.get_i64());
         let has_data = bytes.get_i32() >= 0;
@@ -405,7 +440,7 @@ struct Shape {
 
 impl Shape {
     /// `None` while the packet is not all there.
-    fn of(bytes: &[u8]) -> Result<Option<Self>, PacketError> {
+    fn of(bytes: &[u8], limits: PacketLimits) -> Result<Option<Self>, PacketError> {
         let i32_at = |at: usize| {
             let four = bytes.get(at..at + 4)?;
             Some(i32::from_be_bytes(four.try_into().expect("four bytes")))
@@ -420,7 +455,10 @@ impl Shape {
         let len_wrong = PacketError::Data { kind, len: i64::from(data_len) };
         let data_len = match data_len {
             -1 => 0,
-            len => usize::try_from(len).ok().filter(|len| *len <= DATA_MAX).ok_or(len_wrong)?,
+            len => {
+                let len = usize::try_from(len).ok().filter(|len| *len <= limits.data_max);
+                len.ok_or(len_wrong)?
+            }
         };
         let mut at = 16 + data_len;
         let Some(count) = i32_at(at) else { return Ok(None) };
@@ -435,10 +473,10 @@ impl Shape {
         for _ in 0..2 * identities {
             let Some(len) = i32_at(at) else { return Ok(None) };
             let len = len.max(0) as usize;
-            if len > DATA_MAX {
-                return Err(PacketError::Text { kind });
-            }
             at += 4 + len;
+            if limits.data_max < len || limits.whole_max < at {
+                return Err(PacketError::Long { kind, len: at });
+            }
         }
         Ok((at <= bytes.len()).then_some(Self { len: at, data_len, identities }))
     }

@@ -10,7 +10,7 @@ use super::words::{self, Said, Word};
 use crate::support::disk::Write;
 use crate::support::peer::PeerOnDisk;
 use bytes::{Bytes, BytesMut};
-use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid, op};
+use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Packet, Peer};
 
 /// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
@@ -41,9 +41,6 @@ struct Leader {
     server: PeerOnDisk,
     /// To the captured learner, and not compared yet.
     said: BytesMut,
-    /// What the log on disk holds of what the learner lacks.
-    log: LogRead,
-    tree: Option<Zxid>,
 }
 
 impl Leader {
@@ -59,26 +56,21 @@ impl Leader {
     }
 
     fn perform(&mut self, action: Action) {
+        let answer = self.server.answer(&action);
         match action {
             Action::ToLearner { connection: CAPTURED, bytes } => {
                 self.said.extend_from_slice(&bytes)
             }
-            Action::FromLearner { connection, packet: Packet::Request(asked) }
-                if asked.op == op::SYNC =>
-            {
-                self.step(Input::Sync { connection });
-            }
-            Action::ReadLog { connection, .. } => {
-                let read = self.log.clone();
-                self.step(Input::LogRead { connection, read });
-            }
-            Action::SendSnapshot { connection } => {
-                let zxid = self.tree.unwrap_or_else(|| panic!("{}: no tree was sent", self.name));
+            Action::SendSnapshot { .. } => {
+                let sent = self.server.tree;
+                let zxid = sent.unwrap_or_else(|| panic!("{}: no tree was sent", self.name));
                 self.said.extend_from_slice(&Packet::Snap { zxid }.to_bytes());
-                self.step(Input::SnapshotBegun { connection, zxid });
             }
             Action::CloseLearner { connection: CAPTURED, why } => panic!("{}: {why}", self.name),
             _ => {}
+        }
+        if let Some(answer) = answer {
+            self.step(answer);
         }
     }
 
@@ -172,8 +164,8 @@ fn leader(name: &'static str, me: ServerId, words: &[Word], has_other: bool) -> 
     let view = View { version: before.info.view_version, ..before.told.clone() };
     let mut peer = Peer::member(me, settings(name), view, Epochs::both(earlier), Some(start));
     peer.core.finds_view = view_in;
-    let mut leader =
-        Leader { name, server: PeerOnDisk::new(peer), said: BytesMut::new(), log, tree };
+    let server = PeerOnDisk { log, tree, ..PeerOnDisk::new(peer) };
+    let mut leader = Leader { name, server, said: BytesMut::new() };
     leader.step(Input::Tick);
     leader.server.votes_for(me.0).into_iter().for_each(|vote| leader.step(vote));
     if has_other {

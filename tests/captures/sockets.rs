@@ -17,7 +17,7 @@ async fn heard(pieces: &[Piece], is_dialer: bool) -> (Vec<Packet>, Vec<usize>) {
     let mut writer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
     let (events, mut reported) = tokio::sync::mpsc::unbounded_channel();
-    let connection = QuorumConnection::dialed(1, Box::new(NoOpening), tree::OPTIONS, 0);
+    let connection = QuorumConnection::dialed(1, Box::new(NoOpening), tree::OPTIONS);
     let _handle = start(std::future::ready(Ok(stream)), connection, events.into());
     for piece in pieces.iter().filter(|piece| piece.is_dialer == is_dialer) {
         writer.write_all(&piece.bytes).await.unwrap();

@@ -188,7 +188,9 @@ fn log_files_are_closed_at_the_size_that_is_set() {
 // rows: C-34 C-35 C-36 C-37 C-59 C-71 C-160 C-261
 #[test]
 fn members_serve_clients_as_is_set() {
-    let plain = member_parts("").replica;
+    let plain = member_parts("");
+    let plain_bytes = plain.limits.outstanding_bytes_max;
+    let plain = plain.replica;
     let rules = plain.rules;
     assert!(plain.leader_serves && !plain.local_sessions && !plain.local_upgrades);
     assert!(!plain.eager_acl_check && !plain.quorum_sync && !plain.read_only);
@@ -204,6 +206,8 @@ fn members_serve_clients_as_is_set() {
     assert!(linearizable.replica.quorum_sync && linearizable.limits.linearizable_reads);
     assert!(!member_parts("oxkeeper.quorumSync=true").limits.linearizable_reads);
     assert_eq!(member_parts("oxkeeper.connectHold=70").replica.connect_hold_ms, 70);
+    let bytes = member_parts("oxkeeper.outstandingBytes=5000").limits.outstanding_bytes_max;
+    assert_eq!((plain_bytes, bytes), (32 << 20, 5000));
     assert!(member_parts("reconfigEnabled=true").replica.rules.reconfigs);
     assert!(!member_parts("standaloneEnabled=false").replica.rules.needs_two_voters);
     assert!(member_parts("multiAddress.enabled=true").replica.rules.many_addresses);

@@ -152,7 +152,7 @@ fn opening_that_takes_too_many_bytes_ends_the_connection() {
     accepted.receive(&[0; OPENING_BYTES_MAX]);
     assert_eq!(accepted.next_received(), Ok(None));
     accepted.receive(&[0]);
-    let why = "131073 bytes came in the opening".to_owned();
+    let why = "65537 bytes came in the opening".to_owned();
     assert_eq!(accepted.next_received(), Err(ConnectionError::Opening(why)));
 }
 

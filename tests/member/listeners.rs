@@ -2,15 +2,15 @@
 
 use core::net::SocketAddr;
 use oxkeeper::member::election_hello::Address;
-use oxkeeper::member::election_listeners::{Change, ElectionAddress, ListenerId, Listeners};
-use oxkeeper::member::listening::{ClientListening, ListenStep, Listening, Port};
+use oxkeeper::member::election_listeners::{Change, ListenerId, Listeners};
+use oxkeeper::member::listening::{ClientListening, ListenAddress, ListenStep, Listening, Port};
 
 fn at(host: &str, port: u16) -> Address {
     (host.to_owned(), port)
 }
 
 fn listen(id: u64, host: Option<&str>, port: u16) -> Change {
-    let place = ElectionAddress { host: host.map(str::to_owned), port };
+    let place = ListenAddress { host: host.map(str::to_owned), port };
     Change::Listen { listener: ListenerId(id), place }
 }
 
@@ -40,7 +40,7 @@ fn zk_3320_listening_is_tried_for_ever_and_reported_once() {
         assert_eq!(listeners.next_deadline_ms(), Some(now_ms));
         listeners.on_time(now_ms, &mut out);
     }
-    assert_eq!(reported, [ElectionAddress { host: Some("a".to_owned()), port: 1 }]);
+    assert_eq!(reported, [ListenAddress { host: Some("a".to_owned()), port: 1 }]);
     listeners.on_listening(ListenerId(100));
     assert_eq!(listeners.next_deadline_ms(), None);
     // What accepts no more is tried again, and its failures are counted anew.
@@ -112,7 +112,10 @@ fn client_port_moves_unless_clients_are_served_at_the_address_already() {
     let moves = |from: &str, host: Option<&str>, port, resolved: Option<&str>| {
         let mut client = ClientListening::bound();
         let resolved = resolved.map(|ip| ip.parse().unwrap());
-        let moves = client.move_to((host.map(str::to_owned), port), Some(at(from)), resolved);
+        let moves = {
+            let address = ListenAddress { host: host.map(str::to_owned), port };
+            client.move_to(address, Some(at(from)), resolved)
+        };
         assert_eq!(client.listening.is_bound(), !moves);
         assert_eq!(client.wanted.is_some(), moves);
         moves
@@ -128,5 +131,5 @@ fn client_port_moves_unless_clients_are_served_at_the_address_already() {
     assert!(moves("127.0.0.1:7", None, 7, None), "all addresses in place of one");
     assert!(moves("127.0.0.1:7", Some("a"), 7, None), "a host without an address");
     let mut client = ClientListening::bound();
-    assert!(client.move_to((None, 7), None, None), "nothing is bound");
+    assert!(client.move_to(ListenAddress { host: None, port: 7 }, None, None), "nothing is bound");
 }

@@ -51,7 +51,7 @@ fn accepted() -> QuorumConnection {
 }
 
 fn dialed() -> QuorumConnection {
-    QuorumConnection::dialed(1, Box::new(NoOpening), Options::default(), 0)
+    QuorumConnection::dialed(1, Box::new(NoOpening), Options::default())
 }
 
 /// One line for each packet and tree, batches of packets in brackets.
@@ -149,19 +149,64 @@ fn packets_before_a_wrong_one_still_count() {
 }
 
 #[test]
-fn learner_without_a_hello_has_ten_seconds_after_each_read() {
+fn learner_without_a_hello_has_ten_seconds_in_all() {
     let (mut connection, hello) = (accepted(), proposal(1).to_bytes());
     let receive = |connection: &mut QuorumConnection, bytes: &[u8], now_ms| {
         connection.receive(bytes, now_ms, &mut Vec::new()).unwrap();
         connection.deadline_ms()
     };
-    assert_eq!(receive(&mut connection, b"", 5), Some(10_005));
-    assert_eq!(receive(&mut connection, &hello[..9], 10_004), Some(20_004));
-    connection.check_deadline(20_003).unwrap();
-    assert!(matches!(connection.check_deadline(20_004), Err(QuorumError::NoHello)));
-    assert_eq!(receive(&mut connection, &hello[9..], 20_003), None);
+    assert_eq!(receive(&mut connection, b"", 5), Some(10_000));
+    assert_eq!(receive(&mut connection, &hello[..9], 9_000), Some(10_000), "bytes do not move it");
+    connection.check_deadline(9_999).unwrap();
+    assert!(matches!(connection.check_deadline(10_000), Err(QuorumError::NoHello)));
+    assert_eq!(receive(&mut connection, &hello[9..], 9_999), None);
     connection.check_deadline(u64::MAX).unwrap();
     assert_eq!(receive(&mut dialed(), b"", 5), None, "a leader may take its time");
+}
+
+/// The head of a packet that claims so many bytes of data.
+fn head(kind: i32, data_len: usize) -> Vec<u8> {
+    [&kind.to_be_bytes()[..], &[0; 8], &(data_len as i32).to_be_bytes()].concat()
+}
+
+#[test]
+fn packet_above_the_limit_is_refused_by_its_length_alone() {
+    const PROPOSAL: i32 = 2;
+    let refused = |connection: &mut QuorumConnection, len| {
+        received(connection, &head(PROPOSAL, len)).is_err()
+    };
+    // Before the hello little is kept; after it, as much as Java's readers take.
+    assert!(refused(&mut accepted(), HELLO_BYTES_MAX + 1));
+    assert!(!refused(&mut accepted(), HELLO_BYTES_MAX));
+    let greeted = || {
+        let mut connection = accepted();
+        received(&mut connection, &proposal(1).to_bytes()).unwrap();
+        connection
+    };
+    let javas = 2 * 0xf_ffff;
+    for connection in [greeted, dialed] {
+        assert!(!refused(&mut connection(), javas) && refused(&mut connection(), javas + 1));
+        let mut wide = connection().with_entries_of(4 * javas);
+        assert!(!refused(&mut wide, 4 * javas) && refused(&mut connection(), 4 * javas));
+    }
+    let mut connection = greeted();
+    received(&mut connection, &head(PROPOSAL, javas)).unwrap();
+    received(&mut connection, &[0; 1000]).unwrap();
+    assert_eq!(connection.unfinished_bytes(), 1016);
+}
+
+#[test]
+fn identities_of_a_packet_are_bounded_together() {
+    let (mut connection, long) = (dialed(), 2_000_000_usize);
+    let mut bytes = [head(5, 0), 100_i32.to_be_bytes().to_vec()].concat();
+    for _ in 0..4 {
+        bytes.extend((long as i32).to_be_bytes());
+        bytes.resize(bytes.len() + long, b'x');
+        assert!(received(&mut connection, &bytes).is_ok());
+        bytes.clear();
+    }
+    let error = received(&mut connection, &(long as i32).to_be_bytes()).unwrap_err();
+    assert!(matches!(error, QuorumError::Packet(PacketError::Long { .. })), "{error}");
 }
 
 #[test]
@@ -213,7 +258,7 @@ fn kept_packet_keeps_no_more_than_came_with_it() {
 fn opening_speaks_before_the_first_packet() {
     let kind = ConnectionKind::Learner;
     let opening = SimOpenings.dialed(kind, &[("a".to_owned(), 1)]);
-    let mut connection = QuorumConnection::dialed(1, opening, Options::default(), 0);
+    let mut connection = QuorumConnection::dialed(1, opening, Options::default());
     assert_eq!(received(&mut connection, b"").unwrap(), "");
     assert_eq!((connection.take_output(), connection.is_opened()), (b"hello?".to_vec(), false));
     let error = received(&mut connection, b"whom").unwrap_err();
@@ -242,7 +287,7 @@ impl Opening for Endless {
 
 #[test]
 fn opening_that_takes_too_long_or_too_many_bytes_ends_the_connection() {
-    let mut connection = QuorumConnection::dialed(1, Box::new(Endless), Options::default(), 0);
+    let mut connection = QuorumConnection::dialed(1, Box::new(Endless), Options::default());
     assert_eq!(connection.deadline_ms(), None, "it is not connected yet");
     connection.receive(&[], 5000, &mut Vec::new()).unwrap();
     connection.receive(b"x", 14_000, &mut Vec::new()).unwrap();
@@ -250,5 +295,5 @@ fn opening_that_takes_too_long_or_too_many_bytes_ends_the_connection() {
     let error = connection.check_deadline(15_000).unwrap_err().to_string();
     assert_eq!(error, "the opening takes too long");
     let error = received(&mut connection, &[0; OPENING_BYTES_MAX]).unwrap_err().to_string();
-    assert_eq!(error, "131073 bytes came in the opening");
+    assert_eq!(error, "65537 bytes came in the opening");
 }

@@ -1,7 +1,8 @@
-//! What clients feel of a member's ends: its stop, and a client port that moves.
+//! What others feel of a member's ends: its stop, and ports that a configuration moves, binds or closes.
 
-use crate::{Server, sent, txn};
-use oxkeeper::member::{Action, Ended, Input};
+use crate::support::builders::THREE;
+use crate::{Server, reconfiguration, sent, txn};
+use oxkeeper::member::{Action, Ended, Input, ListenAddress};
 use oxkeeper::model::{Epoch, ServerId, Zxid, op};
 use oxkeeper::request::{ClientCommand, Conn, OpenSession};
 use oxkeeper::zab::Packet;
@@ -42,6 +43,39 @@ fn client_port_moves_with_a_configuration_that_changes_it() {
         })
     };
     assert_eq!(move_of("server.1=a:1:2:participant"), None);
-    let moved = Some((Some("a".to_owned()), 7));
+    let moved = Some(ListenAddress { host: Some("a".to_owned()), port: 7 });
     assert_eq!(move_of("server.1=a:1:2:participant;a:7"), moved);
+}
+
+/// Java's follower listens at observerMasterPort from the time it follows until it ends.
+// rows: C-18 Q-92
+#[test]
+fn member_takes_observers_from_the_time_it_votes_until_it_votes_no_more() {
+    const OBSERVER: &str =
+        "server.1=a:1:2:observer\nserver.2=b:1:2\nserver.3=c:7:8\nversion=100000001";
+    let ports = |actions: &[Action]| -> Vec<Vec<String>> {
+        let ports = actions.iter().filter_map(|action| match action {
+            Action::ListenForLearners(addresses) => {
+                Some(addresses.iter().map(ToString::to_string).collect())
+            }
+            _ => None,
+        });
+        ports.collect()
+    };
+    let mut server = Server::member(Some(9));
+    server.elect();
+    assert_eq!(ports(&server.join(1, Zxid::ZERO, THREE)), [[""; 0]; 0]);
+    let (zxid, leader) = (Zxid::new(Epoch(1), 1), ServerId(3));
+    server.hear(1, vec![reconfiguration()]);
+    let committed = server.hear(1, vec![Packet::CommitAndActivate { zxid, leader }]);
+    assert_eq!(ports(&committed), [["a:1"]], "it observes");
+    assert_eq!(ports(&server.join(2, zxid, OBSERVER)), [[""; 0]; 0]);
+    let text = format!("{THREE}version=100000002");
+    let Packet::Proposal { zxid, entry } =
+        txn(2, op::RECONFIG, "/zookeeper/config", text.as_bytes())
+    else {
+        panic!("a proposal")
+    };
+    let committed = server.hear(2, vec![Packet::InformAndActivate { zxid, leader, entry }]);
+    assert_eq!(ports(&committed), [["a:1", "a:9"]], "it votes again");
 }

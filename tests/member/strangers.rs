@@ -5,11 +5,11 @@ use crate::member::quorum_connection::tree_stream;
 use crate::support::builders::{election_settings, learner_info, shared};
 use crate::support::election::votes_for;
 use crate::support::member::{MemberOnDisk, notification_bytes};
-use crate::support::packets::packets;
+use crate::support::sockets::Sockets;
 use crate::support::stranger::{ME, Stranger, view};
 use crate::support::txns::{reconfig, set_data};
 use bytes::Bytes;
-use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
+use oxkeeper::member::election_connections::{ConnectionId, Input as Election};
 use oxkeeper::member::election_hello::Hello;
 use oxkeeper::member::{Action, Ended, EnsembleSettings, Input, QuorumPeer};
 use oxkeeper::model::Rng;
@@ -21,7 +21,7 @@ use oxkeeper::store::worker::Event;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{self, Core, LearnerConnectionId, Packet, Peer, Role};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 /// The last zxid of the log when the member starts.
 const LAST: Zxid = Zxid::new(Epoch(1), 3);
@@ -29,16 +29,12 @@ const LAST: Zxid = Zxid::new(Epoch(1), 3);
 pub struct Strangers {
     host: MemberOnDisk,
     stranger: Stranger,
-    /// What its sockets have to report. What becomes of the member with these reports does not depend on their order.
-    reports: VecDeque<Input>,
+    /// What becomes of the member with their reports does not depend on the order.
+    sockets: Sockets,
     /// The last zxid that the log has.
     logged: Zxid,
     /// Learners' connections so far.
     learners: u64,
-    /// The current dial of a leader, or the last one.
-    dial: u64,
-    /// Election connections that are open or dialed.
-    election: BTreeSet<ConnectionId>,
     /// Steps in each role.
     pub roles: BTreeMap<&'static str, usize>,
 }
@@ -88,11 +84,9 @@ impl Strangers {
         let mut strangers = Self {
             host: MemberOnDisk::new(replica, ensemble),
             stranger: Stranger { random: Rng::seeded(seed), entry },
-            reports: VecDeque::new(),
+            sockets: Sockets::default(),
             logged: LAST,
             learners: 0,
-            dial: 0,
-            election: BTreeSet::new(),
             roles: BTreeMap::new(),
         };
         let out = strangers.host.start();
@@ -197,56 +191,8 @@ impl Strangers {
     }
 
     fn perform(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            match action {
-                Action::SendTree { frozen, .. } => {
-                    self.reports.push_back(Input::TreeSent(frozen));
-                }
-                Action::SendToLearner { bytes, .. } | Action::SendToLeader { bytes } => {
-                    packets(&bytes);
-                }
-                Action::CloseLearner { connection } => {
-                    let (from, why) = (QuorumPeer::Learner(connection), "closed here".to_owned());
-                    self.reports.push_back(Input::Disconnected { from, why });
-                }
-                Action::DialLeader { dial, .. } => self.dial = dial,
-                Action::Election(action) => self.perform_for_election(action),
-                _ => {}
-            }
-        }
-    }
-
-    fn perform_for_election(&mut self, action: election_connections::Action) {
-        match action {
-            election_connections::Action::Dial { connection, .. } => {
-                self.election.insert(connection);
-                let answer = if self.below(2) == 0 {
-                    Election::DialFailed { connection, error: "refused".to_owned() }
-                } else {
-                    Election::Connected { connection, peer: "there".to_owned() }
-                };
-                self.reports.push_back(Input::Election(answer));
-            }
-            election_connections::Action::Write { connection, .. } => {
-                let written = Election::Written { connection };
-                self.reports.push_back(Input::Election(written));
-            }
-            election_connections::Action::Close { connection } => {
-                self.election.remove(&connection);
-                // Nothing more is said about it.
-                self.reports.retain(|report| {
-                    !matches!(
-                        report,
-                        Input::Election(
-                            Election::Connected { connection: of, .. }
-                            | Election::DialFailed { connection: of, .. }
-                            | Election::Written { connection: of }
-                        ) if *of == connection
-                    )
-                });
-            }
-            _ => {}
-        }
+        let Self { sockets, stranger, .. } = self;
+        actions.into_iter().for_each(|action| sockets.perform(action, || stranger.below(2) != 0));
     }
 
     /// Time passes.
@@ -291,7 +237,7 @@ impl Strangers {
             self.step(loaded);
         } else if let Some(read) = self.host.read_log() {
             self.step(read);
-        } else if let Some(report) = self.reports.pop_front() {
+        } else if let Some(report) = self.sockets.reports.pop_front() {
             self.step(report);
         } else {
             return false;
@@ -320,10 +266,10 @@ impl Strangers {
             return None;
         }
         let (connection, actions) = self.host.accept()?;
-        self.election.insert(connection);
+        self.sockets.election.insert(connection);
         self.perform(actions);
         self.note_role();
-        self.election.contains(&connection).then_some(connection)
+        self.sockets.election.contains(&connection).then_some(connection)
     }
 
     fn elect(&mut self) {
@@ -386,7 +332,7 @@ impl Strangers {
                 Packet::UpToDate,
             ] {
                 self.report_all();
-                let from = QuorumPeer::Leader { dial: self.dial };
+                let from = QuorumPeer::Leader { dial: self.sockets.dial };
                 self.step(Input::Packets { from, packets: vec![packet] });
             }
         }
@@ -398,7 +344,7 @@ impl Strangers {
         let last = self.core().history.last();
         let at = last.next().unwrap_or(last).max(Zxid::new(self.core().accepted, 1));
         if matches!(self.host.member.replica.peer().role(), Role::Learning(_)) {
-            let from = QuorumPeer::Leader { dial: self.dial };
+            let from = QuorumPeer::Leader { dial: self.sockets.dial };
             let (kind, path) =
                 if self.below(4) == 0 { (op::SYNC, "") } else { (op::SET_DATA, "/0") };
             let entry = set_data(at, kind, path, b"x");
@@ -436,9 +382,9 @@ impl Strangers {
     /// Mostly the current dial.
     fn some_leader(&mut self) -> QuorumPeer {
         let dial = match self.below(6) {
-            0 => self.dial.saturating_sub(1),
-            1 => self.dial + 1,
-            _ => self.dial,
+            0 => self.sockets.dial.saturating_sub(1),
+            1 => self.sockets.dial + 1,
+            _ => self.sockets.dial,
         };
         QuorumPeer::Leader { dial }
     }
@@ -473,10 +419,8 @@ impl Strangers {
             }
             3 if !open.is_empty() => {
                 let connection = open[self.below(open.len() as u64) as usize];
-                self.election.remove(&connection);
                 self.host.callers.retain(|_, of| *of != connection);
-                let written = |report: &Input| matches!(report, Input::Election(Election::Written { connection: of }) if *of == connection);
-                self.reports.retain(|report| !written(report));
+                self.sockets.end_election(connection);
                 let error = (self.below(2) == 0).then(|| "reset".to_owned());
                 self.step(Input::Election(Election::Ended { connection, error }));
             }

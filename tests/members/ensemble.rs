@@ -1,6 +1,8 @@
 //! Members of an ensemble without sockets, threads or disks: replicas with their clients, moved by hand.
 //!
-//! Server 1 leads, 2 and 3 follow, 4 observes. What one says to another arrives at once and in order.
+//! Server 1 leads, 2 and 3 follow, 4 observes. What one says to another arrives at once and in order. All packets wait in one
+//! queue, and not in one for each connection as in `support::ensemble`, because what is tested is what a client is answered when
+//! one server hears later than all others have acted.
 
 use crate::support::builders::peer;
 use crate::support::client::{ClientConnection, open};

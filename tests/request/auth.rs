@@ -161,6 +161,22 @@ fn identities_have_a_limit() {
     assert_eq!(replies(&mut machine).last().map(|reply| reply.2), Some(Code::AUTH_FAILED.0));
 }
 
+#[test]
+fn identities_have_a_limit_in_bytes() {
+    let shows = |sizes: &[usize]| {
+        let mut machine = open();
+        let taken = sizes.iter().enumerate().take_while(|&(n, size)| {
+            let (mut input, user) = (Vec::new(), format!("{n}{}", "x".repeat(*size)));
+            auth(&mut input, "digest", user.as_bytes());
+            machine.advance(&input, 0).1 == Need::Bytes(4)
+        });
+        taken.count()
+    };
+    assert_eq!(shows(&[65_000]), 1);
+    assert_eq!(shows(&[65_536]), 0);
+    assert_eq!(shows(&[30_000, 30_000, 30_000]), 2, "all of a connection count together");
+}
+
 // rows: P-55 P-56 P-57 P-60d
 #[test]
 fn watches_are_added_found_and_removed() {

@@ -79,6 +79,41 @@ fn above_the_global_limit_only_who_waits_for_nothing_may_ask() {
     assert_eq!(world.server.shared.throttle.in_process(), 0);
 }
 
+#[test]
+fn connection_that_waits_is_not_read_while_more_bytes_are_outstanding_than_the_limit() {
+    let mut world = World::configured("oxkeeper.outstandingBytes=1000", "");
+    let (a, b, c) = (world.client(), world.client(), world.client());
+    let data = "x".repeat(600);
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", &data), create(2, "/b", &data), create(3, "/c", &data)]);
+    assert_eq!((world.server.replica.outstanding(), world[a].need.clone()), (2, Need::Answer));
+    let outstanding = world.server.shared.throttle.bytes();
+    assert!((1200..1500).contains(&outstanding), "two of them and their clients' identities");
+    world.say(b, [create(1, "/d", &data), create(2, "/e", "")]);
+    assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (3, Need::Answer));
+    // Twice the limit is reached for a client that waits for nothing too.
+    world.say(c, [create(1, "/f", &data), create(2, "/g", "")]);
+    assert_eq!((world.server.replica.outstanding(), world[c].need.clone()), (4, Need::Answer));
+    world.say(c, [get(3, "/f")]);
+    world.hold_log(false);
+    assert_eq!((world.heard(a).len(), world.heard(b).len(), world.heard(c).len()), (3, 2, 3));
+    assert_eq!(world.server.shared.throttle.bytes(), 0);
+}
+
+#[test]
+fn every_write_waits_while_twice_the_limit_of_bytes_is_outstanding() {
+    let mut world = World::configured("oxkeeper.outstandingBytes=300", "");
+    let (a, b) = (world.client(), world.client());
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", &"x".repeat(600))]);
+    world.say(b, [get(1, "/x"), create(2, "/b", ""), get(3, "/b")]);
+    assert_eq!((world.server.replica.outstanding(), world[b].need.clone()), (1, Need::Relief));
+    assert_eq!(world.heard(b).len(), 1, "what is only read is answered where it is read");
+    world.hold_log(false);
+    assert_eq!((world.heard(b).len(), world.heard(a).len()), (2, 1));
+    assert_eq!(world.server.shared.throttle.bytes(), 0);
+}
+
 // rows: C-92
 #[test]
 fn above_the_throttle_all_writes_wait_and_none_is_lost() {

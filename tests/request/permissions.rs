@@ -1,10 +1,12 @@
 //! Every bit of an access list against every operation: judged, pre-checked, and where a read looks.
 
-use super::harness::{Client, World};
-use crate::support::requests::{create, delete, look, request, set, set_acl, sync};
-use jute::proto::GetAclRequest;
+use super::harness::{Client, World, limits};
+use crate::support::requests::{create, delete, get, look, request, set, set_acl, sync};
+use jute::Vector;
+use jute::proto::{CreateRequest, GetAclRequest};
 use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Acl, Identity, op, perms};
+use oxkeeper::request::Limits;
 use oxkeeper::request::access::refusal;
 
 const BITS: [i32; 5] = [perms::READ, perms::WRITE, perms::CREATE, perms::DELETE, perms::ADMIN];
@@ -69,4 +71,38 @@ fn sync_and_other_znodes_ask_for_no_bit() {
     let (mut world, client) = guarded(0);
     world.say(client, [look(4, op::GET_DATA, "/a/b", false), set(5, "/a/b", "x"), sync(6, "/a")]);
     assert_eq!(world.heard(client), ["4 @4 ok \"\" v0", "5 @5 ok v1", "6 @5 ok /a"]);
+}
+
+/// A znode whose list has 35,000 addresses, and the client's own.
+fn create_under_addresses(xid: i32, path: &str, salt: usize) -> Vec<u8> {
+    let acl = |perms, id: &str| Acl { perms, who: Identity::new("ip", id) };
+    let address = |n: usize| format!("{}.{}.{}.{}", 11 + salt, n >> 16, n >> 8 & 255, n & 255);
+    let mut list: Vec<Acl> = (0..35_000).map(|n| acl(perms::READ, &address(n))).collect();
+    list.push(acl(perms::ALL, "10.0.0.1"));
+    let acl = Vector::Owned(list.iter().map(Acl::to_record).collect());
+    let path = Some(path.into());
+    request(xid, op::CREATE, &CreateRequest { path, data: None, acl, flags: 0 })
+}
+
+/// Many reads under one long list are one judgement; a judgement of each of many long lists is several turns.
+#[test]
+fn reads_under_long_lists_leave_turns_to_other_connections() {
+    let mut world = World::limited(Limits { frame_max: 1 << 20, ..limits() });
+    let client = world.client();
+    for n in 0..12 {
+        world.say(client, [create_under_addresses(1, &format!("/{n}"), n)]);
+        assert!(world.heard(client)[0].contains(" ok"));
+    }
+    let mut turns = |paths: &dyn Fn(i32) -> i32| {
+        let before = world[client].turns;
+        let reads = (0..48).map(|n| get(n + 2, &format!("/{}", paths(n))));
+        world.push(client, &reads.collect::<Vec<_>>().concat());
+        world.run();
+        let heard = world.heard(client);
+        assert!(heard.len() == 48 && heard.iter().all(|line| line.contains(" ok")), "{heard:?}");
+        world[client].turns - before
+    };
+    let of_one = turns(&|_| 0);
+    let of_many = turns(&|n| n % 12);
+    assert!(of_one + 2 <= of_many, "{of_one} turns, {of_many} turns");
 }

@@ -16,10 +16,12 @@ mod zab {
     pub mod conditions;
     #[allow(dead_code, reason = "a trace is for those who mend")]
     pub mod explorer;
+    pub mod losses;
     pub mod notation;
     pub mod scopes;
     pub mod script;
     pub mod script_ensemble;
+    pub mod situations;
     pub mod world;
 }
 

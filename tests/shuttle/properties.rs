@@ -309,7 +309,7 @@ fn a_number_is_free_once_its_watches_are_gone() {
 
 #[test]
 fn a_number_can_fail() {
-    finds(4000, || reuse(false));
+    finds(40_000, || reuse(false));
 }
 
 /// Znodes below the root: enough for the scan to take more than one hold.

@@ -1,15 +1,15 @@
 //! The checks of what clients receive find the faults that are planted into observations.
 
-use super::planted::{entry, fails, history, holds, new_history, zxid};
+use super::planted::{entry, fails, first_view, history, holds, new_history, zxid};
 use jute::data::Stat;
 use jute::proto::ReplyHeader;
-use oxkeeper::model::{EventKind, op};
+use oxkeeper::model::{EventKind, View, op};
 use oxkeeper::sim::check::answers::Answers;
 use oxkeeper::sim::check::sessions::{LivingSessions, RealTime, Sessions, early_expiry};
 use oxkeeper::sim::check::watches::Watches;
 use oxkeeper::sim::check::{Answered, Seen};
 use oxkeeper::sim::history::History;
-use oxkeeper::sim::workload::{Body, Op, Request, WatchLists};
+use oxkeeper::sim::workload::{Body, Op, Request, Required, WatchLists};
 use oxkeeper::tree::txn::write;
 
 fn stat(czxid: i64, mzxid: i64, version: i32, owner: i64) -> Stat {
@@ -64,6 +64,47 @@ fn wrong_answers_are_found() {
     let children = Request::new(Op::Children { watch: false }, "");
     let root = Body::Children(vec!["a".into()], stat(0, 0, 0, 0));
     told(&children, 9, at(4), 0, &root, Some("where there are"));
+}
+
+#[test]
+fn reconfiguration_judged_without_the_version_it_names_is_found() {
+    let (mut check, mut history) = (Answers::default(), history());
+    let view = View { version: at(5), ..first_view() };
+    let write = |counter, kind, path, text: &str| {
+        entry(zxid(1, counter), (7, 3 + counter as i32), kind, |to| {
+            write::set_data(to, path, Some(text.as_bytes()), -1);
+        })
+    };
+    let config = "/zookeeper/config";
+    let change = write(5, op::RECONFIG, config, &view.to_string());
+    for (counter, bytes) in [(5, change), (6, write(6, op::SET_DATA, "/a", "3"))] {
+        history.propose(zxid(1, counter), bytes.into());
+        history.commit(&[zxid(1, counter)]).unwrap();
+    }
+    holds(&mut check, &asks(0, 9, &Request::new(Op::Ping, "")), &new_history());
+    let mut told = |required, (zxid, err), wrong: Option<&str>| {
+        let change = Op::Reconfig { required, joining: None, leaving: None, members: None };
+        let (request, header) = (&Request::new(change, ""), ReplyHeader { xid: 8, zxid, err });
+        let body = &Body::Nothing;
+        let seen = Seen::Answered(Answered { client: 0, session: 7, request, header, body });
+        match wrong {
+            None => holds(&mut check, &seen, &history),
+            Some(about) => fails(&mut check, &seen, &history, about),
+        }
+    };
+    let (first, second, none) = (at(0), at(5), 77);
+    for version in [second, none, 0] {
+        told(Required::Version(version), (at(5), 0), Some("not in force"));
+        told(Required::Version(version), (at(5), -103), None);
+    }
+    told(Required::Version(first), (at(5), 0), None);
+    told(Required::Version(first), (at(5), -103), Some("in force"));
+    told(Required::Version(second), (at(6), -103), Some("in force"));
+    told(Required::Version(second), (at(6), -13), None);
+    told(Required::Version(first), (at(6), -103), None);
+    told(Required::Version(first), (at(6), -13), Some("not in force"));
+    told(Required::Version(first), (at(6), -14), None);
+    told(Required::Any, (at(6), -103), Some("in force"));
 }
 
 #[test]

@@ -58,17 +58,17 @@ fn epochs_are_what_the_files_promise() {
                 disk.sync_dir(dir).unwrap();
             }
         }
-        let epochs = promised(&disk, dir, last).ok();
+        let epochs = promised(&disk, dir, Some(last)).ok();
         // What was only left over may have been unsynced; from now on it is answered for.
         if files.iter().any(|(name, _)| name.ends_with(".tmp")) {
-            assert_eq!(promised(&disk.image().crash(0), dir, last).ok(), epochs);
+            assert_eq!(promised(&disk.image().crash(0), dir, Some(last)).ok(), epochs);
         }
         epochs.map(|epochs| (epochs.accepted.0, epochs.current.0))
     };
     assert_eq!(found(&[]), Some((5, 5)), "a standalone server's directory");
     let disk = SimDisk::new();
-    let first = promised(&disk, dir, Zxid::ZERO).unwrap();
-    let later = promised(&disk.image().crash(0), dir, last).unwrap();
+    let first = promised(&disk, dir, Some(Zxid::ZERO)).unwrap();
+    let later = promised(&disk.image().crash(0), dir, Some(last)).unwrap();
     assert_eq!((first, later), (Epochs::default(), first), "the log is asked once");
     assert_eq!(found(&[("acceptedEpoch", "8"), ("currentEpoch", "6")]), Some((8, 6)));
     assert_eq!(found(&[("acceptedEpoch", "6"), ("currentEpoch", "4")]), Some((6, 4)), "cut short");
@@ -119,4 +119,18 @@ fn current_epoch_that_is_gone_is_damage_unless_the_log_says_what_it_was() {
             "currentEpoch is gone, acceptedEpoch is 6, and the history ends with 0x500000007";
         assert!(error.contains(text), "{error}");
     }
+}
+
+// rows: D-05 Q-07
+#[test]
+fn epoch_of_a_history_that_is_gone_is_not_made_up() {
+    let (disk, dir) = (SimDisk::new(), Path::new(DIR));
+    assert_eq!(promised(&disk, dir, None).unwrap(), Epochs::default());
+    assert_eq!(read(&disk, dir, EpochFile::Current).unwrap(), None);
+    // A leader's tree has come, and power is gone before its epoch is saved.
+    save(&disk, dir, EpochFile::Accepted, Epoch(7)).unwrap();
+    assert_eq!(promised(&disk, dir, None).unwrap().current, Epoch(0));
+    assert!(check_history(&disk, dir, Zxid::new(Epoch(5), 3)).is_err());
+    // One of this very epoch has what the epoch began with.
+    assert!(check_history(&disk, dir, Zxid::new(Epoch(7), 1)).is_ok());
 }

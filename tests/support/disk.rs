@@ -1,7 +1,8 @@
 //! A server's disk in memory: what survives a crash, and what is asked of it and not done.
 
+use super::epoch_files::{EpochFiles, StartEpochs};
 use bytes::Bytes;
-use oxkeeper::model::{Epoch, View, Zxid};
+use oxkeeper::model::{Epoch, Epochs, View, Zxid};
 use oxkeeper::zab::{Action, Input, Promise};
 use std::collections::VecDeque;
 
@@ -55,6 +56,9 @@ pub struct Disk {
     whole: Vec<Entry>,
     pub accepted: Epoch,
     pub current: Epoch,
+    /// The file of each is gone: what it said counts as zero until the next one is written.
+    pub lacks_accepted: bool,
+    pub lacks_current: bool,
     /// The configuration of the next start, if it is not the first one.
     pub view: Option<View>,
     /// The configuration that was proposed last, committed or not.
@@ -144,8 +148,12 @@ impl Disk {
                 self.log.push(entry);
             }
             Write::Roll => self.rolls.push(self.log.len()),
-            Write::Promise(Promise::Accepted, epoch) => self.accepted = epoch,
-            Write::Promise(Promise::Current, epoch) => self.current = epoch,
+            Write::Promise(Promise::Accepted, epoch) => {
+                (self.accepted, self.lacks_accepted) = (epoch, false);
+            }
+            Write::Promise(Promise::Current, epoch) => {
+                (self.current, self.lacks_current) = (epoch, false);
+            }
             Write::Truncate(to) => {
                 self.log.retain(|(zxid, _)| *zxid <= to);
                 self.trees.retain(|tree| last_of(tree) <= to);
@@ -164,6 +172,38 @@ impl Disk {
     pub fn lose(&mut self) {
         (self.log, self.trees, self.is_unsure) = (Vec::new(), Vec::new(), true);
         self.restore();
+    }
+
+    /// The records of the log are lost.
+    pub fn lose_log(&mut self) {
+        self.log.clear();
+        self.restore();
+    }
+
+    /// One of the epoch files is lost, or both are.
+    pub fn lose_epochs(&mut self, accepted: bool, current: bool) {
+        if accepted {
+            (self.accepted, self.lacks_accepted) = (Epoch(0), true);
+        }
+        if current {
+            (self.current, self.lacks_current) = (Epoch(0), true);
+        }
+    }
+
+    /// What the next process begins with: its epochs, and the end of its history; `None`: nothing there counts.
+    pub fn start(&mut self) -> (Epochs, Option<Zxid>) {
+        let files = EpochFiles {
+            accepted: (!self.lacks_accepted).then_some(self.accepted),
+            current: (!self.lacks_current).then_some(self.current),
+        };
+        let last = |disk: &Self| (!disk.is_unsure).then(|| last_of(&disk.whole));
+        let StartEpochs { epochs, files, puts_aside } = files.start(last(self));
+        if puts_aside {
+            self.lose();
+        }
+        (self.accepted, self.lacks_accepted) = (epochs.accepted, files.accepted.is_none());
+        (self.current, self.lacks_current) = (epochs.current, files.current.is_none());
+        (epochs, last(self))
     }
 
     fn restore(&mut self) {

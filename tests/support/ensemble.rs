@@ -4,7 +4,7 @@
 //! writes, when a packet or notification arrives, when time passes, and what fails.
 
 use super::connections::{ElectionConnections, Item, LearnerConnection};
-use super::disk::{Entry, Write, last_of};
+use super::disk::{Disk, Entry, Write, last_of};
 use super::election::votes_for;
 use super::packets::packets;
 use super::server::Server;
@@ -107,11 +107,26 @@ impl<W: Witness> Ensemble<W> {
     /// Starts a server that is down from its disk.
     pub fn restart(&mut self, at: usize) {
         let server = &mut self.servers[at];
-        if server.peer.is_some() {
+        if server.peer.is_some() || server.is_gone {
             return;
         }
         server.start(ServerId(at as i64), &self.first_view, self.settings);
         self.step(at, Input::Tick);
+    }
+
+    /// The configurations by which a server decides: one that is down by those that it starts with.
+    pub fn views_of(&self, at: usize) -> Vec<View> {
+        match &self.servers[at].peer {
+            Some(peer) => peer.core.all_views().cloned().collect(),
+            None => self.views_on(at, &self.servers[at].disk),
+        }
+    }
+
+    /// The configurations that a server would start with from this disk.
+    pub fn views_on(&self, at: usize, disk: &Disk) -> Vec<View> {
+        let mut server = Server { disk: disk.clone(), ..Server::default() };
+        server.start(ServerId(at as i64), &self.first_view, self.settings);
+        server.peer.iter().flat_map(|peer| peer.core.all_views()).cloned().collect()
     }
 
     /// One input and all that follows from it at once.

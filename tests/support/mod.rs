@@ -7,10 +7,11 @@
 //!   bytes of a connection; [`configured`], configuration as text, and the settings that come of it; [`builders`], peers, trees,
 //!   limits and settings.
 //! * What other servers say: [`election`], votes that end an election as a test wants; [`stranger`], any packets and notifications.
-//! * Checks of worlds: [`alone`], faults that one check finds and no other.
-//! * Disks: [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
+//! * Checks of worlds: [`alone`], faults that one check finds and no other; [`quorums`], which servers are enough to decide.
+//! * Disks: [`epoch_files`], of which some may be gone; [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
 //! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
-//!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`].
+//!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`]; [`sockets`], what a
+//!   member's sockets report.
 //! * Several servers: [`connections`], [`server`] and [`ensemble`], peers whose worlds a search can copy;
 //!   [`virtual_election_net`], the election connections that ship, in virtual time.
 //! * `election_net`, the election connections that ship, on real sockets: two tests have it by its path, one of them with Java.
@@ -27,12 +28,15 @@ pub mod disk;
 pub mod election;
 pub mod elector;
 pub mod ensemble;
+pub mod epoch_files;
 pub mod member;
 pub mod packets;
 pub mod peer;
+pub mod quorums;
 pub mod replica;
 pub mod requests;
 pub mod server;
+pub mod sockets;
 pub mod standalone;
 pub mod store;
 pub mod stranger;

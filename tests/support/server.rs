@@ -1,10 +1,14 @@
 //! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member that runs Java says otherwise than ours.
 
+use super::builders::WALL_MS;
 use super::disk::{Disk, Entry, Write, last_of};
+use super::txns::reconfig;
 use super::views::view_in;
 use oxkeeper::member::start::saved_view_counts;
-use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
+use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::replica::configuration::{LastConfigs, tell_of_history};
+use oxkeeper::tree::txn::Entry as TxnEntry;
+use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
 use std::collections::VecDeque;
 
@@ -39,49 +43,42 @@ pub struct Server {
     pub is_java: bool,
     /// A planted fault: it does not know that its history was lost.
     pub misses_loss: bool,
+    /// The machine is lost, for good.
+    pub is_gone: bool,
 }
 
-/// Texts of the last two configurations: of those in a leader's tree it has the last, and then those in the log.
-#[derive(Default)]
-struct Configs {
-    before: Option<String>,
-    last: Option<String>,
-}
-
-impl Configs {
-    fn of(from_tree: &[Entry], from_log: &[Entry]) -> Self {
-        let last = from_tree.iter().rev().find_map(|(_, entry)| view_in(entry));
-        let mut configs = Self { before: None, last: last.map(|view| view.to_string()) };
-        for view in from_log.iter().filter_map(|(_, entry)| view_in(entry)) {
-            configs.before = Some(configs.last.unwrap_or_default());
-            configs.last = Some(view.to_string());
-        }
-        configs
+/// A tree with the configurations of a leader's tree, of which the last one counts, and of the log after it, but nothing else.
+fn tree_with_configs(from_tree: &[Entry], from_log: &[Entry]) -> Tree {
+    let mut tree = Tree::new(Options::default());
+    if let Some(last) = from_tree.iter().rev().find_map(|(_, entry)| view_in(entry)) {
+        tree.set_config(last.to_string().as_bytes(), last.version, WALL_MS);
     }
-
-    fn texts(&self) -> LastConfigs<'_> {
-        let [before, last] =
-            [&self.before, &self.last].map(|text| text.as_deref().map(str::as_bytes));
-        LastConfigs { before, last }
+    for (zxid, entry) in from_log {
+        let Some(view) = view_in(entry) else { continue };
+        let entry = reconfig(*zxid, &view.to_string());
+        let entry = TxnEntry::decode(&entry).expect("our own");
+        tree.apply(&entry.header, &entry.txn, &mut Vec::new());
     }
+    tree
 }
 
 impl Server {
     /// Starts the peer from the disk.
     pub fn start(&mut self, me: ServerId, first_view: &View, settings: Settings) {
         let view = self.disk.view.clone().unwrap_or_else(|| first_view.clone());
+        let (epochs, mut last) = self.disk.start();
         self.tree = self.disk.whole().to_vec();
-        let Disk { accepted, current, .. } = self.disk;
-        let last = last_of(&self.tree);
-        let knows = !self.disk.is_unsure || self.misses_loss;
-        let mut peer =
-            Peer::member(me, settings, view, Epochs { accepted, current }, knows.then_some(last));
+        if self.misses_loss {
+            last.get_or_insert(last_of(&self.tree));
+        }
+        let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
         // What was proposed is in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
-        tell_of_history(&mut peer, Configs::of(from_tree, from_log).texts());
+        let configs = tree_with_configs(from_tree, from_log);
+        tell_of_history(&mut peer, LastConfigs::of(&configs));
         if let Some(view) = self.disk.next.clone() {
-            let counts = saved_view_counts(&view, current, knows.then_some(last));
+            let counts = saved_view_counts(&view, epochs.current, last);
             peer.core.see_saved_view(view, counts);
         }
         peer.core.oracle = self.oracle;
@@ -92,8 +89,8 @@ impl Server {
     pub fn end(&mut self) {
         let mut disk = std::mem::take(&mut self.disk);
         disk.asked.clear();
-        let (oracle, is_java, misses_loss) = (self.oracle, self.is_java, self.misses_loss);
-        *self = Self { disk, oracle, is_java, misses_loss, ..Self::default() };
+        let Self { oracle, is_java, misses_loss, is_gone, .. } = *self;
+        *self = Self { disk, oracle, is_java, misses_loss, is_gone, ..Self::default() };
     }
 
     /// What a running server does about an input.
@@ -114,7 +111,7 @@ impl Server {
                 self.tree = self.arrived.take().expect("a tree came with SNAP");
                 self.tail.retain(|(at, _)| *zxid < *at);
                 tree.clone_from(&self.tree);
-                views = Some(Configs::of(tree, &[]).texts().views());
+                views = Some(LastConfigs::of(&tree_with_configs(tree, &[])).views());
             }
             Write::Promise(..) | Write::Roll => {}
         }

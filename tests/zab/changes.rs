@@ -1,8 +1,10 @@
 //! Configurations in worlds: who proposes which.
 
+use super::situations::some_rule;
 use super::world::World;
+use crate::support::quorums::is_quorum;
 use crate::support::views::{VIEW, member};
-use oxkeeper::model::{Role as Kind, ServerId, View};
+use oxkeeper::model::{Role as Kind, Rule, ServerId, View};
 use oxkeeper::zab::{Peer, Role};
 
 impl World {
@@ -24,13 +26,18 @@ impl World {
                 _ => continue,
             };
             let id = ServerId(at as i64);
-            if self.below(4) == 0 {
+            if self.below(4) == 0 || self.servers[at].is_gone {
                 view.members.remove(&id);
             } else {
                 view.members.insert(id, member(id, role));
             }
         }
-        if view.voters().next().is_some() && view.has_quorum(&synced) {
+        view.rule = if self.witness.conditions.has_groups {
+            some_rule(&mut self.witness.more, &view, false)
+        } else {
+            Rule::Majority
+        };
+        if view.voters().next().is_some() && is_quorum(&view, |id| synced.contains(&id)) {
             self.propose_view(at, view);
         }
     }

@@ -1,8 +1,8 @@
 //! What a world is like, and what fails in it.
 
+use super::situations::Starts;
 use super::world::World;
 use crate::support::server::Server;
-use crate::support::views::view_of;
 use oxkeeper::model::View;
 use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;
@@ -34,6 +34,17 @@ pub struct Conditions {
     pub loses_unknown: bool,
     /// A planted fault: this one's disk says that it has written what it has not.
     pub lying_disk: Option<usize>,
+    /// Voters have weights and groups, in the first configuration and in some of the later ones.
+    pub has_groups: bool,
+    pub starts: Starts,
+    /// Files are lost, or come back as they were.
+    pub loses_files: bool,
+    /// db.autocreate=false: a server that finds nothing knows that this is not all there was.
+    pub marks_new: bool,
+    /// Machines are lost for good.
+    pub loses_machine: bool,
+    /// A planted fault: files are lost that the others can't make up for.
+    pub loses_needed: bool,
 }
 
 impl fmt::Display for Conditions {
@@ -43,12 +54,6 @@ impl fmt::Display for Conditions {
 }
 
 impl Conditions {
-    /// What the ensemble begins with.
-    pub fn first_view(&self) -> View {
-        let (voters, count) = (self.voters as i64, (self.voters + self.observers) as i64);
-        view_of(0, 0..voters, voters..count)
-    }
-
     /// Nothing special.
     pub fn mild(voters: usize, seed: u64) -> Self {
         Self {
@@ -65,10 +70,20 @@ impl Conditions {
             loses: None,
             loses_unknown: false,
             lying_disk: None,
+            has_groups: false,
+            starts: Starts::AtOnce,
+            loses_files: false,
+            marks_new: false,
+            loses_machine: false,
+            loses_needed: false,
         }
     }
 
     pub fn of(seed: u64) -> Self {
+        Self::without_situations(seed).with_situations()
+    }
+
+    fn without_situations(seed: u64) -> Self {
         if seed % 6 == 4 {
             return Self::of_changes(seed, seed / 6);
         }
@@ -122,9 +137,11 @@ impl World {
     /// Gives the number of transactions that were committed.
     pub fn live(&mut self) -> usize {
         let mut committed = 0;
+        self.begin();
         for _ in 0..CHAPTERS {
             for _ in 0..STEPS {
                 self.random_step();
+                self.lose_some();
             }
             self.heal();
             self.calm();
@@ -260,25 +277,9 @@ impl World {
     /// Lets everything that is under way come to its end; gives the rounds of 5 ms that this takes.
     pub fn calm(&mut self) -> usize {
         for round in 0..4000 {
-            for at in 0..self.servers.len() {
-                for _ in 0..8 {
-                    self.write_log(at);
-                }
-                self.write_tree(at);
-                self.step(at, Input::Tick);
-            }
-            for id in self.connections.keys().copied().collect::<Vec<_>>() {
-                for _ in 0..8 {
-                    self.deliver(id, true);
-                    self.deliver(id, false);
-                }
-            }
-            if self.witness.conditions.elects {
-                for (from, to) in self.elections.busy() {
-                    self.hear(from, to);
-                }
-            } else if round % 4 == 0 {
-                self.elect(false);
+            self.round(round);
+            if round % 50 == 49 {
+                self.remove_lost();
             }
             if round > 20 && self.is_calm() {
                 return round;
@@ -289,6 +290,32 @@ impl World {
             self.witness.conditions,
             self.standing()
         );
+    }
+
+    /// 5 ms in which nothing fails.
+    ///
+    /// * `round`: how many there were before it.
+    pub fn round(&mut self, round: usize) {
+        for at in 0..self.servers.len() {
+            for _ in 0..8 {
+                self.write_log(at);
+            }
+            self.write_tree(at);
+            self.step(at, Input::Tick);
+        }
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            for _ in 0..8 {
+                self.deliver(id, true);
+                self.deliver(id, false);
+            }
+        }
+        if self.witness.conditions.elects {
+            for (from, to) in self.elections.busy() {
+                self.hear(from, to);
+            }
+        } else if round.is_multiple_of(4) {
+            self.elect(false);
+        }
     }
 
     /// How each of them stands, a line each.
@@ -312,8 +339,10 @@ impl World {
     }
 
     fn is_calm(&self) -> bool {
-        self.members()
-            .all(|server| server.serves && server.disk.asked.is_empty() && server.tail.is_empty())
+        !self.has_lost()
+            && self.members().all(|server| {
+                server.serves && server.disk.asked.is_empty() && server.tail.is_empty()
+            })
             && self.connections.values().all(|connection| connection.is_empty())
     }
 }

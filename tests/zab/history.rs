@@ -48,3 +48,13 @@ fn the_window_is_as_long_as_is_set() {
     };
     assert_eq!((kept(500), kept(1500)), (500, 1500));
 }
+
+#[test]
+fn the_window_holds_fewer_transactions_if_they_are_large() {
+    let mut history = History::with_window(zxid(0), 500);
+    for n in 1..=200 {
+        history.append(zxid(n), Bytes::from(vec![0; 1 << 20]));
+        history.commit(zxid(n), |_| {});
+    }
+    assert_eq!((history.window().len(), history.floor()), (63, zxid(137)));
+}

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use jute::{put_buffer, put_i32, put_i64};
 use oxkeeper::model::{Epoch, Identity, ServerId, SessionId, Zxid};
-use oxkeeper::zab::{LearnerInfo, Packet, PacketError, Request};
+use oxkeeper::zab::{LearnerInfo, Packet, PacketError, PacketLimits, Request};
 
 /// Types of packets by their numbers on a learner connection.
 mod kind {
@@ -78,7 +78,8 @@ fn every_packet_survives_the_wire_in_any_pieces() {
 
 #[test]
 fn bytes_of_no_peer_are_refused_before_they_are_waited_for() {
-    let decode = |bytes: &[u8]| Packet::decode(&mut BytesMut::from(bytes));
+    let limits = PacketLimits::of(2 * 0xf_ffff);
+    let decode = |bytes: &[u8]| Packet::decode_within(&mut BytesMut::from(bytes), limits);
     assert_eq!(decode(b"GET / HTTP"), Err(PacketError::Kind(0x4745_5420)));
     assert_eq!(decode(&[0; 4]), Err(PacketError::Kind(0)));
     let mut long = Vec::new();

@@ -8,9 +8,7 @@ use crate::support::views::{VIEW, view_in};
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
-use oxkeeper::zab::{
-    Action, Core, Input, LearnerConnectionId, LogRead, Packet, Peer, Role, Settings,
-};
+use oxkeeper::zab::{Action, Core, Input, LearnerConnectionId, Packet, Peer, Role, Settings};
 
 pub struct Strangers {
     server: PeerOnDisk,
@@ -154,19 +152,13 @@ impl Strangers {
     fn step(&mut self, input: Input) {
         for action in self.server.step(input) {
             match action {
-                Action::ReadLog { connection, .. } => {
-                    self.step(Input::LogRead { connection, read: LogRead::default() });
-                }
-                Action::SendSnapshot { connection } => {
-                    let zxid = self.server.peer.core.history.committed();
-                    self.step(Input::SnapshotBegun { connection, zxid });
-                }
-                Action::FromLearner { connection, packet: Packet::Request(_) } => {
-                    self.step(Input::Sync { connection });
-                }
                 Action::Lead { .. } => self.led += 1,
                 Action::Follow { .. } => self.followed += 1,
-                _ => {}
+                action => {
+                    if let Some(answer) = self.server.answer(&action) {
+                        self.step(answer);
+                    }
+                }
             }
         }
     }

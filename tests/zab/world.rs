@@ -2,14 +2,18 @@
 
 use super::checks::{Checks, Event};
 use super::conditions::Conditions;
-use crate::support::disk::{Entry, Write, last_of};
+use super::losses::Loss;
+use super::situations::Starts;
+use crate::support::disk::{Disk, Entry, Write, last_of};
 use crate::support::ensemble::{Ensemble, Seen, Witness};
+use crate::support::quorums::{Count, is_quorum};
 use crate::support::server::Server;
 use crate::support::views::view_in;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, Packet, Role};
+use std::collections::BTreeMap;
 
 pub type World = Ensemble<Judge>;
 
@@ -19,6 +23,14 @@ pub struct Judge {
     pub conditions: Conditions,
     pub checks: Checks,
     random: Rng,
+    /// Decides on the situations that few worlds have.
+    pub more: Rng,
+    /// Copies of disks, of servers that have one.
+    pub backups: BTreeMap<usize, Disk>,
+    /// What servers had each time that they lost it: it counts as acknowledged.
+    pub lost: Vec<(ServerId, Vec<Entry>)>,
+    /// What was lost how often.
+    pub losses: BTreeMap<Loss, usize>,
     next_payload: u64,
     /// The input under way is one of a server that leads.
     is_of_leader: bool,
@@ -41,37 +53,42 @@ impl Judge {
     }
 
     /// Panics with the name of the property that does not hold, and how this world is made again.
-    fn check(&mut self, event: Event<'_>) {
+    pub fn check(&mut self, event: Event<'_>) {
         let seen = self.checks.see(event);
         seen.unwrap_or_else(|error| panic!("{}: {error}", self.conditions));
     }
 
-    fn note(&mut self, text: impl FnOnce() -> String) {
+    pub fn note(&mut self, text: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             trace.push(text());
         }
     }
 
-    /// How many voters have a leader's history on disk, and how many are a quorum: where it is worst, by the configurations that
+    /// How much of a quorum has a leader's history on disk, and how much is needed: where it is worst, by the configurations that
     /// the history itself names, and by those that its leader knows.
     fn holders(&self, servers: &[Server], at: usize) -> (usize, usize) {
         let tree = &servers[at].tree;
         let core = &servers[at].peer.as_ref().expect("it leads").core;
         let lost = self.conditions.loses.map(|at| ServerId(at as i64));
-        let has = |id: &ServerId| match tree.len().checked_sub(1) {
+        let has = |id: ServerId| match tree.len().checked_sub(1) {
             // What it acknowledged it had.
-            Some(_) if lost == Some(*id) => true,
-            Some(last) => servers[id.0 as usize].disk.whole().get(last) == tree.last(),
+            Some(_) if lost == Some(id) => true,
+            Some(last) => {
+                let has = servers[id.0 as usize].disk.whole();
+                let had = self.lost.iter().filter(|(of, _)| *of == id).map(|(_, had)| &had[..]);
+                had.chain([has]).any(|entries| entries.get(last) == tree.last())
+            }
             None => true,
         };
         if let Some(blessed) = self.conditions.blessed.map(|at| ServerId(at as i64)) {
             // Nothing that it lacks may be committed: it may go on without the others.
-            return (usize::from(has(&blessed)), 1);
+            return (usize::from(has(blessed)), 1);
         }
-        let of = |view: &View| (view.voters().filter(has).count(), view.voters().count() / 2 + 1);
-        let worse = |(holders, quorum): &(usize, usize)| holders < quorum;
+        let of = |view: &View| Count::of(view, has);
         let named = self.decide(tree);
-        named.iter().chain(core.all_views()).map(of).find(worse).unwrap_or_else(|| of(&core.view))
+        let mut counts = named.iter().chain(core.all_views()).map(of);
+        let count = counts.find(|count| !count.is_quorum()).unwrap_or_else(|| of(&core.view));
+        (count.there, count.needed)
     }
 
     /// The configurations that decide on the last transaction of a history, whatever a server believes: the one before it, and its own
@@ -141,6 +158,10 @@ impl World {
         let judge = Judge {
             checks: Checks::default(),
             random: Rng::seeded(conditions.seed),
+            more: Rng::new(conditions.seed, 4),
+            backups: BTreeMap::new(),
+            lost: Vec::new(),
+            losses: BTreeMap::new(),
             next_payload: 0,
             is_of_leader: false,
             decided: 0,
@@ -158,7 +179,9 @@ impl World {
             server.misses_loss = conditions.loses_unknown;
             server.disk.lies = conditions.lying_disk == Some(at);
         }
-        (0..count).for_each(|at| world.restart(at));
+        if conditions.starts == Starts::AtOnce {
+            (0..count).for_each(|at| world.restart(at));
+        }
         world
     }
 
@@ -216,6 +239,7 @@ impl World {
     /// Ends the elections of some who look for a leader, by an oracle.
     pub fn elect(&mut self, is_careless: bool) {
         let count = self.witness.conditions.voters;
+        let view = self.witness.conditions.first_view();
         let looking: Vec<usize> =
             (0..self.servers.len()).filter(|&at| self.servers[at].is_looking).collect();
         let voters: Vec<usize> = looking.iter().copied().filter(|&at| at < count).collect();
@@ -223,7 +247,7 @@ impl World {
             voters[self.below(voters.len())]
         } else if let Some(incumbent) = self.leader() {
             incumbent
-        } else if count / 2 < voters.len() {
+        } else if is_quorum(&view, |id| voters.contains(&(id.0 as usize))) {
             *voters.iter().max_by_key(|&&at| self.vote(at)).unwrap()
         } else {
             return;

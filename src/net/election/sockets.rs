@@ -66,7 +66,7 @@ impl ElectionSockets {
                 match self.start(connection, stream) {
                     Ok(()) => Some(Input::Accepted { connection, peer }),
                     Err(error) => {
-                        tracing::warn!(%peer, %error, "election connection closed");
+                        tracing::warn!(target: crate::model::STRANGERS, %peer, %error, "election connection closed");
                         None
                     }
                 }

@@ -1,9 +1,10 @@
 //! One learner connection, as long as its handle is kept.
 
 use super::handle::{ConnectionState, Ending, PeerEvent, PeerHandle};
+use super::learner_port::{LearnerPort, UnfinishedPlace};
 use super::receive::receive;
 use super::send::send;
-use crate::member::quorum_connection::QuorumConnection;
+use crate::member::quorum_connection::{QuorumConnection, QuorumPeer};
 use crate::net::Sink;
 use std::future::Future;
 use std::io;
@@ -25,6 +26,25 @@ pub fn start(
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) -> PeerHandle {
+    start_at(None, connecting, connection, events)
+}
+
+/// [`start`] for a connection that a learner made.
+pub(super) fn start_accepted(
+    port: Arc<LearnerPort>,
+    stream: TcpStream,
+    connection: QuorumConnection,
+    events: Sink<PeerEvent>,
+) -> PeerHandle {
+    start_at(Some(port), std::future::ready(Ok(stream)), connection, events)
+}
+
+fn start_at(
+    port: Option<Arc<LearnerPort>>,
+    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
+    connection: QuorumConnection,
+    events: Sink<PeerEvent>,
+) -> PeerHandle {
     let stop = CancellationToken::new();
     let state = Arc::new(ConnectionState {
         peer: connection.peer(),
@@ -35,6 +55,10 @@ pub fn start(
     });
     let handle = PeerHandle { state: state.clone(), unsent: Vec::new(), stop: stop.clone() };
     let mut ending = Ending { state, why: "its task failed".to_owned() };
+    let place = match (port, connection.peer()) {
+        (Some(port), QuorumPeer::Learner(id)) => Some(UnfinishedPlace::new(port, id, stop.clone())),
+        (Some(_), QuorumPeer::Leader { .. }) | (None, _) => None,
+    };
     tokio::spawn(async move {
         let connected = tokio::select! {
             biased;
@@ -42,7 +66,7 @@ pub fn start(
             () = stop.cancelled() => Err(CLOSED_HERE.to_owned()),
         };
         let ended = match connected {
-            Ok(stream) => transfer(stream, connection, &ending, &stop).await,
+            Ok(stream) => transfer(stream, connection, place, &ending, &stop).await,
             Err(error) => Err(error),
         };
         ending.because(ended);
@@ -54,6 +78,7 @@ pub fn start(
 async fn transfer(
     stream: TcpStream,
     connection: QuorumConnection,
+    place: Option<UnfinishedPlace>,
     ending: &Ending,
     stop: &CancellationToken,
 ) -> Result<(), String> {
@@ -62,7 +87,7 @@ async fn transfer(
     let mut sending = pin!(send(writing, &ending.state));
     let both = async {
         tokio::select! {
-            ended = receive(reading, connection, ending) => ended,
+            ended = receive(reading, connection, place, ending) => ended,
             ended = &mut sending => ended,
         }
     };
@@ -83,11 +108,12 @@ async fn transfer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::member::ListenAddress;
     use crate::member::opening::{ConnectionKind, NoOpening, Openings as _};
     use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
     use crate::member::sim_opening::SimOpenings;
     use crate::model::{Epoch, Zxid};
-    use crate::net::quorum::{Bind, Patience, dial, listen};
+    use crate::net::quorum::{Patience, dial, listen};
     use crate::zab::{LearnerConnectionId, Packet};
     use bytes::Bytes;
     use std::time::Duration;
@@ -152,13 +178,13 @@ mod tests {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let there = vec![("127.0.0.1".to_owned(), port)];
         let (sender, mut at_leader) = unbounded_channel();
-        let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
-        tokio::spawn(listen(bind, Arc::default(), Arc::new(SimOpenings), sender.into()));
+        let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
+        tokio::spawn(listen(address, Arc::default(), Arc::new(SimOpenings), sender.into()));
         let long = Duration::from_secs(60);
         let patience = Patience { silence: long, refusals: long, others: None };
         let (sender, mut at_learner) = unbounded_channel();
         let opening = SimOpenings.dialed(ConnectionKind::Learner, &there);
-        let machine = QuorumConnection::dialed(1, opening, Default::default(), 0);
+        let machine = QuorumConnection::dialed(1, opening, Default::default());
         let mut learner = start(dial(there.clone(), patience), machine, sender.into());
         let said = |from: u32| (from..from + 20).map(proposal).collect::<Vec<Packet>>();
         let say = |handle: &mut PeerHandle, from| {

@@ -1,73 +1,47 @@
 //! Accepts connections of learners.
 
-use super::connection::start;
+use super::connection::start_accepted;
 use super::handle::PeerEvent;
-use crate::member::listening::{Listening, Port};
+use super::learner_port::LearnerPort;
+use crate::member::listening::{ListenAddress, Listening, Port};
 use crate::member::opening::{ConnectionKind, Openings};
 use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
+use crate::net::bind::bind_in_task;
 use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
-use crate::zab::LearnerConnectionId;
-use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::net::{TcpListener, TcpSocket};
 
-const BACKLOG: u32 = 128;
-
-/// Where to listen for learners.
-#[derive(Clone, Debug)]
-pub struct Bind {
-    /// `None`: every address.
-    pub host: Option<String>,
-    pub port: u16,
-}
+const BACKLOG: i32 = 128;
 
 /// Listens for learners; never gives up.
 ///
-/// * `accepted`: numbers of the connections that all such listeners have accepted.
+/// * `port`: what the connections of all such listeners share.
 pub async fn listen(
-    bind: Bind,
-    accepted: Arc<AtomicU64>,
+    address: ListenAddress,
+    port: Arc<LearnerPort>,
     openings: Arc<dyn Openings>,
     events: Sink<PeerEvent>,
 ) {
     let (mut machine, mut socket) = (Listening::new(Port::Learners), ListeningSocket::new(None));
-    let open = async || open(&bind).await.map_err(|error| error.to_string());
+    let open = || bind_in_task(address.clone(), BACKLOG);
     loop {
         match socket.next(&mut machine, open).await {
             ListeningEvent::Bound(_) | ListeningEvent::BindFailed { failures: 2.., .. } => {}
             ListeningEvent::BindFailed { error, .. } => {
-                let Bind { host, port } = &bind;
-                let host = host.as_deref().unwrap_or("*");
-                tracing::error!(host, port, %error, "cannot listen for learners; trying on");
+                tracing::error!(%address, error, "cannot listen for learners; trying on");
             }
             ListeningEvent::Accepted(stream, peer) => {
-                let connection = LearnerConnectionId(accepted.fetch_add(1, Ordering::Relaxed));
+                let connection = port.next_connection();
                 let opening = openings.accepted(ConnectionKind::Learner);
-                let machine = QuorumConnection::accepted(connection, opening, 0);
-                let stream = std::future::ready(Ok(stream));
-                let handle = start(stream, machine, events.clone());
+                let machine = port.limited(QuorumConnection::accepted(connection, opening, 0));
+                let handle = start_accepted(port.clone(), stream, machine, events.clone());
                 events.put(PeerEvent::Accepted { connection, handle, peer });
             }
-            ListeningEvent::AcceptFailed(error) => tracing::warn!(%error, "accept learner"),
+            ListeningEvent::AcceptFailed(error) => {
+                tracing::warn!(target: crate::model::STRANGERS, %error, "accept learner")
+            }
         }
     }
-}
-
-async fn open(bind: &Bind) -> io::Result<TcpListener> {
-    let address = match &bind.host {
-        None => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), bind.port),
-        Some(host) => tokio::net::lookup_host((host.as_str(), bind.port))
-            .await?
-            .next()
-            .ok_or_else(|| io::Error::other(format!("{host} has no address")))?,
-    };
-    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 #[cfg(test)]
@@ -87,8 +61,8 @@ mod tests {
     async fn called(count: usize) -> (Vec<TcpStream>, mpsc::UnboundedReceiver<PeerEvent>) {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
-        let bind = Bind { host: Some("127.0.0.1".to_owned()), port };
-        tokio::spawn(listen(bind, Arc::default(), Arc::new(NoOpening), sender.into()));
+        let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
+        tokio::spawn(listen(address, Arc::default(), Arc::new(NoOpening), sender.into()));
         let there = vec![("127.0.0.1".to_owned(), port)];
         let long = Duration::from_secs(60);
         let patience = Patience { silence: long, refusals: long, others: None };

@@ -2,6 +2,7 @@
 
 mod connection;
 mod handle;
+mod learner_port;
 mod listen;
 mod receive;
 mod send;
@@ -11,4 +12,5 @@ pub use crate::member::dial::Patience;
 pub use crate::member::quorum_connection::QuorumPeer;
 pub use connection::start;
 pub use handle::{PeerEvent, PeerHandle};
-pub use listen::{Bind, listen};
+pub use learner_port::LearnerPort;
+pub use listen::listen;

@@ -1,6 +1,7 @@
 //! Gives a connection's machine the bytes that come.
 
 use super::handle::{ConnectionState, Ending, PeerEvent, lock};
+use super::learner_port::UnfinishedPlace;
 use crate::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEvent};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -18,12 +19,13 @@ const TREE_READ_BYTES: usize = 1 << 20;
 pub(super) async fn receive(
     mut stream: OwnedReadHalf,
     connection: QuorumConnection,
+    place: Option<UnfinishedPlace>,
     ending: &Ending,
 ) -> Result<(), String> {
     let mut has_spoken = false;
-    let ended = receive_all(&mut stream, connection, ending, &mut has_spoken).await;
+    let ended = receive_all(&mut stream, connection, place, ending, &mut has_spoken).await;
     if let (Err(why), Ok(peer), false) = (&ended, stream.peer_addr(), has_spoken) {
-        tracing::warn!(%peer, why, "connection to the quorum port closed");
+        tracing::warn!(target: crate::model::STRANGERS, %peer, why, "connection to the quorum port closed");
     }
     ended
 }
@@ -31,6 +33,7 @@ pub(super) async fn receive(
 async fn receive_all(
     stream: &mut OwnedReadHalf,
     mut connection: QuorumConnection,
+    mut place: Option<UnfinishedPlace>,
     ending: &Ending,
     has_spoken: &mut bool,
 ) -> Result<(), String> {
@@ -44,6 +47,9 @@ async fn receive_all(
             is_opened = open(&mut connection, state);
         }
         *has_spoken |= connection.has_spoken();
+        if let Some(place) = &mut place {
+            place.note(connection.unfinished_bytes(), !events.is_empty());
+        }
         for event in events.drain(..) {
             state.report(PeerEvent::Received { from: state.peer, event });
         }

@@ -6,7 +6,7 @@ use crate::model::path::parent;
 use crate::model::{Code, Zxid, op};
 use crate::sim::history::History;
 use crate::sim::model::{Model, Node};
-use crate::sim::workload::{Body, Op, PAIR, Request, is_of_session};
+use crate::sim::workload::{Body, Op, PAIR, Request, Required, is_of_session};
 use crate::tree::txn::{Entry, Txn};
 use std::collections::BTreeMap;
 
@@ -22,6 +22,10 @@ pub struct Answers {
 
 impl Check for Answers {
     fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        if let Seen::Destroyed { .. } = seen {
+            // What is left is read again: later writes of a session may be lost, and earlier ones be committed now.
+            *self = Self { sent: std::mem::take(&mut self.sent), ..Self::default() };
+        }
         self.read_history(history)?;
         match seen {
             Seen::Asked { session, xid, .. } if 0 < *xid => {
@@ -109,6 +113,9 @@ fn judge(answered: &Answered<'_>, history: &History) -> Result<(), String> {
     if is_of_session(code) || request.op == Op::Close && is_local {
         return Ok(());
     }
+    if let Op::Reconfig { required, .. } = &request.op {
+        requires(*required, code, zxid, history)?;
+    }
     let state = State { model: &history.model, zxid: header.zxid };
     let is_refused = matches!(body, Body::Parts(codes) if codes.iter().any(|&code| code != 0));
     if request.is_write() && code.is_ok() && !is_refused {
@@ -129,6 +136,19 @@ fn judge(answered: &Answered<'_>, history: &History) -> Result<(), String> {
         return Err(format!("code {code}, and that state calls for {wanted}"));
     }
     if code.is_ok() { state.shows(request, body) } else { Ok(()) }
+}
+
+/// Whether a reconfiguration was refused for the version that it names, if and only if another one was in force. While one is
+/// under way nobody looks at the version.
+fn requires(required: Required, code: Code, zxid: Zxid, history: &History) -> Result<(), String> {
+    let is_met = match required {
+        Required::Any | Required::Of(_) => true,
+        Required::Version(version) => history.was_in_force(version, zxid),
+    };
+    if code == Code::RECONFIG_IN_PROGRESS || is_met != (code == Code::BAD_VERSION) {
+        return Ok(());
+    }
+    Err(format!("code {code}, and {required:?} is {}in force", if is_met { "" } else { "not " }))
 }
 
 /// A server that nobody leads lets clients read what it has, which may end with what was never committed: of that no more

@@ -95,6 +95,9 @@ impl Checks {
     /// The first property that does not hold.
     pub fn see(&mut self, seen: &Seen<'_>) -> Result<(), Failure> {
         let mut judged = 0;
+        if let Seen::Destroyed { left, promised } = *seen {
+            self.history.lose(left, promised);
+        }
         if let Seen::Leads { server, epoch, last, .. } = *seen {
             judged = OF_LEADERS;
             self.judge(seen, 0..judged)?;

@@ -75,6 +75,12 @@ pub enum Seen<'a> {
         server: usize,
         view: &'a View,
     },
+    /// The data of a quorum is lost while all servers are down. `left`: the end of the latest history that is left, and `promised`: the
+    /// promise of its server, later than which no disk has anything.
+    Destroyed {
+        left: Zxid,
+        promised: Epoch,
+    },
     /// What a server knew of configurations is lost with its disk.
     ForgetsView {
         server: usize,

@@ -87,6 +87,10 @@ impl Check for Agreement {
                     _ => Ok(()),
                 }
             }
+            Seen::Destroyed { .. } => {
+                self.served.clear();
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -132,6 +136,10 @@ impl Check for Durability {
                 let before = std::mem::replace(&mut self.committed, last);
                 let mut zxids = history.reconfigurations(before, last).chain([last]);
                 zxids.try_for_each(|zxid| on_quorums(server, zxid, disks, history))
+            }
+            Seen::Destroyed { .. } => {
+                self.committed = history.last();
+                Ok(())
             }
             _ => stays_on_disk(seen, history),
         }
@@ -264,6 +272,7 @@ impl Check for InitialHistories {
                 let all = self.acknowledged.remove(&epoch).unwrap_or_default();
                 return all.into_iter().try_for_each(|it| lacks(it, epoch, last));
             }
+            Seen::Destroyed { .. } => self.acknowledged.clear(),
             _ => {}
         }
         Ok(())

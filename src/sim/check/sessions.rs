@@ -129,6 +129,7 @@ impl Check for RealTime {
                 self.shown = self.shown.max(zxid);
                 self.written = self.written.max(if is_write { zxid } else { 0 });
             }
+            Seen::Destroyed { .. } => *self = Self::default(),
             Seen::Disconnected { client } => self.floors.retain(|(of, _), _| *of != client),
             _ => {}
         }

@@ -253,7 +253,7 @@ impl Election {
         let text = String::from_utf8_lossy(heard.config.as_deref()?);
         let parsed = View::parse(&text);
         parsed
-            .inspect_err(|error| tracing::warn!(%error, "configuration of server {}", from.0))
+            .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, %error, "configuration of server {}", from.0))
             .ok()
     }
 

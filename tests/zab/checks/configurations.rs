@@ -25,6 +25,9 @@ impl Check for Configurations {
     }
 
     fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
+        if let Event::OlderView { at } = event {
+            self.in_force.remove(at);
+        }
         let Event::InForce { at, view, leads } = event else { return Ok(()) };
         let version = view.version;
         if let Some(before) = self.in_force.insert(*at, version).filter(|before| version < *before)
@@ -67,6 +70,7 @@ mod tests {
         holds(&mut check, in_force(2, &second, false));
         fails(&mut check, in_force(2, &first, false), "goes back");
         fails(&mut check, in_force(3, &first, true), "after 0x7");
+        holds(&mut check, Event::OlderView { at: 2 });
         let other = view_of(7, [1, 2], []);
         fails(&mut check, in_force(4, &other, false), "another configuration");
         holds(&mut check, in_force(1, &third, true));

@@ -39,6 +39,8 @@ pub enum Event<'a> {
     ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
     /// A configuration is in force; `leads`: its server decides so.
     InForce { at: usize, view: &'a View, leads: bool },
+    /// A server's disk, its configuration too, is as it was some time ago.
+    OlderView { at: usize },
     /// All faults are over: applied, and on disk.
     Calm { at: usize, tree: &'a [Entry], disk: &'a [Entry] },
 }

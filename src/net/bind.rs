@@ -1,0 +1,117 @@
+//! Binds an address where connections are accepted.
+
+use super::resolve::resolve_all;
+use crate::member::ListenAddress;
+use crate::model::chain;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
+use tokio::net::TcpListener;
+
+/// Why an address can't be bound.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("resolve host {host}")]
+    Resolve { host: String, source: io::Error },
+    #[error("listen on {address}")]
+    Bind { address: SocketAddr, source: io::Error },
+}
+
+/// Binds; gives the address, which has a port of its own where 0 was asked for. Of several addresses that a host stands for
+/// the first that this machine has. All addresses are one socket for both families (P-23a); a machine without IPv6 has no
+/// such socket to give, and listens for IPv4 alone.
+///
+/// # Errors
+/// When none can be bound; and when one is in use: at another one fewer peers would find this server.
+pub fn bind(at: &ListenAddress, backlog: i32) -> Result<(StdListener, SocketAddr), ListenError> {
+    let addresses = match &at.host {
+        None => {
+            let both = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+            both.map(|ip| SocketAddr::new(ip, at.port)).to_vec()
+        }
+        Some(host) => resolve_all(host, at.port)
+            .map_err(|source| ListenError::Resolve { host: host.clone(), source })?,
+    };
+    let bound = first(&addresses, |address| {
+        let listener = open(address, backlog)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    });
+    bound.map_err(|(address, source)| ListenError::Bind { address, source })
+}
+
+/// What opens first of several addresses, at least one; or the address at which the search ended, and why.
+fn first<T>(
+    addresses: &[SocketAddr],
+    mut open: impl FnMut(SocketAddr) -> io::Result<T>,
+) -> Result<T, (SocketAddr, io::Error)> {
+    let (&last, others) = addresses.split_last().expect("a host that is resolved has an address");
+    for &address in others {
+        match open(address) {
+            Ok(opened) => return Ok(opened),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err((address, error)),
+            Err(_) => {}
+        }
+    }
+    open(last).map_err(|error| (last, error))
+}
+
+/// [`bind`] for a task: tells in words why the address can't be bound.
+pub async fn bind_in_task(at: ListenAddress, backlog: i32) -> Result<TcpListener, String> {
+    let bound = tokio::task::spawn_blocking(move || bind(&at, backlog)).await;
+    let (listener, _) = bound.map_err(|error| chain(&error))?.map_err(|error| chain(&error))?;
+    TcpListener::from_std(listener).map_err(|error| chain(&error))
+}
+
+fn open(address: SocketAddr, backlog: i32) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rows: Q-30
+    #[test]
+    fn address_that_this_machine_does_not_have_is_passed_over_and_one_in_use_is_not() {
+        let addresses: Vec<SocketAddr> =
+            ["[::]:7", "0.0.0.0:7"].map(|at| at.parse().unwrap()).to_vec();
+        let opened = |at_ipv6: Option<io::ErrorKind>| {
+            let open = |address: SocketAddr| match at_ipv6.filter(|_| address.is_ipv6()) {
+                Some(error) => Err(error.into()),
+                None => Ok(address),
+            };
+            first(&addresses, open).map_err(|(address, error)| (address, error.kind()))
+        };
+        assert_eq!(opened(None), Ok(addresses[0]));
+        let lacks_ipv6 = Some(io::ErrorKind::Unsupported);
+        assert_eq!(opened(lacks_ipv6), Ok(addresses[1]));
+        let in_use = io::ErrorKind::AddrInUse;
+        assert_eq!(opened(Some(in_use)), Err((addresses[0], in_use)));
+    }
+
+    #[test]
+    fn port_that_is_taken_for_ipv6_is_not_taken_for_ipv4_alone() {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP));
+        let Ok(socket) = socket else { return }; // A host without IPv6.
+        socket.set_only_v6(true).unwrap();
+        if socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into()).is_err() {
+            return;
+        }
+        socket.listen(1).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        let Err(ListenError::Bind { source, .. }) = bind(&ListenAddress { host: None, port }, 1)
+        else {
+            panic!("clients of IPv6 find another server there")
+        };
+        assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
+    }
+}

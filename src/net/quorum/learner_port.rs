@@ -1,0 +1,95 @@
+//! What all accepted learner connections of a server share.
+
+use super::handle::lock;
+use crate::member::quorum_connection::QuorumConnection;
+use crate::member::unfinished_packets::UnfinishedPackets;
+use crate::zab::LearnerConnectionId;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
+
+/// Numbers of accepted connections, and the limits on what they bring.
+#[derive(Default)]
+pub struct LearnerPort {
+    accepted: AtomicU64,
+    /// `jute.maxbuffer` and its `extrasize` together; `None`: as if neither were set.
+    entry_max: Option<usize>,
+    unfinished: Mutex<Unfinished>,
+}
+
+#[derive(Default)]
+struct Unfinished {
+    packets: UnfinishedPackets,
+    /// Ends a connection.
+    stops: BTreeMap<LearnerConnectionId, CancellationToken>,
+}
+
+impl LearnerPort {
+    pub fn new(entry_max: usize) -> Self {
+        Self { entry_max: Some(entry_max), ..Self::default() }
+    }
+
+    pub(super) fn next_connection(&self) -> LearnerConnectionId {
+        LearnerConnectionId(self.accepted.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(super) fn limited(&self, connection: QuorumConnection) -> QuorumConnection {
+        match self.entry_max {
+            Some(entry_max) => connection.with_entries_of(entry_max),
+            None => connection,
+        }
+    }
+}
+
+/// The place of one connection among the unfinished packets; given back when it is dropped.
+pub(super) struct UnfinishedPlace {
+    port: Arc<LearnerPort>,
+    connection: LearnerConnectionId,
+    stop: CancellationToken,
+    is_taken: bool,
+}
+
+impl UnfinishedPlace {
+    pub fn new(
+        port: Arc<LearnerPort>,
+        connection: LearnerConnectionId,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { port, connection, stop, is_taken: false }
+    }
+
+    /// Notes how much of a packet has come. The connection that has to make room is closed.
+    pub fn note(&mut self, bytes: usize, is_another: bool) {
+        if bytes == 0 && !self.is_taken {
+            return; // As nearly always: the last bytes that came ended a packet.
+        }
+        let mut unfinished = lock(&self.port.unfinished);
+        if !self.is_taken {
+            unfinished.stops.insert(self.connection, self.stop.clone());
+        }
+        self.is_taken = bytes > 0;
+        if !self.is_taken {
+            unfinished.stops.remove(&self.connection);
+        }
+        if let Some(oldest) = unfinished.packets.note(self.connection, bytes, is_another) {
+            if let Some(stop) = unfinished.stops.remove(&oldest) {
+                stop.cancel();
+            }
+            tracing::warn!(
+                target: crate::model::STRANGERS,
+                connection = oldest.0,
+                "connection to the quorum port closed: of all unfinished packets, which take too much memory, its packet \
+                 has been coming for the longest time"
+            );
+        }
+    }
+}
+
+impl Drop for UnfinishedPlace {
+    fn drop(&mut self) {
+        let mut unfinished = lock(&self.port.unfinished);
+        unfinished.packets.forget(self.connection);
+        unfinished.stops.remove(&self.connection);
+    }
+}

@@ -1,0 +1,186 @@
+//! At most one log line a second of each kind that strangers, single clients or looping peers can cause.
+//!
+//! Such events have the target [`STRANGERS`]. Of a kind are events of one line of the source whose texts differ by numbers and
+//! quoted words alone.
+
+use crate::model::STRANGERS;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Write};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+const PAUSE: Duration = Duration::from_secs(1);
+/// Kinds that are told apart; all further ones are one.
+const KINDS_MAX: usize = 256;
+
+thread_local! {
+    /// How many events were left out before the one that this thread is about to write.
+    static LEFT_OUT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Lets events through.
+#[derive(Default)]
+pub struct LogPace {
+    kinds: Mutex<Kinds>,
+}
+
+#[derive(Default)]
+struct Kinds(BTreeMap<u64, Kind>);
+
+struct Kind {
+    written: Instant,
+    left_out: u64,
+}
+
+impl Kinds {
+    /// Whether an event may be written: how many of its kind were left out since the last one.
+    fn admit(&mut self, kind: u64, now: Instant) -> Option<u64> {
+        let is_known = self.0.contains_key(&kind) || self.0.len() < KINDS_MAX;
+        let kind = if is_known { kind } else { 0 };
+        let Some(before) = self.0.get_mut(&kind) else {
+            self.0.insert(kind, Kind { written: now, left_out: 0 });
+            return Some(0);
+        };
+        if now.saturating_duration_since(before.written) < PAUSE {
+            before.left_out += 1;
+            return None;
+        }
+        before.written = now;
+        Some(std::mem::take(&mut before.left_out))
+    }
+}
+
+impl<S: Subscriber> Layer<S> for LogPace {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        if event.metadata().target() != STRANGERS {
+            return true;
+        }
+        let mut shape = Shape::default();
+        event.metadata().callsite().hash(&mut shape.hasher);
+        event.record(&mut shape);
+        let admitted =
+            self.kinds.lock().expect("a panic aborts").admit(shape.hasher.finish(), Instant::now());
+        LEFT_OUT.set(admitted.unwrap_or(0));
+        admitted.is_some()
+    }
+}
+
+/// Hashes the words of an event's text and of its reason: no numbers, and nothing between quotes, which a stranger chooses.
+#[derive(Default)]
+struct Shape {
+    hasher: DefaultHasher,
+    is_quoted: bool,
+}
+
+impl Write for Shape {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            match c {
+                '"' => self.is_quoted = !self.is_quoted,
+                c if c.is_alphabetic() && !self.is_quoted => c.hash(&mut self.hasher),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Visit for Shape {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if matches!(field.name(), "message" | "why" | "error") {
+            self.is_quoted = false;
+            let _infallible = write!(self, "{value:?}");
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if matches!(field.name(), "message" | "why" | "error") {
+            self.is_quoted = false;
+            let _infallible = self.write_str(value);
+        }
+    }
+}
+
+/// A format that also says how many lines like this one were left out.
+pub struct Counted<F> {
+    pub format: F,
+    pub is_json: bool,
+}
+
+impl<S, N, F> FormatEvent<S, N> for Counted<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let left_out = LEFT_OUT.take();
+        if left_out == 0 {
+            return self.format.format_event(context, writer, event);
+        }
+        let mut line = String::new();
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        writer.write_str(&with_count(&line, left_out, self.is_json))
+    }
+}
+
+fn with_count(line: &str, left_out: u64, is_json: bool) -> String {
+    let line = line.trim_end_matches('\n');
+    match line.strip_suffix('}') {
+        Some(open) if is_json => format!("{open},\"left_out\":{left_out}}}\n"),
+        _ => format!("{line} left_out={left_out}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_is_admitted_once_a_second_with_what_was_left_out() {
+        let (mut kinds, start) = (Kinds::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!(kinds.admit(7, at(0)), Some(0));
+        assert_eq!(kinds.admit(7, at(500)), None);
+        assert_eq!(kinds.admit(8, at(500)), Some(0), "another kind");
+        assert_eq!(kinds.admit(7, at(999)), None);
+        assert_eq!(kinds.admit(7, at(1000)), Some(2));
+        assert_eq!(kinds.admit(7, at(2500)), Some(0));
+        for kind in 1000..2000 {
+            kinds.admit(kind, at(2500));
+        }
+        assert!(kinds.0.len() <= KINDS_MAX + 1, "strangers can't make up kinds without end");
+    }
+
+    #[test]
+    fn texts_that_differ_by_numbers_and_quoted_words_are_of_one_kind() {
+        let shape = |text: &str| {
+            let mut shape = Shape::default();
+            shape.write_str(text).unwrap();
+            shape.hasher.finish()
+        };
+        let frame = |len: u32| shape(&format!("connection closed: frame of {len} bytes"));
+        assert_eq!(frame(5), frame(1_000_000));
+        assert_eq!(shape("failed under \"a\""), shape("failed under \"bcd\""));
+        assert_ne!(frame(5), shape("connection closed: undecodable request header"));
+    }
+
+    #[test]
+    fn count_stands_at_the_end_of_the_line() {
+        assert_eq!(with_count("refused peer=1\n", 3, false), "refused peer=1 left_out=3\n");
+        assert_eq!(with_count("{\"peer\":1}\n", 3, true), "{\"peer\":1,\"left_out\":3}\n");
+    }
+}

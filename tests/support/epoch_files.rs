@@ -1,0 +1,48 @@
+//! The two epoch files of a disk in memory: what of them is gone, and what the store makes of the rest at a start.
+
+use oxkeeper::model::{Epoch, Epochs, Zxid};
+use oxkeeper::store::epoch::{self, EpochFile};
+use oxkeeper::store::sim_disk::SimDisk;
+use std::path::Path;
+
+/// `None`: the file is not there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct EpochFiles {
+    pub accepted: Option<Epoch>,
+    pub current: Option<Epoch>,
+}
+
+/// What a server starts with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StartEpochs {
+    pub epochs: Epochs,
+    /// What the start has written down.
+    pub files: EpochFiles,
+    /// Which epoch the history stands for is not known: it is put aside.
+    pub puts_aside: bool,
+}
+
+impl EpochFiles {
+    /// * `last`: of the history; `None`: nothing there counts.
+    pub fn start(self, last: Option<Zxid>) -> StartEpochs {
+        if let Self { accepted: Some(accepted), current: Some(current) } = self {
+            let epochs = Epochs { accepted, current };
+            return StartEpochs { epochs, files: self, puts_aside: false };
+        }
+        let (disk, dir) = (SimDisk::new(), Path::new("/data/version-2"));
+        let save = |which, epoch| {
+            epoch::save(&disk, dir, which, epoch).expect("a disk in memory refuses nothing");
+        };
+        self.accepted.into_iter().for_each(|epoch| save(EpochFile::Accepted, epoch));
+        self.current.into_iter().for_each(|epoch| save(EpochFile::Current, epoch));
+        let puts_aside = last.is_some_and(|last| epoch::check_history(&disk, dir, last).is_err());
+        if let Some(accepted) = self.accepted.filter(|_| puts_aside) {
+            save(EpochFile::Current, accepted);
+        }
+        let last = last.filter(|_| !puts_aside);
+        let epochs = epoch::promised(&disk, dir, last).expect("an operator has seen to it");
+        let read = |which| epoch::read(&disk, dir, which).expect("it was just written");
+        let files = Self { accepted: read(EpochFile::Accepted), current: read(EpochFile::Current) };
+        StartEpochs { epochs, files, puts_aside }
+    }
+}

@@ -1,0 +1,76 @@
+//! The sockets of one member whose peers a test makes up: what they have to report.
+
+use super::packets::packets;
+use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
+use oxkeeper::member::{Action, Input, QuorumPeer};
+use std::collections::{BTreeSet, VecDeque};
+
+#[derive(Default)]
+pub struct Sockets {
+    /// What the member is to be told, in order.
+    pub reports: VecDeque<Input>,
+    /// The current dial of a leader, or the last one.
+    pub dial: u64,
+    /// Election connections that are open or dialed.
+    pub election: BTreeSet<ConnectionId>,
+}
+
+impl Sockets {
+    /// Takes all that is sent, which must be packets.
+    ///
+    /// * `connects`: whether the dial of an election port succeeds.
+    pub fn perform(&mut self, action: Action, connects: impl FnOnce() -> bool) {
+        match action {
+            Action::SendTree { frozen, .. } => self.reports.push_back(Input::TreeSent(frozen)),
+            Action::SendToLearner { bytes, .. } | Action::SendToLeader { bytes } => {
+                packets(&bytes);
+            }
+            Action::CloseLearner { connection } => {
+                let (from, why) = (QuorumPeer::Learner(connection), "closed here".to_owned());
+                self.reports.push_back(Input::Disconnected { from, why });
+            }
+            Action::DialLeader { dial, .. } => self.dial = dial,
+            Action::Election(action) => self.perform_for_election(action, connects),
+            _ => {}
+        }
+    }
+
+    fn perform_for_election(
+        &mut self,
+        action: election_connections::Action,
+        connects: impl FnOnce() -> bool,
+    ) {
+        match action {
+            election_connections::Action::Dial { connection, .. } => {
+                self.election.insert(connection);
+                let answer = if connects() {
+                    Election::Connected { connection, peer: "there".to_owned() }
+                } else {
+                    Election::DialFailed { connection, error: "refused".to_owned() }
+                };
+                self.reports.push_back(Input::Election(answer));
+            }
+            election_connections::Action::Write { connection, .. } => {
+                let written = Election::Written { connection };
+                self.reports.push_back(Input::Election(written));
+            }
+            election_connections::Action::Close { connection } => self.end_election(connection),
+            _ => {}
+        }
+    }
+
+    /// Nothing more is reported of an election connection.
+    pub fn end_election(&mut self, connection: ConnectionId) {
+        self.election.remove(&connection);
+        self.reports.retain(|report| {
+            !matches!(
+                report,
+                Input::Election(
+                    Election::Connected { connection: of, .. }
+                    | Election::DialFailed { connection: of, .. }
+                    | Election::Written { connection: of }
+                ) if *of == connection
+            )
+        });
+    }
+}

@@ -1,0 +1,248 @@
+//! Files that are gone or old when a server starts again, and machines that are lost for good.
+//!
+//! The rule of `src/sim/lost_data.rs`: what a server can tell leaves it without a vote until a leader has sent its tree, so that so
+//! much may be lost of a minority at any time. What it can't tell is the operator's to avoid: a server that votes with less than
+//! it had is allowed only while a quorum of other servers has all of it, in each configuration that any server believes in.
+
+use super::checks::Event;
+use super::world::World;
+use crate::support::disk::{Disk, last_of};
+use crate::support::quorums::is_quorum;
+use oxkeeper::model::{Epoch, Rule, ServerId, View};
+use oxkeeper::zab::{Peer, Role};
+
+/// What a server's next process does not find as it was.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Loss {
+    AcceptedEpoch,
+    CurrentEpoch,
+    BothEpochs,
+    Log,
+    Tree,
+    /// `.dynamic.next`
+    ProposedView,
+    /// `.dynamic`: the operator puts another member's in its place.
+    View,
+    /// Both epochs and the history; configuration files stay.
+    Everything,
+    /// All files are as they were when they were copied.
+    OlderDisk,
+    /// The machine, for good: the operator removes its server from the ensemble.
+    Machine,
+}
+
+impl Loss {
+    const FILES: [Self; 9] = [
+        Self::AcceptedEpoch,
+        Self::CurrentEpoch,
+        Self::BothEpochs,
+        Self::Log,
+        Self::Tree,
+        Self::ProposedView,
+        Self::View,
+        Self::Everything,
+        Self::OlderDisk,
+    ];
+}
+
+/// A disk after a loss.
+struct Left {
+    disk: Disk,
+    /// The server tells that its data is not whole, so that it does not vote with it.
+    is_noticed: bool,
+}
+
+impl World {
+    /// Now and then something of this world's situations happens; what else happens does not depend on it.
+    pub fn lose_some(&mut self) {
+        let conditions = &self.witness.conditions;
+        let (loses_files, loses_machine) = (conditions.loses_files, conditions.loses_machine);
+        if !loses_files && !loses_machine {
+            return;
+        }
+        let at = self.witness.more.pick(self.servers.len());
+        match self.witness.more.below(300) {
+            0..3 if loses_files => self.back_up(at),
+            3..6 if loses_files => {
+                self.cut_power(at);
+                let loss = match self.servers[at].disk.next {
+                    // It is seldom there.
+                    Some(_) if self.witness.more.one_in(3) => Loss::ProposedView,
+                    _ => Loss::FILES[self.witness.more.pick(Loss::FILES.len())],
+                };
+                self.lose(at, loss);
+            }
+            6 if loses_machine => self.lose_machine(at),
+            7..40 if loses_machine => self.remove_lost(),
+            _ => {}
+        }
+    }
+
+    /// A copy of a disk as a power cut would leave it: an operator may come back to it later.
+    fn back_up(&mut self, at: usize) {
+        let mut disk = self.servers[at].disk.clone();
+        disk.asked.clear();
+        self.witness.backups.insert(at, disk);
+    }
+
+    /// A server that is down loses files, if the others can do without them.
+    fn lose(&mut self, at: usize, loss: Loss) {
+        if self.servers[at].peer.is_some() || self.servers[at].is_gone {
+            return;
+        }
+        let Some(Left { disk, is_noticed }) = self.left_by(at, loss) else { return };
+        // What a server without a vote had before that, and promised, nobody can compare any more: it gets no vote by losing more.
+        let votes = |disk: &Disk| !disk.is_unsure && !disk.lacks_current;
+        if votes(&disk) && !votes(&self.servers[at].disk) {
+            return;
+        }
+        let mut views = self.believed_views();
+        views.extend(self.views_on(at, &disk));
+        views.extend([&disk.view, &disk.next].into_iter().flatten().cloned());
+        let others =
+            |id: ServerId| self.can_do_without(id, at) && (is_noticed || self.makes_up_for(id, at));
+        let is_free = loss == Loss::View || self.witness.conditions.loses_needed;
+        if !is_free && !views.iter().all(|view| is_quorum(view, others)) {
+            return;
+        }
+        self.witness.note(|| format!("{at} loses {loss:?}"));
+        *self.witness.losses.entry(loss).or_default() += 1;
+        if is_noticed || !self.witness.conditions.loses_needed {
+            // Others make up for what it can't tell, by the configurations that count now: not by one that had to have it once.
+            let had = self.servers[at].disk.whole().to_vec();
+            self.witness.lost.push((ServerId(at as i64), had));
+        }
+        if loss == Loss::OlderDisk {
+            self.witness.check(Event::OlderView { at });
+        }
+        self.servers[at].disk = disk;
+    }
+
+    /// What a loss leaves of a disk, and of what it leaves nobody can start from, nothing; `None`: there is nothing to lose.
+    fn left_by(&self, at: usize, loss: Loss) -> Option<Left> {
+        let mut disk = self.servers[at].disk.clone();
+        let is_new = self.witness.conditions.marks_new;
+        let mut is_noticed = false;
+        match loss {
+            // It does not start, and its operator empties it.
+            Loss::AcceptedEpoch if Epoch(0) < disk.current => {
+                return self.left_by(at, Loss::Everything);
+            }
+            Loss::AcceptedEpoch => disk.lose_epochs(true, false),
+            Loss::CurrentEpoch => {
+                is_noticed = last_of(disk.whole()).epoch() < disk.accepted;
+                disk.lose_epochs(false, true);
+            }
+            Loss::BothEpochs => disk.lose_epochs(true, true),
+            Loss::Log => disk.lose_log(),
+            // It is put aside if there were only epochs, and nobody could start from a log alone.
+            Loss::Tree if disk.log.is_empty() && Epoch(0) < disk.current => {
+                is_noticed = true;
+                disk.lose();
+            }
+            Loss::Tree => return self.left_by(at, Loss::Everything),
+            Loss::ProposedView => drop(disk.next.take()?),
+            Loss::View => {
+                disk.view.take()?;
+                disk.view = Some(self.newest_view());
+                is_noticed = true;
+            }
+            Loss::Everything => {
+                disk.lose();
+                disk.lose_epochs(true, true);
+                (disk.is_unsure, is_noticed) = (is_new, is_new);
+            }
+            Loss::OlderDisk => disk = self.witness.backups.get(&at)?.clone(),
+            Loss::Machine => return None,
+        }
+        Some(Left { disk, is_noticed })
+    }
+
+    /// A machine is lost, if the others can do without it.
+    fn lose_machine(&mut self, at: usize) {
+        let newest = self.newest_view();
+        // An observer acknowledges no proposal of a reconfiguration that has it vote: without that nobody removes the machine.
+        let others = |id: ServerId| self.can_do_without(id, at) && !newest.is_observer(id);
+        let left = self.servers.iter().filter(|server| !server.is_gone).count();
+        if left < 3 || !self.believed_views().iter().all(|view| is_quorum(view, others)) {
+            return;
+        }
+        self.cut_power(at);
+        self.witness.note(|| format!("the machine of {at} is lost"));
+        *self.witness.losses.entry(Loss::Machine).or_default() += 1;
+        let had = self.servers[at].disk.whole().to_vec();
+        self.witness.lost.push((ServerId(at as i64), had));
+        self.servers[at].is_gone = true;
+    }
+
+    /// The operator has a leader propose the configuration without those that are gone, if it can be decided.
+    pub fn remove_lost(&mut self) {
+        let Some(at) = self.servers.iter().position(|server| server.leads.is_some()) else {
+            return;
+        };
+        let core = &self.servers[at].peer.as_ref().expect("it leads").core;
+        let Some(view) = self.without_lost(&core.view).filter(|_| core.next.is_none()) else {
+            return;
+        };
+        let Some(Role::Leading(leader)) = self.servers[at].peer.as_ref().map(Peer::role) else {
+            return;
+        };
+        let synced = leader.synced(core);
+        if is_quorum(&view, |id| synced.contains(&id)) {
+            self.propose_view(at, view);
+        }
+    }
+
+    /// `None`: nobody of it is gone, or all who vote are.
+    fn without_lost(&self, view: &View) -> Option<View> {
+        let is_gone = |id: &ServerId| self.servers[id.0 as usize].is_gone;
+        let mut left = view.clone();
+        left.members.retain(|id, _| !is_gone(id));
+        if let Rule::Hierarchical { groups, weights } = &mut left.rule {
+            groups.values_mut().for_each(|group| group.retain(|id| !is_gone(id)));
+            groups.retain(|_, group| !group.is_empty());
+            weights.retain(|id, _| !is_gone(id));
+        }
+        let is_less = left.members.len() < view.members.len();
+        (is_less && is_quorum(&left, |id| left.is_voter(id))).then_some(left)
+    }
+
+    /// Whether the ensemble has a member whose machine is lost, and can do without it.
+    pub fn has_lost(&self) -> bool {
+        self.without_lost(&self.newest_view()).is_some()
+    }
+
+    /// Whether another server than `at` has all that it ever had, as far as it can tell.
+    fn can_do_without(&self, other: ServerId, at: usize) -> bool {
+        let Some(server) = self.servers.get(other.0 as usize) else { return false };
+        let knows = server.peer.as_ref().is_none_or(|peer| !peer.core.is_unsure);
+        let is_whole = !server.disk.is_unsure && !server.disk.lacks_current && knows;
+        other.0 as usize != at && is_whole && !server.is_gone
+    }
+
+    /// Whether a server has all that another one has promised, and all that it may have helped to commit.
+    fn makes_up_for(&self, other: ServerId, at: usize) -> bool {
+        let (has, lost) = (&self.servers[other.0 as usize].disk, &self.servers[at].disk);
+        // What is not in the history of a later epoch was never committed.
+        let is_over = last_of(lost.whole()).epoch() < has.current;
+        lost.accepted <= has.accepted
+            && lost.current <= has.current
+            && has.whole().starts_with(self.witness.checks().committed())
+            && (is_over || has.whole().starts_with(lost.whole()))
+    }
+
+    /// All that servers decide by, or would after a start.
+    fn believed_views(&self) -> Vec<View> {
+        let disks = self.servers.iter().map(|server| &server.disk);
+        let saved = disks.flat_map(|disk| [&disk.view, &disk.next]).flatten().cloned();
+        let views = (0..self.servers.len()).flat_map(|at| self.views_of(at));
+        views.chain(saved).collect()
+    }
+
+    /// The newest configuration that any server has or had in force.
+    fn newest_view(&self) -> View {
+        let views = self.servers.iter().filter_map(|server| server.disk.view.as_ref());
+        let newest = views.max_by_key(|view| view.version).cloned();
+        newest.unwrap_or_else(|| self.witness.conditions.first_view())
+    }
+}

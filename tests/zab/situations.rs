@@ -1,0 +1,116 @@
+//! Situations that few worlds have: each by a chance of its own, drawn apart from all else, so that a world without them is what
+//! it was before they were thought of.
+
+use super::conditions::Conditions;
+use super::world::World;
+use crate::support::quorums::is_quorum;
+use crate::support::views::view_of;
+use oxkeeper::model::{Rng, Rule, ServerId, View};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the servers of an ensemble start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Starts {
+    #[default]
+    AtOnce,
+    /// Others have had time to elect a leader.
+    InTurn,
+    /// The last one 100 ms after the first, or sooner.
+    Together,
+}
+
+/// Rounds of 5 ms in 100 ms.
+const TOGETHER_ROUNDS: usize = 20;
+/// All that start together serve before the wait is over that a lost packet costs (`initLimit`: 200 rounds).
+const SERVES_ROUNDS: usize = 180;
+
+impl Conditions {
+    /// With some of the situations, or with none.
+    pub fn with_situations(mut self) -> Self {
+        let mut rng = Rng::new(self.seed, 2);
+        if rng.one_in(40) {
+            self.voters = 1 + rng.pick(2);
+            self.elects = true;
+            for place in [&mut self.slow, &mut self.java].into_iter().flatten() {
+                *place %= self.voters;
+            }
+        }
+        if rng.one_in(25) {
+            (self.elects, self.has_groups) = (true, true);
+        }
+        if rng.one_in(25) {
+            self.starts = if rng.one_in(2) { Starts::InTurn } else { Starts::Together };
+        }
+        if rng.one_in(20) {
+            (self.elects, self.loses_files) = (true, true);
+            self.marks_new = rng.one_in(2);
+        }
+        if rng.one_in(50) {
+            (self.elects, self.changes, self.loses_machine) = (true, true, true);
+        }
+        // At any time, and so of one whom the others may need.
+        let is_needed =
+            self.voters < 3 || self.has_groups || self.loses_files || self.loses_machine;
+        self.loses.take_if(|_| is_needed);
+        self
+    }
+
+    /// Whether it has any of them.
+    pub fn has_situations(&self) -> bool {
+        let has_losses = self.loses_files || self.loses_machine;
+        self.voters < 3 || self.has_groups || self.starts != Starts::AtOnce || has_losses
+    }
+
+    /// What the ensemble begins with.
+    pub fn first_view(&self) -> View {
+        let (voters, count) = (self.voters as i64, (self.voters + self.observers) as i64);
+        let mut view = view_of(0, 0..voters, voters..count);
+        if self.has_groups {
+            view.rule = some_rule(&mut Rng::new(self.seed, 3), &view, !self.changes);
+        }
+        view
+    }
+}
+
+/// Groups and weights of the voters; majorities if nothing else is drawn, or if it could not decide.
+///
+/// * `some_weigh_nothing`: a voter without weight votes for itself all the same, so that no leader may be elected if a
+///   configuration that is proposed needs its vote, here and in ZooKeeper.
+pub fn some_rule(rng: &mut Rng, view: &View, some_weigh_nothing: bool) -> Rule {
+    let (count, mut weights) = (rng.range(1, 3), BTreeMap::new());
+    let mut groups: BTreeMap<i64, BTreeSet<ServerId>> = BTreeMap::new();
+    for id in view.voters() {
+        groups.entry(rng.range(1, count) as i64).or_default().insert(id);
+        let lightest = u64::from(!some_weigh_nothing || weights.is_empty());
+        weights.insert(id, if rng.one_in(3) { rng.range(lightest, 3) } else { 1 });
+    }
+    let rule = Rule::Hierarchical { groups, weights };
+    let ruled = View { rule: rule.clone(), ..view.clone() };
+    let decides = !rng.one_in(4) && is_quorum(&ruled, |id| view.is_voter(id));
+    if decides { rule } else { Rule::Majority }
+}
+
+impl World {
+    /// Starts those that did not start with the world.
+    pub fn begin(&mut self) {
+        let rounds_max = match self.witness.conditions.starts {
+            Starts::AtOnce => return,
+            Starts::InTurn => 400,
+            Starts::Together => TOGETHER_ROUNDS / self.servers.len(),
+        };
+        let mut waiting: Vec<usize> = (0..self.servers.len()).collect();
+        while !waiting.is_empty() {
+            let more = &mut self.witness.more;
+            let (at, rounds) =
+                (waiting.swap_remove(more.pick(waiting.len())), more.pick(rounds_max + 1));
+            self.restart(at);
+            (0..rounds).for_each(|round| self.round(round));
+        }
+        let rounds = self.calm();
+        let conditions = &self.witness.conditions;
+        assert!(
+            conditions.starts != Starts::Together || rounds < SERVES_ROUNDS,
+            "{conditions}: convergence: after {rounds} rounds they serve"
+        );
+    }
+}

@@ -21,16 +21,12 @@ struct Leader {
 impl Leader {
     fn step(&mut self, input: Input) {
         for action in self.server.settle(input) {
-            match action {
-                Action::SendSnapshot { connection } => {
-                    let zxid = self.server.peer.core.history.committed();
-                    self.step(Input::SnapshotBegun { connection, zxid });
-                }
-                Action::ToLearner { connection, bytes } => {
-                    let sent = packets(&bytes).into_iter().map(|packet| (connection, packet));
-                    self.sent.extend(sent);
-                }
-                _ => {}
+            if let Some(answer) = self.server.answer(&action) {
+                self.step(answer);
+            }
+            if let Action::ToLearner { connection, bytes } = action {
+                let sent = packets(&bytes).into_iter().map(|packet| (connection, packet));
+                self.sent.extend(sent);
             }
         }
     }

@@ -66,15 +66,10 @@ impl Listeners {
         }
     }
 
-    /// Cannot listen, or cannot accept any more. Gives the place if it is time to report it.
+    /// The address could not be bound. Returns it if it is time to report it.
     pub fn on_failed(&mut self, id: ListenerId, error: &str, now_ms: u64) -> Option<ListenAddress> {
         let tries_max = self.tries_max;
         let (place, listener) = self.find(id)?;
-        if listener.listening.is_bound() {
-            listener.listening.accept_failed(now_ms);
-            tracing::warn!(target: crate::model::STRANGERS, %error, "accept an election connection");
-            return None;
-        }
         let failures = listener.listening.bind_failed(now_ms);
         tracing::warn!(%error, failures, "listen for elections on {place}");
         (failures == tries_max).then(|| place.clone())

@@ -39,13 +39,11 @@ impl Port {
         }
     }
 
-    /// How long accepting pauses after it has failed (usually: no file descriptors left). `None`: the socket is closed, and
-    /// bound again after the pause of a failed bind.
-    const fn accept_pause_ms(self) -> Option<u64> {
+    /// How long accepting pauses after it has failed (usually: no file descriptors left).
+    const fn accept_pause_ms(self) -> u64 {
         match self {
-            Self::Clients => Some(50),
-            Self::Learners => Some(500),
-            Self::Elections => None,
+            Self::Clients => 50,
+            Self::Learners | Self::Elections => 500,
         }
     }
 
@@ -133,12 +131,9 @@ impl Listening {
         self.failures
     }
 
-    /// A connection could not be accepted. A port without a pause for that is closed.
+    /// A connection could not be accepted, or not be kept.
     pub const fn accept_failed(&mut self, now_ms: u64) {
-        self.stage = match self.port.accept_pause_ms() {
-            Some(pause_ms) => Stage::Bound { until_ms: now_ms + pause_ms },
-            None => Stage::Closed { until_ms: now_ms + self.port.bind_pause_ms() },
-        };
+        self.stage = Stage::Bound { until_ms: now_ms + self.port.accept_pause_ms() };
     }
 
     /// What connects to the address.

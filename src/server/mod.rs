@@ -24,6 +24,8 @@ mod ready;
 mod replica_report;
 mod report;
 mod restore;
+#[cfg(test)]
+mod restore_tests;
 mod role_log;
 mod shared_driver;
 mod snapshots;

@@ -499,6 +499,7 @@ impl Learner {
         if through <= core.history.committed() {
             return 0;
         }
+        assert!(self.is_serving(), "commit {through} while {:?}", self.phase);
         match &mut self.observer_master {
             Some(master) => master.handlers.commit(core, through, activation, out),
             None => LearnerHandlers::default().commit(core, through, activation, out),

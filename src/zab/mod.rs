@@ -7,10 +7,11 @@
 //! append, flush, count, commit.
 //!
 //! # Invariants
-//! 1. `committed <= acked by a quorum <= proposed`.
+//! 1. `committed <= logged <= proposed`. While a leader broadcasts, it commits what a quorum of each configuration that counts has
+//!    acknowledged, and nothing else.
 //! 2. An epoch is on disk before a packet names it, and a history before the epoch that stands for it.
-//! 3. What a synchronisation brought counts as committed at UPTODATE only, a leader's own history at its quorum of
-//!    NEWLEADER acknowledgements.
+//! 3. A learner commits nothing of a synchronisation before UPTODATE. A leader commits its own history once its epoch is open,
+//!    so that a tree can be sent, and serves no client before a quorum has acknowledged NEWLEADER.
 //! 4. Election begins once all that was appended is durable.
 //!
 //! After each step every machine asserts its invariants (`assert_invariants`), in release builds too: each assertion takes

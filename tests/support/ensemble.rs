@@ -5,7 +5,6 @@
 
 use super::connections::{ElectionConnections, Item, LearnerConnection};
 use super::disk::{Disk, Entry, Write, last_of};
-use super::election::votes_for;
 use super::packets::packets;
 use super::server::Server;
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a server does, at the moment it does it.
 pub enum Seen<'a> {
@@ -358,41 +357,6 @@ impl<W: Witness> Ensemble<W> {
         let Some(notification) = self.elections.take(from, to) else { return false };
         self.step(to, Input::Notification { from: ServerId(from as i64), notification });
         true
-    }
-
-    /// A server hears that `leader` leads: from those who follow it, or would vote for it, and from as many others as make it the
-    /// leader. More of them would be taken for quorums of proposed configurations that nobody has asked.
-    pub fn is_elected(&mut self, at: usize, leader: usize) {
-        self.servers[at].is_looking = false;
-        let Some(peer) = &self.servers[at].peer else { return };
-        let view = peer.core.view.clone();
-        let (backed, others): (Vec<_>, Vec<_>) = votes_for(peer, ServerId(leader as i64))
-            .into_iter()
-            .filter_map(|vote| match vote {
-                Input::Notification { from, .. } => Some((from, vote)),
-                _ => None,
-            })
-            .partition(|(from, _)| self.backs(from.0 as usize, leader));
-        let mut heard: BTreeSet<ServerId> = backed.iter().map(|(from, _)| *from).collect();
-        backed.into_iter().for_each(|(_, vote)| self.step(at, vote));
-        for (from, vote) in others {
-            if !view.has_quorum(&heard) {
-                heard.insert(from);
-                self.step(at, vote);
-            }
-        }
-    }
-
-    /// Whether a server follows another one, or looks for a leader and has no more than that one has.
-    fn backs(&self, at: usize, leader: usize) -> bool {
-        let peer = |at: usize| self.servers.get(at).and_then(|server| server.peer.as_ref());
-        let history = |peer: &Peer| (peer.core.current, peer.core.history.last());
-        let (Some(voter), Some(candidate)) = (peer(at), peer(leader)) else { return false };
-        match voter.role() {
-            Role::Looking(_) => history(voter) <= history(candidate),
-            Role::Learning(learner) => learner.leader() == candidate.core.me,
-            Role::Leading(_) => at == leader,
-        }
     }
 
     /// The server that leads, or is about to.

@@ -1,14 +1,13 @@
 //! A server's store on a virtual disk: its folders, the worker of its log thread, and a snapshot piece by piece.
 
-use oxkeeper::member::Input;
+use oxkeeper::member::{Input, trailers};
 use oxkeeper::model::{Zxid, chain};
 use oxkeeper::server::{Restored, Restorer};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{
-    Command, DigestTrailer, Draft, Event, FailStop, Folders, Log, LogOptions, Packing,
-    RecoverOptions, Recovered, SnapshotWriter, Trailers, Worker, log_read, purge, recover,
+    Command, Draft, Event, FailStop, Folders, Log, LogOptions, Packing, RecoverOptions, Recovered,
+    SnapshotWriter, Worker, log_read, purge, recover,
 };
-use oxkeeper::tree::digest::DIGEST_VERSION;
 use oxkeeper::tree::freeze::Frozen;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::LogRead;
@@ -154,10 +153,7 @@ impl Snapshot<'_> {
 
     /// All of it is on disk, and has no name yet.
     pub fn draft(self) -> Draft {
-        let (zxid, version) = (self.frozen.zxid.to_wire(), DIGEST_VERSION);
-        let digest = self.frozen.digest.map(|digest| digest as i64);
-        let digest = digest.map(|digest| DigestTrailer { zxid, version, digest });
-        self.writer.draft(Trailers { digest, zxid: Some(zxid) }).unwrap()
+        self.writer.draft(trailers(self.frozen, true)).unwrap()
     }
 
     pub fn whole(mut self, tree: &Tree) -> Draft {

@@ -4,46 +4,29 @@ use super::socket::{Report, Reports};
 use crate::member::ListenAddress;
 use crate::member::election_connections::Input;
 use crate::member::election_listeners::ListenerId;
-use crate::member::listening::Port;
+use crate::member::listening::{Listening, Port};
 use crate::net::bind::bind_in_task;
-use crate::net::descriptors::leaving_enough;
-use std::io;
-use std::time::Duration;
-use tokio::net::TcpListener;
+use crate::net::listening_socket::{ListeningEvent, ListeningSocket};
 
 const BACKLOG: i32 = 50;
-/// How long accepting pauses when too few descriptors are left.
-const NO_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(500);
 
-/// One attempt to listen: until it cannot, or cannot accept any more. The name is looked up each time.
+/// One attempt to bind the address, and if that succeeds, all that is accepted there. The name is looked up each time.
 pub async fn listen(listener: ListenerId, place: ListenAddress, reports: Reports) {
-    let error = match bind_in_task(place, BACKLOG).await {
-        Ok(socket) => {
-            reports.put_input(Input::Listening { listener });
-            accept(&socket, &reports).await.to_string()
-        }
-        Err(error) => error,
-    };
-    reports.put_input(Input::ListenFailed { listener, error });
-}
-
-/// Returns when nothing can be accepted any more.
-async fn accept(socket: &TcpListener, reports: &Reports) -> io::Error {
+    let (mut machine, mut socket) = (Listening::new(Port::Elections), ListeningSocket::new(None));
+    let bind = || bind_in_task(place.clone(), BACKLOG);
     loop {
-        match socket.accept().await {
-            Ok((stream, peer)) => {
-                let stream = match leaving_enough(Port::Elections, stream) {
-                    Ok(stream) => stream,
-                    Err(error) => {
-                        tracing::warn!(target: crate::model::STRANGERS, %error, "accept an election connection");
-                        tokio::time::sleep(NO_DESCRIPTORS_PAUSE).await;
-                        continue;
-                    }
-                };
+        match socket.next(&mut machine, bind).await {
+            ListeningEvent::Bound(_) => reports.put_input(Input::Listening { listener }),
+            ListeningEvent::BindFailed { error, .. } => {
+                return reports.put_input(Input::ListenFailed { listener, error });
+            }
+            ListeningEvent::Accepted(stream, peer) => {
                 let (peer, permit) = (peer.to_string(), reports.permit().await);
                 reports.put(Report::Accepted { stream, peer, permit });
             }
-            Err(error) => return error,
+            ListeningEvent::AcceptFailed(error) => {
+                tracing::warn!(target: crate::model::STRANGERS, %error, "accept an election connection");
+            }
         }
     }
 }

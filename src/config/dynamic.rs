@@ -4,8 +4,8 @@
 //! written, `zoo.cfg` is made to name it, the proposal goes. Whoever stops in between still has the older one whole.
 
 use super::PropertiesError;
-use crate::model::View;
 use crate::model::properties;
+use crate::model::{View, ViewError};
 use std::path::{Path, PathBuf};
 
 /// What follows the static file's name in that of a proposed view.
@@ -39,11 +39,40 @@ pub fn decided(view: &View) -> String {
     sorted(text.lines().filter(|line| !line.starts_with("version=")))
 }
 
-/// The text of a proposed view: its lines sorted, the version among them.
+/// Begins an earlier view in the text of proposed ones; its lines follow as comments too.
+const EARLIER: &str = "#earlier";
+const COMMENT: &str = "# ";
+
+/// The text of proposed views: of the newest its lines sorted, the version among them, as Java's file has them. Java keeps the newest
+/// alone; the earlier ones stand in comments, which Java passes over.
+///
+/// * `views`: oldest first.
 ///
 /// Source: `QuorumPeerConfig.writeDynamicConfig`, ZooKeeper 3.9.5.
-pub fn proposed(view: &View) -> String {
-    sorted(view.to_string().lines())
+pub fn proposed(views: &[View]) -> String {
+    let Some((newest, earlier)) = views.split_last() else { return String::new() };
+    let mut text = sorted(newest.to_string().lines());
+    for view in earlier {
+        text.extend(["\n", EARLIER]);
+        view.to_string().lines().for_each(|line| text.extend(["\n", COMMENT, line]));
+    }
+    text
+}
+
+/// The earlier views in the text of proposed ones.
+///
+/// # Errors
+/// When one of them can't be read.
+pub fn earlier_proposed(text: &str) -> Result<Vec<View>, ViewError> {
+    let mut texts: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line == EARLIER {
+            texts.push(String::new());
+        } else if let (Some(line), Some(text)) = (line.strip_prefix(COMMENT), texts.last_mut()) {
+            text.extend([line, "\n"]);
+        }
+    }
+    texts.iter().map(|text| View::parse(text)).collect()
 }
 
 fn sorted<'a>(lines: impl Iterator<Item = &'a str>) -> String {

@@ -17,8 +17,8 @@ pub struct Ensemble {
     pub my_id: ServerId,
     /// `server.N`, `group.N`, `weight.N`, and the version from the dynamic file's name.
     pub view: View,
-    /// What `zoo.cfg.dynamic.next` holds: a view that was proposed before the last stop.
-    pub last_seen: Option<View>,
+    /// What `zoo.cfg.dynamic.next` holds: views that were proposed before the last stop, oldest first.
+    pub last_seen: Vec<View>,
     /// The static file, as it was named.
     pub config_file: PathBuf,
     /// `dynamicConfigFile`; `None` while the members stand in the static file.
@@ -239,5 +239,5 @@ fn take_ms(checker: &mut Checker, system: &mut SystemProperties, key: &str) -> O
 pub(super) struct Files {
     pub config_file: PathBuf,
     pub dynamic_file: Option<PathBuf>,
-    pub last_seen: Option<View>,
+    pub last_seen: Vec<View>,
 }

@@ -54,7 +54,7 @@ fn outcome(config: &Config) -> String {
         ensemble.oracle_path.as_ref().map_or("null".to_owned(), |p| p.display().to_string()),
         if needs_backup { "backed-up" } else { "-" }.to_owned(),
         shown(&ensemble.view),
-        ensemble.last_seen.as_ref().map_or("-".to_owned(), shown),
+        ensemble.last_seen.last().map_or("-".to_owned(), shown),
     ]
     .join(" ")
 }

@@ -95,7 +95,8 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     }
     let (name, text) = match dynamic {
         Some(Dynamic { name, text: Ok(text), next }) => {
-            files.last_seen = next.and_then(|(name, text)| last_seen(checker, name, text));
+            files.last_seen =
+                next.map(|(name, text)| last_seen(checker, name, text)).unwrap_or_default();
             (name, text)
         }
         other => {
@@ -131,20 +132,25 @@ fn add_dynamic(checker: &mut Checker, dynamic: Option<Dynamic<'_>>) -> Files {
     files
 }
 
-/// The view that was proposed, and perhaps decided, before the last stop (D-09).
-fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Option<View> {
+/// The views that were proposed, and perhaps committed, before the last stop, oldest first (D-09).
+fn last_seen(checker: &mut Checker, name: &str, text: &[u8]) -> Vec<View> {
     let entries = parse_properties(text).map_err(ViewError::from);
     let place = SettingPlace::File(name.to_owned());
     let is_server = |key: &String| key.trim().starts_with("server.");
     if entries.as_ref().is_ok_and(|entries| !entries.keys().any(is_server)) {
         checker.warn(&place, "names no server; nothing was proposed by it");
-        return None;
+        return Vec::new();
     }
-    let view = entries.and_then(|entries| View::from_entries(&entries));
-    view.map_err(|error| {
-        checker.problem(&place, format!("{error}; remove the file: a leader sends it again"))
+    let newest = entries.and_then(|entries| View::from_entries(&entries));
+    let views = newest.and_then(|newest| {
+        let mut views = dynamic::earlier_proposed(&String::from_utf8_lossy(text))?;
+        views.push(newest);
+        Ok(views)
+    });
+    views.unwrap_or_else(|error| {
+        checker.problem(&place, format!("{error}; remove the file: a leader sends it again"));
+        Vec::new()
     })
-    .ok()
 }
 
 /// Reads the command-line form `port dataDir [tickTime] [maxClientCnxns]`.

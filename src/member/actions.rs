@@ -81,8 +81,8 @@ pub enum ConfigChange {
     BackUp,
     /// Nothing: find out whether the folder can be written to.
     TryOut,
-    /// Keep a configuration that was proposed (`.dynamic.next`).
-    Proposed(View),
+    /// Keep the configurations that were proposed and count, oldest first (`.dynamic.next`).
+    Proposed(Vec<View>),
     /// Remove `.dynamic.next`: what it holds came to nothing.
     Forgotten,
     /// Make a committed configuration that of the next start.
@@ -102,7 +102,7 @@ impl ConfigChange {
             // At the start. As Java, which ends if it can't copy the static file (`QuorumPeerConfig.backupOldConfig`).
             Self::BackUp => ("copy the static configuration file", 2),
             Self::TryOut => ("write beside the static configuration file", 2),
-            Self::Proposed(_) => ("keep the configuration that was proposed", 1),
+            Self::Proposed(_) => ("keep the configurations that were proposed", 1),
             Self::Forgotten => ("remove the configuration that came to nothing", 1),
             Self::Committed { .. } => ("make the configuration that of the next start", 1),
         };

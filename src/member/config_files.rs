@@ -42,7 +42,7 @@ impl<D: Disk> ConfigFiles<D> {
         match change {
             ConfigChange::BackUp => self.back_up(),
             ConfigChange::TryOut => self.try_out(),
-            ConfigChange::Proposed(view) => self.propose(view),
+            ConfigChange::Proposed(views) => self.propose(views),
             ConfigChange::Forgotten => self.forget_proposed(),
             ConfigChange::Committed { view, has_client, removes_proposed } => {
                 self.commit(view, *has_client, *removes_proposed)
@@ -69,12 +69,14 @@ impl<D: Disk> ConfigFiles<D> {
         remove_if_there(&self.disk, &path).map(drop)
     }
 
-    /// Keeps a configuration that is proposed and not yet committed (D-09).
+    /// Keeps the configurations that are proposed and not yet committed (D-09).
+    ///
+    /// * `views`: oldest first, at least one.
     ///
     /// # Errors
     /// As [`ConfigFiles::back_up`].
-    pub fn propose(&self, view: &View) -> io::Result<()> {
-        let text = dynamic::proposed(view);
+    pub fn propose(&self, views: &[View]) -> io::Result<()> {
+        let text = dynamic::proposed(views);
         replace_file(&self.disk, &dynamic::beside(&self.config_file, NEXT), text.as_bytes())
     }
 

@@ -44,19 +44,19 @@ impl Configuration {
 
     /// A configuration was proposed: it is kept for the next start, and its new members' election ports are dialed.
     ///
-    /// * `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
+    /// * `views`: those that are kept, oldest first. `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
     ///
     /// Returns what the election connections are to do.
     pub fn on_proposed<'a>(
         &self,
-        view: View,
+        views: Vec<View>,
         all: impl Iterator<Item = &'a View>,
         out: &mut Vec<Action>,
     ) -> Vec<Input> {
         let all = all_election_addresses(all, self.settings.my_id);
         let is_new = |id: &ServerId| !self.view.members.contains_key(id);
         let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
-        out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(view)));
+        out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(views)));
         let mut inputs = vec![Input::SetPeers(all)];
         inputs.extend(ids.into_iter().map(|to| Input::Dial { to }));
         inputs

@@ -247,10 +247,10 @@ impl Member {
             zab::Action::DialAll => {
                 self.step_elections(now, election_connections::Input::DialAll, out);
             }
-            zab::Action::ViewProposed { view } => {
+            zab::Action::ViewsProposed { views } => {
                 let Some(ensemble) = &self.ensemble else { return };
                 let all = self.replica.peer().core.all_views();
-                let inputs = ensemble.configuration.on_proposed(view, all, out);
+                let inputs = ensemble.configuration.on_proposed(views, all, out);
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
             zab::Action::ViewForgotten => {

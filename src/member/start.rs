@@ -145,14 +145,13 @@ fn peer<D: Disk>(
         peer.doubt();
     }
     peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-    if let Some(view) = ensemble.last_seen.clone() {
-        let counts = saved_view_counts(&view, epochs.current, last);
-        peer.core.see_saved_view(view, counts);
-    }
+    let newest_counts = |view: &View| saved_view_counts(view, epochs.current, last);
+    let counts = ensemble.last_seen.last().is_none_or(newest_counts);
+    peer.core.see_saved_views(ensemble.last_seen.clone(), counts);
     Ok(peer)
 }
 
-/// Whether the configuration in `.dynamic.next` may have been committed with the help of this server.
+/// Whether the newest configuration in `.dynamic.next` may have been committed with the help of this server.
 ///
 /// A server of Java's keeps a proposal there before it is in the log, so that after a crash between the two the log's
 /// silence proves that it was not acknowledged. Only then: with NEWLEADER Java acknowledges a configuration that no log has,

@@ -444,7 +444,7 @@ impl Replica {
             | zab::Action::Disconnect
             | zab::Action::SendNotification { .. }
             | zab::Action::DialAll
-            | zab::Action::ViewProposed { .. }
+            | zab::Action::ViewsProposed { .. }
             | zab::Action::ViewForgotten
             | zab::Action::ViewCommitted { .. }
             | zab::Action::Look { .. }) => out.push(Action::Peer(action)),

@@ -341,8 +341,14 @@ impl World {
                 let text = membership::short(view);
                 self.note(at.server, || format!("> in force {text}, last {removes_proposed}"));
             }
-            ConfigChange::Proposed(view) => {
-                self.note(at.server, || format!("> proposed {}", membership::short(view)));
+            ConfigChange::Proposed(views) => {
+                if 1 < views.len() {
+                    self.trace.count("several proposed configurations kept");
+                }
+                self.note(at.server, || {
+                    let all: Vec<_> = views.iter().map(membership::short).collect();
+                    format!("> proposed {}", all.join(", "))
+                });
             }
             ConfigChange::Forgotten => self.trace.count("configurations forgotten"),
             ConfigChange::BackUp | ConfigChange::TryOut => {}

@@ -85,12 +85,12 @@ pub enum Action {
     },
     /// Dial the election port of every voter without an election connection.
     DialAll,
-    /// A configuration was proposed and is in the log, or NEWLEADER alone names it: keep it for the next start, before anything
-    /// that follows is sent, and reach its members.
-    ViewProposed {
-        view: View,
+    /// A configuration was proposed and is in the log, or NEWLEADER alone names it: keep all that were proposed and count for
+    /// the next start, before anything that follows is sent, and reach their members. `views`: oldest first, at least one.
+    ViewsProposed {
+        views: Vec<View>,
     },
-    /// The configuration that was kept came to nothing.
+    /// The configurations that were kept came to nothing.
     ViewForgotten,
     /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
     /// `is_last`: no newer configuration is proposed.

@@ -92,12 +92,11 @@ impl Core {
 
     /// Notes what `.dynamic.next` has.
     ///
-    /// * `counts`: whether it decides as well.
-    pub fn see_saved_view(&mut self, view: View, counts: bool) {
-        self.seen.saved = Some(view.version);
-        if counts {
-            self.see_view(view);
-        }
+    /// * `views`: oldest first. `newest_counts`: whether the newest decides as well; the others do.
+    pub fn see_saved_views(&mut self, views: Vec<View>, newest_counts: bool) {
+        self.seen.saved = views.iter().map(|view| view.version).collect();
+        let count = views.len() - usize::from(!newest_counts && !views.is_empty());
+        views.into_iter().take(count).for_each(|view| self.see_view(view));
     }
 
     /// Looks for a proposed configuration in a payload that is appended to the history.
@@ -170,7 +169,7 @@ impl Core {
         self.notes.push(Note::Reconfigured { version: view.version });
         let is_last = self.next.is_none();
         if is_last {
-            self.seen.saved = None;
+            self.seen.saved.clear();
         }
         out.push(Action::ViewCommitted { view, is_last });
         Some(before)
@@ -218,30 +217,40 @@ impl Core {
 
     /// Has `.dynamic.next` written, or removed. A configuration that is on its way to the log is saved after it, so that
     /// one that the log lacks was never acknowledged as part of it.
+    ///
+    /// All that count are saved, not the newest alone: a tree that replaced the history tells of one, so that after a restart
+    /// nothing else tells of those before it, and any of them may be in force elsewhere.
     pub(super) fn save_next(&mut self, out: &mut Vec<Action>) {
         let newest = self.next.as_ref().map(|next| next.version);
         let (flushed, last) = (self.flushed.to_wire(), self.history.last().to_wire());
         let is_on_its_way = newest.is_some_and(|version| flushed < version && version <= last);
-        if newest == self.seen.saved || is_on_its_way || !self.settings.reconfigs {
+        let proposed = || self.earlier.iter().chain(&self.next);
+        let is_saved = proposed().map(|view| view.version).eq(self.seen.saved.iter().copied());
+        if is_saved || is_on_its_way || !self.settings.reconfigs {
             return;
         }
-        self.seen.saved = newest;
-        out.push(match &self.next {
-            Some(view) => Action::ViewProposed { view: view.clone() },
-            None => Action::ViewForgotten,
+        let views: Vec<View> = proposed().cloned().collect();
+        self.seen.saved = views.iter().map(|view| view.version).collect();
+        out.push(match views.is_empty() {
+            false => Action::ViewsProposed { views },
+            true => Action::ViewForgotten,
         });
     }
 
     /// The newest configuration that is committed, as far as the history of the leader of `epoch` is committed through
-    /// `through`. The one that NEWLEADER named is, unless it was proposed in this epoch, later than that: it may also be of a later
-    /// epoch than this one, where data was lost and configuration files were not.
+    /// `through`: one that this history has, or the one that NEWLEADER named. The latter may be of a later epoch than this one,
+    /// where data was lost and configuration files were not; of this epoch it is committed only as part of the history, for leaders
+    /// of Java's name what they have proposed. One that neither names may have come to nothing.
     pub(super) fn committed_view(&self, epoch: Epoch, through: Zxid) -> Option<&View> {
-        let through = through.max(Zxid::new(epoch, 0)).to_wire();
-        let is_of_lost_data = |view: &View| {
-            let proposed = Zxid::from_wire(view.version);
-            self.seen.named == Some(view.version) && proposed.is_some_and(|at| epoch < at.epoch())
+        let begin = Zxid::new(epoch, 0);
+        let (begin, through) = (begin.to_wire(), through.max(begin).to_wire());
+        let is_of_other_epoch = |version: i64| {
+            version <= begin || Zxid::from_wire(version).is_some_and(|at| epoch < at.epoch())
         };
-        let is_committed = |view: &&View| view.version <= through || is_of_lost_data(view);
+        let is_committed = |&&View { version, .. }: &&View| {
+            version <= through && self.seen.in_history.contains(&version)
+                || self.seen.named == Some(version) && is_of_other_epoch(version)
+        };
         self.next.iter().chain(self.earlier.iter().rev()).find(is_committed)
     }
 }

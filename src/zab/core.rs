@@ -349,13 +349,16 @@ impl Core {
         out.push(Action::Truncate { to });
     }
 
-    pub(super) fn install(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+    /// * `epoch`: of the leader whose tree this is.
+    pub(super) fn install(&mut self, zxid: Zxid, epoch: Epoch, out: &mut Vec<Action>) {
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
         self.seen.before_cut = None;
-        // A server that does not know which epoch its lost history was of would claim less with this one than others acknowledged
-        // of that: its leader's epoch has to be saved first.
-        let knows_epoch = 0 < self.doubt_ticks || Epoch(0) < self.current;
+        // The epoch of this server stands for the lost history until its leader's is saved. One that does not know it would claim less
+        // with this history than others acknowledged of the lost one; one whose epoch is later than its leader's, as an observer's
+        // may be, would claim more.
+        let is_known = 0 < self.doubt_ticks || Epoch(0) < self.current;
+        let knows_epoch = is_known && self.current <= epoch;
         self.is_unsure &= !knows_epoch;
         (self.doubt_ticks, self.wants_tree) = (0, None);
         self.installing += 1;

@@ -372,7 +372,7 @@ impl Learner {
                     core.truncate(zxid, out);
                 }
                 self.commit_to = zxid;
-                core.install(zxid, out);
+                core.install(zxid, epoch, out);
                 // The leader has forgotten our acknowledgements with the connection.
                 acked = Some(zxid);
                 self.how = How::Snap { zxid };

@@ -11,8 +11,8 @@ pub(super) struct SeenViews {
     pub before_cut: Option<BTreeSet<i64>>,
     /// The one that NEWLEADER named.
     pub named: Option<i64>,
-    /// The one that `.dynamic.next` has.
-    pub saved: Option<i64>,
+    /// Those that `.dynamic.next` has, oldest first.
+    pub saved: Vec<i64>,
     /// One that this server's history has as a transaction, and the one it followed.
     pub followed: Option<(i64, i64)>,
 }

@@ -86,7 +86,7 @@ fn an_ensemble_knows_its_files() {
     fs::write(path("zoo.cfg"), format!("{fixed}{servers}")).unwrap();
     let ensemble = loaded().unwrap().ensemble.unwrap();
     assert_eq!((ensemble.config_file, ensemble.dynamic_file), (path("zoo.cfg"), None));
-    assert_eq!((ensemble.view.version, ensemble.last_seen), (0, None));
+    assert_eq!((ensemble.view.version, ensemble.last_seen), (0, vec![]));
 
     // As a reconfiguration would make it.
     fs::write(&dynamic, servers).unwrap();
@@ -96,12 +96,12 @@ fn an_ensemble_knows_its_files() {
     fs::write(path("zoo.cfg"), text).unwrap();
     let ensemble = loaded().unwrap().ensemble.unwrap();
     assert_eq!((ensemble.dynamic_file, ensemble.view.version), (Some(dynamic), 0x1f));
-    assert_eq!(ensemble.last_seen.unwrap().version, 0x20);
+    assert_eq!(ensemble.last_seen[0].version, 0x20);
     // A configuration without members proposes nothing.
     for text in ["", "\n", "no such thing"] {
         fs::write(path("zoo.cfg.dynamic.next"), text).unwrap();
         let config = loaded().unwrap();
-        assert_eq!(config.ensemble.unwrap().last_seen, None);
+        assert_eq!(config.ensemble.unwrap().last_seen, []);
         let warned = config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
         let wanted = "zoo.cfg.dynamic.next: names no server; nothing was proposed by it";
         assert!(warned.iter().any(|line| line.ends_with(wanted)), "{warned:?}");

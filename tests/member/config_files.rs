@@ -107,7 +107,7 @@ fn server_whose_configuration_files_cannot_be_changed_ends() {
     let changes = [
         (ConfigChange::BackUp, 2),
         (ConfigChange::TryOut, 2),
-        (ConfigChange::Proposed(view(2)), 1),
+        (ConfigChange::Proposed(vec![view(2)]), 1),
         (ConfigChange::Forgotten, 1),
         (committed, 1),
     ];

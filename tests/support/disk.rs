@@ -61,8 +61,8 @@ pub struct Disk {
     pub lacks_current: bool,
     /// The configuration of the next start, if it is not the first one.
     pub view: Option<View>,
-    /// The configuration that was proposed last, committed or not.
-    pub next: Option<View>,
+    /// The configurations that were proposed last, committed or not, oldest first.
+    pub next: Vec<View>,
     /// A planted fault: records are reported as written and are not.
     pub lies: bool,
     /// The history was lost, and no tree has come since.

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// What a server does, at the moment it does it.
 pub enum Seen<'a> {
+    /// It has read its disk.
+    Starts,
     /// It is given an input.
     Input(&'a Input),
     /// It asks for an action, which is performed next.
@@ -110,6 +112,7 @@ impl<W: Witness> Ensemble<W> {
             return;
         }
         server.start(ServerId(at as i64), &self.first_view, self.settings);
+        self.witness.see(&self.servers, at, Seen::Starts);
         self.step(at, Input::Tick);
     }
 
@@ -225,10 +228,12 @@ impl<W: Witness> Ensemble<W> {
             }
             Action::ViewCommitted { view, is_last } => {
                 server.disk.view = Some(view);
-                server.disk.next.take_if(|_| is_last);
+                if is_last {
+                    server.disk.next.clear();
+                }
             }
-            Action::ViewProposed { view } => server.disk.next = Some(view),
-            Action::ViewForgotten => server.disk.next = None,
+            Action::ViewsProposed { views } => server.disk.next = views,
+            Action::ViewForgotten => server.disk.next.clear(),
             Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
             // What `replica` answers for a server without clients: here are peers alone.
             Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {

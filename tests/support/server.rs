@@ -77,10 +77,9 @@ impl Server {
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
         let configs = tree_with_configs(from_tree, from_log);
         tell_of_history(&mut peer, LastConfigs::of(&configs));
-        if let Some(view) = self.disk.next.clone() {
-            let counts = saved_view_counts(&view, epochs.current, last);
-            peer.core.see_saved_view(view, counts);
-        }
+        let newest_counts = |view: &View| saved_view_counts(view, epochs.current, last);
+        let counts = self.disk.next.last().is_none_or(newest_counts);
+        peer.core.see_saved_views(self.disk.next.clone(), counts);
         peer.core.oracle = self.oracle;
         self.peer = Some(peer);
     }

@@ -65,10 +65,11 @@ impl World {
             0..3 if loses_files => self.back_up(at),
             3..6 if loses_files => {
                 self.cut_power(at);
-                let loss = match self.servers[at].disk.next {
-                    // It is seldom there.
-                    Some(_) if self.witness.more.one_in(3) => Loss::ProposedView,
-                    _ => Loss::FILES[self.witness.more.pick(Loss::FILES.len())],
+                // It is seldom there.
+                let is_saved = !self.servers[at].disk.next.is_empty();
+                let loss = match is_saved && self.witness.more.one_in(3) {
+                    true => Loss::ProposedView,
+                    false => Loss::FILES[self.witness.more.pick(Loss::FILES.len())],
                 };
                 self.lose(at, loss);
             }
@@ -98,7 +99,7 @@ impl World {
         }
         let mut views = self.believed_views();
         views.extend(self.views_on(at, &disk));
-        views.extend([&disk.view, &disk.next].into_iter().flatten().cloned());
+        views.extend(disk.view.iter().chain(&disk.next).cloned());
         let others =
             |id: ServerId| self.can_do_without(id, at) && (is_noticed || self.makes_up_for(id, at));
         let is_free = loss == Loss::View || self.witness.conditions.loses_needed;
@@ -115,6 +116,7 @@ impl World {
         if loss == Loss::OlderDisk {
             self.witness.check(Event::OlderView { at });
         }
+        self.witness.forget_acknowledged(at);
         self.servers[at].disk = disk;
     }
 
@@ -141,7 +143,8 @@ impl World {
                 disk.lose();
             }
             Loss::Tree => return self.left_by(at, Loss::Everything),
-            Loss::ProposedView => drop(disk.next.take()?),
+            Loss::ProposedView if disk.next.is_empty() => return None,
+            Loss::ProposedView => disk.next.clear(),
             Loss::View => {
                 disk.view.take()?;
                 disk.view = Some(self.newest_view());
@@ -234,7 +237,7 @@ impl World {
     /// All that servers decide by, or would after a start.
     fn believed_views(&self) -> Vec<View> {
         let disks = self.servers.iter().map(|server| &server.disk);
-        let saved = disks.flat_map(|disk| [&disk.view, &disk.next]).flatten().cloned();
+        let saved = disks.flat_map(|disk| disk.view.iter().chain(&disk.next)).cloned();
         let views = (0..self.servers.len()).flat_map(|at| self.views_of(at));
         views.chain(saved).collect()
     }

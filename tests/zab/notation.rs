@@ -111,7 +111,10 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             )
         }
         Action::DialAll => "dial all".to_owned(),
-        Action::ViewProposed { view } => format!("keep for the next start: {}", members(view)),
+        Action::ViewsProposed { views } => {
+            let all: Vec<String> = views.iter().map(members).collect();
+            format!("keep for the next start: {}", all.join(", "))
+        }
         Action::ViewForgotten => "forget what was kept for the next start".to_owned(),
         Action::ViewCommitted { view, is_last } => {
             let more = if *is_last { "" } else { ", and a newer one is proposed" };

@@ -217,9 +217,19 @@ fn send_up(world: &mut World, learner: usize) {
     while world.deliver(id, true) {}
 }
 
-// As above, in a whole ensemble: it ends with two leaders of one epoch, and each serves.
+// As above, in a whole ensemble: forgotten by a quorum, it would end with two leaders of one epoch, and each would serve.
 #[test]
-fn configuration_before_the_one_in_a_tree_is_forgotten_by_a_quorum() {
+fn configuration_before_the_one_in_a_tree_counts_at_a_quorum() {
+    two_configurations_decide(false);
+}
+
+#[test]
+fn configuration_before_the_one_in_a_tree_counts_at_a_quorum_after_a_power_cut() {
+    two_configurations_decide(true);
+}
+
+/// * `restarts`: whether those that have acknowledged both configurations start again.
+fn two_configurations_decide(restarts: bool) {
     let conditions = Conditions { changes: true, sends_trees: true, ..Conditions::mild(9, 1) };
     let mut world = World::of(conditions);
     world.calm();
@@ -270,6 +280,10 @@ fn configuration_before_the_one_in_a_tree_is_forgotten_by_a_quorum() {
         send_up(&mut world, learner);
     }
     world.crash(2, 0, 0);
+    for at in [3, 4].into_iter().filter(|_| restarts) {
+        world.crash(at, 0, 0);
+        world.restart(at);
+    }
     // 6 and 7 hear from 8 that V2 is in force, and go on by it.
     world.restart(8);
     let config = world.servers[8].peer.as_ref().unwrap().core.view.to_string();

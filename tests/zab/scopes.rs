@@ -45,7 +45,7 @@ fn four_of_five(world: &mut World) {
     world.crash(0, 0, 0);
 }
 
-/// More happens in each, and one that is larger by itself: too many states to see all of them.
+/// More happens in each, and two that are larger by themselves: too many states to see all of them.
 pub fn larger() -> Vec<Scope> {
     let mut scopes = all();
     for scope in &mut scopes {
@@ -67,6 +67,15 @@ pub fn larger() -> Vec<Scope> {
         views: &[&[2, 3, 4]],
         crashing: &[],
         begin: four_of_five,
+        rounds_max: usize::MAX,
+    });
+    scopes.push(Scope {
+        name: "two of three cease to vote and vote again, by trees",
+        conditions: Conditions { changes: true, sends_trees: true, ..Conditions::mild(3, 1) },
+        budget: Budget { changes: 2, crashes: 1, cuts: 1, elections: 3, ..Budget::default() },
+        views: &[&[2], &[0, 1, 2]],
+        crashing: &[0, 1, 2],
+        begin: established,
         rounds_max: usize::MAX,
     });
     scopes

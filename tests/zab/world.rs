@@ -13,7 +13,7 @@ use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, Packet, Role};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub type World = Ensemble<Judge>;
 
@@ -29,6 +29,9 @@ pub struct Judge {
     pub backups: BTreeMap<usize, Disk>,
     /// What servers had each time that they lost it: it counts as acknowledged.
     pub lost: Vec<(ServerId, Vec<Entry>)>,
+    /// Versions of the configurations that counted at each server when it last acknowledged something, and were not found to have come
+    /// to nothing since.
+    acknowledged: BTreeMap<usize, BTreeSet<i64>>,
     /// What was lost how often.
     pub losses: BTreeMap<Loss, usize>,
     next_payload: u64,
@@ -91,6 +94,40 @@ impl Judge {
         (count.there, count.needed)
     }
 
+    /// Forgets what counted at a server when its files are lost.
+    pub fn forget_acknowledged(&mut self, at: usize) {
+        self.acknowledged.remove(&at);
+    }
+
+    /// Notes which configurations a start must find: those that counted when the server last acknowledged a history or a proposal. What
+    /// the leader of an open epoch truncates came to nothing, and so did what is later than its tree.
+    fn keep_acknowledged(&mut self, server: &Server, at: usize, seen: &Seen<'_>) {
+        let Some(peer) = &server.peer else { return };
+        let core = &peer.core;
+        let (flushed, last) = (core.flushed.to_wire(), core.history.last().to_wire());
+        // What is on its way to the log is acknowledged later.
+        let is_saved = |version: &i64| *version <= flushed || last < *version;
+        let versions = || core.all_views().map(|view| view.version).filter(is_saved);
+        let counting = || versions().collect::<BTreeSet<i64>>();
+        match seen {
+            Seen::ToLeader(Packet::Ack { .. }) | Seen::Leads(_) => {
+                self.acknowledged.insert(at, counting());
+            }
+            Seen::Action(
+                Action::ViewForgotten | Action::ViewsProposed { .. } | Action::ViewCommitted { .. },
+            ) => {
+                let counting = counting();
+                let kept = self.acknowledged.entry(at).or_default();
+                kept.retain(|version| counting.contains(version));
+            }
+            Seen::Action(Action::Truncate { to } | Action::Install { zxid: to }) => {
+                let kept = self.acknowledged.entry(at).or_default();
+                kept.retain(|version| *version <= to.to_wire());
+            }
+            _ => {}
+        }
+    }
+
     /// The configurations that decide on the last transaction of a history, whatever a server believes: the one before it, and its own
     /// if it is one. One that quorums acknowledged with NEWLEADER may be in no history.
     fn decide(&self, tree: &[Entry]) -> Vec<View> {
@@ -112,7 +149,14 @@ impl Witness for Judge {
             let peer = server.peer.as_ref().expect("it lives");
             self.is_of_leader = matches!(peer.role(), Role::Leading(_));
         }
+        self.keep_acknowledged(server, at, &seen);
         match seen {
+            Seen::Starts => {
+                let acknowledged = self.acknowledged.get(&at).cloned().unwrap_or_default();
+                let core = &server.peer.as_ref().expect("it lives").core;
+                let views: Vec<&View> = core.all_views().collect();
+                self.check(Event::Starts { at, acknowledged: &acknowledged, views: &views });
+            }
             Seen::Input(Input::Tick) | Seen::Action(Action::SendNotification { .. }) => {}
             Seen::Input(input) => self.note(|| format!("{at} < {input:?}")),
             Seen::Action(action) => {
@@ -162,6 +206,7 @@ impl World {
             backups: BTreeMap::new(),
             lost: Vec::new(),
             losses: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
             next_payload: 0,
             is_of_leader: false,
             decided: 0,

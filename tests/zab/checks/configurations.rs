@@ -1,8 +1,9 @@
-//! What is in force was committed, by the quorums of all configurations that might decide, and no server goes back.
+//! What is in force was committed, by the quorums of all configurations that might decide, no server goes back, and none forgets at a
+//! start what counted when it acknowledged something.
 
 use super::{Check, Event};
 use oxkeeper::model::{View, Zxid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 pub struct Configurations {
@@ -27,6 +28,9 @@ impl Check for Configurations {
     fn see(&mut self, event: &mut Event<'_>) -> Result<(), String> {
         if let Event::OlderView { at } = event {
             self.in_force.remove(at);
+        }
+        if let Event::Starts { at, acknowledged, views } = event {
+            return remembers(*at, acknowledged, views);
         }
         let Event::InForce { at, view, leads } = event else { return Ok(()) };
         let version = view.version;
@@ -53,6 +57,17 @@ impl Check for Configurations {
     }
 }
 
+/// A start finds all configurations that counted at the last acknowledgement, unless one after them is in force.
+fn remembers(at: usize, acknowledged: &BTreeSet<i64>, views: &[&View]) -> Result<(), String> {
+    let in_force = views.first().map_or(0, |view| view.version);
+    let counts = |version: i64| views.iter().any(|view| view.version == version);
+    let forgotten = acknowledged.iter().find(|&&version| in_force < version && !counts(version));
+    match forgotten {
+        Some(version) => Err(format!("{at} has forgotten {version:#x}, which it acknowledged")),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::planted::{fails, holds};
@@ -74,5 +89,11 @@ mod tests {
         let other = view_of(7, [1, 2], []);
         fails(&mut check, in_force(4, &other, false), "another configuration");
         holds(&mut check, in_force(1, &third, true));
+        let acknowledged = BTreeSet::from([5, 7]);
+        let (both, later, neither) = ([&first, &second], [&third], [&first, &third]);
+        let starts = |views| Event::Starts { at: 1, acknowledged: &acknowledged, views };
+        holds(&mut check, starts(&both));
+        holds(&mut check, starts(&later));
+        fails(&mut check, starts(&neither), "has forgotten 0x7");
     }
 }

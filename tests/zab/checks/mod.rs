@@ -16,6 +16,7 @@ mod served_prefix;
 use crate::support::disk::{Disk, Entry};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::zab::Packet;
+use std::collections::BTreeSet;
 
 /// What a world tells of.
 pub enum Event<'a> {
@@ -39,6 +40,9 @@ pub enum Event<'a> {
     ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
     /// A configuration is in force; `leads`: its server decides so.
     InForce { at: usize, view: &'a View, leads: bool },
+    /// A server has read its disk: `acknowledged` are the versions of configurations that counted at its last acknowledgement and
+    /// may have been committed, `views` those that count now, the one in force first.
+    Starts { at: usize, acknowledged: &'a BTreeSet<i64>, views: &'a [&'a View] },
     /// A server's disk, its configuration too, is as it was some time ago.
     OlderView { at: usize },
     /// All faults are over: applied, and on disk.

@@ -56,8 +56,9 @@ mod tests {
             large_bytes: 0,
             is_silent: false,
         };
-        let (who, requests) = (std::sync::Arc::default(), vec![request]);
-        core.refuse_writes(&Batch { conn, session, who, bytes: vec![], requests, received_us: 0 });
+        let mut batch = Batch::new(conn, session, std::sync::Arc::default(), 0);
+        batch.push(request);
+        core.refuse_writes(&batch);
         assert!(core.locals.contains(session), "it may live: no answer may say that it was closed");
         core.forget_locals();
         assert!(core.not_asked_for.is_empty());

@@ -43,6 +43,8 @@ pub struct Batch {
     /// The request bodies, one after the other.
     pub bytes: Vec<u8>,
     pub requests: Vec<BatchedRequest>,
+    /// Sum of the loads of `requests`: asked before each of them.
+    pub(super) load: Load,
     /// Monotonic microseconds at which the requests were read.
     pub received_us: u64,
 }
@@ -63,11 +65,26 @@ pub struct BatchedWrite<'a> {
 }
 
 impl Batch {
+    /// A batch without requests.
+    pub fn new(
+        conn: Arc<Conn>,
+        session: SessionId,
+        who: std::sync::Arc<[Identity]>,
+        received_us: u64,
+    ) -> Self {
+        let (bytes, requests, load) = (Vec::new(), Vec::new(), Load::default());
+        Self { conn, session, who, bytes, requests, load, received_us }
+    }
+
     /// What all its requests count for until they are answered.
-    pub fn load(&self) -> Load {
-        let mut load = Load::default();
-        self.requests.iter().for_each(|request| load += request.load());
-        load
+    pub const fn load(&self) -> Load {
+        self.load
+    }
+
+    /// Adds a request whose body is the last of the bytes.
+    pub fn push(&mut self, request: BatchedRequest) {
+        self.load += request.load();
+        self.requests.push(request);
     }
 
     /// The requests in their order.

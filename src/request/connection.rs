@@ -21,6 +21,9 @@ const HOLD_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// A client with this much unsent is not read from.
 const UNSENT_MAX: usize = 1024 * 1024;
 
+/// A batch has room for more writes like its first one, within this many bytes.
+const BATCH_ROOM_MAX: usize = 64 * 1024;
+
 /// What the machine needs before it can go on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Need {
@@ -376,11 +379,7 @@ impl Connection {
     /// Source: `ZooKeeperServer.shouldThrottle`, `RequestThrottler`.
     fn admit(&mut self, request: Request<'_>, batch: &Option<Batch>, now_us: u64) -> Admission {
         let (limits, throttle) = (&self.shared.limits, &self.shared.throttle);
-        let batched = batch.as_ref().map_or_else(Load::default, |batch| Load {
-            requests: batch.requests.len() as u64,
-            bytes: batch.bytes.len() as u64,
-            large_bytes: 0,
-        });
+        let batched = batch.as_ref().map_or_else(Load::default, Batch::load);
         if self.outstanding() > 0 && throttle.is_full(limits, batched) {
             return Admission::Later(Need::Answer);
         }
@@ -442,12 +441,13 @@ impl Connection {
         self.asked += 1;
         // One that comes too late is told so by `replica`.
         let _late = self.heard(now_us);
-        let room = BatchRoom { requests: 16, body_bytes: body.len() * 16 };
+        let body_bytes = (body.len() * 16).min(BATCH_ROOM_MAX.max(body.len()));
+        let room = BatchRoom { requests: 16, body_bytes };
         let who_bytes = self.who_bytes;
         let batch = self.batch(session, batch, now_us, room);
         batch.bytes.extend_from_slice(body);
         let end = batch.bytes.len();
-        batch.requests.push(BatchedRequest {
+        batch.push(BatchedRequest {
             xid: header.xid,
             op: header.kind,
             end,
@@ -474,7 +474,7 @@ impl Connection {
         let batch = self.batch(session, batch, now_us, BatchRoom { requests: 1, body_bytes: 8 });
         jute::put_string(&mut batch.bytes, "/");
         let end = batch.bytes.len();
-        batch.requests.push(BatchedRequest {
+        batch.push(BatchedRequest {
             xid: 0,
             op: op::SYNC,
             end,
@@ -493,12 +493,9 @@ impl Connection {
         room: BatchRoom,
     ) -> &'b mut Batch {
         batch.get_or_insert_with(|| Batch {
-            conn: self.conn.clone(),
-            session,
-            who: self.who.clone(),
             bytes: Vec::with_capacity(room.body_bytes),
             requests: Vec::with_capacity(room.requests),
-            received_us: now_us,
+            ..Batch::new(self.conn.clone(), session, self.who.clone(), now_us)
         })
     }
 

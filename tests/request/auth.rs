@@ -1,12 +1,12 @@
 //! A connection from its handshake on: the client's identities, and when they count.
 
 use crate::support::builders;
-use crate::support::requests::{hello, hello_bytes};
+use crate::support::requests::{hello, hello_bytes, set};
 use jute::proto::{AuthPacket, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Code, Identity, SessionId, op};
-use oxkeeper::request::{ClientCommand, Conn, Connection, Limits, Need};
+use oxkeeper::request::{Batch, ClientCommand, Conn, Connection, Limits, Need};
 use oxkeeper::tree::{Options, Tree};
 
 const BOB: &str = "bob:WGAwC+XYxdw8bJ5K6KcPh8oL58U=";
@@ -23,6 +23,7 @@ fn open_under(schemes: Schemes) -> Connection {
         min_session_timeout_ms: 1,
         max_session_timeout_ms: 10_000,
         outstanding_max: 10,
+        outstanding_bytes_max: 100_000,
         ..Limits::default()
     };
     let shared = builders::shared(Tree::new(Options::default()), limits);
@@ -201,4 +202,36 @@ fn watches_are_added_found_and_removed() {
     assert_eq!(machine.advance(&input, 0), (input.len(), Need::Bytes(4)));
     let codes: Vec<i32> = replies(&mut machine).iter().map(|reply| reply.2).collect();
     assert_eq!(codes, [0, 0, -5, -121, -121, 0, 0, 0, -5, 0, -121, 0, -121, 0]);
+}
+
+fn writes_of(machine: &mut Connection) -> Batch {
+    match machine.commands.pop() {
+        Some(ClientCommand::Writes(batch)) => batch,
+        _ => panic!("no batch of writes"),
+    }
+}
+
+#[test]
+fn identities_of_a_turn_count_before_the_next_write_of_the_same_turn_is_taken() {
+    let mut machine = open();
+    let mut asked = Vec::new();
+    let user = "u".repeat(40_000);
+    auth(&mut asked, "digest", format!("{user}:password").as_bytes());
+    assert_eq!(machine.advance(&asked, 0), (asked.len(), Need::Bytes(4)));
+    // The limit is 100,000 bytes: the third write is above it.
+    let writes: Vec<u8> = (0..8).flat_map(|xid| set(xid, "/a", "")).collect();
+    let (taken, need) = machine.advance(&writes, 0);
+    assert_eq!((taken, need), (3 * writes.len() / 8, Need::Answer));
+    assert_eq!(writes_of(&mut machine).requests.len(), 3);
+}
+
+#[test]
+fn batch_reserves_no_more_than_64_kib_beyond_its_first_write() {
+    let mut machine = open();
+    for (data_len, bytes_max) in [(10, 65_536), (10_000, 65_536), (900_000, 901_000)] {
+        let write = set(1, "/a", &"x".repeat(data_len));
+        machine.advance(&write, 0);
+        let reserved = writes_of(&mut machine).bytes.capacity();
+        assert!(reserved <= bytes_max, "{reserved} bytes for {data_len}");
+    }
 }

@@ -25,6 +25,15 @@ impl IpNet {
         (bits <= bits_max).then_some(Self { address, bits })
     }
 
+    /// An address in it; bits after the first [`Self::bits`] do not count.
+    pub const fn address(self) -> IpAddr {
+        self.address
+    }
+
+    pub const fn bits(self) -> u8 {
+        self.bits
+    }
+
     pub fn contains(self, peer: IpAddr) -> bool {
         let bits = u32::from(self.bits);
         match (self.address, peer) {

@@ -8,6 +8,7 @@ mod error;
 #[cfg(any(test, feature = "sim"))]
 pub mod golden;
 mod ip_net;
+mod net_index;
 mod owner;
 pub mod path;
 pub mod properties;

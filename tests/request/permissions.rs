@@ -4,8 +4,8 @@ use super::harness::{Client, World, limits};
 use crate::support::requests::{create, delete, get, look, request, set, set_acl, sync};
 use jute::Vector;
 use jute::proto::{CreateRequest, GetAclRequest};
-use oxkeeper::auth::Schemes;
-use oxkeeper::model::{Acl, Identity, op, perms};
+use oxkeeper::auth::{Schemes, permits};
+use oxkeeper::model::{AccessList, Acl, Identity, op, perms};
 use oxkeeper::request::Limits;
 use oxkeeper::request::access::refusal;
 
@@ -105,4 +105,27 @@ fn reads_under_long_lists_leave_turns_to_other_connections() {
     let of_one = turns(&|_| 0);
     let of_many = turns(&|n| n % 12);
     assert!(of_one + 2 <= of_many, "{of_one} turns, {of_many} turns");
+}
+
+/// A multi of 1 MiB has about 50,000 checks, and each is judged.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test measures time")]
+fn list_of_40_000_addresses_is_judged_50_000_times_within_seconds() {
+    let address =
+        |n: u32| Identity::new("ip", &format!("10.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255));
+    let nets = (0..40_000).map(|n| Acl { perms: perms::ALL, who: address(n) });
+    let one = Identity::new("digest", "bob:hash");
+    let same = (0..40_000).map(|n| Acl { perms: n << 8, who: one.clone() });
+    let lists = [
+        (AccessList::new(nets.collect()), address(1 << 23)),
+        (AccessList::new(same.collect()), one),
+    ];
+    let began = std::time::Instant::now();
+    for (list, who) in &lists {
+        for _ in 0..50_000 {
+            assert!(!permits(&Schemes::default(), list, perms::READ, std::slice::from_ref(who)));
+        }
+    }
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
 }

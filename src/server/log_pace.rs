@@ -20,6 +20,8 @@ use tracing_subscriber::registry::LookupSpan;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Kinds that are told apart; all further ones are one.
 const KINDS_MAX: usize = 256;
+/// A kind that has not been seen for so long makes room for another one.
+const KEPT: Duration = Duration::from_secs(60);
 
 thread_local! {
     /// How many events were left out before the one that this thread is about to write.
@@ -37,24 +39,34 @@ struct Kinds(BTreeMap<u64, Kind>);
 
 struct Kind {
     written: Instant,
+    /// When there was an event of this kind last, written or left out.
+    seen: Instant,
     left_out: u64,
 }
 
 impl Kinds {
     /// Whether an event may be written: how many of its kind were left out since the last one.
     fn admit(&mut self, kind: u64, now: Instant) -> Option<u64> {
-        let is_known = self.0.contains_key(&kind) || self.0.len() < KINDS_MAX;
-        let kind = if is_known { kind } else { 0 };
+        let kind = if self.has_room_for(kind, now) { kind } else { 0 };
         let Some(before) = self.0.get_mut(&kind) else {
-            self.0.insert(kind, Kind { written: now, left_out: 0 });
+            self.0.insert(kind, Kind { written: now, seen: now, left_out: 0 });
             return Some(0);
         };
+        before.seen = now;
         if now.saturating_duration_since(before.written) < PAUSE {
             before.left_out += 1;
             return None;
         }
         before.written = now;
         Some(std::mem::take(&mut before.left_out))
+    }
+
+    fn has_room_for(&mut self, kind: u64, now: Instant) -> bool {
+        if self.0.contains_key(&kind) || self.0.len() < KINDS_MAX {
+            return true;
+        }
+        self.0.retain(|_, kind| now.saturating_duration_since(kind.seen) < KEPT);
+        self.0.len() < KINDS_MAX
     }
 }
 
@@ -73,20 +85,46 @@ impl<S: Subscriber> Layer<S> for LogPace {
     }
 }
 
-/// Hashes the words of an event's text and of its reason: no numbers, and nothing between quotes, which a stranger chooses.
+/// Hashes the words of an event's text and of its reason: no numbers, and nothing between quotes, which a stranger chooses. A
+/// text may come in pieces.
 #[derive(Default)]
 struct Shape {
     hasher: DefaultHasher,
-    is_quoted: bool,
+    place: Place,
+}
+
+/// Where in a text the next character is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Place {
+    #[default]
+    Outside,
+    /// After a digit of a number, whose other digits may be letters.
+    InNumber,
+    InQuotes,
+    /// Between quotes, after a backslash.
+    Escaped,
+}
+
+impl Place {
+    fn after(self, c: char) -> Self {
+        match (self, c) {
+            (Self::InQuotes, '\\') => Self::Escaped,
+            (Self::InQuotes, '"') => Self::Outside,
+            (Self::InQuotes | Self::Escaped, _) => Self::InQuotes,
+            (Self::Outside | Self::InNumber, '"') => Self::InQuotes,
+            (Self::Outside, c) if c.is_numeric() => Self::InNumber,
+            (Self::InNumber, c) if c.is_alphanumeric() => Self::InNumber,
+            (Self::Outside | Self::InNumber, _) => Self::Outside,
+        }
+    }
 }
 
 impl Write for Shape {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for c in text.chars() {
-            match c {
-                '"' => self.is_quoted = !self.is_quoted,
-                c if c.is_alphabetic() && !self.is_quoted => c.hash(&mut self.hasher),
-                _ => {}
+            self.place = self.place.after(c);
+            if self.place == Place::Outside && c.is_alphabetic() {
+                c.hash(&mut self.hasher);
             }
         }
         Ok(())
@@ -96,14 +134,14 @@ impl Write for Shape {
 impl Visit for Shape {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if matches!(field.name(), "message" | "why" | "error") {
-            self.is_quoted = false;
+            self.place = Place::Outside;
             let _infallible = write!(self, "{value:?}");
         }
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
         if matches!(field.name(), "message" | "why" | "error") {
-            self.is_quoted = false;
+            self.place = Place::Outside;
             let _infallible = self.write_str(value);
         }
     }
@@ -176,6 +214,28 @@ mod tests {
         assert_eq!(frame(5), frame(1_000_000));
         assert_eq!(shape("failed under \"a\""), shape("failed under \"bcd\""));
         assert_ne!(frame(5), shape("connection closed: undecodable request header"));
+        let acknowledged = |zxid: u64| shape(&format!("acknowledges {zxid:#x} in vain"));
+        assert_eq!(acknowledged(0x1ab), acknowledged(0x2cd), "a hexadecimal number has letters");
+        assert_ne!(shape("acknowledges 0x1ab in vain"), shape("acknowledges 0x1ab"));
+        let scheme = |scheme: &str| shape(&format!("scheme {scheme:?} failed"));
+        assert_eq!(scheme("a"), scheme("a\"b"), "an escaped quote is part of the quoted text");
+        assert_eq!(scheme("a"), scheme("\\"), "an escaped backslash escapes nothing");
+    }
+
+    #[test]
+    fn kinds_that_were_not_seen_for_a_minute_make_room_for_others() {
+        let (mut kinds, start) = (Kinds::default(), Instant::now());
+        let at = |s| start + Duration::from_secs(s);
+        for kind in 1..=KINDS_MAX as u64 {
+            assert_eq!(kinds.admit(kind, at(0)), Some(0));
+        }
+        assert_eq!(kinds.admit(1000, at(1)), Some(0), "the first of those that share a kind");
+        assert_eq!(kinds.admit(1001, at(1)), None);
+        kinds.admit(1, at(30));
+        assert_eq!(kinds.admit(1002, at(70)), Some(0));
+        assert_eq!(kinds.admit(1003, at(70)), Some(0), "each has a kind of its own again");
+        assert_eq!(kinds.admit(1, at(70)), Some(0));
+        assert_eq!(kinds.admit(1, at(70)), None, "the kind that was seen is known still");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The story of one member in the log and the metrics: elections, roles, learners.
 
 use crate::metrics::{Queues, Registry};
-use crate::model::ServerId;
+use crate::model::{STRANGERS, ServerId};
 use crate::replica::{self, Replica};
 use crate::zab::{Note, PeerState, Stats, Sync};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Roles {
     fn take(&mut self, note: Note, now_us: u64) {
         match note {
             Note::Looking { why } => {
-                tracing::info!(why, "looking for a leader");
+                tracing::info!(target: STRANGERS, why, "looking for a leader");
                 self.looking_us = now_us;
                 self.away_us.get_or_insert(now_us);
                 self.state = PeerState::Looking;
@@ -122,6 +122,7 @@ impl Roles {
                     "following"
                 };
                 tracing::info!(
+                    target: STRANGERS,
                     leader = leader.0,
                     epoch = epoch.0,
                     sync = how.name(),
@@ -142,9 +143,10 @@ impl Roles {
             self.metrics.election_time.record(election_ms);
         }
         if state == PeerState::Leading {
-            tracing::info!(election_ms, "elected: this server is to lead");
+            tracing::info!(target: STRANGERS, election_ms, "elected: this server is to lead");
         } else {
-            tracing::info!(leader = leader.0, election_ms, "elected: another server is to lead");
+            let leader = leader.0;
+            tracing::info!(target: STRANGERS, leader, election_ms, "elected: another server is to lead");
         }
     }
 
@@ -178,7 +180,7 @@ impl Roles {
                 );
             }
             false => {
-                tracing::info!(target: crate::model::STRANGERS, learner, is_observer, sync, txns, "a learner is in sync")
+                tracing::info!(target: STRANGERS, learner, is_observer, sync, txns, "a learner is in sync")
             }
         }
     }

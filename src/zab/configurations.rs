@@ -197,7 +197,9 @@ impl Core {
                 self.seen.named = Some(view.version);
                 self.see_view(view);
             }
-            Err(error) => tracing::warn!("configuration of the leader not understood: {error}"),
+            Err(error) => {
+                tracing::warn!(target: crate::model::STRANGERS, %error, "configuration of the leader not understood");
+            }
         }
     }
 

@@ -459,7 +459,7 @@ impl Learner {
             if !self.is_serving() {
                 return Err(text);
             }
-            tracing::warn!("{text}"); // As Java's followers do.
+            tracing::warn!(target: crate::model::STRANGERS, "{text}"); // As Java's followers do.
         }
         if !self.is_serving() {
             self.caught_up += 1;

@@ -203,6 +203,9 @@ impl Forwarding {
         let at = self.revalidations.iter().position(|(id, _)| *id == session);
         match at.and_then(|at| self.revalidations.remove(at)) {
             Some((_, Some(connection))) => {
+                if !lives {
+                    self.observers.does_not_live(session, connection);
+                }
                 out.push(to_learner(connection, &Packet::Revalidate { data: data.clone() }));
             }
             // The answer is to an older connection's question: the client has come again meanwhile. The leader gives the
@@ -393,5 +396,39 @@ mod tests {
         let told = to_learner(one, &Packet::SessionMoved { session: SESSION });
         let instead = to_leader(&Packet::Request(refused(&late)));
         assert_eq!(format!("{out:?}"), format!("{:?}", [told, instead]));
+    }
+
+    #[test]
+    fn session_that_does_not_live_leaves_nothing_at_an_observer_master() {
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
+        let [one, two] = [1, 2].map(LearnerConnectionId);
+        let question = || LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
+        forwarding.on_observer(&core, one, question(), &mut out);
+        assert!(forwarding.observers.has(SESSION));
+        forwarding.on_revalidated(&mut core, &answer(false), &mut out);
+        assert!(!forwarding.observers.has(SESSION));
+        // The client has gone from the first observer to the second one before the leader answers.
+        forwarding.on_observer(&core, one, question(), &mut out);
+        forwarding.on_observer(&core, two, question(), &mut out);
+        forwarding.on_revalidated(&mut core, &answer(false), &mut out);
+        assert!(forwarding.observers.has(SESSION), "the second observer waits for its answer");
+        forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        assert!(forwarding.observers.has(SESSION));
+    }
+
+    #[test]
+    fn observer_master_passes_on_touches_of_sessions_at_its_observers_alone() {
+        let (core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
+        let connection = LearnerConnectionId(1);
+        let question = LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
+        forwarding.on_observer(&core, connection, question, &mut out);
+        let sessions = [SESSION, SessionId(8)];
+        let touched =
+            sessions.iter().flat_map(|id| [&id.0.to_be_bytes()[..], &[0, 0, 8, 0]].concat());
+        let touched = LearnerPacket::Touched(touched.collect());
+        forwarding.on_observer(&core, connection, touched, &mut out);
+        assert!(forwarding.observers.take_touched().into_iter().eq([(SESSION, 2048)]));
     }
 }

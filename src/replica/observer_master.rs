@@ -30,14 +30,25 @@ impl ObserverMaster {
     /// A session has ended, or has come to this server itself.
     pub fn left(&mut self, session: SessionId) {
         self.at.remove(&session);
+        self.touched.remove(&session);
+    }
+
+    /// The leader says that a session does not live which an observer has asked about. If another observer has asked about it
+    /// since, that observer's answer is on its way.
+    pub fn does_not_live(&mut self, session: SessionId, connection: LearnerConnectionId) {
+        if self.at.get(&session) == Some(&connection) {
+            self.left(session);
+        }
     }
 
     pub fn has(&self, session: SessionId) -> bool {
         self.at.contains_key(&session)
     }
 
+    /// Observers heard of sessions. Those that are at no observer were never asked for, or have ended or left.
     pub fn touch(&mut self, sessions: impl Iterator<Item = (SessionId, i32)>) {
-        self.touched.extend(sessions);
+        let at = &self.at;
+        self.touched.extend(sessions.filter(|(session, _)| at.contains_key(session)));
     }
 
     /// Sessions that observers heard of since this was last asked.

@@ -3,7 +3,7 @@
 use super::Conn;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who speaks for a session.
 #[derive(Clone, Default)]
@@ -42,7 +42,8 @@ pub struct Session {
     left: Option<Arc<Conn>>,
     /// Monotonic milliseconds; what `conn` heard later counts too.
     touched_ms: u64,
-    due_ms: u64,
+    /// When it is looked at next, in monotonic milliseconds; never after the time it is due.
+    look_ms: u64,
     /// Its closeSession is on its way.
     closing: bool,
 }
@@ -59,21 +60,22 @@ impl Session {
 
 /// All sessions, in buckets by the time they are due.
 ///
-/// Due times are rounded up to the next multiple of the tick time, as Java does. A session is looked at once per
-/// bucket it falls due in: if it was heard from since, it moves to a later one. So a request costs a store to the
-/// connection's clock and nothing here.
+/// Due times are rounded up to the next multiple of the tick time, as Java does. A session is in one bucket and is looked at when
+/// that falls due: if it was heard from since, or has a longer timeout now, it moves to a later one. So a request costs a store to
+/// the connection's clock and nothing here, and a peer that often names another timeout adds nothing.
 ///
 /// Source: `ExpiryQueue`, `SessionTrackerImpl`.
 pub struct Sessions {
     sessions: BTreeMap<SessionId, Session>,
-    due: BTreeMap<u64, Vec<SessionId>>,
+    /// When each session is looked at; those whose end was decided then are left out.
+    due: BTreeSet<(u64, SessionId)>,
     interval_ms: u64,
 }
 
 impl Sessions {
     /// * `interval_ms`: width of a bucket: tickTime.
     pub fn new(interval_ms: u64) -> Self {
-        Self { sessions: BTreeMap::new(), due: BTreeMap::new(), interval_ms: interval_ms.max(1) }
+        Self { sessions: BTreeMap::new(), due: BTreeSet::new(), interval_ms: interval_ms.max(1) }
     }
 
     pub fn len(&self) -> usize {
@@ -101,11 +103,12 @@ impl Sessions {
 
     /// Starts to keep a session; one that is kept already goes on with the new timeout.
     pub fn track(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: u64) {
-        let due_ms = self.bucket(now_ms, timeout_ms);
+        let look_ms = self.bucket(now_ms, timeout_ms);
         let session =
-            Session { timeout_ms, owner, left: None, touched_ms: now_ms, due_ms, closing: false };
+            Session { timeout_ms, owner, left: None, touched_ms: now_ms, look_ms, closing: false };
+        self.forget(id);
         self.sessions.insert(id, session);
-        self.due.entry(due_ms).or_default().push(id);
+        self.due.insert((look_ms, id));
     }
 
     /// Whoever spoke for it last.
@@ -118,7 +121,13 @@ impl Sessions {
 
     /// Forgets a session. Returns the connection of this server that spoke for it last.
     pub fn remove(&mut self, id: SessionId) -> Option<Arc<Conn>> {
-        self.sessions.remove(&id).and_then(|session| session.owner.conn().or(session.left))
+        self.forget(id).and_then(|session| session.owner.conn().or(session.left))
+    }
+
+    fn forget(&mut self, id: SessionId) -> Option<Session> {
+        let session = self.sessions.remove(&id)?;
+        self.due.remove(&(session.look_ms, id));
+        Some(session)
     }
 
     /// Notes that another server heard of the session. `false`: there is none, or it is closing.
@@ -142,7 +151,7 @@ impl Sessions {
     pub fn leave(&mut self, id: SessionId, conn: &Arc<Conn>) {
         let leaves = |session: &Session| matches!(&session.owner, Owner::Conn(owner) if Arc::ptr_eq(owner, conn));
         if self.sessions.get(&id).is_some_and(leaves) {
-            self.sessions.remove(&id);
+            self.forget(id);
         }
     }
 
@@ -205,51 +214,45 @@ impl Sessions {
 
     /// Monotonic milliseconds before which [`Self::expired`] has nothing to do.
     pub fn next_due_ms(&self) -> Option<u64> {
-        self.due.first_key_value().map(|(&due_ms, _)| due_ms)
+        self.due.first().map(|&(look_ms, _)| look_ms)
     }
 
     /// Sessions that have been silent for too long; each is marked as closing.
     pub fn expired(&mut self, now_ms: u64) -> Vec<SessionId> {
         let mut expired = Vec::new();
-        while let Some(bucket) = self.due.first_entry()
-            && *bucket.key() <= now_ms
+        while let Some(&(look_ms, id)) = self.due.first()
+            && look_ms <= now_ms
         {
-            let (due_ms, ids) = bucket.remove_entry();
-            for id in ids {
-                // Only the entry that the session itself names counts: others were left behind when it moved.
-                if self
-                    .sessions
-                    .get(&id)
-                    .is_none_or(|session| session.due_ms != due_ms || session.closing)
-                {
-                    continue;
-                }
-                let later_ms = self.due_ms(id);
-                if due_ms < later_ms {
-                    self.place(id, later_ms);
-                } else if self.ends(id) {
-                    self.set_closing(id);
-                    expired.push(id);
-                } else {
-                    self.place(id, self.due_ms(id).max(due_ms + self.interval_ms)); // Heard of just now.
-                }
+            self.due.pop_first();
+            if self.sessions.get(&id).is_none_or(|session| session.closing) {
+                continue;
+            }
+            let due_ms = self.due_ms(id);
+            if look_ms < due_ms {
+                self.place(id, due_ms);
+            } else if self.ends(id) {
+                self.set_closing(id);
+                expired.push(id);
+            } else {
+                self.place(id, self.due_ms(id).max(look_ms + self.interval_ms)); // Heard of just now.
             }
         }
         expired
     }
 
-    /// Puts a session whose timeout or connection changed into the bucket it now belongs in.
+    /// Has a session looked at earlier whose timeout or connection changed. A later time is found when it is looked at.
     fn settle(&mut self, id: SessionId) {
         let due_ms = self.due_ms(id);
-        if self.sessions.get(&id).is_some_and(|session| session.due_ms != due_ms) {
+        if self.sessions.get(&id).is_some_and(|session| due_ms < session.look_ms) {
             self.place(id, due_ms);
         }
     }
 
-    fn place(&mut self, id: SessionId, due_ms: u64) {
+    fn place(&mut self, id: SessionId, look_ms: u64) {
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.due_ms = due_ms;
-            self.due.entry(due_ms).or_default().push(id);
+            self.due.remove(&(session.look_ms, id));
+            session.look_ms = look_ms;
+            self.due.insert((look_ms, id));
         }
     }
 
@@ -259,7 +262,7 @@ impl Sessions {
         let Some(conn) = session.voice() else { return true };
         let heard_ms = conn.heard_ms();
         let due_ms = self.bucket(session.touched_ms.max(heard_ms), session.timeout_ms);
-        due_ms <= session.due_ms && conn.end_unless_heard(heard_ms)
+        due_ms <= session.look_ms && conn.end_unless_heard(heard_ms)
     }
 
     fn due_ms(&self, id: SessionId) -> u64 {
@@ -271,5 +274,43 @@ impl Sessions {
     fn bucket(&self, from_ms: u64, timeout_ms: i32) -> u64 {
         let at_ms = from_ms + timeout_ms.max(0) as u64;
         (at_ms / self.interval_ms + 1) * self.interval_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_whose_timeout_changes_often_is_in_one_bucket() {
+        let mut sessions = Sessions::new(2000);
+        let id = SessionId(1);
+        let entries = |sessions: &Sessions| sessions.due.len();
+        sessions.track(id, 4000, Owner::Elsewhere(1), 0);
+        for timeout_ms in
+            (0..i32::MAX).step_by(10_000_000).chain((0..1_000_000).rev().step_by(2000))
+        {
+            assert!(sessions.touch(id, timeout_ms, 0));
+            assert!(sessions.take_over(id, timeout_ms + 10_000, Owner::Elsewhere(2), 0).is_ok());
+        }
+        assert_eq!(entries(&sessions), 1);
+        // Only the last timeout counts, whether it is longer or shorter than those before.
+        assert!(sessions.touch(id, 1_000_000, 0));
+        assert_eq!(sessions.expired(1_001_999), []);
+        assert!(sessions.touch(id, 4000, 1_000_000));
+        assert_eq!(sessions.expired(1_005_999), []);
+        assert_eq!(sessions.expired(1_006_000), [id]);
+        assert_eq!(entries(&sessions), 0);
+    }
+
+    #[test]
+    fn session_that_ends_leaves_no_bucket() {
+        let mut sessions = Sessions::new(2000);
+        for round in 0..10 {
+            sessions.track(SessionId(1), 4000 + round * 2000, Owner::Nobody, 0);
+            sessions.track(SessionId(2), i32::MAX, Owner::Nobody, 0);
+            sessions.remove(SessionId(2));
+        }
+        assert_eq!(sessions.due.len(), 1);
     }
 }

@@ -27,6 +27,7 @@ mod zab {
     pub mod script_ensemble;
     pub mod situations;
     pub mod strangers;
+    mod unknown_servers;
     pub mod world;
 }
 

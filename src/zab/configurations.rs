@@ -58,6 +58,11 @@ impl Core {
         self.all_views().any(|view| view.is_voter(id))
     }
 
+    /// Whether a server is in any configuration that counts.
+    pub(super) fn is_member(&self, id: ServerId) -> bool {
+        self.all_views().any(|view| view.members.contains_key(&id))
+    }
+
     /// Whether this server only listens. One that is in no configuration follows, and has no vote.
     pub(super) fn is_observer(&self) -> bool {
         self.view.is_observer(self.me)

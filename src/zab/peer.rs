@@ -1,5 +1,6 @@
 //! One server: what it has promised, what it holds, and what it is just now.
 
+use super::early_learners::EarlyLearners;
 use super::election::{
     self, Backing, CurrentVote, Elected, Election, Notification, PeerState, Vote,
 };
@@ -28,10 +29,9 @@ pub struct Peer {
     due: Option<String>,
     /// The next leader, as a reconfiguration named it.
     named: Option<ServerId>,
-    /// First packets of learners that connected before this server knew that it leads, and for how many more ticks they
-    /// are kept.
-    early: BTreeMap<LearnerConnectionId, (Packet, u32)>,
-    /// What others said before our election began.
+    /// Learners that connected before this server knew that it leads.
+    early: EarlyLearners,
+    /// What others said before our election began: members, and [`UNKNOWN_HEARD_MAX`] servers in no configuration.
     heard: BTreeMap<ServerId, Notification>,
     /// What the others are told once the election is over.
     current_vote: Option<CurrentVote>,
@@ -53,26 +53,17 @@ pub struct Peer {
 
 /// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
 const EARLY_TICKS: u32 = 20;
-/// Likewise one that comes to a server that is looking, which may still wait for better votes: half a second. Who was named
-/// or elected and then started anew does not know of it, and its learners would wait for it until they give it up.
+/// In the same way a learner that comes to a server that is looking, which may still wait for better votes: half a second. A server
+/// that was named or elected and then started anew does not know of it, and its learners would wait for it until they give it up.
 const EARLY_LOOKING_TICKS: u32 = 100;
+
+/// Notifications of so many servers in no known configuration are kept for the next election: joiners, and strangers.
+const UNKNOWN_HEARD_MAX: usize = 64;
 
 /// From then on it pauses before it looks for a leader again: 10 ms, and twice as long each time, up to a second. Who is
 /// never let in must not keep those busy who serve.
 const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
-
-/// Closes the connections of learners that have waited long enough for this server to lead.
-fn close_late(early: &mut BTreeMap<LearnerConnectionId, (Packet, u32)>, out: &mut Vec<Action>) {
-    early.retain(|&connection, (_, ticks)| {
-        if let Some(left) = ticks.checked_sub(1) {
-            *ticks = left;
-            return true;
-        }
-        out.push(Action::CloseLearner { connection, why: "we do not lead".to_owned() });
-        false
-    });
-}
 
 impl Peer {
     /// A server that is alone, whose log ends at `last`.
@@ -124,7 +115,7 @@ impl Peer {
             role: Role::Looking(None),
             due: None,
             named: None,
-            early: BTreeMap::new(),
+            early: EarlyLearners::default(),
             heard: BTreeMap::new(),
             current_vote: None,
             backing: None,
@@ -168,10 +159,10 @@ impl Peer {
             self.withdraw_in_time(out);
             self.stop_doubting_in_time(out);
             if !matches!(self.role, Role::Leading(_)) {
-                close_late(&mut self.early, out);
+                self.early.tick(out);
             }
         }
-        let Some(input) = self.take_early(input) else { return self.settle(out) };
+        let Some(input) = self.take_early(input, out) else { return self.settle(out) };
         match (&mut self.role, input) {
             (_, Input::Notification { from, notification }) => {
                 self.on_heard(from, notification, out)
@@ -231,7 +222,7 @@ impl Peer {
 
     /// First words of learners that came before this server leads: it was elected before it knows of it, or was named by a
     /// reconfiguration that it has yet to hear of. Gives back what is not of that kind.
-    fn take_early(&mut self, input: Input) -> Option<Input> {
+    fn take_early(&mut self, input: Input, out: &mut Vec<Action>) -> Option<Input> {
         let is_relayed = |connection: &LearnerConnectionId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if learner.takes(*connection, packet));
         match (&self.role, input) {
             (Role::Looking(_) | Role::Learning(_), Input::Learner { connection, packet })
@@ -239,13 +230,14 @@ impl Peer {
             {
                 let is_looking = matches!(self.role, Role::Looking(_));
                 let ticks = if is_looking { EARLY_LOOKING_TICKS } else { EARLY_TICKS };
-                self.early.insert(connection, (packet, ticks));
+                let is_member = |id| self.core.is_member(id);
+                self.early.take(connection, packet, ticks, is_member, out);
                 None
             }
             (Role::Looking(_) | Role::Learning(_), Input::LearnerGone { connection })
                 if !is_relayed(&connection, None) =>
             {
-                self.early.remove(&connection);
+                self.early.forget(connection);
                 None
             }
             (_, input) => Some(input),
@@ -479,7 +471,7 @@ impl Peer {
                 if notification.state == PeerState::Looking && !self.core.is_observer() {
                     self.pause_ticks = 0; // An election may need this server.
                 }
-                self.heard.insert(from, notification);
+                self.keep_for_election(from, notification);
             }
             Role::Looking(Some(_)) => {
                 self.elect(election::Input::Notification { from, notification }, out);
@@ -501,6 +493,22 @@ impl Peer {
                 }
             }
         }
+    }
+
+    /// Keeps what a server said until the next election. Of a server in no configuration the configuration's text is kept only if
+    /// it can be adopted.
+    fn keep_for_election(&mut self, from: ServerId, mut notification: Notification) {
+        let core = &self.core;
+        if !core.is_member(from) {
+            let unknown = self.heard.keys().filter(|id| !core.is_member(**id)).count();
+            if UNKNOWN_HEARD_MAX <= unknown && !self.heard.contains_key(&from) {
+                return;
+            }
+            if !core.settings.reconfigs || notification.config_version() <= core.view.version {
+                notification.config = None;
+            }
+        }
+        self.heard.insert(from, notification);
     }
 
     /// Gives up whatever this server is, so that an election follows.
@@ -545,11 +553,10 @@ impl Peer {
         if leader != self.core.me {
             self.role =
                 Role::Learning(Learner::new(&mut self.core, leader, withholds_promise, out));
-            self.early.values_mut().for_each(|(_, ticks)| *ticks = 0);
-            return close_late(&mut self.early, out);
+            return self.early.close_all(out);
         }
         let mut leader = Leader::new(&mut self.core, out);
-        for (connection, (packet, _)) in std::mem::take(&mut self.early) {
+        for (connection, packet) in self.early.take_all() {
             leader.step(&mut self.core, Input::Learner { connection, packet }, out);
         }
         self.role = Role::Leading(Box::new(leader));

@@ -156,7 +156,10 @@ impl Election {
             Input::Notification { from, notification } => self.on_heard(from, &notification, out),
             Input::ElectionConnected { to } => self.on_connected(to, out),
             Input::ElectionDisconnected { to } => {
-                self.down.insert(to);
+                // Strangers connect to the election port too, each with another id.
+                if self.setup.views.is_voter(to) {
+                    self.down.insert(to);
+                }
                 self.leading.remove(&to);
             }
             Input::Oracle { agrees } => self.setup.oracle = self.setup.oracle.map(|_| agrees),

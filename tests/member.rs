@@ -282,6 +282,8 @@ fn configuration_files_change_before_what_follows_is_sent() {
         _ => None,
     });
     assert_eq!(change, Some((0x1_0000_0001, true)), "{committed:?}");
+    let members = |action: &Action| matches!(action, Action::SetMembers(_));
+    assert!(proposed.iter().any(members) && committed.iter().any(members), "{committed:?}");
     let port = |action: &Action| matches!(action, Action::ListenForLearners(_));
     assert!(!committed.iter().any(port), "this server's own port has not changed");
     assert_eq!(server.redialed(3), Some(vec![("c".to_owned(), 8)]));
@@ -293,6 +295,7 @@ fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
     let out = server.start();
     let [
         Action::ChangeConfigFiles(ConfigChange::BackUp),
+        Action::SetMembers(members),
         Action::ListenForLearners(addresses),
         Action::Election(election_connections::Action::Listen { .. }),
     ] = &out[..]
@@ -301,6 +304,7 @@ fn a_member_begins_with_its_ports_and_a_copy_of_its_configuration() {
     };
     let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["a:1", "a:9"]);
+    assert_eq!(members.len(), 3);
     let out = Server::standalone().start();
     assert!(out.is_empty(), "{out:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::listening::ListenAddress;
 use super::{SnapshotJob, election_connections};
-use crate::model::{View, Zxid};
+use crate::model::{ServerId, View, Zxid};
 use crate::store::{self, Draft};
 use crate::tree::freeze::Frozen;
 use crate::zab::LearnerConnectionId;
@@ -65,6 +65,8 @@ pub enum Action {
     Election(election_connections::Action),
     /// Listen for learners at these addresses and at no other.
     ListenForLearners(BTreeSet<ListenAddress>),
+    /// These are in a configuration that counts: where learners have to make room, other servers' connections go first.
+    SetMembers(BTreeSet<ServerId>),
     /// Listen for clients here from now on.
     MoveClientPort(ListenAddress),
     /// Change the configuration files before anything that follows is sent.

@@ -28,6 +28,7 @@ impl Configuration {
         } else if self.settings.writes_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::TryOut));
         }
+        out.push(Action::SetMembers(self.view.members.keys().copied().collect()));
         self.listen(out);
     }
 
@@ -54,6 +55,7 @@ impl Configuration {
         out: &mut Vec<Action>,
     ) -> Vec<Input> {
         let all = all_election_addresses(all, self.settings.my_id);
+        out.push(Action::SetMembers(all.keys().copied().collect()));
         let is_new = |id: &ServerId| !self.view.members.contains_key(id);
         let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
         out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(views)));
@@ -77,6 +79,7 @@ impl Configuration {
             removes_proposed: is_last,
         }));
         let mut inputs = vec![Input::SetPeers(election_addresses(&view, me))];
+        out.push(Action::SetMembers(view.members.keys().copied().collect()));
         self.view = view;
         // A server that is left out of the configuration keeps its ports.
         let Some(own) = own else { return inputs };

@@ -4,7 +4,7 @@
 //! what it sends.
 
 use super::opening::{OPENING_BYTES_MAX, Opened, Opening};
-use crate::model::Zxid;
+use crate::model::{ServerId, Zxid};
 use crate::request::foreign::Foreign;
 use crate::tree::load::{LoadError, Loader};
 use crate::tree::{Options, Tree};
@@ -89,6 +89,8 @@ pub struct QuorumConnection {
     /// `None`: packets come.
     tree: Option<Box<IncomingTree>>,
     has_spoken: bool,
+    /// Who the learner said it is.
+    learner: Option<ServerId>,
     /// When the connection was made; `None`: it is not yet.
     began_ms: Option<u64>,
     /// How long packets may be after the hello.
@@ -122,6 +124,7 @@ impl QuorumConnection {
             input: BytesMut::new(),
             tree: None,
             has_spoken: false,
+            learner: None,
             began_ms: None,
             limits: PacketLimits::of(ENTRY_MAX_DEFAULT),
         }
@@ -151,6 +154,11 @@ impl QuorumConnection {
     /// A packet has come.
     pub const fn has_spoken(&self) -> bool {
         self.has_spoken
+    }
+
+    /// Who the learner said it is, if its hello has come.
+    pub const fn learner(&self) -> Option<ServerId> {
+        self.learner
     }
 
     /// [`Self::receive`] may take long: there may be gigabytes of a tree.
@@ -246,6 +254,11 @@ impl QuorumConnection {
                 Ok(None) => break Ok(false),
                 Ok(Some(packet)) => {
                     self.has_spoken = true;
+                    if let Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. } =
+                        &packet
+                    {
+                        self.learner.get_or_insert(info.id);
+                    }
                     if let Packet::Snap { zxid } = packet {
                         break self.begin_tree(zxid, now_ms);
                     }

@@ -1,7 +1,8 @@
 //! The limit on packets of learner connections that have begun to come and are not whole.
 
+use crate::model::ServerId;
 use crate::zab::LearnerConnectionId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Limit on the bytes of all such packets together: enough for 16 learners that each send the largest request.
 pub const UNFINISHED_BYTES_MAX: usize = 64 << 20;
@@ -10,6 +11,8 @@ struct Unfinished {
     bytes: usize,
     /// Number of the packet among all that have begun.
     began: u64,
+    /// Who the learner says it is.
+    learner: Option<ServerId>,
 }
 
 /// The packets that accepted connections have begun to send.
@@ -18,6 +21,8 @@ pub struct UnfinishedPackets {
     bytes: usize,
     begun: u64,
     by_connection: BTreeMap<LearnerConnectionId, Unfinished>,
+    /// Servers in a configuration that counts.
+    members: BTreeSet<ServerId>,
 }
 
 impl Default for UnfinishedPackets {
@@ -28,17 +33,30 @@ impl Default for UnfinishedPackets {
 
 impl UnfinishedPackets {
     pub const fn with_limit(bytes_max: usize) -> Self {
-        Self { bytes_max, bytes: 0, begun: 0, by_connection: BTreeMap::new() }
+        Self {
+            bytes_max,
+            bytes: 0,
+            begun: 0,
+            by_connection: BTreeMap::new(),
+            members: BTreeSet::new(),
+        }
     }
 
-    /// A connection has so many bytes of a packet that is not whole. Returns the connection that is to be closed: the one
-    /// whose packet has been coming for the longest time. A member's packet comes within the time that its network needs, a
-    /// packet that never ends grows old.
+    pub fn set_members(&mut self, members: BTreeSet<ServerId>) {
+        self.members = members;
+    }
+
+    /// A connection has so many bytes of a packet that is not whole. Returns the connection that is to be closed: that of a
+    /// server in no configuration, if there is one; among several the one whose packet has been coming for the longest time.
+    /// Servers that are no members may begin packet after packet, and a member's packet would be the oldest on a slow network. A
+    /// member's packet comes within the time that its network needs, a packet that never ends grows old.
     ///
-    /// * `is_another`: packets were whole since the last call, so that these bytes belong to a later one.
+    /// * `learner`: who the learner says it is. `is_another`: packets were whole since the last call, so that these bytes belong to
+    ///   a later one.
     pub fn note(
         &mut self,
         connection: LearnerConnectionId,
+        learner: Option<ServerId>,
         bytes: usize,
         is_another: bool,
     ) -> Option<LearnerConnectionId> {
@@ -51,19 +69,22 @@ impl UnfinishedPackets {
             *begun += 1;
             *begun
         };
-        let new = || Unfinished { bytes: 0, began: 0 };
+        let new = || Unfinished { bytes: 0, began: 0, learner: None };
         let packet = self.by_connection.entry(connection).or_insert_with(new);
         if is_another || packet.began == 0 {
             packet.began = next();
         }
         self.bytes = self.bytes + bytes - packet.bytes;
-        packet.bytes = bytes;
+        (packet.bytes, packet.learner) = (bytes, learner);
         if self.bytes <= self.bytes_max {
             return None;
         }
-        let oldest = self.by_connection.iter().min_by_key(|(_, packet)| packet.began);
-        let oldest = oldest.map(|(&connection, _)| connection);
-        oldest.inspect(|&oldest| self.forget(oldest))
+        let is_member =
+            |packet: &Unfinished| packet.learner.is_some_and(|id| self.members.contains(&id));
+        let all = self.by_connection.iter();
+        let first = all.min_by_key(|(_, packet)| (is_member(packet), packet.began));
+        let first = first.map(|(&connection, _)| connection);
+        first.inspect(|&first| self.forget(first))
     }
 
     /// The connection has ended.
@@ -82,16 +103,33 @@ mod tests {
     fn packet_that_has_come_for_the_longest_time_makes_room() {
         let mut packets = UnfinishedPackets::with_limit(100);
         let [a, b, c] = [1, 2, 3].map(LearnerConnectionId);
-        assert_eq!(packets.note(a, 40, false), None);
-        assert_eq!(packets.note(b, 40, false), None);
+        assert_eq!(packets.note(a, None, 40, false), None);
+        assert_eq!(packets.note(b, None, 40, false), None);
         // The packet of the first connection was whole, and another one has begun.
-        assert_eq!(packets.note(a, 50, true), None);
-        assert_eq!(packets.note(c, 20, false), Some(b));
+        assert_eq!(packets.note(a, None, 50, true), None);
+        assert_eq!(packets.note(c, None, 20, false), Some(b));
         assert_eq!((packets.bytes, packets.by_connection.len()), (70, 2));
-        assert_eq!(packets.note(c, 0, true), None);
+        assert_eq!(packets.note(c, None, 0, true), None);
         packets.forget(a);
         packets.forget(a);
         assert_eq!((packets.bytes, packets.by_connection.len()), (0, 0));
-        assert_eq!(packets.note(a, 101, false), Some(a), "one packet alone is bounded too");
+        assert_eq!(packets.note(a, None, 101, false), Some(a), "one packet alone is bounded too");
+    }
+
+    #[test]
+    fn packet_of_a_server_in_no_configuration_makes_room_before_older_ones_of_members() {
+        let mut packets = UnfinishedPackets::with_limit(100);
+        let [member, stranger, unknown] = [1, 2, 3].map(LearnerConnectionId);
+        packets.set_members([ServerId(7)].into());
+        assert_eq!(packets.note(member, Some(ServerId(7)), 40, false), None);
+        for _ in 0..10 {
+            assert_eq!(packets.note(unknown, None, 10, true), None);
+            assert_eq!(packets.note(stranger, Some(ServerId(8)), 40, true), None);
+        }
+        assert_eq!(packets.note(member, Some(ServerId(7)), 60, false), Some(unknown));
+        assert_eq!(packets.note(member, Some(ServerId(7)), 70, false), Some(stranger));
+        // The configuration has changed: the packet is older than that of the new member.
+        packets.set_members([ServerId(8)].into());
+        assert_eq!(packets.note(stranger, Some(ServerId(8)), 40, true), Some(member));
     }
 }

@@ -137,6 +137,7 @@ impl Peers {
             Action::CloseLeader => self.leader = None,
             Action::Election(action) => self.elections.perform(action),
             Action::ListenForLearners(addresses) => self.listen(addresses),
+            Action::SetMembers(members) => self.learner_port.set_members(members),
             // The driver's own.
             Action::Log(_)
             | Action::ChangeConfigFiles(_)

@@ -40,7 +40,7 @@ impl World {
             }
             Action::CloseLeader => self.close_leader(at),
             // Every server listens everywhere here.
-            Action::ListenForLearners(_) | Action::MoveClientPort(_) => {}
+            Action::ListenForLearners(_) | Action::SetMembers(_) | Action::MoveClientPort(_) => {}
             // The driver's own.
             Action::Log(_)
             | Action::Wake(_)

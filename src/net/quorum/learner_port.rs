@@ -3,8 +3,9 @@
 use super::handle::lock;
 use crate::member::quorum_connection::QuorumConnection;
 use crate::member::unfinished_packets::UnfinishedPackets;
+use crate::model::ServerId;
 use crate::zab::LearnerConnectionId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,11 @@ struct Unfinished {
 impl LearnerPort {
     pub fn new(entry_max: usize) -> Self {
         Self { entry_max: Some(entry_max), ..Self::default() }
+    }
+
+    /// Servers in no configuration make room for these.
+    pub fn set_members(&self, members: BTreeSet<ServerId>) {
+        lock(&self.unfinished).packets.set_members(members);
     }
 
     pub(super) fn next_connection(&self) -> LearnerConnectionId {
@@ -60,7 +66,9 @@ impl UnfinishedPlace {
     }
 
     /// Notes how much of a packet has come. The connection that has to make room is closed.
-    pub fn note(&mut self, bytes: usize, is_another: bool) {
+    ///
+    /// * `learner`: who the learner says it is.
+    pub fn note(&mut self, learner: Option<ServerId>, bytes: usize, is_another: bool) {
         if bytes == 0 && !self.is_taken {
             return; // As nearly always: the last bytes that came ended a packet.
         }
@@ -72,15 +80,15 @@ impl UnfinishedPlace {
         if !self.is_taken {
             unfinished.stops.remove(&self.connection);
         }
-        if let Some(oldest) = unfinished.packets.note(self.connection, bytes, is_another) {
-            if let Some(stop) = unfinished.stops.remove(&oldest) {
+        if let Some(first) = unfinished.packets.note(self.connection, learner, bytes, is_another) {
+            if let Some(stop) = unfinished.stops.remove(&first) {
                 stop.cancel();
             }
             tracing::warn!(
                 target: crate::model::STRANGERS,
-                connection = oldest.0,
-                "connection to the quorum port closed: of all unfinished packets, which take too much memory, its packet \
-                 has been coming for the longest time"
+                connection = first.0,
+                "connection to the quorum port closed: unfinished packets take too much memory. Those of servers in no \
+                 configuration make room first, and among them the one that has been coming for the longest time"
             );
         }
     }

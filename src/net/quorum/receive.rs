@@ -48,7 +48,8 @@ async fn receive_all(
         }
         *has_spoken |= connection.has_spoken();
         if let Some(place) = &mut place {
-            place.note(connection.unfinished_bytes(), !events.is_empty());
+            let bytes = connection.unfinished_bytes();
+            place.note(connection.learner(), bytes, !events.is_empty());
         }
         for event in events.drain(..) {
             state.report(PeerEvent::Received { from: state.peer, event });

@@ -159,8 +159,7 @@ fn replica(config: &Config, seed: u64, wall_ms: i64) -> replica::Settings {
             needs_two_voters: config.ensemble.as_ref().is_none_or(|of| of.standalone_enabled),
             many_addresses: config.ensemble.as_ref().is_some_and(|of| of.many_addresses),
             lists_closed: config.close_session_txn_enabled,
-            entry_max: config.jute_max_buffer_bytes as usize
-                + config.jute_max_buffer_extra_bytes as usize,
+            entry_max: entry_max(config),
         },
         seed,
     }
@@ -224,6 +223,12 @@ pub fn patience(config: &Config, ensemble: &Ensemble) -> Patience {
         refusals: Duration::from_millis(u64::from(ensemble.connect_retry_delay_ms)) * CONNECT_TRIES,
         others: reach_timeout(ensemble),
     }
+}
+
+/// Limit on an entry of the log, and on what a packet between leader and learner brings: `jute.maxbuffer` and its `extrasize`
+/// together.
+pub const fn entry_max(config: &Config) -> usize {
+    config.jute_max_buffer_bytes as usize + config.jute_max_buffer_extra_bytes as usize
 }
 
 /// After which an address of several does not count; `None`: all count.

@@ -6,7 +6,7 @@ use super::oracle;
 use super::peers::{LearnerSettings, Peers};
 use crate::config::Config;
 use crate::member::config_files::ConfigFiles;
-use crate::member::configured::patience;
+use crate::member::configured::{entry_max, patience};
 use crate::member::opening::Openings;
 use crate::request::Shared;
 use crate::store::RealDisk;
@@ -37,8 +37,7 @@ pub fn connect(
     let settings = LearnerSettings {
         patience: patience(config, ensemble),
         options,
-        entry_max: config.jute_max_buffer_bytes as usize
-            + config.jute_max_buffer_extra_bytes as usize,
+        entry_max: entry_max(config),
     };
     Ok(Some(Peers::new(
         shared.clone(),

@@ -5,7 +5,7 @@ use super::plan::{Climate, Micros, Plant};
 use super::process::{Clock, Disk, LearnerConnections, Process, Server, SimElectionConnections};
 use super::restorer::SimRestorer;
 use crate::config::Config;
-use crate::member::configured::{PartSettings, SnapshotStyle, patience};
+use crate::member::configured::{PartSettings, SnapshotStyle, entry_max, patience};
 use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{LogReadLimit, Now, trailers};
 use crate::model::{Epoch, Zxid, chain};
@@ -46,7 +46,7 @@ pub fn boot(
     let disk = FailStop::new(server.disk.clone());
     let (config, forgets_view) = membership::load(&server.disk, climate, me)?;
     let ensemble = config.ensemble.as_ref().ok_or("a world has no standalone servers")?;
-    let patience = patience(&config, ensemble);
+    let (patience, entry_max) = (patience(&config, ensemble), entry_max(&config));
     let folders = Folders::new(&config.data_dir, &config.data_log_dir);
     let began = Now { us: 0, wall_ms: server.wall_ms(now_us) };
     let parts = part_settings(server, me, climate, &config, began.wall_ms);
@@ -91,6 +91,7 @@ pub fn boot(
         began_us: now_us,
         learner_connections: LearnerConnections::default(),
         patience,
+        entry_max,
         election_connections: SimElectionConnections::default(),
         clients: BTreeMap::new(),
         leader_epoch: Epoch(0),

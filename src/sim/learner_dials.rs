@@ -46,7 +46,8 @@ impl World {
         let small_buffers = self.climate().small_buffers;
         let Some(process) = self.process(at) else { return };
         let dialing = Some((to, Dial::new(vec![format!("server {to}")], process.patience, now_ms)));
-        let receiving = QuorumConnection::dialed(dial, opening, process.tree_options);
+        let receiving = QuorumConnection::dialed(dial, opening, process.tree_options)
+            .with_entries_of(process.entry_max);
         let connection = new_connection(small_buffers, None, dialing, receiving);
         process.learner_connections.leader_dial = Some(dial);
         process.learner_connections.all.insert(peer, connection);
@@ -108,13 +109,15 @@ impl World {
         let Some(process) = self.process(there) else { return };
         process.learner_connections.accepted += 1;
         let connection = LearnerConnectionId(process.learner_connections.accepted);
+        let entry_max = process.entry_max;
         let learner = QuorumPeer::Learner(connection);
         let end = self.net.connect(
             Attached { node: at.server, holder: Holder::LearnerConnection(at, peer) },
             Attached { node: to, holder: Holder::LearnerConnection(there, learner) },
         );
         let opening = self.climate().openings().accepted(ConnectionKind::Learner);
-        let receiving = QuorumConnection::accepted(connection, opening, now_ms);
+        let receiving =
+            QuorumConnection::accepted(connection, opening, now_ms).with_entries_of(entry_max);
         let accepted = new_connection(small_buffers, Some(end.other()), None, receiving);
         let Some(process) = self.process(there) else { return };
         process.learner_connections.all.insert(learner, accepted);

@@ -98,6 +98,8 @@ pub struct Process {
     pub learner_connections: LearnerConnections,
     /// With a leader that is dialed.
     pub patience: Patience,
+    /// Limit on what a packet of a learner connection brings.
+    pub entry_max: usize,
     pub election_connections: SimElectionConnections,
     pub clients: BTreeMap<EndId, ClientConnection>,
     /// The epoch in the LEADERINFO of its current leader.

@@ -3,7 +3,7 @@
 use crate::support::configured::{config, parts, parts_of};
 use oxkeeper::config::{Config, Source, parse};
 use oxkeeper::member::LogReadLimit;
-use oxkeeper::member::configured::{PartSettings, patience};
+use oxkeeper::member::configured::{PartSettings, entry_max, patience};
 use oxkeeper::member::election_connections;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::sim_disk::SimDisk;
@@ -242,4 +242,15 @@ fn as_much_log_as_is_set_takes_the_place_of_a_tree() {
     assert_eq!(factor(""), Some(0.33));
     assert_eq!(factor("snapshotSizeFactor=0.5"), Some(0.5));
     assert_eq!(factor("snapshotSizeFactor=-1"), None);
+}
+
+#[test]
+fn packet_of_a_learner_may_bring_as_much_as_an_entry_of_the_log() {
+    for (flags, bytes) in [
+        ("", 2 * 0xf_ffff),
+        ("-Djute.maxbuffer=2000 -Dzookeeper.jute.maxbuffer.extrasize=1024", 3024),
+    ] {
+        assert_eq!(entry_max(&config("", flags)), bytes);
+        assert_eq!(parts("", flags).replica.rules.entry_max, bytes);
+    }
 }

@@ -10,6 +10,7 @@ mod member {
     mod election_connections;
     mod election_hello;
     mod listeners;
+    mod proposals;
     pub mod quorum_connection;
     mod quorum_outbox;
     mod serving;

@@ -1,9 +1,10 @@
 //! The configuration of the ensemble, as the tree and the transactions hold it.
 
 use super::core::Core;
-use crate::model::View;
+use crate::model::{View, Zxid};
+use crate::tree::txn::Entry;
 use crate::tree::{Tree, txn};
-use crate::zab;
+use crate::zab::{self, EntryError};
 
 /// Texts of the last two configurations of a history. What came before them was committed, and has been replaced since.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +27,16 @@ impl<'a> LastConfigs<'a> {
     }
 }
 
-/// Teaches a peer to find zxid and configuration in a proposal.
-pub fn adopt_view_finder(peer: &mut zab::Peer) {
-    (peer.core.finds_view, peer.core.finds_zxid) = (view_in, txn::zxid_in);
+/// Teaches a peer to check proposals, and to find configurations in them.
+pub fn adopt_entry_readers(peer: &mut zab::Peer) {
+    (peer.core.finds_view, peer.core.checks_entry) = (view_in, check_entry);
+}
+
+/// Decodes all of it, as applying does: an entry that passes here never ends a server later.
+fn check_entry(zxid: Zxid, entry: &[u8]) -> Result<(), EntryError> {
+    let entry = Entry::decode(entry).map_err(|error| EntryError::Unreadable(error.to_string()))?;
+    let found = entry.header.zxid;
+    if found == zxid.to_wire() { Ok(()) } else { Err(EntryError::OtherZxid(found)) }
 }
 
 /// Tells a peer of the configurations in its history. Committed or not, a proposed configuration counts beside the one in force

@@ -97,7 +97,7 @@ impl Replica {
         settings: Settings,
         now_ms: u64,
     ) -> Self {
-        configuration::adopt_view_finder(&mut zab);
+        configuration::adopt_entry_readers(&mut zab);
         configuration::tell_of_history(&mut zab, LastConfigs::of(&shared.state.tree.read()));
         let mut core = Core::new(shared, zab, settings, now_ms);
         let role = Role::resting(&mut core);

@@ -113,12 +113,6 @@ pub fn born_ms(entry: &[u8]) -> Option<i64> {
     Some(Reader::new(entry).read::<record::TxnHeader>().ok()?.time)
 }
 
-/// The zxid in the header of an entry; `None`: there is no whole header.
-pub fn zxid_in(entry: &[u8]) -> Option<i64> {
-    const ZXID_AT: usize = 12;
-    Some(i64::from_be_bytes(*entry.get(ZXID_AT..)?.first_chunk()?))
-}
-
 /// The text of the configuration that an entry proposes, if it does.
 pub fn config_in(entry: &[u8]) -> Option<&[u8]> {
     const KIND_AT: usize = 28;

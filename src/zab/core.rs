@@ -2,7 +2,7 @@
 
 use super::history::Logged;
 use super::seen_views::SeenViews;
-use super::{Action, History, Input, Note, Promise, Stats, Vote};
+use super::{Action, EntryError, History, Input, Note, Promise, Stats, Vote};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -87,8 +87,8 @@ pub struct Core {
     pub(super) seen: SeenViews,
     /// Finds the configuration in a payload that proposes one.
     pub finds_view: fn(&[u8]) -> Option<View>,
-    /// Finds the zxid in a payload, as it is written there; `None`: the payload has none.
-    pub finds_zxid: fn(&[u8]) -> Option<i64>,
+    /// Checks that a payload is a transaction with this zxid, so that it can be applied here and read from the log again.
+    pub checks_entry: fn(Zxid, &[u8]) -> Result<(), EntryError>,
     pub accepted: Epoch,
     pub current: Epoch,
     pub history: History,
@@ -140,7 +140,7 @@ impl Core {
             earlier: Vec::new(),
             seen: SeenViews::default(),
             finds_view: |_| None,
-            finds_zxid: |_| None,
+            checks_entry: |_, _| Ok(()),
             accepted: Epoch(0),
             current: Epoch(0),
             flushed: history.last(),

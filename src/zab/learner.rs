@@ -440,10 +440,9 @@ impl Learner {
         entry: Bytes,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
-        if let Some(found) = (core.finds_zxid)(&entry).filter(|found| *found != zxid.to_wire()) {
-            // The tree goes by the zxid in the transaction, and would be ahead of what is committed.
-            return Err(format!("proposal {zxid} whose transaction has zxid {found:#x}"));
-        }
+        // The tree goes by the zxid in the transaction, and would be ahead of what is committed with another. An entry that
+        // can't be read would end this server at its COMMIT, and each start on the log that has it.
+        (core.checks_entry)(zxid, &entry).map_err(|error| format!("proposal {zxid}: {error}"))?;
         let last = core.history.last();
         if zxid <= last {
             // A leader may propose again what this server has: in a synchronisation, or after a connection was lost.

@@ -15,6 +15,7 @@ mod request {
     pub mod order;
     mod permissions;
     mod reconfig;
+    mod replies;
     mod session_tracker;
     pub mod sessions;
     pub mod watches;

@@ -2,7 +2,7 @@
 
 /// The kinds of frames that the metrics distinguish.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum FrameKind {
+pub enum FrameKind {
     /// The reply to a request.
     Answer,
     /// A watch event.

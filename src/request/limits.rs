@@ -7,6 +7,9 @@ use super::blue_throttle::Connects;
 pub struct Limits {
     /// Largest frame in bytes: `jute.maxbuffer`.
     pub frame_max: usize,
+    /// Largest body of a reply that is made of many names, paths or entries; a longer one is answered -5. The data of one
+    /// znode may be as long as [`Self::frame_max`] lets a client write it.
+    pub reply_max: usize,
     pub min_session_timeout_ms: i32,
     pub max_session_timeout_ms: i32,
     /// Outstanding writes of all connections; above it, a connection that waits for a write is not read:
@@ -42,6 +45,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             frame_max: 0xf_ffff,
+            reply_max: 256 << 20,
             min_session_timeout_ms: 6000,
             max_session_timeout_ms: 60_000,
             outstanding_max: 1000,

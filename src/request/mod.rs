@@ -48,7 +48,7 @@ pub use commands::{
 pub use conn_stats::{Answered, ConnFigures, ConnStats};
 pub use connection::{Connection, Counts, EnsembleCounts, Need};
 pub use connection_table::Conns;
-pub use frame_counts::{FrameSizes, Tally};
+pub use frame_counts::{FrameKind, FrameSizes, Tally};
 pub use limits::Limits;
 pub use namespaces::{Namespace, Namespaces};
 pub use outbox::{Conn, Outgoing};

@@ -1,6 +1,7 @@
 //! Several operations in one request: multi, all or nothing, and multiRead (P-52, P-53, P-61..P-68).
 
 use super::Outgoing;
+use super::frame_counts::FrameKind;
 use super::prep::Preparation;
 use super::read::{PART_WORK, Reading, put_data, put_names};
 use super::write_request::{Parts, Write};
@@ -124,20 +125,19 @@ impl Reading<'_> {
             }
             found.push((*kind, id));
         }
-        out.frame(|out| {
-            ReplyHeader { err: code.0, ..header }.encode(&mut out.bytes);
+        out.frame(FrameKind::Answer, ReplyHeader { err: code.0, ..header }, |out| {
             for (kind, id) in found {
                 match id {
-                    Ok(id) => self.put_part(kind, id, out),
+                    Ok(id) => self.put_part(kind, id, out)?,
                     Err(code) => put_error(&mut out.bytes, code),
                 }
             }
             put_end(&mut out.bytes);
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn put_part(&self, kind: i32, id: NodeId, out: &mut Outgoing) {
+    fn put_part(&self, kind: i32, id: NodeId, out: &mut Outgoing) -> Result<(), Code> {
         let znode = self.tree.znode(id);
         put_header(&mut out.bytes, kind, Code::OK);
         let content = if kind == op::GET_DATA {
@@ -145,9 +145,10 @@ impl Reading<'_> {
             znode.stat().encode(&mut out.bytes);
             len
         } else {
-            put_names(znode, out)
+            put_names(znode, READ_REPLY_MAX, out)?
         };
         self.note_read(self.tree.path(id), content);
+        Ok(())
     }
 
     /// About how long a part's answer is: what can be large about it.

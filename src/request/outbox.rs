@@ -3,15 +3,20 @@
 use super::ConnStats;
 use super::frame_counts::{FrameKind, Tally};
 use crate::model::sync::{AtomicU64, Mutex, Ordering};
-use crate::model::{Identity, SessionId};
+use crate::model::{Code, Identity, SessionId};
 use crate::tree::WatcherId;
 use bytes::Bytes;
 use core::net::SocketAddr;
+use jute::Encode;
+use jute::proto::ReplyHeader;
 use std::sync::Arc;
 use std::task::Waker;
 
 /// Events a client has not fetched may fill its outbox to this many times the largest frame; then it is closed.
 const EVENT_FRAMES_MAX: usize = 4;
+
+/// A frame's length is an i32.
+const FRAME_MAX: usize = i32::MAX as usize;
 
 /// In [`Conn::heard_ms`]: the session's end is decided.
 const ENDED: u64 = 1 << 63;
@@ -34,6 +39,8 @@ pub struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     len: usize,
+    shared: usize,
+    shared_len: usize,
     tally: Tally,
 }
 
@@ -73,15 +80,42 @@ impl Outgoing {
         self.tally.append(std::mem::take(&mut other.tally));
     }
 
-    /// Appends the frame of an answer; `body` may [`share`](Self::share) pieces.
+    /// Appends the frame of an answer; `body` may [`share`](Self::share) pieces. A refusal by `body`, or a frame that no
+    /// length field holds (-5), leaves nothing behind.
+    ///
+    /// # Errors
+    /// The code to answer instead.
     #[inline]
-    pub fn frame(&mut self, body: impl FnOnce(&mut Self)) {
-        let (start, before) = (self.bytes.len(), self.len());
+    pub fn frame(
+        &mut self,
+        kind: FrameKind,
+        header: ReplyHeader,
+        body: impl FnOnce(&mut Self) -> Result<(), Code>,
+    ) -> Result<(), Code> {
+        self.frame_within(FRAME_MAX, kind, header, body)
+    }
+
+    #[inline]
+    fn frame_within(
+        &mut self,
+        max: usize,
+        kind: FrameKind,
+        header: ReplyHeader,
+        body: impl FnOnce(&mut Self) -> Result<(), Code>,
+    ) -> Result<(), Code> {
+        let (mark, start, before) = (self.mark(), self.bytes.len(), self.len());
         self.bytes.extend_from_slice(&[0; 4]);
-        body(self);
-        let len = i32::try_from(self.len() - before - 4).expect("a frame fits an i32 length");
-        self.bytes[start..start + 4].copy_from_slice(&len.to_be_bytes());
-        self.tally.note(FrameKind::Answer, len as usize);
+        header.encode(&mut self.bytes);
+        let built = body(self);
+        let len = self.len() - before - 4;
+        if let Err(code) = built.and(if len <= max { Ok(()) } else { Err(Code::MARSHALLING_ERROR) })
+        {
+            self.truncate(mark);
+            return Err(code);
+        }
+        self.bytes[start..start + 4].copy_from_slice(&(len as i32).to_be_bytes());
+        self.tally.note(kind, len);
+        Ok(())
     }
 
     /// Counts the frame that was appended to the bytes since they were `from` long.
@@ -90,12 +124,15 @@ impl Outgoing {
     }
 
     pub(super) const fn mark(&self) -> Mark {
-        Mark { len: self.bytes.len(), tally: self.tally }
+        let (len, shared, shared_len) = (self.bytes.len(), self.shared.len(), self.shared_len);
+        Mark { len, shared, shared_len, tally: self.tally }
     }
 
-    /// Undoes everything appended since the mark; nothing may have been shared since.
+    /// Undoes everything appended since the mark.
     pub(super) fn truncate(&mut self, mark: Mark) {
         self.bytes.truncate(mark.len);
+        self.shared.truncate(mark.shared);
+        self.shared_len = mark.shared_len;
         self.tally = mark.tally;
     }
 }
@@ -314,5 +351,29 @@ impl Conn {
             outbox.waker = Some(waker.clone());
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_above_the_largest_length_leaves_nothing_behind() {
+        let header = ReplyHeader { xid: 1, zxid: 2, err: 0 };
+        let put = |out: &mut Outgoing, copied: usize, shared: usize| {
+            out.frame_within(1000, FrameKind::Answer, header, |out| {
+                out.bytes.extend(std::iter::repeat_n(7, copied));
+                out.share(vec![8; shared].into());
+                Ok(())
+            })
+        };
+        let mut out = Outgoing::default();
+        assert_eq!(put(&mut out, 484, 500), Ok(()));
+        let (len, packets) = (out.len(), out.tally.packets);
+        assert_eq!((len, packets), (1004, 1));
+        assert_eq!(put(&mut out, 484, 501), Err(Code::MARSHALLING_ERROR));
+        assert_eq!(put(&mut out, 985, 0), Err(Code::MARSHALLING_ERROR));
+        assert_eq!((out.len(), out.shared.len(), out.tally.packets), (len, 1, packets));
     }
 }

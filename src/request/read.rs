@@ -1,5 +1,6 @@
 //! What is answered under the shared lock: reads and pings; watches that clients bring are in `watches`.
 
+use super::frame_counts::FrameKind;
 use super::{Conn, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::path::utf16_len;
@@ -141,8 +142,12 @@ impl Reading<'_> {
         if let Some(id) = found {
             self.permitted(id)?;
         }
-        // exists watches what is not there yet; the others only what they found (P-42, P-43).
-        if request.watch && (found.is_some() || kind == op::EXISTS) {
+        let answer = match found {
+            Some(id) => self.put_znode(kind, header, path, self.tree.znode(id), out),
+            None => Err(Code::NO_NODE),
+        };
+        // exists watches what is not there yet; the others only what they found and could send (P-42, P-43).
+        if request.watch && (answer.is_ok() || found.is_none() && kind == op::EXISTS) {
             let watch = if matches!(kind, op::EXISTS | op::GET_DATA) {
                 WatchKind::DATA
             } else {
@@ -150,20 +155,32 @@ impl Reading<'_> {
             };
             self.shared.state.watches.add(path, self.conn.id, watch);
         }
-        let znode = self.tree.znode(found.ok_or(Code::NO_NODE)?);
-        out.frame(|out| {
-            header.encode(&mut out.bytes);
+        answer
+    }
+
+    /// Appends the reply to exists, getData, getChildren or getChildren2.
+    fn put_znode(
+        &self,
+        kind: i32,
+        header: ReplyHeader,
+        path: &str,
+        znode: Znode<'_>,
+        out: &mut Outgoing,
+    ) -> Result<(), Code> {
+        out.frame(FrameKind::Answer, header, |out| {
             let content = match kind {
                 op::GET_DATA => put_data(znode, out),
-                op::GET_CHILDREN | op::GET_CHILDREN2 => put_names(znode, out),
+                op::GET_CHILDREN | op::GET_CHILDREN2 => {
+                    put_names(znode, self.shared.limits.reply_max, out)?
+                }
                 _ => 0,
             };
             self.note_read(path, content);
             if kind != op::GET_CHILDREN {
                 znode.stat().encode(&mut out.bytes);
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Who may not administer the znode sees whose entries there are, but no password hashes (P-45).
@@ -176,6 +193,9 @@ impl Reading<'_> {
         self.hold.spend(2 * acl.len());
         if !self.shared.permits(acl, perms::READ | perms::ADMIN, self.who) {
             return Err(Code::NO_AUTH);
+        }
+        if self.shared.limits.reply_max < self.tree.acl_bytes(znode.acl()).len() {
+            return Err(Code::MARSHALLING_ERROR);
         }
         let masked = !self.shared.permits(acl, perms::ADMIN, self.who);
         reply::reply(out, header, |to| {
@@ -208,8 +228,14 @@ impl Reading<'_> {
         let prefix = prefix.as_deref().unwrap_or_default();
         // What Java trims: all up to the space.
         let wants_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
-        let mut paths = self.tree.ephemerals_of(self.conn.session().map_or(0, |session| session.0));
-        paths.retain(|path| wants_all || path.starts_with(prefix));
+        let session = self.conn.session().map_or(0, |session| session.0);
+        let is_wanted = |path: &&str| wants_all || path.starts_with(prefix);
+        let wanted = || self.tree.ephemeral_paths(session).filter(is_wanted);
+        if self.shared.limits.reply_max < wanted().map(|path| 4 + path.len()).sum() {
+            return Err(Code::MARSHALLING_ERROR);
+        }
+        let mut paths: Vec<&str> = wanted().collect();
+        paths.sort_unstable();
         reply::reply(out, header, |to| {
             put_i32(to, paths.len() as i32);
             paths.iter().for_each(|path| put_string(to, path));
@@ -275,14 +301,20 @@ pub(super) fn put_data(znode: Znode<'_>, out: &mut Outgoing) -> usize {
 }
 
 /// Appends the names of a znode's children. Returns their length as Java counts it.
-pub(super) fn put_names(znode: Znode<'_>, out: &mut Outgoing) -> usize {
+///
+/// # Errors
+/// -5 above `max` bytes, of which no more are appended.
+pub(super) fn put_names(znode: Znode<'_>, max: usize, out: &mut Outgoing) -> Result<usize, Code> {
     put_i32(&mut out.bytes, znode.children() as i32);
-    let mut len = 0;
+    let (start, mut len) = (out.bytes.len(), 0);
     for name in znode.child_names() {
+        if max < out.bytes.len() - start + 4 + name.len() {
+            return Err(Code::MARSHALLING_ERROR);
+        }
         put_string(&mut out.bytes, name);
         len += utf16_len(name);
     }
-    len
+    Ok(len)
 }
 
 pub(super) fn decode<'b, T: Decode<'b>>(body: &'b [u8]) -> Result<T, Code> {

@@ -10,7 +10,7 @@ use jute::{Encode, put_frame, put_i32, put_string};
 /// Keeper state of every event a server sends: SyncConnected (P-31).
 const SYNC_CONNECTED: i32 = 3;
 
-/// A reply; `body` runs only for a success.
+/// A reply; `body` runs only for a success. One that no length field holds is answered -5.
 pub fn reply(out: &mut Outgoing, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
     put(out, FrameKind::Answer, header, body);
 }
@@ -25,14 +25,16 @@ pub(super) fn put_uncounted(
 }
 
 fn put(out: &mut Outgoing, kind: FrameKind, header: ReplyHeader, body: impl FnOnce(&mut Vec<u8>)) {
-    let from = out.bytes.len();
-    put_frame(&mut out.bytes, |to| {
-        header.encode(to);
+    let built = out.frame(kind, header, |out| {
         if header.err == 0 {
-            body(to);
+            body(&mut out.bytes);
         }
+        Ok(())
     });
-    out.noted(kind, from);
+    if let Err(code) = built {
+        let refusal = out.frame(kind, ReplyHeader { err: code.0, ..header }, |_| Ok(()));
+        debug_assert!(refusal.is_ok(), "a header fits a frame");
+    }
 }
 
 /// Header of a reply.

@@ -177,10 +177,14 @@ impl Tree {
 
     /// Paths of the ephemeral znodes of one session, sorted.
     pub fn ephemerals_of(&self, session: i64) -> Vec<String> {
-        let mut paths: Vec<String> =
-            self.owners.nodes(session).map(|id| self.path(id).to_owned()).collect();
+        let mut paths: Vec<String> = self.ephemeral_paths(session).map(str::to_owned).collect();
         paths.sort_unstable();
         paths
+    }
+
+    /// Paths of a session's ephemeral znodes, in no order that means anything.
+    pub fn ephemeral_paths(&self, session: i64) -> impl Iterator<Item = &str> {
+        self.owners.nodes(session).map(|id| self.path(id))
     }
 
     /// Ephemeral znodes by session, both sorted.

@@ -3,10 +3,12 @@
 use crate::support::builders;
 use crate::support::requests::{hello, hello_bytes};
 use bytes::Bytes;
+use jute::proto::ReplyHeader;
 use oxkeeper::model::{SessionId, op};
 use oxkeeper::request::foreign::Foreign;
 use oxkeeper::request::{
-    Answered, Conn, ConnStats, Connection, Counts, Limits, Need, Outgoing, Shared, password,
+    Answered, Conn, ConnStats, Connection, Counts, FrameKind, Limits, Need, Outgoing, Shared,
+    password,
 };
 use oxkeeper::tree::{Options, Tree};
 use std::sync::Arc;
@@ -118,16 +120,19 @@ fn only_the_two_are_recognised() {
 #[test]
 fn shared_pieces_keep_their_place() {
     let mut a = Outgoing::default();
-    a.frame(|out| {
+    let header = ReplyHeader { xid: 1, zxid: 2, err: 0 };
+    let built = a.frame(FrameKind::Answer, header, |out| {
         out.bytes.push(1);
         out.share(Bytes::from_static(b"xyz"));
         out.bytes.push(2);
+        Ok(())
     });
-    assert_eq!((&a.bytes[..], a.len()), (&[0, 0, 0, 5, 1, 2][..], 9));
+    assert_eq!(built, Ok(()));
+    assert_eq!((&a.bytes[..4], &a.bytes[20..], a.len()), (&[0, 0, 0, 21][..], &[1, 2][..], 25));
     let mut b = Outgoing::default();
     b.bytes.push(9);
     b.append(&mut a);
-    assert_eq!((b.shared[0].0, b.len()), (6, 10));
+    assert_eq!((b.shared[0].0, b.len()), (22, 26));
     assert!(a.is_empty());
 }
 

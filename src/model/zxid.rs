@@ -25,12 +25,20 @@ impl Epochs {
 impl Epoch {
     /// No epoch begins beyond: a zxid is a signed number on the wire, and one more has to be able to follow.
     pub const LAST: Self = Self(i32::MAX as u32 - 1);
-    /// Epochs count elections, so nobody is honestly this far ahead of an ensemble: a file is damaged, or somebody lies.
-    pub const LEAP_MAX: u32 = 1 << 20;
+    /// Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise: one
+    /// that is further ahead has a damaged file, or is none of this ensemble.
+    pub const LEAP_MAX: u32 = 1024;
 
-    /// Whether another server, or a file beside this one's, can be at `other` by elections alone.
+    /// The epoch that the next leader opens; `None`: this is the last.
+    pub const fn next(self) -> Option<Self> {
+        if self.0 < Self::LAST.0 { Some(Self(self.0 + 1)) } else { None }
+    }
+
+    /// Whether a server at this epoch takes it from another that it is promised to `other`. The last epoch is taken only by a
+    /// server that is there itself: after it no epoch can be opened.
     pub const fn may_reach(self, other: Self) -> bool {
-        other.0 <= Self::LAST.0 && other.0.saturating_sub(self.0) <= Self::LEAP_MAX
+        let is_before_last = other.0 < Self::LAST.0 || other.0 == self.0;
+        is_before_last && other.0.saturating_sub(self.0) <= Self::LEAP_MAX
     }
 }
 
@@ -102,6 +110,17 @@ mod tests {
     fn epoch_sorts_before_counter() {
         assert!(Zxid::new(Epoch(1), u32::MAX) < Zxid::new(Epoch(2), 0));
         assert!(None < Some(Zxid::ZERO));
+    }
+
+    #[test]
+    fn last_epoch_has_no_next_and_is_taken_only_by_a_server_that_is_there() {
+        let before = Epoch(Epoch::LAST.0 - 1);
+        assert_eq!((before.next(), Epoch::LAST.next()), (Some(Epoch::LAST), None));
+        assert_eq!(Epoch(u32::MAX).next(), None);
+        assert!(Epoch::LAST.may_reach(Epoch::LAST) && Epoch::LAST.may_reach(Epoch(0)));
+        assert!(!before.may_reach(Epoch::LAST));
+        assert!(Epoch(1).may_reach(Epoch(1025)) && !Epoch(1).may_reach(Epoch(1026)));
+        assert!(!Epoch(0).may_reach(Epoch(u32::MAX)));
     }
 
     #[test]

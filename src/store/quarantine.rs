@@ -26,6 +26,8 @@ use super::scan::ScanError;
 
 /// As long as this file lies beside the snapshots, what is or is not in the directory does not count.
 const MARK: &str = "unsure";
+/// A currentEpoch beyond acceptedEpoch by more than this is damaged: the two are of one server, which counts elections.
+const LEAP_MAX: u32 = 1 << 20;
 /// A log without a record, there as long as the mark is. Java does not know the mark and would vote with an empty tree; a log
 /// without a snapshot it refuses.
 const GUARD: &str = "log.0";
@@ -166,7 +168,7 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
     let mut aside = move_files(disk, folders)
         .map_err(|source| EpochError::Read { path: dir.clone(), source })?;
     if let Err(EpochError::Unpromised { current, accepted, .. }) = epoch::check_current(disk, dir)
-        && accepted.may_reach(current)
+        && current.0.saturating_sub(accepted.0) <= LEAP_MAX
     {
         epoch::save(disk, dir, EpochFile::Accepted, current)?;
     }

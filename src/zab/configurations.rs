@@ -58,7 +58,7 @@ impl Core {
         self.all_views().any(|view| view.is_voter(id))
     }
 
-    /// Whether a server is in any configuration that counts.
+    /// Whether a server votes or observes by any configuration that counts.
     pub(super) fn is_member(&self, id: ServerId) -> bool {
         self.all_views().any(|view| view.members.contains_key(&id))
     }

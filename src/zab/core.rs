@@ -1,14 +1,13 @@
 //! What every role of a server shares: promises, history, and what is asked of the disk.
 
+use super::giving_way::GivingWay;
 use super::history::Logged;
+use super::inputs::TICK_MS;
 use super::seen_views::SeenViews;
 use super::{Action, EntryError, History, Input, Note, Promise, Stats, Vote};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-
-/// Milliseconds of an [`Input::Tick`].
-const TICK_MS: u64 = 5;
 
 /// The times of an ensemble.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -112,9 +111,9 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over, for this reason; this one is to lead, without an election.
     pub(super) over: Option<(String, Option<ServerId>)>,
-    /// Until then no other voter's promise ends this server's role again: invented promises can delay an ensemble, and not
-    /// keep it from working.
-    pub(super) gave_way_ticks: u64,
+    giving_way: GivingWay,
+    /// An ERROR has said that no epoch is left.
+    pub(super) has_told_of_last_epoch: bool,
     /// The epoch in the last vote of each voter for itself, since this server's last election began.
     pub(super) vote_epochs: BTreeMap<ServerId, i64>,
     /// The epoch of a leader was adopted.
@@ -154,7 +153,8 @@ impl Core {
             held: Vec::new(),
             wants_tree: None,
             over: None,
-            gave_way_ticks: 0,
+            giving_way: GivingWay::default(),
+            has_told_of_last_epoch: false,
             vote_epochs: BTreeMap::new(),
             settled_on: None,
             stats: Stats::default(),
@@ -238,7 +238,7 @@ impl Core {
                 self.flushed = self.flushed.max(*zxid);
                 self.append_held(out);
             }
-            Input::Tick => self.gave_way_ticks = self.gave_way_ticks.saturating_sub(1),
+            Input::Tick => self.giving_way.on_tick(self.settings.init_ticks()),
             Input::Flushed { .. }
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
@@ -279,10 +279,10 @@ impl Core {
     /// a later epoch is opened. It has promised itself to a rival that did not come to lead. One whose history is of a later
     /// epoch would take the place of this ensemble's.
     pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
-        let can_come = self.gave_way_ticks == 0 && self.foreign_epoch(learner, ours).is_none();
+        let can_come = self.giving_way.may(learner) && self.foreign_epoch(learner, ours).is_none();
         let gives_way = ours < theirs && self.is_voter(learner) && can_come;
         if gives_way {
-            self.gave_way_ticks = self.settings.init_ticks();
+            self.giving_way.note(learner, self.settings.init_ticks());
             let (id, theirs, ours) = (learner.0, theirs.0, ours.0);
             self.end_role(format!("server {id} is promised to epoch {theirs}, ours is {ours}"));
         }

@@ -4,6 +4,9 @@ use super::{LogRead, Notification, Packet};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 
+/// Milliseconds of an [`Input::Tick`].
+pub(super) const TICK_MS: u64 = 5;
+
 /// A connection from a learner to this server, while it leads or is an observer master.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LearnerConnectionId(pub u64);

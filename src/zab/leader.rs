@@ -35,7 +35,7 @@ pub struct Leader {
     pub(super) phase: Phase,
     pub(super) epoch: Epoch,
     pub(super) handlers: LearnerHandlers,
-    /// The highest epoch that this server or one of its learners accepted.
+    /// The highest epoch that this server, or a learner that is a member, accepted.
     accepted: Epoch,
     /// Servers that promised to join this epoch.
     promised: BTreeSet<ServerId>,
@@ -240,7 +240,10 @@ impl Leader {
             return self.refuse_foreign(id, info.id, theirs, out);
         }
         if self.phase == Phase::Discovering {
-            self.accepted = self.accepted.max(accepted);
+            // In the name of a server that is in no configuration anybody could use up the epochs; its promise counts nowhere.
+            if core.is_member(info.id) {
+                self.accepted = self.accepted.max(accepted);
+            }
             self.try_propose_epoch(core, out);
         } else if !core.gives_way(info.id, accepted, self.epoch) {
             let (theirs, ours) = (accepted.0, self.epoch.0);
@@ -281,10 +284,24 @@ impl Leader {
         let known = self.servers_from(core, Stage::Known);
         let is_quorum = core.is_quorum(&known, self.without_other(core));
         if self.phase == Phase::Discovering && is_quorum {
+            let Some(next) = self.accepted.next() else {
+                return self.tell_of_last_epoch(core);
+            };
             self.phase = Phase::Promising;
             self.ticks = 0;
-            self.epoch = Epoch(self.accepted.0 + 1);
+            self.epoch = next;
             core.promise(Promise::Accepted, self.epoch, out);
+        }
+    }
+
+    /// No epoch can be opened. This server waits for initLimit before it gives up, so that elections do not follow one another.
+    fn tell_of_last_epoch(&self, core: &mut Core) {
+        if !std::mem::replace(&mut core.has_told_of_last_epoch, true) {
+            let epoch = self.accepted.0;
+            tracing::error!(
+                epoch,
+                "no epoch can follow the one that was accepted: this ensemble elects no leader that can serve. Stop all its servers,                  and give it new epochs as docs/operations.md says, \"The last epoch\""
+            );
         }
     }
 
@@ -447,7 +464,10 @@ impl Leader {
         } else if let Phase::Leaving { to } = self.phase {
             self.try_leave(core, to);
         } else if settings.init_ticks() < self.ticks {
-            let why = format!("no quorum within initLimit, while {:?}", self.phase);
+            let why = match self.accepted.next() {
+                None if self.phase == Phase::Discovering => "no epoch is left".to_owned(),
+                _ => format!("no quorum within initLimit, while {:?}", self.phase),
+            };
             core.end_role(why);
         }
     }

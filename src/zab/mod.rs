@@ -29,6 +29,7 @@ mod core;
 mod early_learners;
 pub mod election;
 mod entry_error;
+mod giving_way;
 mod history;
 mod inputs;
 mod invariants;

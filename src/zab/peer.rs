@@ -137,7 +137,6 @@ impl Peer {
         self.pause_ticks == 0
             && self.stands_ticks == 0
             && self.core.doubt_ticks == 0
-            && self.core.gave_way_ticks == 0
             && self.early.is_empty()
             && self.due.is_none()
     }

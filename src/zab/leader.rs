@@ -230,14 +230,15 @@ impl Leader {
         hello: Hello,
         out: &mut Vec<Action>,
     ) {
-        if !self.handlers.greet(core, id, hello, out) {
-            return;
-        }
         let Hello { accepted, info, is_observer } = hello;
+        // Its promise may be as far ahead as its history: the history is what the operator has to know of.
         if self.phase != Phase::Discovering
             && let Some(theirs) = core.foreign_epoch(info.id, self.epoch)
         {
             return self.refuse_foreign(id, info.id, theirs, out);
+        }
+        if !self.handlers.greet(core, id, hello, out) {
+            return;
         }
         if self.phase == Phase::Discovering {
             // In the name of a server that is in no configuration anybody could use up the epochs; its promise counts nowhere.
@@ -300,7 +301,8 @@ impl Leader {
             let epoch = self.accepted.0;
             tracing::error!(
                 epoch,
-                "no epoch can follow the one that was accepted: this ensemble elects no leader that can serve. Stop all its servers,                  and give it new epochs as docs/operations.md says, \"The last epoch\""
+                "no epoch can follow the one that was accepted: this ensemble elects no leader that can serve. Stop all its servers, \
+                 and give it new epochs as docs/operations.md says, \"The last epoch\""
             );
         }
     }

@@ -93,13 +93,13 @@ fn snapshot(tree: &mut Tree, dir: &Path, packing: Packing) -> u64 {
     let mut piece = Vec::new();
     loop {
         piece.clear();
-        let ended = tree.freeze_piece(&mut piece);
+        let ended = tree.freeze_piece(frozen, &mut piece);
         writer.body(&piece).expect("room on the disk");
         if ended {
             break;
         }
     }
-    tree.thaw();
+    tree.thaw(frozen);
     let (zxid, digest) = (frozen.zxid.to_wire(), tree.digest() as i64);
     let digest = Some(DigestTrailer { zxid, version: 2, digest });
     writer.finish(Trailers { digest, zxid: Some(zxid) }).expect("room on the disk").bytes

@@ -7,15 +7,15 @@ use jute::Encode;
 use jute::proto::CreateTtlRequest;
 use oxkeeper::client::op;
 use oxkeeper::model::OPEN_ACL;
-use oxkeeper::replica::Settings;
+use oxkeeper::replica::{Input, Settings};
 use oxkeeper::store::record;
 use oxkeeper::tree::txn::{CreateKind, write};
 use server_process::{Client, Process, eventually, names, zxid_of, zxids};
 use support::bodies::open_acl;
 use support::standalone::{SETTINGS, Standalone};
 
-/// Creates znodes until something has happened. A snapshot that is due while another one is written is left out, so that on a slow
-/// machine no number of writes brings one.
+/// Creates znodes until something has happened. A snapshot that is due while another one is written waits for the other's end, so
+/// that on a slow machine no number of writes brings one.
 #[track_caller]
 fn write_until(what: &str, client: &mut Client, mut done: impl FnMut() -> bool) {
     let mut count = 0;
@@ -122,28 +122,54 @@ fn log_files_are_closed_at_the_size_that_is_set_and_no_snapshot_is_taken() {
     assert_eq!(zxids(&dir, "snapshot"), [0]);
 }
 
+fn set_root(world: &mut Standalone) {
+    let request = jute::proto::SetDataRequest { path: Some("/".into()), data: None, version: -1 };
+    let mut body = Vec::new();
+    jute::Encode::encode(&request, &mut body);
+    assert_eq!(world.ask(op::SET_DATA, body).0.err, 0);
+}
+
 // rows: D-33
 #[test]
 fn the_log_rolls_even_while_a_snapshot_is_written() {
     let mut world = Standalone::new(Settings { snap_count: 4, ..SETTINGS }, false);
-    let write = |world: &mut Standalone| {
-        let path = Some("/".into());
-        let request = jute::proto::SetDataRequest { path, data: None, version: -1 };
-        let mut body = Vec::new();
-        jute::Encode::encode(&request, &mut body);
-        assert_eq!(world.ask(op::SET_DATA, body).0.err, 0);
-    };
     while world.server.disk.rolls.len() < 3 {
-        write(&mut world);
+        set_root(&mut world);
     }
-    assert_eq!((world.server.frozen.len(), world.server.replica.stats.snapshots_skipped), (1, 2));
+    assert_eq!((world.server.frozen.len(), world.server.replica.stats.snapshots_delayed), (1, 2));
     assert_eq!(world.server.frozen[0].zxid.to_wire() as usize, world.server.disk.rolls[0]);
     world.end_snapshot();
-    while world.server.disk.rolls.len() < 4 {
-        write(&mut world);
-    }
+    assert_eq!(world.server.frozen.len(), 2, "the snapshot that was due is taken now, once");
+    world.end_snapshot();
     assert_eq!(world.server.frozen.len(), 2);
-    assert_eq!(world.server.frozen[1].zxid.to_wire() as usize, world.server.disk.rolls[3]);
+    while world.server.disk.rolls.len() < 4 {
+        set_root(&mut world);
+    }
+    assert_eq!(world.server.frozen.len(), 3);
+    assert_eq!(world.server.frozen[2].zxid.to_wire() as usize, world.server.disk.rolls[3]);
+}
+
+// rows: D-33
+#[test]
+fn snapshot_is_taken_while_a_learner_takes_a_tree() {
+    let mut world = Standalone::new(Settings { snap_count: 4, ..SETTINGS }, false);
+    let freeze = |world: &Standalone| {
+        let mut tree = world.server.shared.state.tree.write();
+        tree.freeze_for_learner(false).expect("a place for a learner's tree")
+    };
+    let learners = [freeze(&world), freeze(&world)];
+    while world.server.disk.rolls.len() < 3 {
+        set_root(&mut world);
+    }
+    assert_eq!((world.server.frozen.len(), world.server.replica.stats.snapshots_delayed), (1, 2));
+    for frozen in learners {
+        world.server.step(Input::SnapshotEnded(frozen));
+    }
+    assert_eq!(world.server.frozen.len(), 1, "a learner's tree is no snapshot");
+    let frozen = world.server.frozen[0];
+    assert!(world.server.shared.state.tree.read().holds(frozen));
+    world.end_snapshot();
+    assert_eq!(world.server.frozen.len(), 2);
 }
 
 /// The folder of the snapshots is gone, so that none can be made.

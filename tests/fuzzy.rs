@@ -47,9 +47,9 @@ fn apply(tree: &mut Tree, entries: &[(Zxid, Bytes)]) {
 
 /// The same tree as of another zxid.
 fn renamed(mut tree: Tree, zxid: Zxid) -> Box<Tree> {
-    tree.freeze().unwrap();
+    let frozen = tree.freeze().unwrap();
     let mut bytes = Vec::new();
-    while !tree.freeze_piece(&mut bytes) {}
+    while !tree.freeze_piece(frozen, &mut bytes) {}
     let mut loader = Loader::new(OPTIONS);
     let taken = loader.take(&bytes).unwrap();
     assert!(taken.ended);

@@ -201,8 +201,8 @@ fn a_java_log_alone_restores_to_the_same() {
 fn put_snapshot(dir: &Path, tree: &mut Tree, name: i64) {
     let frozen = tree.freeze().unwrap();
     let mut body = Vec::new();
-    while !tree.freeze_piece(&mut body) {}
-    tree.thaw();
+    while !tree.freeze_piece(frozen, &mut body) {}
+    tree.thaw(frozen);
     let folder = dir.join("version-2");
     let name = Zxid::from_wire(name).unwrap();
     let mut writer = SnapshotWriter::create(&RealDisk, &folder, name, Packing::Plain).unwrap();

@@ -204,10 +204,10 @@ fn counts_are_true_after_a_load() {
     let mut world = with_quota(ENFORCED, "countHardLimit=3");
     done(&mut world, &[set(STATS, Some(b"count=77,bytes=77"))]);
     let mut tree = world.server.shared.state.tree.write();
-    tree.freeze().expect("nothing else is frozen");
+    let frozen = tree.freeze().expect("nothing else is frozen");
     let mut stream = Vec::new();
-    while !tree.freeze_piece(&mut stream) {}
-    tree.thaw();
+    while !tree.freeze_piece(frozen, &mut stream) {}
+    tree.thaw(frozen);
     drop(tree);
     let mut loader = Loader::new(Options::default());
     assert!(loader.take(&stream).expect("a tree").ended);

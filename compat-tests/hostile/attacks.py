@@ -16,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "ensemble"))
@@ -455,8 +456,70 @@ def log_floods(command):
         until("all members serve", ensemble.serves)
 
 
+def snapshots(folder):
+    """Whole snapshots that stand in a data directory, by name."""
+    return {path.name for path in (folder / "data/version-2").glob("snapshot.*") if "tmp" not in path.name}
+
+
+def set_large(client, number, data):
+    client.send(SET, buffer(b"/large-%d" % number) + buffer(data) + struct.pack(">i", -1))
+
+
+def large_snapshot(command):
+    """600 znodes of a megabyte, set again while a snapshot is written: memory, and the longest of small sets."""
+    count, data = 600, random.randbytes(1_000_000)
+    # A snapshot is due after 1301 to 2600 transactions: not before the memory is looked at for the first time.
+    alone = Alone(command, ["snapCount=2600"])
+    # Freed znodes go back to the system. glibc keeps them otherwise, and sets alone, without a snapshot, make 240 MiB of holes.
+    alone.server.environment["MALLOC_MMAP_THRESHOLD_"] = str(256 * KIB)
+    with alone as server:
+        client, honest = Client([server.address]), Client([server.address])
+        assert honest.make("/honest")[0] == 0
+        for number in range(count):
+            client.send_make(f"/large-{number}", data)
+            if client.sent - client.received == 8:
+                assert client.receive()[0] == 0
+        for number in range(count):  # Memory that sets of large znodes cost by themselves.
+            set_large(client, number, data)
+            if client.sent - client.received == 4:
+                assert client.receive()[0] == 0
+        before, peak, folder = memory(server.process), 0, server.folder / "data/version-2"
+        known, began = snapshots(server.folder), time.monotonic()
+        done, longest = threading.Event(), {}
+
+        def write_on():
+            at = 0
+            while not done.is_set() or client.received < client.sent:
+                while not done.is_set() and client.sent - client.received < 4:
+                    set_large(client, at := (at + 1) % count, data)
+                assert client.receive()[0] == 0
+
+        writer = threading.Thread(target=write_on)
+        writer.start()
+        named = None
+        # Java's snapshot has its name from the start, and is written for some seconds then.
+        while time.monotonic() < (began + 20 if named is None else named + 4 * (command == "java")):
+            if named is None and snapshots(server.folder) != known:
+                named = time.monotonic()
+            is_written = named or any(folder.glob(".snapshot.*.tmp"))
+            phase = "while it is written" if is_written else "before the snapshot"
+            asked = time.monotonic()
+            assert honest.set("/honest", b"1") == 0
+            longest[phase] = max(longest.get(phase, 0), time.monotonic() - asked)
+            peak = max(peak, memory(server.process))
+            time.sleep(0.002)
+        done.set()
+        writer.join()
+        lives(server.process)
+        waits = ", ".join(f"{seconds * 1000:.0f} ms {phase}" for phase, seconds in longest.items())
+        print(f"    longest small set: {waits}; memory {before // MIB} MiB, {(peak - before) // MIB} MiB more at most")
+        assert snapshots(server.folder) != known, "no snapshot was written"
+        if command != "java":
+            assert peak - before <= 160 * MIB, "a snapshot costs a copy of the tree"
+
+
 CASES = [before_the_hello, after_the_hello, identities, expanded_lists, forwarded_identities, connects_at_once, descriptors,
-         descriptors_of_a_member, long_lists, log_floods]
+         descriptors_of_a_member, long_lists, log_floods, large_snapshot]
 
 
 def play(command, only=()):

@@ -32,8 +32,8 @@ fuzz_target!(|input: &[u8]| {
     let Ok(mut loaded) = tree(&disk) else { return };
     let frozen = loaded.freeze().expect("nobody froze it before");
     let mut body = Vec::new();
-    while !loaded.freeze_piece(&mut body) {}
-    loaded.thaw();
+    while !loaded.freeze_piece(frozen, &mut body) {}
+    loaded.thaw(frozen);
     let again = SimDisk::new();
     let mut writer = SnapshotWriter::create(&again, &DIR, frozen.zxid, packing).expect("a file");
     writer.body(&body).expect("room");

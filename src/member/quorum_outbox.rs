@@ -4,6 +4,7 @@ use super::quorum_connection::PROGRESS_EVERY_MS;
 use crate::model::ServerId;
 use crate::request::Shared;
 use crate::tree::freeze::Frozen;
+pub use crate::tree::freeze::PIECE_CAPACITY;
 use crate::zab::{Packet, SIGNATURE};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ impl TreeToSend {
     /// Appends the next piece of the tree. Holds the shared lock meanwhile: not for the thread that drives the replica.
     pub fn piece(&self, to: &mut Vec<u8>) -> Piece {
         let tree = self.shared.state.tree.read();
-        match tree.holds(self.frozen).then(|| tree.freeze_piece(to)) {
+        match tree.holds(self.frozen).then(|| tree.freeze_piece(self.frozen, to)) {
             Some(true) => Piece::Last,
             Some(false) => Piece::More,
             None => Piece::Replaced,
@@ -37,13 +38,13 @@ impl TreeToSend {
 pub enum Piece {
     More,
     Last,
-    /// There is another tree now.
+    /// There is another tree now, or so much was saved for the frozen one that it was given up.
     Replaced,
 }
 
 /// The tree cannot be sent to its end, so the connection is closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the tree was replaced while it was sent")]
+#[error("the tree was replaced, or changed by too much, while it was sent")]
 pub struct TreeReplaced;
 
 /// What is sent next.

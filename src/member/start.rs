@@ -91,7 +91,7 @@ impl<D: Disk> Started<D> {
                 let frozen = tree.write().freeze();
                 if let Some(frozen) = frozen {
                     let written = write(&self.shared, frozen);
-                    tree.write().thaw();
+                    tree.write().thaw(frozen);
                     written?;
                 }
             }

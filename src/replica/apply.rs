@@ -47,6 +47,8 @@ pub fn commit(
             applying.settle(&shared, &mut tree, &inflight);
             done += inflight.load;
         }
+        let saved_bytes = tree.snapshot_saved_bytes();
+        shared.throttle.note_snapshot_saved(saved_bytes, &mut applying.core.wakers);
         drop(tree);
         // The tasks have the lock to themselves between two holds.
         out.extend(applying.core.wakers.drain(..).map(Action::Wake));

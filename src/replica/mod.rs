@@ -220,12 +220,7 @@ impl Replica {
                 self.core.zab.step(zab::Input::Flushed { through }, &mut self.core.zab_out);
                 self.carry_out(now_us, out);
             }
-            Input::SnapshotEnded(frozen) => {
-                let mut tree = self.core.shared.state.tree.write();
-                if tree.holds(frozen) {
-                    tree.thaw();
-                }
-            }
+            Input::SnapshotEnded(frozen) => self.core.end_snapshot(frozen, out),
         }
         out.extend(self.core.wakers.drain(..).map(Action::Wake));
         invariants::assert_invariants(&self.core, &self.role);
@@ -418,7 +413,7 @@ impl Replica {
                 core.zab.step(zab::Input::TreeViews { views }, &mut core.zab_out);
             }
             zab::Action::SendSnapshot { connection } => {
-                let frozen = core.shared.state.tree.write().freeze();
+                let frozen = core.shared.state.tree.write().freeze_for_learner(true);
                 if let Some(frozen) = frozen {
                     out.push(Action::SendTree { connection, frozen });
                     let begun = zab::Input::SnapshotBegun { connection, zxid: frozen.zxid };

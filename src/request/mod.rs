@@ -55,6 +55,6 @@ pub use outbox::{Conn, Outgoing};
 pub use outstanding_changes::ChangeCounts;
 pub use password::password;
 pub use session_tracker::{Owner, Session, Sessions};
-pub use shared::Shared;
-pub use throttle::{Load, Throttle};
+pub use shared::{Shared, SnapshotPiece};
+pub use throttle::{Load, SNAPSHOT_SAVED_MAX, Throttle};
 pub use write_context::Ensemble;

@@ -6,6 +6,8 @@ use super::throttle::Throttle;
 use crate::model::Identity;
 use crate::model::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::tree::State;
+use crate::tree::freeze::Frozen;
+use std::task::Waker;
 
 /// State that the client connections share with each other and with `replica`.
 pub struct Shared {
@@ -22,6 +24,14 @@ pub struct Shared {
     pub connects_held_until_ms: AtomicU64,
     /// Only clients that accept a read-only server are served.
     pub is_read_only: AtomicBool,
+}
+
+/// A piece of a snapshot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SnapshotPiece {
+    pub is_last: bool,
+    /// Bytes saved for the snapshot that are in no piece yet.
+    pub saved_bytes: u64,
 }
 
 impl Shared {
@@ -42,6 +52,19 @@ impl Shared {
     /// stopped: by `clock_ms` alone, what is heard on waking would look as old as the pause is long.
     pub fn ms_at(&self, now_us: u64) -> u64 {
         self.clock_ms.load(Ordering::Relaxed).max(now_us / 1000)
+    }
+
+    /// Appends the next piece of a snapshot to `to`, and lets writes that waited for the snapshot go on. `None`: the tree
+    /// was replaced meanwhile. Holds the tree's shared lock: not for the thread that drives the replica.
+    pub fn snapshot_piece(&self, frozen: Frozen, to: &mut Vec<u8>) -> Option<SnapshotPiece> {
+        let mut wakers = Vec::new();
+        let tree = self.state.tree.read();
+        let is_last = tree.holds(frozen).then(|| tree.freeze_piece(frozen, to))?;
+        let saved_bytes = tree.snapshot_saved_bytes();
+        self.throttle.note_snapshot_saved(saved_bytes, &mut wakers);
+        drop(tree);
+        wakers.into_iter().for_each(Waker::wake);
+        Some(SnapshotPiece { is_last, saved_bytes })
     }
 
     /// Whether `acl` gives one of the identities `who` a permission of `wanted`.

@@ -7,6 +7,7 @@
 //!   connection is only woken by its own replies.
 //! * `request_throttle_max_requests`, and twice `oxkeeper.outstandingBytes`: above it, every write waits. A write that
 //!   waited for too long is refused (-127).
+//! * [`SNAPSHOT_SAVED_MAX`]: above it, every write waits for the snapshot thread.
 //! * `largeRequestMaxBytes`: above it, a large frame closes its connection.
 
 use super::blue_throttle::Blue;
@@ -15,12 +16,17 @@ use crate::model::sync::{AtomicU64, Mutex, Ordering};
 use std::ops::AddAssign;
 use std::task::Waker;
 
+/// Bytes saved for a snapshot that its thread has not taken; above it every write waits. They are what writes change
+/// before the snapshot has it.
+pub const SNAPSHOT_SAVED_MAX: u64 = 64 << 20;
+
 /// Counts over all connections.
 #[derive(Default)]
 pub struct Throttle {
     in_process: AtomicU64,
     bytes: AtomicU64,
     large_bytes: AtomicU64,
+    snapshot_saved: AtomicU64,
     /// Connections whose next write waits.
     stalled: Mutex<Vec<Waker>>,
     blue: Mutex<Option<Blue>>,
@@ -74,6 +80,15 @@ impl Throttle {
         wakers.append(&mut self.stalled.lock());
     }
 
+    /// Notes how many bytes are saved for a snapshot, and wakes the connections whose next write waits if it need not any
+    /// more. Call it under the tree's lock: the last call is then the last change.
+    pub fn note_snapshot_saved(&self, bytes: u64, wakers: &mut Vec<Waker>) {
+        let before = self.snapshot_saved.swap(bytes, Ordering::SeqCst);
+        if bytes <= SNAPSHOT_SAVED_MAX && SNAPSHOT_SAVED_MAX < before {
+            wakers.append(&mut self.stalled.lock());
+        }
+    }
+
     /// Asks to be woken when fewer writes are outstanding. `false`: they already are.
     pub(super) fn wait(&self, waker: &Waker, limits: &Limits) -> bool {
         let mut stalled = self.stalled.lock();
@@ -85,12 +100,13 @@ impl Throttle {
         self.makes_all_wait(limits, Load::default())
     }
 
-    /// Whether so much is outstanding that every further write waits.
+    /// Whether so much is outstanding, or saved for a snapshot, that every further write waits.
     ///
     /// * `batched`: what is about to be handed over.
     pub(super) fn makes_all_wait(&self, limits: &Limits, batched: Load) -> bool {
         limits.requests_max.is_some_and(|max| max <= self.in_process() + batched.requests)
             || 2 * limits.outstanding_bytes_max <= self.bytes() + batched.bytes
+            || SNAPSHOT_SAVED_MAX < self.snapshot_saved.load(Ordering::SeqCst)
     }
 
     /// Whether so much is outstanding that a connection which waits for a reply is not read.

@@ -6,7 +6,7 @@ use crate::metrics::Registry;
 use crate::model::Zxid;
 use crate::request::Shared;
 use crate::store::{Disk, Draft, SnapshotError, SnapshotWriter};
-use crate::tree::freeze::Frozen;
+use crate::tree::freeze::{Frozen, PIECE_CAPACITY};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 /// cost writers on two cores a fifth of their throughput.
 const REST_FACTOR: u32 = 4;
 const REST_MAX: Duration = Duration::from_millis(100);
+/// Above so many bytes saved for the snapshot its thread does not rest: writes change the tree faster than it is written.
+const SAVED_AT_REST_MAX: u64 = 16 << 20;
 
 /// Streams the frozen tree into a snapshot file, holding the tree's lock for a piece at a time.
 ///
@@ -36,23 +38,19 @@ pub fn draft<D: Disk>(
     loop {
         let began = Instant::now();
         piece.clear();
-        let ended = {
-            let tree = shared.state.tree.read();
-            if !tree.holds(frozen) {
-                drop(tree);
-                writer.abandon();
-                return Ok(None);
-            }
-            tree.freeze_piece(&mut piece)
+        let Some(taken) = shared.snapshot_piece(frozen, &mut piece) else {
+            writer.abandon();
+            return Ok(None);
         };
         if let Err(error) = writer.body(&piece) {
             writer.abandon();
             return Err(error);
         }
-        if ended {
+        if taken.is_last {
             break;
         }
-        if gently {
+        piece.shrink_to(PIECE_CAPACITY);
+        if gently && taken.saved_bytes <= SAVED_AT_REST_MAX {
             std::thread::sleep((began.elapsed() * REST_FACTOR).min(REST_MAX));
         }
     }

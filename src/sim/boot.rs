@@ -61,7 +61,7 @@ pub fn boot(
     let started = assemble(&disk, &folders, &config, parts, tree, history, began);
     let started = started?.take_first_snapshot(&found.recovered, began, |shared, frozen| {
         let mut body = Vec::new();
-        while !shared.state.tree.read().freeze_piece(&mut body) {}
+        while !shared.state.tree.read().freeze_piece(frozen, &mut body) {}
         write_snapshot(&disk, &folders, frozen, style, &body)?.place(&disk).map(drop)
     })?;
     recover::consume_initialize(&disk, &folders)?;

@@ -144,11 +144,8 @@ impl World {
     /// The next piece of a snapshot, or the whole file. Each snapshot has a thread of its own.
     fn write_snapshot(&mut self, at: ProcessId, job: SnapshotJob, mut body: Vec<u8>) {
         let Some(process) = self.process(at) else { return };
-        let is_whole = {
-            let tree = process.shared.state.tree.read();
-            tree.holds(job.frozen).then(|| tree.freeze_piece(&mut body))
-        };
-        let (draft, takes_us) = match is_whole {
+        let taken = process.shared.snapshot_piece(job.frozen, &mut body);
+        let (draft, takes_us) = match taken.map(|taken| taken.is_last) {
             Some(false) => {
                 return self.do_within(50, 1000, move |world| world.write_snapshot(at, job, body));
             }

@@ -2,6 +2,7 @@
 
 use super::key::hash_of;
 use crate::model::{AccessList, Acl, Identity, OPEN_ACL};
+use bytes::Bytes;
 use hashbrown::HashTable;
 use jute::{DecodeError, Encode, Items, Reader, Vector};
 
@@ -17,7 +18,7 @@ impl AclId {
 struct Entry {
     acl: AccessList,
     /// The jute vector, count included, as it goes into logs, snapshots and replies.
-    bytes: Box<[u8]>,
+    bytes: Bytes,
     users: u64,
 }
 
@@ -89,7 +90,7 @@ impl Acls {
             return Ok(AclId(at));
         }
         let acl = decode(bytes)?.into();
-        let entry = Entry { acl, bytes: bytes.into(), users: 1 };
+        let entry = Entry { acl, bytes: Bytes::copy_from_slice(bytes), users: 1 };
         let at = match self.free.pop() {
             Some(at) => {
                 self.entries[at as usize] = Some(entry);
@@ -150,10 +151,10 @@ impl Acls {
     }
 
     /// All lists in use but the open one, with their index.
-    pub fn iter(&self) -> impl Iterator<Item = (AclId, &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (AclId, &Bytes)> {
         let entries = self.entries.iter().enumerate().skip(1);
         entries
-            .filter_map(|(at, entry)| entry.as_ref().map(|entry| (AclId(at as u32), &*entry.bytes)))
+            .filter_map(|(at, entry)| entry.as_ref().map(|entry| (AclId(at as u32), &entry.bytes)))
     }
 
     fn entry(&self, at: u32) -> &Entry {

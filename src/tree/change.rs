@@ -1,4 +1,4 @@
-//! Every change of a znode: it keeps the digest, the counts, the index and a freeze under way in step.
+//! Every change of a znode: it keeps the digest, the counts, the index and the freezes under way in step.
 
 use super::blob::Blobs;
 use super::digest::{self, StatPart};
@@ -86,8 +86,8 @@ impl Tree {
         self.digest = self.digest.wrapping_add(digest);
         self.data_size += (path::utf16_len(path) + data.map_or(0, <[u8]>::len)) as u64;
         let id = self.nodes.insert(node);
-        if let Some(freeze) = &self.freeze {
-            freeze.skip(id); // Younger than the snapshot.
+        for freeze in &self.freezes {
+            freeze.skip(id); // Younger than the frozen tree.
         }
         if parent == NO_NODE {
             self.root = id;

@@ -42,9 +42,10 @@ pub struct Tree {
     pub(super) digests: Digests,
     /// What `/zookeeper/config` held before the last reconfiguration applied.
     pub(super) config_before: Option<Vec<u8>>,
-    pub(super) freeze: Option<Freeze>,
+    /// Freezes under way.
+    pub(super) freezes: Vec<Freeze>,
     /// Freezes so far.
-    pub(super) freezes: u64,
+    pub(super) freezes_begun: u64,
     pub(super) hash: FixedState,
     pub(super) options: Options,
 }
@@ -80,8 +81,8 @@ impl Tree {
             last_zxid: Zxid::ZERO,
             digests: Digests::default(),
             config_before: None,
-            freeze: None,
-            freezes: 0,
+            freezes: Vec::new(),
+            freezes_begun: 0,
             hash: FixedState::with_seed(options.seed),
             options,
         }

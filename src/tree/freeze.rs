@@ -1,15 +1,18 @@
-//! The snapshot of one zxid, taken while transactions go on.
+//! The tree of one zxid, written out while transactions go on: for a snapshot, or for a learner.
 //!
 //! The tree is scanned in pieces under the shared lock. A znode that is about to change or to go and has not been
 //! scanned yet is saved first, as it was; one that is younger is skipped. So the stream is exactly the tree at the
 //! zxid it began at, where Java's is fuzzy and leans on replay to mend it (the ZOOKEEPER-3144 family).
 //!
+//! Freezes know nothing of each other, so that a snapshot never waits for a learner's connection.
+//!
 //! The stream is what stands in a snapshot file between its header and its seal (D-21..D-23): sessions, access lists,
 //! znodes with parents before children, and the path `/`.
 
 use super::node::{NULL_DATA, Node};
-use super::read::Znode;
-use super::scan::{Done, Freeze, Progress};
+use super::read::{Data, Znode};
+use super::saved::{Saved, Target};
+use super::scan::{Done, Freeze, Progress, Purpose};
 use super::{AclId, NO_NODE, NodeId, Tree};
 use crate::model::Zxid;
 use crate::model::sync::Mutex;
@@ -17,6 +20,14 @@ use jute::{Encode, put_buffer, put_i32, put_i64};
 
 /// Places scanned in one go, so that the lock is held for well below a millisecond.
 const SCAN_MAX: u32 = 4096;
+/// A piece ends with the znode that reaches so many bytes.
+const PIECE_BYTES: usize = 1 << 20;
+/// The capacity that a buffer for pieces keeps: most pieces fit.
+pub const PIECE_CAPACITY: usize = 2 << 20;
+/// Freezes under way at once, one of them kept for a snapshot of this server's own.
+const FREEZES_MAX: usize = 32;
+/// Bytes saved for a learner in no configuration; above it the learner's tree is given up.
+const STRANGER_SAVED_MAX: u64 = 64 << 20;
 
 /// What a freeze is of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,110 +39,151 @@ pub struct Frozen {
     pub number: u64,
 }
 
+/// The memory of a freeze that has ended.
+pub struct Thawed(#[expect(dead_code, reason = "for its drop")] Option<Freeze>);
+
 impl Tree {
-    /// Starts a snapshot at [`Tree::last_zxid`]. `None` while another is under way.
+    /// Starts a snapshot at [`Tree::last_zxid`]. `None` while another snapshot is under way.
     pub fn freeze(&mut self) -> Option<Frozen> {
-        if self.freeze.is_some() {
-            return None;
-        }
-        let mut saved = Vec::new();
-        put_i32(&mut saved, self.sessions.len() as i32);
-        for (&id, &timeout_ms) in &self.sessions {
-            put_i64(&mut saved, id);
-            put_i32(&mut saved, timeout_ms);
-        }
-        put_i32(&mut saved, self.acls.iter().count() as i32);
-        for (id, bytes) in self.acls.iter() {
-            put_i64(&mut saved, i64::from(id.0));
-            saved.extend_from_slice(bytes);
-        }
-        self.freezes += 1;
-        let (places, number) = (self.nodes.places(), self.freezes);
-        let done = Done::new(places);
-        self.freeze = Some(Freeze {
-            progress: Mutex::new(Progress { done, next: 0, saved, ended: false }),
-            places,
-            number,
-        });
-        let digest = self.options.digest.then_some(self.digest);
-        Some(Frozen { zxid: self.last_zxid, digest, number })
+        (!self.is_snapshot_under_way()).then(|| self.begin_freeze(Purpose::Snapshot))
     }
 
-    /// Whether this freeze is the one under way: its tree may have been replaced.
+    pub fn is_snapshot_under_way(&self) -> bool {
+        self.freezes.iter().any(|freeze| freeze.purpose == Purpose::Snapshot)
+    }
+
+    /// Starts the stream of a learner's tree at [`Tree::last_zxid`]. `None` while too many are under way.
+    ///
+    /// * `is_member`: the learner is in a configuration.
+    pub fn freeze_for_learner(&mut self, is_member: bool) -> Option<Frozen> {
+        let has_room = self.freezes.len() < FREEZES_MAX - 1;
+        has_room.then(|| self.begin_freeze(Purpose::Learner { is_member }))
+    }
+
+    fn begin_freeze(&mut self, purpose: Purpose) -> Frozen {
+        let mut saved = Saved::default();
+        saved.copy(|to| {
+            put_i32(to, self.sessions.len() as i32);
+            for (&id, &timeout_ms) in &self.sessions {
+                put_i64(to, id);
+                put_i32(to, timeout_ms);
+            }
+            put_i32(to, self.acls.iter().count() as i32);
+        });
+        for (id, bytes) in self.acls.iter() {
+            saved.copy(|to| put_i64(to, i64::from(id.0)));
+            saved.share(bytes);
+        }
+        self.freezes_begun += 1;
+        let (places, number) = (self.nodes.places(), self.freezes_begun);
+        let done = Done::new(places);
+        let progress = Progress { done, next: 0, saved, ended: false, is_given_up: false };
+        self.freezes.push(Freeze { progress: Mutex::new(progress), places, number, purpose });
+        let digest = self.options.digest.then_some(self.digest);
+        Frozen { zxid: self.last_zxid, digest, number }
+    }
+
+    fn freeze_of(&self, frozen: Frozen) -> Option<&Freeze> {
+        self.freezes.iter().find(|freeze| freeze.number == frozen.number)
+    }
+
+    /// Whether this freeze is under way: its tree may have been replaced, or the freeze given up.
     pub fn holds(&self, frozen: Frozen) -> bool {
-        self.freeze.as_ref().is_some_and(|freeze| freeze.number == frozen.number)
+        self.freeze_of(frozen).is_some_and(|freeze| !freeze.progress.lock().is_given_up)
     }
 
     /// Takes the place of `old`: what is frozen here is never taken for what was frozen there.
     pub fn succeed(&mut self, old: &Self) {
-        self.freezes = self.freezes.max(old.freezes);
+        self.freezes_begun = self.freezes_begun.max(old.freezes_begun);
     }
 
     /// Appends the next piece of the stream; `true` once the last one has been given.
-    pub fn freeze_piece(&self, to: &mut Vec<u8>) -> bool {
-        let Some(freeze) = &self.freeze else { return true };
+    pub fn freeze_piece(&self, frozen: Frozen, to: &mut Vec<u8>) -> bool {
+        let Some(freeze) = self.freeze_of(frozen) else { return true };
         let mut progress = freeze.progress.lock();
-        if progress.ended {
-            return true;
-        }
-        to.append(&mut progress.saved);
+        let progress = &mut *progress;
+        let is_full = |to: &Vec<u8>, began: usize| PIECE_BYTES <= to.len() - began;
+        let began = to.len();
+        while !is_full(to, began) && progress.saved.take(to) {}
         let end = freeze.places.min(progress.next.saturating_add(SCAN_MAX));
-        while progress.next < end {
+        while progress.next < end && !is_full(to, began) {
             let id = progress.next;
-            progress.next += 1;
-            if self.nodes.get(id).is_live() {
-                self.write_branch(freeze.places, &mut progress.done, id, to);
+            // Its ancestors come first, one at a time.
+            if self.nodes.get(id).is_live() && !progress.done.has(id) {
+                self.write_next(freeze.places, &mut progress.done, id, to);
+            } else {
+                progress.next += 1;
             }
         }
-        if progress.next == freeze.places {
+        // A full piece leaves saved znodes to the next one.
+        if progress.next == freeze.places && progress.saved.bytes() == 0 && !progress.ended {
             progress.ended = true;
             put_buffer(to, b"/");
         }
         progress.ended
     }
 
-    /// Ends the snapshot, finished or not.
-    pub fn thaw(&mut self) {
-        self.freeze = None;
+    /// Bytes saved for the snapshot under way that its thread has not taken.
+    pub fn snapshot_saved_bytes(&self) -> u64 {
+        let mut freezes = self.freezes.iter();
+        let own = freezes.find(|freeze| freeze.purpose == Purpose::Snapshot);
+        own.map_or(0, |freeze| freeze.progress.lock().saved.bytes())
+    }
+
+    /// Ends a freeze, finished or not. What it has saved may be large: drop it after the tree's lock.
+    pub fn thaw(&mut self, frozen: Frozen) -> Thawed {
+        let at = self.freezes.iter().position(|freeze| freeze.number == frozen.number);
+        Thawed(at.map(|at| self.freezes.swap_remove(at)))
     }
 
     /// Keeps a znode as it is now, before it changes.
     pub(super) fn save_for_freeze(&self, id: NodeId) {
-        let Some(freeze) = &self.freeze else { return };
-        let progress = &mut *freeze.progress.lock();
-        if !progress.ended {
-            self.write_branch(freeze.places, &mut progress.done, id, &mut progress.saved);
+        for freeze in &self.freezes {
+            let progress = &mut *freeze.progress.lock();
+            if progress.ended {
+                continue;
+            }
+            while id < freeze.places && !progress.done.has(id) {
+                self.write_next(freeze.places, &mut progress.done, id, &mut progress.saved);
+            }
+            let is_strangers = freeze.purpose == Purpose::Learner { is_member: false };
+            if is_strangers && STRANGER_SAVED_MAX < progress.saved.bytes() {
+                (progress.ended, progress.is_given_up) = (true, true);
+            }
         }
     }
 
-    /// Writes a znode and, before it, those of its ancestors that are not written yet.
-    fn write_branch(&self, places: u32, done: &mut Done, id: NodeId, to: &mut Vec<u8>) {
-        let is_done = |done: &Done, id: NodeId| places <= id || done.has(id);
-        while !is_done(done, id) {
-            let mut top = id;
-            loop {
-                let parent = self.nodes.get(top).parent;
-                if parent == NO_NODE || is_done(done, parent) {
-                    break;
-                }
-                top = parent;
+    /// Writes a znode that is not written yet, or the uppermost of its ancestors that are not.
+    fn write_next(&self, places: u32, done: &mut Done, id: NodeId, to: &mut impl Target) {
+        let mut top = id;
+        loop {
+            let parent = self.nodes.get(top).parent;
+            if parent == NO_NODE || places <= parent || done.has(parent) {
+                break;
             }
-            done.set(top);
-            write_node(self, self.nodes.get(top), to);
+            top = parent;
         }
+        done.set(top);
+        write_node(self, self.nodes.get(top), to);
     }
 }
 
-fn write_node(tree: &Tree, node: &Node, to: &mut Vec<u8>) {
+fn write_node(tree: &Tree, node: &Node, to: &mut impl Target) {
     let znode = Znode::new(tree, node);
-    put_buffer(to, tree.path_bytes(node));
-    match znode.data().bytes() {
-        Some(data) => put_buffer(to, data),
-        None => {
+    to.copy(|to| put_buffer(to, tree.path_bytes(node)));
+    match znode.data() {
+        Data::Large(data) => {
+            to.copy(|to| put_i32(to, data.len() as i32));
+            to.share(data);
+        }
+        Data::Small(data) => to.copy(|to| put_buffer(to, data)),
+        Data::Null => {
             debug_assert_eq!(node.data_len, NULL_DATA);
-            put_i32(to, -1);
+            to.copy(|to| put_i32(to, -1));
         }
     }
-    put_i64(to, if AclId(node.acl) == AclId::OPEN { -1 } else { i64::from(node.acl) });
-    znode.stat_part().encode(to);
+    to.copy(|to| {
+        put_i64(to, if AclId(node.acl) == AclId::OPEN { -1 } else { i64::from(node.acl) });
+        znode.stat_part().encode(to);
+    });
 }

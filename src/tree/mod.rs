@@ -33,6 +33,7 @@ mod quota;
 mod quota_paths;
 mod read;
 pub mod rebuild;
+mod saved;
 mod scan;
 mod state;
 pub mod txn;

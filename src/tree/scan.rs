@@ -1,7 +1,17 @@
 //! How far a freeze has come in its scan of the tree.
 
 use super::node::NodeId;
+use super::saved::Saved;
 use crate::model::sync::Mutex;
+
+/// What a freeze is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Purpose {
+    /// A snapshot of this server's own.
+    Snapshot,
+    /// The tree for a learner.
+    Learner { is_member: bool },
+}
 
 /// A scan under way. Lives in the tree; the tree's changes report to it.
 pub(super) struct Freeze {
@@ -9,14 +19,17 @@ pub(super) struct Freeze {
     /// Places in use when it began: those above are younger.
     pub places: u32,
     pub number: u64,
+    pub purpose: Purpose,
 }
 
 pub(super) struct Progress {
     pub done: Done,
     pub next: NodeId,
     /// Written before the scan goes on.
-    pub saved: Vec<u8>,
+    pub saved: Saved,
     pub ended: bool,
+    /// So much was saved that the freeze was given up.
+    pub is_given_up: bool,
 }
 
 /// One bit per place: written, saved, or not to be written.

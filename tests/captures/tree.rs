@@ -117,10 +117,10 @@ pub fn count(body: &[u8]) -> usize {
 }
 
 fn written(tree: &mut Tree) -> Vec<u8> {
-    tree.freeze().expect("no other snapshot is under way");
+    let frozen = tree.freeze().expect("no other snapshot is under way");
     let mut body = Vec::new();
-    while !tree.freeze_piece(&mut body) {}
-    tree.thaw();
+    while !tree.freeze_piece(frozen, &mut body) {}
+    tree.thaw(frozen);
     body
 }
 

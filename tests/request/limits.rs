@@ -3,7 +3,7 @@
 use super::harness::World;
 use crate::support::builders::FRAME_MAX;
 use crate::support::requests::{create, create_for, get, hello, set, watch_exists};
-use oxkeeper::request::Need;
+use oxkeeper::request::{Need, SNAPSHOT_SAVED_MAX};
 
 /// What a machine may hold unsent before it stops to read (design section 4).
 const UNSENT_MAX: usize = 1024 * 1024;
@@ -112,6 +112,24 @@ fn every_write_waits_while_twice_the_limit_of_bytes_is_outstanding() {
     world.hold_log(false);
     assert_eq!((world.heard(b).len(), world.heard(a).len()), (2, 1));
     assert_eq!(world.server.shared.throttle.bytes(), 0);
+}
+
+#[test]
+fn every_write_waits_while_much_is_saved_for_a_snapshot() {
+    let mut world = World::configured("", "");
+    let a = world.client();
+    let note = |world: &World, bytes| {
+        let mut wakers = Vec::new();
+        world.server.shared.throttle.note_snapshot_saved(bytes, &mut wakers);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    };
+    note(&world, SNAPSHOT_SAVED_MAX + 1);
+    world.say(a, [get(1, "/x"), create(2, "/a", ""), get(3, "/a")]);
+    assert_eq!((world.server.replica.outstanding(), world[a].need.clone()), (0, Need::Relief));
+    assert_eq!(world.heard(a).len(), 1, "what is only read is answered");
+    note(&world, SNAPSHOT_SAVED_MAX);
+    world.hold_log(false);
+    assert_eq!(world.heard(a).len(), 2);
 }
 
 // rows: C-92

@@ -69,13 +69,14 @@ impl<'d> Raw<'d> {
         if snapshot.piece(&self.tree)
             && let Some(snapshot) = self.snapshot.take()
         {
+            let frozen = snapshot.frozen;
             let place = Command::Place { draft: snapshot.draft(), replaces: false };
             let snapshots = &mut self.snapshots;
             self.log.run(vec![place], |_, event| match event {
                 Event::Placed { .. } => *snapshots += 1,
                 event => panic!("{event:?}"),
             });
-            self.tree.thaw();
+            self.tree.thaw(frozen);
         }
     }
 

@@ -328,8 +328,8 @@ fn base() -> &'static [u8] {
             apply_create(&mut tree, at + 1, &name(at), b"0", at as i32 + 1);
         }
         let mut stream = Vec::new();
-        tree.freeze().expect("no other snapshot");
-        while !tree.freeze_piece(&mut stream) {}
+        let frozen = tree.freeze().expect("no other snapshot");
+        while !tree.freeze_piece(frozen, &mut stream) {}
         stream
     })
 }
@@ -376,7 +376,7 @@ fn snapshot(frozen_pieces: bool) {
     let mut stream = Vec::new();
     let mut walked = Dump::new();
     if frozen_pieces {
-        while !world.shared.state.tree.read().freeze_piece(&mut stream) {}
+        while !world.shared.state.tree.read().freeze_piece(frozen, &mut stream) {}
     } else {
         // The fault: two holds and nothing that keeps what changes in between.
         for range in ["/".."/n2000", "/n2000".."0"] {

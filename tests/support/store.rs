@@ -39,7 +39,7 @@ impl ServerDisk {
         recover::prepare_folders(&place.disk, &place.folders, true).expect("a new disk");
         let frozen = tree.freeze().expect("nothing else is frozen");
         place.snapshot(frozen).whole(tree).place(&place.disk).expect("the disk is sound");
-        tree.thaw();
+        tree.thaw(frozen);
         place
     }
 
@@ -135,7 +135,7 @@ impl LogThread {
 /// A snapshot under way.
 pub struct Snapshot<'d> {
     writer: SnapshotWriter<'d, Disk>,
-    frozen: Frozen,
+    pub frozen: Frozen,
 }
 
 impl Snapshot<'_> {
@@ -144,7 +144,7 @@ impl Snapshot<'_> {
     /// The same calls as `server::snapshots` makes, a turn of the script between any two.
     pub fn piece(&mut self, tree: &Tree) -> bool {
         let mut piece = Vec::new();
-        let ended = tree.freeze_piece(&mut piece);
+        let ended = tree.freeze_piece(self.frozen, &mut piece);
         if !piece.is_empty() {
             self.writer.body(&piece).unwrap();
         }

@@ -150,9 +150,9 @@ proptest! {
                     stream.clear();
                     frozen = tree.freeze().map(|frozen| (frozen, dump(&tree), tree.digest()));
                 }
-                Act::Piece if frozen.is_some() && tree.freeze_piece(&mut stream) => {
+                Act::Piece if frozen.as_ref().is_some_and(|(frozen, ..)| tree.freeze_piece(*frozen, &mut stream)) => {
                     let (frozen, expected, digest) = frozen.take().unwrap();
-                    tree.thaw();
+                    tree.thaw(frozen);
                     let back = thawed(&stream, frozen.zxid, piece);
                     prop_assert_eq!(dump(&back), expected);
                     prop_assert_eq!(back.digest(), digest);
@@ -239,4 +239,131 @@ fn a_snapshot_without_a_list_is_damaged() {
     // An empty one is a list.
     stream.splice(16.., 0i32.to_be_bytes());
     assert!(!Loader::new(Options::default()).take(&stream).unwrap().ended);
+}
+
+/// A tree with `count` znodes of a megabyte below `/large`.
+fn large_tree(count: i64) -> Tree {
+    let mut tree = Tree::new(Options::default());
+    let data = vec![7; MEGABYTE];
+    for number in 0..count {
+        let kind = CreateKind::Persistent;
+        let path = if number == 0 { "/large".to_owned() } else { format!("/large/{number}") };
+        let create = Create {
+            path: path.into(),
+            data: Some(&data),
+            acl: OPEN_ACL,
+            kind,
+            parent_cversion: -1,
+        };
+        let applied =
+            tree.apply(&header(1 + number, op::CREATE), &Txn::Create(create), &mut vec![]);
+        assert_eq!(applied.code, Code::OK);
+    }
+    tree
+}
+
+fn set_large(tree: &mut Tree, zxid: i64, number: i64) {
+    let path = format!("/large/{number}").into();
+    let set = Txn::SetData { path, data: Some(&[9; MEGABYTE]), version: 1 };
+    let applied = tree.apply(&header(zxid, op::SET_DATA), &set, &mut vec![]);
+    assert_eq!(applied.code, Code::OK);
+}
+
+const MEGABYTE: usize = 1_000_000;
+/// A mebibyte, and one znode.
+const PIECE_MAX: usize = (1 << 20) + MEGABYTE + 1000;
+
+#[test]
+fn piece_of_large_znodes_is_at_most_one_znode_over_a_mebibyte() {
+    let mut tree = large_tree(40);
+    let (before, digest) = (dump(&tree), tree.digest());
+    let frozen = tree.freeze().unwrap();
+    for number in 10..30 {
+        set_large(&mut tree, 100 + number, number);
+    }
+    let (mut stream, mut piece) = (Vec::new(), Vec::new());
+    let mut longest = 0;
+    loop {
+        piece.clear();
+        let is_last = tree.freeze_piece(frozen, &mut piece);
+        longest = longest.max(piece.len());
+        stream.extend_from_slice(&piece);
+        if is_last {
+            break;
+        }
+    }
+    assert!(longest <= PIECE_MAX, "a piece of {longest} bytes");
+    let back = thawed(&stream, frozen.zxid, 1 << 20);
+    assert_eq!((dump(&back), back.digest()), (before, digest));
+}
+
+#[test]
+fn bytes_saved_for_a_snapshot_are_counted_until_they_are_taken() {
+    let mut tree = large_tree(40);
+    let learners = tree.freeze_for_learner(true).unwrap();
+    for number in 1..10 {
+        set_large(&mut tree, 50 + number, number);
+    }
+    assert_eq!(tree.snapshot_saved_bytes(), 0, "no snapshot is under way");
+    let frozen = tree.freeze().unwrap();
+    assert!(tree.freeze().is_none(), "one snapshot at a time");
+    let begun = tree.snapshot_saved_bytes();
+    for number in 1..30 {
+        set_large(&mut tree, 100 + number, number);
+        set_large(&mut tree, 200 + number, number);
+    }
+    // `/large` is saved before the first of its children.
+    let saved = tree.snapshot_saved_bytes() - begun;
+    assert!((30 * MEGABYTE as u64..31 * MEGABYTE as u64).contains(&saved), "{saved}");
+    let mut piece = Vec::new();
+    assert!(!tree.freeze_piece(frozen, &mut piece));
+    assert_eq!(tree.snapshot_saved_bytes(), saved + begun - piece.len() as u64);
+    while !tree.freeze_piece(frozen, &mut piece) {}
+    assert_eq!(tree.snapshot_saved_bytes(), 0);
+    tree.thaw(frozen);
+    assert!(tree.holds(learners) && !tree.holds(frozen));
+}
+
+#[test]
+fn freezes_under_way_together_are_each_of_their_own_zxid() {
+    let mut tree = large_tree(12);
+    let mut streams = Vec::new();
+    for round in 0..3 {
+        let frozen = if round == 1 { tree.freeze() } else { tree.freeze_for_learner(round == 0) };
+        streams.push((frozen.unwrap(), dump(&tree), Vec::new()));
+        for (frozen, _, stream) in &mut streams {
+            assert!(!tree.freeze_piece(*frozen, stream));
+        }
+        for number in 1..6 {
+            set_large(&mut tree, 100 * (round + 1) + number, number + round);
+        }
+    }
+    for (frozen, expected, mut stream) in streams {
+        while !tree.freeze_piece(frozen, &mut stream) {}
+        tree.thaw(frozen);
+        assert_eq!(dump(&thawed(&stream, frozen.zxid, 1 << 20)), expected);
+    }
+}
+
+#[test]
+fn only_the_tree_of_a_learner_in_no_configuration_is_given_up_when_much_is_saved_for_it() {
+    let mut tree = large_tree(70);
+    let strangers = tree.freeze_for_learner(false).unwrap();
+    let kept = [tree.freeze_for_learner(true).unwrap(), tree.freeze().unwrap()];
+    for number in 1..60 {
+        set_large(&mut tree, 100 + number, number);
+    }
+    assert!(tree.holds(strangers));
+    for number in 60..70 {
+        set_large(&mut tree, 100 + number, number);
+    }
+    assert!(!tree.holds(strangers) && kept.iter().all(|frozen| tree.holds(*frozen)));
+}
+
+#[test]
+fn snapshot_finds_a_place_however_many_learners_take_trees() {
+    let mut tree = large_tree(1);
+    let begun = std::iter::from_fn(|| tree.freeze_for_learner(false)).count();
+    assert_eq!(begun, 31);
+    assert!(tree.freeze().is_some());
 }

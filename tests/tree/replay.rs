@@ -86,10 +86,10 @@ fn ephemerals_that_a_closed_session_does_not_list_go_as_well() {
 
 /// Access lists that a snapshot of the tree has.
 fn lists(tree: &mut Tree) -> i32 {
-    tree.freeze().expect("nothing is frozen");
+    let frozen = tree.freeze().expect("nothing is frozen");
     let mut stream = Vec::new();
-    while !tree.freeze_piece(&mut stream) {}
-    tree.thaw();
+    while !tree.freeze_piece(frozen, &mut stream) {}
+    tree.thaw(frozen);
     // After the number of sessions, none.
     assert_eq!(stream[..4], [0; 4]);
     i32::from_be_bytes(stream[4..8].try_into().expect("four bytes"))

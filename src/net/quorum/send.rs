@@ -1,7 +1,7 @@
 //! Writes what a connection's outbox gives.
 
 use super::handle::{ConnectionState, lock};
-use crate::member::quorum_outbox::Next;
+use crate::member::quorum_outbox::{Next, PIECE_CAPACITY};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;
 
@@ -45,12 +45,12 @@ pub(super) async fn send(
         }
         stream.write_all(&buffer).await.map_err(|error| error.to_string())?;
         buffer.clear();
-        if buffer.capacity() > 4 * WRITE_BYTES {
-            buffer = Vec::with_capacity(WRITE_BYTES);
-        }
         if is_piece {
+            buffer.shrink_to(PIECE_CAPACITY);
             // Clients are served meanwhile.
             tokio::task::yield_now().await;
+        } else if buffer.capacity() > 4 * WRITE_BYTES {
+            buffer = Vec::with_capacity(WRITE_BYTES);
         }
     }
 }

@@ -11,6 +11,8 @@ use support::peer::PeerOnDisk;
 
 const SETTINGS: Settings = Settings { tick_time_ms: 1000, ..Settings::DEFAULT };
 const EPOCH: Epoch = Epoch(1);
+const THREE_AND_AN_OBSERVER: &str =
+    "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\n";
 
 /// A leader whose disk takes no time, and what it sent to each connection.
 struct Leader {
@@ -42,6 +44,19 @@ impl Leader {
         self.hear(connection, Packet::FollowerInfo { accepted: Epoch(0), info });
         self.hear(connection, Packet::AckEpoch { current: Some(Epoch(0)), last });
         connection
+    }
+
+    /// Starts to join as an observer that needs the whole tree.
+    fn observed_by(&mut self, server: i64) -> LearnerConnectionId {
+        let connection = LearnerConnectionId(server.unsigned_abs());
+        let info = learner_info(server);
+        self.hear(connection, Packet::ObserverInfo { accepted: Epoch(0), info });
+        self.hear(connection, Packet::AckEpoch { current: Some(Epoch(0)), last: None });
+        connection
+    }
+
+    fn has_newleader(&self, connection: LearnerConnectionId) -> bool {
+        self.names(connection).contains(&"NEWLEADER")
     }
 
     fn names(&self, connection: LearnerConnectionId) -> Vec<&'static str> {
@@ -85,4 +100,36 @@ fn zk_4394_what_is_not_committed_goes_behind_newleader() {
         assert_eq!(rest[0], "UPTODATE", "{last:?}");
         assert!(rest[1..].iter().all(|name| *name == "COMMIT") && rest.len() > 1, "{rest:?}");
     }
+}
+
+#[test]
+fn trees_go_to_two_servers_in_no_configuration_at_a_time_and_to_every_member() {
+    let mut leader = proposing();
+    let strangers = [101, 102, 103, 104].map(|server| leader.observed_by(server));
+    leader.step(Input::Tick);
+    let served = |leader: &Leader| strangers.map(|stranger| leader.has_newleader(stranger));
+    assert_eq!(served(&leader), [true, true, false, false]);
+    let member = leader.joined_by(3, None);
+    assert!(leader.has_newleader(member), "a member waits for no stranger");
+    leader.hear(strangers[1], Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
+    leader.step(Input::LearnerGone { connection: strangers[0] });
+    leader.step(Input::Tick);
+    assert_eq!(served(&leader), [true; 4]);
+}
+
+#[test]
+fn member_observer_is_taken_however_many_strangers_wait_for_trees() {
+    let last = Some(Zxid::ZERO);
+    let settings = Settings { trees_max: 3, ..SETTINGS };
+    let server = PeerOnDisk::new(peer(1, THREE_AND_AN_OBSERVER, settings, last));
+    let mut leader = Leader { server, sent: Vec::new() };
+    leader.step(Input::Tick);
+    leader.server.votes_for(1).into_iter().for_each(|vote| leader.step(vote));
+    let second = leader.joined_by(2, last);
+    leader.hear(second, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
+    for server in 101..120 {
+        leader.observed_by(server);
+    }
+    let member = leader.observed_by(4);
+    assert!(leader.has_newleader(member));
 }

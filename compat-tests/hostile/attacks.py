@@ -26,7 +26,7 @@ from server import Server  # noqa: E402
 from wire import OPEN_ACL, Lost, buffer  # noqa: E402
 
 KIB, MIB = 1024, 1024 * 1024
-FOLLOWER_INFO, PING, OBSERVER_INFO = 11, 5, 16
+FOLLOWER_INFO, PING, OBSERVER_INFO, ACK_EPOCH, ACK = 11, 5, 16, 18, 3
 MULTI_READ = 22
 
 
@@ -518,8 +518,54 @@ def large_snapshot(command):
             assert peak - before <= 160 * MIB, "a snapshot costs a copy of the tree"
 
 
+def snapshots_under_fake_observers(command):
+    """Four strangers ask the leader for its tree as observers and don't read: the leader's snapshots go on.
+
+    The second acknowledges the tree nevertheless: its connection is closed, or it would be alive for as long as it likes.
+    """
+    with Members(command, "ooo", ["snapCount=2000", "zookeeper.forceSnapshotSync=true"]) as ensemble:
+        leader = ensemble.leader()
+        client = Client([leader.address], 60_000)
+        for first in range(0, 20_000, 200):  # More than sockets hold, and more than one piece.
+            for number in range(first, first + 200):
+                client.send_make(f"/held-{number}", bytes(1000))
+            for _ in range(200):
+                assert client.receive()[0] == 0
+        peers = []
+        for number in range(4):
+            peer = socket.socket()
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            peer.settimeout(10)
+            peer.connect((leader.host, leader.quorum_port))
+            peer.sendall(hello(OBSERVER_INFO, 1000 + number))
+            assert len(peer.recv(24, socket.MSG_WAITALL)) == 24, "no epoch is told"  # LEADERINFO.
+            peer.sendall(packet_head(ACK_EPOCH, 4) + struct.pack(">ii", 0, -1))
+            peers.append(peer)
+        time.sleep(0.5)
+        peers[1].sendall(packet_head(ACK, -1, 1 << 32) + struct.pack(">i", -1))
+        known, written, number = len(snapshots(leader.folder)), 0, 0
+        began, before = time.monotonic(), memory(leader.process)
+        while number < 33_800 and time.monotonic() < began + 12:
+            for _ in range(100):
+                client.send(SET, buffer(b"/held-0") + buffer(b"x") + struct.pack(">i", -1))
+            for _ in range(100):
+                assert client.receive()[0] == 0
+            number += 100
+        time.sleep(1)
+        written = len(snapshots(leader.folder)) - known
+        grown = memory(leader.process) - before
+        is_closed = ends(peers[1], 2)
+        print(f"    the early acknowledgement is {'refused' if is_closed else 'taken'}")
+        print(f"    {written} snapshots in {number:,} transactions, memory grew by {grown // MIB} MiB")
+        assert written >= min(3, number // 4000), "strangers switch the leader's snapshots off"
+        assert is_closed or command == "java", "a tree is acknowledged that was not sent"
+        lives(leader.process)
+        for peer in peers:
+            peer.close()
+
+
 CASES = [before_the_hello, after_the_hello, identities, expanded_lists, forwarded_identities, connects_at_once, descriptors,
-         descriptors_of_a_member, long_lists, log_floods, large_snapshot]
+         descriptors_of_a_member, long_lists, log_floods, large_snapshot, snapshots_under_fake_observers]
 
 
 def play(command, only=()):

@@ -97,6 +97,9 @@ impl Member {
             Input::Log(event) => self.on_log(now, event, out),
             Input::SnapshotWritten { job, draft } => self.on_snapshot(now, job, draft, out),
             Input::TreeSent(frozen) => {
+                if let Some(ensemble) = &mut self.ensemble {
+                    ensemble.quorum.end_tree(frozen);
+                }
                 self.step_replica(now, replica::Input::SnapshotEnded(frozen), out);
             }
             Input::TreeLoaded(tree) => {
@@ -384,6 +387,11 @@ impl Member {
         }
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.quorum.note_packets(from, &packets, now);
+            if let QuorumPeer::Learner(connection) = from
+                && ensemble.quorum.close_if_early(connection, out)
+            {
+                return self.step_zab(now, zab::Input::LearnerGone { connection }, out);
+            }
         }
         for packet in packets {
             if !self.is_current(from) {

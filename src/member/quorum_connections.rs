@@ -30,6 +30,8 @@ struct LearnerConnection {
     address: String,
     /// `None`: no hello has come.
     id: Option<ServerId>,
+    /// The tree that is on its way to the learner.
+    tree: Option<Frozen>,
 }
 
 /// The connection to the leader, or the attempt at one.
@@ -187,7 +189,7 @@ impl QuorumConnections {
             self.learners.remove(&oldest);
             out.push(Action::CloseLearner { connection: oldest });
         }
-        self.learners.insert(connection, LearnerConnection { address, id: None });
+        self.learners.insert(connection, LearnerConnection { address, id: None, tree: None });
     }
 
     pub fn send_to_learner(
@@ -218,8 +220,33 @@ impl QuorumConnections {
         out: &mut Vec<Action>,
     ) {
         let learner = self.learner_id(connection);
+        if let Some(learner) = self.learners.get_mut(&connection) {
+            learner.tree = Some(frozen);
+        }
         self.tracker.sent(Some(connection), &Packet::Snap { zxid: frozen.zxid }.to_bytes(), now);
         out.push(Action::SendTree { connection, frozen, learner });
+    }
+
+    /// A tree was sent to a learner, or will not be.
+    pub fn end_tree(&mut self, frozen: Frozen) {
+        for learner in self.learners.values_mut() {
+            learner.tree = learner.tree.filter(|tree| *tree != frozen);
+        }
+    }
+
+    /// Closes the connection of a learner that sends packets although its tree was not sent yet; `true`: this one does. A
+    /// learner says nothing until it has read all of it; one that did could acknowledge a tree that it does not take, and keep its freeze.
+    pub fn close_if_early(
+        &mut self,
+        connection: LearnerConnectionId,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let learner = self.learners.get(&connection);
+        let is_early = learner.is_some_and(|learner| learner.tree.is_some());
+        if is_early {
+            self.close_learner(connection, "it sends packets before it has its tree", true, out);
+        }
+        is_early
     }
 
     /// A connection has ended. `false`: it was given up or closed here before.
@@ -260,6 +287,28 @@ mod tests {
     use super::*;
     use crate::model::{Epochs, View, Zxid};
     use crate::zab::{Peer, Settings};
+
+    #[test]
+    fn learner_that_sends_packets_before_it_has_its_tree_is_disconnected() {
+        let mut connections = QuorumConnections::new(None, None);
+        let now = Now { us: 0, wall_ms: 0 };
+        let frozen = |number| Frozen { zxid: Zxid::ZERO, digest: None, number };
+        let (early, patient) = (LearnerConnectionId(1), LearnerConnectionId(2));
+        let mut out = Vec::new();
+        for (connection, number) in [(early, 1), (patient, 2)] {
+            connections.accept(connection, "there".to_owned(), &mut out);
+            assert!(!connections.close_if_early(connection, &mut out));
+            connections.send_tree(connection, frozen(number), now, &mut out);
+        }
+        connections.end_tree(frozen(2));
+        assert!(connections.close_if_early(early, &mut out));
+        assert!(!connections.close_if_early(patient, &mut out));
+        assert!(!connections.is_current(QuorumPeer::Learner(early)));
+        assert!(connections.is_current(QuorumPeer::Learner(patient)));
+        assert!(
+            matches!(out[..], [.., Action::CloseLearner { connection }] if connection == early)
+        );
+    }
 
     #[test]
     fn observer_asks_one_voter_after_the_other_for_a_master() {

@@ -412,8 +412,8 @@ impl Replica {
                 let views = LastConfigs::of(&core.shared.state.tree.read()).views();
                 core.zab.step(zab::Input::TreeViews { views }, &mut core.zab_out);
             }
-            zab::Action::SendSnapshot { connection } => {
-                let frozen = core.shared.state.tree.write().freeze_for_learner(true);
+            zab::Action::SendSnapshot { connection, is_member } => {
+                let frozen = core.shared.state.tree.write().freeze_for_learner(is_member);
                 if let Some(frozen) = frozen {
                     out.push(Action::SendTree { connection, frozen });
                     let begun = zab::Input::SnapshotBegun { connection, zxid: frozen.zxid };

@@ -36,9 +36,12 @@ pub enum Action {
         bytes: Bytes,
     },
     /// SNAP and the tree as it is now, in order with [`Action::ToLearner`]; answer with
-    /// [`super::Input::SnapshotBegun`]. Do nothing while another snapshot is under way: this one is asked for again.
+    /// [`super::Input::SnapshotBegun`]. Do nothing while too many trees are under way: this one is asked for again.
+    ///
+    /// * `is_member`: the learner is in a configuration.
     SendSnapshot {
         connection: LearnerConnectionId,
+        is_member: bool,
     },
     /// Read the log from the last entry at or before `from` through `through`.
     ReadLog {

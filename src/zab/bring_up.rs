@@ -10,6 +10,9 @@ use super::sync::{self, LogRead, Plan};
 use super::{Action, Core, How, LearnerConnectionId, Note, Sync};
 use crate::model::Zxid;
 
+/// Trees sent at a time to servers in no configuration. Each may keep memory for as long as such a server likes.
+const STRANGERS_TREES_MAX: usize = 2;
+
 impl LearnerHandlers {
     /// Chooses how a learner gets the history, and begins it.
     ///
@@ -73,8 +76,10 @@ impl LearnerHandlers {
         out: &mut Vec<Action>,
     ) {
         let is_tree = matches!(plan, Plan::Snap | Plan::ReadLog);
-        let under_way = self.syncs_waited_for(is_tree);
+        let is_member = self.get(id).is_some_and(|handler| core.is_member(handler.id));
+        let under_way = self.syncs_waited_for(core, is_tree, is_member);
         let max = if is_tree { core.settings.trees_max } else { core.settings.differences_max };
+        let may_begin = is_member || self.strangers_trees(core) < STRANGERS_TREES_MAX;
         let Some(handler) = self.get_mut(id) else { return };
         if handler.is_observer && u64::from(max) <= under_way {
             let why =
@@ -91,7 +96,10 @@ impl LearnerHandlers {
             Plan::Trunc { to } => (How::Trunc { to }, Packet::Trunc { zxid: to }, to),
             Plan::Snap | Plan::ReadLog => {
                 handler.stage = Stage::WantsSnapshot;
-                return out.push(Action::SendSnapshot { connection: id });
+                if may_begin {
+                    out.push(Action::SendSnapshot { connection: id, is_member });
+                }
+                return;
             }
         };
         handler.stage = Stage::Synchronising;
@@ -129,8 +137,33 @@ impl LearnerHandlers {
         core.notes.push(Note::SyncBegun { sync, under_way });
     }
 
+    /// Asks for the trees that learners wait for: members first, and few at a time for servers in no configuration.
+    pub fn send_waiting_trees(&self, core: &Core, out: &mut Vec<Action>) {
+        let waiting = self.connections_at(Stage::WantsSnapshot).into_iter();
+        let is_member = |&id: &LearnerConnectionId| {
+            self.get(id).is_some_and(|handler| core.is_member(handler.id))
+        };
+        let (members, strangers): (Vec<_>, Vec<_>) = waiting.partition(is_member);
+        let send = |is_member| move |connection| Action::SendSnapshot { connection, is_member };
+        let places = STRANGERS_TREES_MAX.saturating_sub(self.strangers_trees(core));
+        out.extend(members.into_iter().map(send(true)));
+        out.extend(strangers.into_iter().take(places).map(send(false)));
+    }
+
+    /// Trees on their way to servers in no configuration.
+    fn strangers_trees(&self, core: &Core) -> usize {
+        let takes_tree = |handler: &&LearnerHandler| {
+            handler.stage == Stage::Synchronising
+                && handler.sync.is_some_and(|sync| sync.how.is_tree())
+                && !core.is_member(handler.id)
+        };
+        self.iter().filter(takes_tree).count()
+    }
+
     /// How many learners are being synchronised by a tree, or without, or wait for it.
-    fn syncs_waited_for(&self, is_tree: bool) -> u64 {
+    ///
+    /// * `is_for_member`: servers in no configuration are left out, so that no number of them turns a member away.
+    fn syncs_waited_for(&self, core: &Core, is_tree: bool, is_for_member: bool) -> u64 {
         let is_alike = |handler: &&LearnerHandler| match handler.stage {
             Stage::WantsSnapshot => is_tree,
             Stage::Synchronising => handler.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
@@ -141,7 +174,8 @@ impl LearnerHandlers {
             | Stage::Synchronised
             | Stage::Active => false,
         };
-        self.iter().filter(is_alike).count() as u64
+        let counts = |handler: &&LearnerHandler| !is_for_member || core.is_member(handler.id);
+        self.iter().filter(is_alike).filter(counts).count() as u64
     }
 
     pub fn syncs_under_way(&self, how: How) -> u64 {

@@ -454,7 +454,7 @@ impl Leader {
     fn on_tick(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         self.ticks += 1;
         let settings = core.settings;
-        self.handlers.on_tick(&settings, out);
+        self.handlers.on_tick(core, out);
         self.go_on_alone(core, out);
         if self.is_broadcasting() {
             if self.ticks.is_multiple_of(settings.ping_ticks()) {

@@ -217,10 +217,9 @@ impl LearnerHandlers {
     }
 
     /// Closes the connections that were silent for too long.
-    pub fn on_tick(&mut self, settings: &Settings, out: &mut Vec<Action>) {
-        // Asked for again, because another snapshot may have been under way.
-        let waiting = self.connections_at(Stage::WantsSnapshot).into_iter();
-        out.extend(waiting.map(|connection| Action::SendSnapshot { connection }));
+    pub fn on_tick(&mut self, core: &Core, out: &mut Vec<Action>) {
+        let settings = &core.settings;
+        self.send_waiting_trees(core, out);
         self.by_connection.values_mut().for_each(|handler| handler.silent_ticks += 1);
         let is_silent = |handler: &LearnerHandler| {
             let limit = if handler.stage < Stage::Synchronised {

@@ -134,7 +134,7 @@ impl ObserverMaster {
 
     fn on_tick(&mut self, core: &Core, out: &mut Vec<Action>) {
         self.ticks += 1;
-        self.handlers.on_tick(&core.settings, out);
+        self.handlers.on_tick(core, out);
         if self.ticks.is_multiple_of(core.settings.ping_ticks()) {
             self.handlers.ping(core.history.last(), out);
         }

@@ -161,7 +161,7 @@ impl<W: Witness> Ensemble<W> {
             Action::Commit { through } => self.apply(at, through),
             Action::ToLearner { connection, bytes } => self.send_to_learner(at, connection, &bytes),
             Action::ToLeader { bytes } => self.send_to_leader(at, &bytes),
-            Action::SendSnapshot { connection } => {
+            Action::SendSnapshot { connection, .. } => {
                 if let Some(to) = self.connections.get_mut(&connection) {
                     to.to_learner.push_back(Item::Tree(server.tree.clone()));
                     let zxid = last_of(&server.tree);

@@ -36,7 +36,7 @@ impl PeerOnDisk {
             &Action::ReadLog { connection, .. } => {
                 Some(Input::LogRead { connection, read: self.log.clone() })
             }
-            &Action::SendSnapshot { connection } => {
+            &Action::SendSnapshot { connection, .. } => {
                 let zxid = self.tree.unwrap_or(self.peer.core.history.committed());
                 Some(Input::SnapshotBegun { connection, zxid })
             }

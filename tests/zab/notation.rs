@@ -81,7 +81,7 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             let said: Vec<String> = packets(bytes).iter().map(text_of).collect();
             format!("to leader: {}", said.join(", "))
         }
-        Action::SendSnapshot { connection } => {
+        Action::SendSnapshot { connection, .. } => {
             format!("send tree to learner {}", learner(*connection))
         }
         Action::ReadLog { connection, from, through } => {

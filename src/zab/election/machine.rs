@@ -206,7 +206,7 @@ impl Election {
         self.resend_at = self.now + self.resend_ticks;
         // One that is in no configuration known here may tell of a newer one.
         let views = &self.setup.views;
-        if to != self.setup.me && (views.is_voter(to) || !views.is_member(to)) {
+        if to != self.setup.me && (views.is_voter(to) || !views.has_member(to)) {
             self.tell(to, out);
         }
     }

@@ -1,15 +1,19 @@
 //! What a member makes of the files of an earlier process.
 
-use oxkeeper::config::{Environment, Source, parse};
-use oxkeeper::member::Now;
+use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::member::configured::PartSettings;
+use oxkeeper::member::election_connections;
 use oxkeeper::member::opening::NoOpening;
-use oxkeeper::member::start::{FirstSnapshot, RestoredHistory, assemble, saved_view_counts};
+use oxkeeper::member::start::{
+    FirstSnapshot, RestoredHistory, Started, assemble, saved_view_counts,
+};
+use oxkeeper::member::{Action, ConfigChange, Input, Now};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::store::decide::Start;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Folders};
 use oxkeeper::tree::{Options, Tree};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,22 +34,74 @@ fn a_kept_configuration_counts_unless_the_log_proves_otherwise() {
     assert!(counts((5, 0), 5, Some((4, 7))), "the first configuration of an epoch is in no log");
 }
 
+const CONFIG: &str = "dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n";
+const MEMBERS: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+const START: Now = Now { us: 0, wall_ms: 0 };
+
+fn config(text: &str) -> Config {
+    let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
+    parse(source, &Environment::new(), &[]).unwrap()
+}
+
+/// Server 1 on an empty disk.
+fn started(config: &Config, fits_digests: bool) -> Started<SimDisk> {
+    let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/d")));
+    disk.create_dir(&folders.logs).unwrap();
+    let parts = PartSettings::of(config, Arc::new(NoOpening), 0, 0);
+    let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
+    let tree = Tree::new(Options::default());
+    assemble(&disk, &folders, config, parts, tree, history, START).unwrap()
+}
+
 // rows: D-69
 #[test]
 fn a_tree_that_does_not_fit_its_digests_counts_for_nothing() {
-    let text = b"dataDir=/d\nclientPort=2181\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
-    let source = Source { name: "zoo.cfg", text, my_id: Some("1") };
-    let config = parse(source, &Environment::new(), &[]).unwrap();
-    let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/d")));
-    disk.create_dir(&folders.logs).unwrap();
-    let now = Now { us: 0, wall_ms: 0 };
+    let config = config(&format!("{CONFIG}{MEMBERS}"));
     for fits_digests in [true, false] {
-        let parts = PartSettings::of(&config, Arc::new(NoOpening), 0, 0);
-        let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
-        let tree = Tree::new(Options::default());
-        let started = assemble(&disk, &folders, &config, parts, tree, history, now).unwrap();
+        let started = started(&config, fits_digests);
         assert_eq!(started.member.replica.peer().core.is_unsure, !fits_digests);
     }
+}
+
+// A configuration of `.dynamic.next` that counts needs votes of its members.
+// rows: D-09
+#[test]
+fn members_of_a_kept_configuration_are_dialed_after_a_restart() {
+    let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+    let proposed = "server.1=a:1:2\nserver.4=d:1:2\nserver.5=e:1:2\nversion=500000003";
+    config.ensemble.as_mut().unwrap().last_seen = vec![View::parse(proposed).unwrap()];
+    let Started { mut member, mut actions, .. } = started(&config, true);
+    member.step(Now { us: 10_000, wall_ms: 10 }, Input::Timer, &mut actions);
+    let hosts = actions.into_iter().filter_map(|action| match action {
+        Action::Election(election_connections::Action::Dial { to, mut addresses, .. }) => {
+            Some((to.0, addresses.remove(0).0))
+        }
+        _ => None,
+    });
+    let dialed: BTreeMap<i64, String> = hosts.collect();
+    let shown: Vec<String> = dialed.iter().map(|(to, host)| format!("{to} {host}")).collect();
+    assert_eq!(shown, ["2 b", "3 c", "4 d", "5 e"]);
+}
+
+// With the static file alone its copy is the trial.
+// rows: D-09 D-10
+#[test]
+fn member_that_may_be_reconfigured_tries_its_configuration_folder() {
+    let changes = |text: &str, dynamic_file: Option<&str>| -> Vec<ConfigChange> {
+        let mut config = config(&format!("{CONFIG}{text}{MEMBERS}"));
+        config.ensemble.as_mut().unwrap().dynamic_file = dynamic_file.map(Into::into);
+        let actions = started(&config, true).actions.into_iter();
+        actions
+            .filter_map(|action| match action {
+                Action::ChangeConfigFiles(change) => Some(change),
+                _ => None,
+            })
+            .collect()
+    };
+    let dynamic = Some("/d/zoo.cfg.dynamic");
+    assert!(matches!(changes("reconfigEnabled=true\n", None)[..], [ConfigChange::BackUp]));
+    assert!(matches!(changes("reconfigEnabled=true\n", dynamic)[..], [ConfigChange::TryOut]));
+    assert!(changes("", dynamic).is_empty());
 }
 
 // rows: D-33 D-60

@@ -31,9 +31,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use zab::conditions::Conditions;
-use zab::scopes::{self, Scope};
-use zab::{explorer, script};
 use zab::world::World;
+use zab::{explorer, scopes, script};
 
 /// A bug is found within so many seconds of random worlds, or it is not; on a busy machine so many worlds take longer.
 const BUDGET: Duration = Duration::from_secs(30);
@@ -53,28 +52,40 @@ fn hunt(bug: &'static str) -> (u64, Option<String>) {
     (seed, None)
 }
 
-/// How many states of a small ensemble are looked at before the bug shows, and how it does.
-fn explore(bug: &'static str, scope: &Scope, states_max: usize) -> (usize, Option<String>) {
-    let found = switch::with(bug, || explorer::search(scope, states_max, Duration::MAX));
-    (found.states, found.failure.map(|(what, _)| what))
+/// What a search of small ensembles says of a bug. First a twentieth of the states of each is looked at, then all.
+fn explore(bug: &'static str, states_max: usize, time_max: Duration) -> String {
+    let began = Instant::now();
+    let mut states = 0;
+    for states_max in [states_max / 20, states_max] {
+        states = 0;
+        for scope in scopes::all().into_iter().chain(scopes::larger()) {
+            let left = time_max.saturating_sub(began.elapsed());
+            let found = switch::with(bug, || explorer::search(&scope, states_max, left));
+            if let Some((what, _)) = found.failure {
+                let what: String = what.chars().take(160).collect();
+                return format!("{} states of {}: {what}", found.states, scope.name);
+            }
+            states += found.states;
+        }
+    }
+    let seconds = began.elapsed().as_secs();
+    format!("nothing in {states} states, {seconds} s")
 }
 
-/// What of small ensembles shows each bug: for `docs/museum.md`, which has the figures.
+/// What of small ensembles shows each bug: for `docs/museum.md`, which has the figures. `STATES=N` looks at so many states of
+/// each ensemble and not at 200,000, and `MINUTES=N` for so long at those of each bug.
 #[test]
 #[ignore = "takes minutes"]
 fn small_ensembles_against_every_bug() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let all = bugs::only(bugs::read_all(root), std::env::var("BUG").ok().as_deref());
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let states_max = number("STATES").unwrap_or(200_000) as usize;
+    let time_max =
+        number("MINUTES").map_or(Duration::MAX, |minutes| Duration::from_secs(60 * minutes));
     std::panic::set_hook(Box::new(|_| {})); // These panics are wanted.
     for Bug { name, .. } in all {
-        let mut line = format!("{name}: nothing");
-        for scope in scopes::all().into_iter().chain(scopes::larger()) {
-            if let (states, Some(what)) = explore(name, &scope, 200_000) {
-                let what: String = what.chars().take(160).collect();
-                line = format!("{name}: {states} states of {}: {what}", scope.name);
-                break;
-            }
-        }
+        let line = format!("{name}: {}", explore(name, states_max, time_max));
         println!("{}", line.replace('\n', " "));
     }
     let _own = std::panic::take_hook();

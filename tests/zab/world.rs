@@ -105,8 +105,13 @@ impl Judge {
         let Some(peer) = &server.peer else { return };
         let core = &peer.core;
         let (flushed, last) = (core.flushed.to_wire(), core.history.last().to_wire());
-        // What is on its way to the log is acknowledged later.
-        let is_saved = |version: &i64| *version <= flushed || last < *version;
+        // What is on its way to the log is acknowledged later, and what was proposed in this epoch only as part of the log, although
+        // NEWLEADER of a leader of Java's names it.
+        let epoch = core.current;
+        let is_of_epoch =
+            |version| Zxid::from_wire(version).is_some_and(|proposed| proposed.epoch() == epoch);
+        let is_saved =
+            |version: &i64| *version <= flushed || last < *version && !is_of_epoch(*version);
         let versions = || core.all_views().map(|view| view.version).filter(is_saved);
         let counting = || versions().collect::<BTreeSet<i64>>();
         match seen {

@@ -47,8 +47,20 @@ pub struct Server {
     pub is_gone: bool,
 }
 
-/// A tree with the configurations of a leader's tree, of which the last one counts, and of the log after it, but nothing else.
-fn tree_with_configs(from_tree: &[Entry], from_log: &[Entry]) -> Tree {
+thread_local! {
+    /// The tree of a history without configurations. To make one takes longer than all else of a start.
+    static WITHOUT_CONFIGS: Tree = Tree::new(Options::default());
+}
+
+/// What a start reads of the configurations of a leader's tree, of which the last one counts, and of the log after it.
+fn read_configs<R>(
+    from_tree: &[Entry],
+    from_log: &[Entry],
+    read: impl FnOnce(LastConfigs<'_>) -> R,
+) -> R {
+    if !from_tree.iter().chain(from_log).any(|(_, entry)| view_in(entry).is_some()) {
+        return WITHOUT_CONFIGS.with(|tree| read(LastConfigs::of(tree)));
+    }
     let mut tree = Tree::new(Options::default());
     if let Some(last) = from_tree.iter().rev().find_map(|(_, entry)| view_in(entry)) {
         tree.set_config(last.to_string().as_bytes(), last.version, WALL_MS);
@@ -59,7 +71,7 @@ fn tree_with_configs(from_tree: &[Entry], from_log: &[Entry]) -> Tree {
         let entry = TxnEntry::decode(&entry).expect("our own");
         tree.apply(&entry.header, &entry.txn, &mut Vec::new());
     }
-    tree
+    read(LastConfigs::of(&tree))
 }
 
 impl Server {
@@ -75,8 +87,7 @@ impl Server {
         peer.core.finds_view = view_in;
         // What was proposed is in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
-        let configs = tree_with_configs(from_tree, from_log);
-        tell_of_history(&mut peer, LastConfigs::of(&configs));
+        read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));
         let newest_counts = |view: &View| saved_view_counts(view, epochs.current, last);
         let counts = self.disk.next.last().is_none_or(newest_counts);
         peer.core.see_saved_views(self.disk.next.clone(), counts);
@@ -110,7 +121,7 @@ impl Server {
                 self.tree = self.arrived.take().expect("a tree came with SNAP");
                 self.tail.retain(|(at, _)| *zxid < *at);
                 tree.clone_from(&self.tree);
-                views = Some(LastConfigs::of(&tree_with_configs(tree, &[])).views());
+                views = Some(read_configs(tree, &[], |configs| configs.views()));
             }
             Write::Promise(..) | Write::Roll => {}
         }

@@ -22,13 +22,14 @@ impl Configuration {
         Self { settings, own, view }
     }
 
-    pub fn start(&self, out: &mut Vec<Action>) {
+    /// * `all`: the configurations that count, as [`Core::all_views`](crate::zab::Core::all_views) gives them.
+    pub fn start<'a>(&self, all: impl Iterator<Item = &'a View>, out: &mut Vec<Action>) {
         if self.settings.backs_up_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::BackUp));
         } else if self.settings.writes_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::TryOut));
         }
-        out.push(Action::SetMembers(self.view.members.keys().copied().collect()));
+        out.push(set_members(all));
         self.listen(out);
     }
 
@@ -54,8 +55,9 @@ impl Configuration {
         all: impl Iterator<Item = &'a View>,
         out: &mut Vec<Action>,
     ) -> Vec<Input> {
-        let all = all_election_addresses(all, self.settings.my_id);
-        out.push(Action::SetMembers(all.keys().copied().collect()));
+        let all: Vec<&View> = all.collect();
+        out.push(set_members(all.iter().copied()));
+        let all = all_election_addresses(all.into_iter(), self.settings.my_id);
         let is_new = |id: &ServerId| !self.view.members.contains_key(id);
         let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
         out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(views)));
@@ -66,10 +68,16 @@ impl Configuration {
 
     /// A configuration is in force.
     ///
-    /// * `is_last`: none that was proposed is newer.
+    /// * `is_last`: none that was proposed is newer. `all`: the configurations that count, this one first.
     ///
     /// Returns what the election connections are to do.
-    pub fn on_committed(&mut self, view: View, is_last: bool, out: &mut Vec<Action>) -> Vec<Input> {
+    pub fn on_committed<'a>(
+        &mut self,
+        view: View,
+        is_last: bool,
+        all: impl Iterator<Item = &'a View>,
+        out: &mut Vec<Action>,
+    ) -> Vec<Input> {
         let me = self.settings.my_id;
         let own = view.members.get(&me).cloned();
         let has_client = own.as_ref().is_some_and(|member| member.client.is_some());
@@ -78,8 +86,9 @@ impl Configuration {
             has_client,
             removes_proposed: is_last,
         }));
-        let mut inputs = vec![Input::SetPeers(election_addresses(&view, me))];
-        out.push(Action::SetMembers(view.members.keys().copied().collect()));
+        let all: Vec<&View> = all.collect();
+        out.push(set_members(all.iter().copied()));
+        let mut inputs = vec![Input::SetPeers(all_election_addresses(all.into_iter(), me))];
         self.view = view;
         // A server that is left out of the configuration keeps its ports.
         let Some(own) = own else { return inputs };
@@ -96,6 +105,10 @@ impl Configuration {
         }
         inputs
     }
+}
+
+fn set_members<'a>(views: impl Iterator<Item = &'a View>) -> Action {
+    Action::SetMembers(views.flat_map(|view| view.members.keys().copied()).collect())
 }
 
 /// Where a member takes learners, each address once: with `on_all` a port can be had only once.

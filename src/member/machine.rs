@@ -77,7 +77,7 @@ impl Member {
     /// Asks for what comes before the first input: ports, and a copy of the static configuration file.
     pub fn start(&mut self, now: Now, out: &mut Vec<Action>) {
         if let Some(ensemble) = &mut self.ensemble {
-            ensemble.configuration.start(out);
+            ensemble.configuration.start(self.replica.peer().core.all_views(), out);
             ensemble.elections.step(now, election_connections::Input::Start, out);
         }
     }
@@ -261,7 +261,8 @@ impl Member {
             }
             zab::Action::ViewCommitted { view, is_last } => {
                 let Some(ensemble) = &mut self.ensemble else { return };
-                let inputs = ensemble.configuration.on_committed(view, is_last, out);
+                let all = self.replica.peer().core.all_views();
+                let inputs = ensemble.configuration.on_committed(view, is_last, all, out);
                 inputs.into_iter().for_each(|input| self.step_elections(now, input, out));
             }
             zab::Action::ToLearner { connection, bytes } => {

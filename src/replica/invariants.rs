@@ -9,7 +9,8 @@ use crate::zab;
 /// When an invariant is broken.
 ///
 /// 1. Every action of agreement was carried out, and every task that is due was handed out to be woken.
-/// 2. The role is the one that agreement has: a server that leads for its clients leads its learners too.
+/// 2. The role is the one that agreement has: a server that leads for its clients leads its learners too, in an epoch that a quorum
+///    has acknowledged.
 /// 3. What waits in the order was proposed or received: its zxids are after the tree and not after the log's end.
 /// 4. What takes no zxid waits only after what does: nothing is first in the order but a transaction.
 /// 5. A tree that came with SNAP is installed in the step it came in, or dropped.
@@ -23,7 +24,9 @@ pub fn assert_invariants(core: &Core, role: &Role) {
     let is_allowed = match role {
         Role::Resting(_) => true,
         Role::ReadOnly => matches!(agreed, zab::Role::Looking(_)),
-        Role::Standalone(_) | Role::Leading(_) => matches!(agreed, zab::Role::Leading(_)),
+        Role::Standalone(_) | Role::Leading(_) => {
+            matches!(agreed, zab::Role::Leading(leader) if leader.has_established())
+        }
         Role::Following(_) => {
             matches!(agreed, zab::Role::Learning(by) if by.is_serving() && !by.is_observer())
         }

@@ -7,7 +7,8 @@
 //! The outcome of a step is its list of actions, and by design what clients' connections read in `request::Shared`: the tree;
 //! answers and events, which are appended to the outboxes of connections under the exclusive lock of the tree when they answer
 //! a transaction, because a read of the same connection must find either both the change and its event, or neither; the
-//! clock and the flags, stored in one place each (`Core::advance_clock`, `Core::set_service`).
+//! clock and the flags, stored in one place each (`Core::advance_clock`, `Core::set_service`); and the count of outstanding
+//! writes (`Throttle::end`), which goes down with the answers.
 //!
 //! # Invariants
 //! 1. A transaction is applied only once `zab` has committed it, and `zab` commits only what the log holds.

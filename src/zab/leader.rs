@@ -114,6 +114,11 @@ impl Leader {
         self.phase == Phase::Broadcasting
     }
 
+    /// A quorum has acknowledged NEWLEADER of this leader's epoch.
+    pub const fn has_established(&self) -> bool {
+        matches!(self.phase, Phase::Broadcasting | Phase::Leaving { .. })
+    }
+
     /// Its learners, in numbers.
     pub fn learners(&self, core: &Core) -> Learners {
         let count = |fits: &dyn Fn(&LearnerHandler) -> bool| {

@@ -58,7 +58,7 @@ fn check_files(files: &[File]) -> Complaints {
 }
 
 /// Complaints about performers that are missing, are longer than they may be, or look into packets. Those of the simulator and of
-/// tests do, for what checks see.
+/// tests do: for what checks see, and to say what members say that run Java.
 fn check_performers(files: &[File]) -> Complaints {
     let is_there = |path: &&&str| files.iter().any(|file| file.path == ***path);
     let gone = PERFORMERS.iter().filter(|path| !is_there(path));

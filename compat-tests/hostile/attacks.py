@@ -498,7 +498,7 @@ def large_snapshot(command):
         writer.start()
         named = None
         # Java's snapshot has its name from the start, and is written for some seconds then.
-        while time.monotonic() < (began + 20 if named is None else named + 4 * (command == "java")):
+        while time.monotonic() < (began + 60 if named is None else named + 4 * (command == "java")):
             if named is None and snapshots(server.folder) != known:
                 named = time.monotonic()
             is_written = named or any(folder.glob(".snapshot.*.tmp"))

@@ -29,7 +29,7 @@ impl Configuration {
         } else if self.settings.writes_config {
             out.push(Action::ChangeConfigFiles(ConfigChange::TryOut));
         }
-        out.push(set_members(all));
+        set_members(all, self.settings.my_id, out);
         self.listen(out);
     }
 
@@ -55,9 +55,7 @@ impl Configuration {
         all: impl Iterator<Item = &'a View>,
         out: &mut Vec<Action>,
     ) -> Vec<Input> {
-        let all: Vec<&View> = all.collect();
-        out.push(set_members(all.iter().copied()));
-        let all = all_election_addresses(all.into_iter(), self.settings.my_id);
+        let all = set_members(all, self.settings.my_id, out);
         let is_new = |id: &ServerId| !self.view.members.contains_key(id);
         let ids: Vec<ServerId> = all.keys().copied().filter(is_new).collect();
         out.push(Action::ChangeConfigFiles(ConfigChange::Proposed(views)));
@@ -86,9 +84,7 @@ impl Configuration {
             has_client,
             removes_proposed: is_last,
         }));
-        let all: Vec<&View> = all.collect();
-        out.push(set_members(all.iter().copied()));
-        let mut inputs = vec![Input::SetPeers(all_election_addresses(all.into_iter(), me))];
+        let mut inputs = vec![Input::SetPeers(set_members(all, me, out))];
         self.view = view;
         // A server that is left out of the configuration keeps its ports.
         let Some(own) = own else { return inputs };
@@ -107,8 +103,16 @@ impl Configuration {
     }
 }
 
-fn set_members<'a>(views: impl Iterator<Item = &'a View>) -> Action {
-    Action::SetMembers(views.flat_map(|view| view.members.keys().copied()).collect())
+/// Names the members of all configurations that count to the learner port. Returns their election addresses.
+fn set_members<'a>(
+    views: impl Iterator<Item = &'a View>,
+    me: ServerId,
+    out: &mut Vec<Action>,
+) -> BTreeMap<ServerId, Vec<Address>> {
+    let views: Vec<&View> = views.collect();
+    let ids = views.iter().flat_map(|view| view.members.keys().copied());
+    out.push(Action::SetMembers(ids.collect()));
+    all_election_addresses(views.into_iter(), me)
 }
 
 /// Where a member takes learners, each address once: with `on_all` a port can be had only once.

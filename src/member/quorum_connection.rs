@@ -89,7 +89,7 @@ pub struct QuorumConnection {
     /// `None`: packets come.
     tree: Option<Box<IncomingTree>>,
     has_spoken: bool,
-    /// Who the learner said it is.
+    /// The learner's id, as its hello names it.
     learner: Option<ServerId>,
     /// When the connection was made; `None`: it is not yet.
     began_ms: Option<u64>,
@@ -156,7 +156,7 @@ impl QuorumConnection {
         self.has_spoken
     }
 
-    /// Who the learner said it is, if its hello has come.
+    /// The learner's id, once its hello has come.
     pub const fn learner(&self) -> Option<ServerId> {
         self.learner
     }

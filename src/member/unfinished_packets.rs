@@ -11,7 +11,7 @@ struct Unfinished {
     bytes: usize,
     /// Number of the packet among all that have begun.
     began: u64,
-    /// Who the learner says it is.
+    /// The learner's id, as its hello names it.
     learner: Option<ServerId>,
 }
 

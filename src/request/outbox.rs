@@ -80,8 +80,8 @@ impl Outgoing {
         self.tally.append(std::mem::take(&mut other.tally));
     }
 
-    /// Appends the frame of an answer; `body` may [`share`](Self::share) pieces. A refusal by `body`, or a frame that no
-    /// length field holds (-5), leaves nothing behind.
+    /// Appends the frame of an answer; `body` may [`share`](Self::share) pieces. If `body` refuses, or the frame is
+    /// longer than its length field can say (-5), nothing is appended.
     ///
     /// # Errors
     /// The code to answer instead.
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_above_the_largest_length_leaves_nothing_behind() {
+    fn frame_above_the_largest_length_is_not_appended() {
         let header = ReplyHeader { xid: 1, zxid: 2, err: 0 };
         let put = |out: &mut Outgoing, copied: usize, shared: usize| {
             out.frame_within(1000, FrameKind::Answer, header, |out| {

@@ -83,6 +83,10 @@ impl Throttle {
     /// Notes how many bytes are saved for a snapshot, and wakes the connections whose next write waits if it need not any
     /// more. Call it under the tree's lock: the last call is then the last change.
     pub fn note_snapshot_saved(&self, bytes: u64, wakers: &mut Vec<Waker>) {
+        // Connections read this cache line at each write, so it is not written in vain: nearly always nothing is saved.
+        if self.snapshot_saved.load(Ordering::SeqCst) == bytes {
+            return;
+        }
         let before = self.snapshot_saved.swap(bytes, Ordering::SeqCst);
         if bytes <= SNAPSHOT_SAVED_MAX && SNAPSHOT_SAVED_MAX < before {
             wakers.append(&mut self.stalled.lock());

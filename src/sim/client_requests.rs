@@ -153,12 +153,10 @@ impl World {
         }
     }
 
-    /// A client begins anew, with no session.
+    /// A client begins anew: it has no session and has seen nothing. One that could only read has no session, but has seen something.
     pub fn begin_anew(&mut self, client: usize) {
         self.disconnect(client, 0);
-        if self.clients[client].session.id != 0 {
-            self.forget_session(client);
-        }
+        self.forget_session(client);
     }
 
     fn forget_session(&mut self, client: usize) {

@@ -3,9 +3,6 @@
 //! `cargo bench --bench steps [part of a name]`. Times are of one batch; items a second are requests.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use jute::proto::{RequestHeader, SetDataRequest};

@@ -2,7 +2,6 @@
 #![allow(clippy::disallowed_methods, reason = "it starts processes and waits for them")]
 
 mod server_process;
-mod support;
 
 use server_process::{OXKEEPER, Process};
 use std::io::{BufRead, BufReader, Write};

@@ -4,7 +4,6 @@
 //!
 //! A capture is one connection from its first byte on, both directions in the order in which they went over the wire.
 
-mod support;
 mod captures {
     pub mod election;
     pub mod entry;

@@ -1,7 +1,5 @@
 //! Containers and TTL znodes: how they are made, and that they go when their time has come.
 
-mod support;
-
 use jute::Reader;
 use jute::data::Stat;
 use jute::proto::GetDataRequest;

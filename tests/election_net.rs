@@ -1,10 +1,5 @@
 //! Election connections over real sockets: who makes them, what is sent over them, and what a bad peer can't do.
 
-mod support {
-    #![allow(dead_code, reason = "shared with the test against Java's elections")]
-    pub mod election_net;
-}
-
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{Event, ServerAddresses, Settings};
 use oxkeeper::member::opening::NoOpening;

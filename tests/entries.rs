@@ -1,7 +1,5 @@
 //! Log entries that must stay short enough to be read again, and those that say nothing of what a session leaves.
 
-mod support;
-
 use oxkeeper::client::op;
 use oxkeeper::replica::Settings;
 use oxkeeper::request::prep::Rules;

@@ -1,7 +1,6 @@
 //! What a running server does with its folder, seen from outside: the shipped binary, real files, a client.
 
 mod server_process;
-mod support;
 
 use jute::Encode;
 use jute::proto::CreateTtlRequest;

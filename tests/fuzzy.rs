@@ -1,7 +1,5 @@
 //! A tree that came with SNAP from a leader of Java's, who writes it while it goes on changing it.
 
-mod support;
-
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
 use oxkeeper::replica::{Input, Mode, Settings};

@@ -17,8 +17,6 @@ mod member {
     mod start;
     pub mod strangers;
 }
-mod support;
-
 use bytes::Bytes;
 use member::strangers::Strangers;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};

@@ -1,6 +1,5 @@
 //! What clients see of members of an ensemble, whichever of them they are at.
 
-mod support;
 mod members {
     pub mod ensemble;
 }

@@ -1,7 +1,5 @@
 //! multi and multiRead, byte for byte, and what a failed multi leaves behind: a log entry and nothing else.
 
-mod support;
-
 use jute::data::Stat;
 use jute::proto::{CheckVersionRequest, CreateRequest, MultiHeader};
 use jute::proto::{DeleteRequest, GetDataRequest};

@@ -1,7 +1,5 @@
 //! Quotas: what is counted below a path, what is refused, and what text nobody can read does.
 
-mod support;
-
 use jute::Reader;
 use jute::proto::{GetDataRequest, SetDataRequest};
 use oxkeeper::client::op;

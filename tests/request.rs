@@ -3,7 +3,6 @@
 //! Most tests have a [`World`](request::harness::World). Each lets a few clients talk and states all that they hear, one line per frame: `2 @5 ok "x" v1` is the answer
 //! to the request with xid 2, at zxid 5; `event @5 NodeDeleted /a` is what a watch tells.
 
-mod support;
 mod request {
     mod auth;
     mod configured;

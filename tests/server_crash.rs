@@ -15,7 +15,6 @@
 //! that differs from image to image; one crash in 25 goes on and is crashed again. `OXKEEPER_LONG=1` draws twelve
 //! subsets per image, goes on after one crash in 5, and runs more seeds.
 
-mod support;
 mod server_crash {
     pub mod history;
     pub mod model;

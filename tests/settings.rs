@@ -2,7 +2,6 @@
 //! told are in `tests/request/configured.rs` and `tests/member/configured.rs`, those of its files in `tests/files.rs`.
 
 mod server_process;
-mod support;
 
 use server_process::{Process, names, zxids};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};

@@ -7,7 +7,6 @@
 //!
 //! Runs with `cargo test --features shuttle --test shuttle`; without the feature there is nothing to build.
 
-mod support;
 mod shuttle {
     pub mod properties;
     pub mod world;

@@ -4,7 +4,6 @@
 
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
-mod support;
 mod sim {
     pub mod alone;
     mod client_checks;

@@ -7,7 +7,6 @@
 //!
 //! `OXKEEPER_LONG=1` runs more seeds.
 
-mod support;
 mod store_crash {
     pub mod cuts;
 }

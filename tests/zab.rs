@@ -4,7 +4,6 @@
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
 
-mod support;
 mod zab {
     mod alone;
     pub mod changes;

@@ -1,7 +1,5 @@
 //! What a leader sends to one who joins while it proposes, in which order.
 
-mod support;
-
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, Packet, Settings};

@@ -1,10 +1,10 @@
 //! The command line.
 
-use crate::common::choices::Limits;
-use crate::common::generate::Mode;
-use crate::common::server::Kind;
 use crate::pair::Setup;
 use crate::proxy::Fault;
+use common::choices::Limits;
+use common::generate::Mode;
+use common::server::Kind;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;

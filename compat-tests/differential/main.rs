@@ -12,9 +12,6 @@
 #![allow(clippy::print_stdout, reason = "the report of this program is its output")]
 
 mod args;
-#[path = "../common/mod.rs"]
-#[allow(dead_code, reason = "shared with the interchange test, which uses other parts")]
-mod common;
 mod pair;
 mod proxy;
 mod report;

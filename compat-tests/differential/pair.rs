@@ -1,10 +1,10 @@
 //! Two servers side by side, and one case run on both.
 
-use crate::common::script::{SLOTS, Script};
-use crate::common::server::{Kind, Server};
-use crate::common::side::{Outcome, Side};
-use crate::common::tree::{self, View};
 use crate::proxy::{Fault, Proxy};
+use common::script::{SLOTS, Script};
+use common::server::{Kind, Server};
+use common::side::{Outcome, Side};
+use common::tree::{self, View};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;

@@ -4,8 +4,8 @@
 //! Tries share a pair of servers while both have the same zxid, each below a fresh root; the result is confirmed on
 //! servers of its own.
 
-use crate::common::script::Script;
 use crate::pair::{Difference, Pair, Setup, Tally};
+use common::script::Script;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ impl<'s> Shrinker<'s> {
 pub fn run(pair: &mut Pair, case: &Case) -> Result<(), Box<Difference>> {
     let mut tally = Tally::default();
     for (number, script) in case {
-        pair.run(*number, &crate::common::generate::root(*number), script, &mut tally)?;
+        pair.run(*number, &common::generate::root(*number), script, &mut tally)?;
     }
     pair.compare_trees(case.last().map_or(0, |(number, _)| *number)).map(drop)
 }

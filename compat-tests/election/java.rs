@@ -1,6 +1,6 @@
 //! Java servers of one ensemble, each with its folder.
 
-use super::common::java;
+use common::java;
 use oxkeeper::client;
 use oxkeeper::model::View;
 use std::collections::BTreeMap;

@@ -14,12 +14,6 @@
 )]
 #![allow(clippy::print_stdout, reason = "the report of this program is its output")]
 
-#[path = "../common/mod.rs"]
-#[allow(dead_code, reason = "shared with the differential test, which uses other parts")]
-mod common;
-#[path = "../../tests/support/election_net.rs"]
-#[allow(dead_code, reason = "shared with a test that uses other parts")]
-mod election_net;
 mod java;
 mod ours;
 

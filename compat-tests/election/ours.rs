@@ -1,6 +1,5 @@
 //! Our part: an election machine on real connections, and what it says once the election is over.
 
-use super::election_net::{ElectionNet, Inbox};
 use super::java::{Ensemble, PATIENCE};
 use super::{Golden, hex};
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use oxkeeper::zab::election::{
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use support::election_net::{ElectionNet, Inbox};
 use tokio::time::{Instant, Interval, interval, timeout};
 
 pub struct Ours {

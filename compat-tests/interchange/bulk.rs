@@ -1,10 +1,10 @@
 //! Many mixed transactions, SIGKILL, and the other server on what is left.
 
 use super::Args;
-use super::common::server::{Kind, Server};
 use super::files::{self, Restored};
 use super::load::{Load, Mix};
 use super::turns::{compare, compare_twins, judge_digests, name, state};
+use common::server::{Kind, Server};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};

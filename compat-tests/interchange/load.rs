@@ -1,6 +1,6 @@
 //! A fast client: transactions of every type, many on their way at a time, most with success.
 
-use super::common::rng::Choose;
+use common::rng::Choose;
 use jute::data::{Acl, Id};
 use jute::proto::{
     CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, MultiHeader,

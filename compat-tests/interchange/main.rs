@@ -15,9 +15,6 @@
 #![allow(clippy::print_stdout, reason = "the report of this program is its output")]
 
 mod bulk;
-#[path = "../common/mod.rs"]
-#[allow(dead_code, reason = "shared with the differential test, which uses other parts")]
-mod common;
 mod files;
 mod load;
 mod sessions;

@@ -1,7 +1,7 @@
 //! Sessions outlive the server they began on, and expire their timeout after the next one's start.
 
-use super::common::server::{Kind, Server};
 use super::turns::name;
+use common::server::{Kind, Server};
 use jute::data::{Acl, Id};
 use jute::proto::{CreateRequest, ExistsRequest};
 use jute::{Encode, Vector};

@@ -1,12 +1,12 @@
 //! Random scripts, turn by turn: one server writes, stops or is killed, and the other goes on from its files.
 
 use super::Args;
-use super::common::choices::Limits;
-use super::common::generate::{Generator, Mode};
-use super::common::script::Script;
-use super::common::server::{Kind, Server};
-use super::common::side::{Outcome, Side};
-use super::common::tree::{self, Dump, View};
+use common::choices::Limits;
+use common::generate::{Generator, Mode};
+use common::script::Script;
+use common::server::{Kind, Server};
+use common::side::{Outcome, Side};
+use common::tree::{self, Dump, View};
 use std::fs;
 use std::io;
 use std::path::Path;

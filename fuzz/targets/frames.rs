@@ -5,9 +5,6 @@
 
 #![no_main]
 
-#[path = "../../tests/support/mod.rs"]
-mod support;
-
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};

@@ -5,18 +5,14 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../jute/tests/common/mod.rs"]
-#[allow(dead_code)]
-mod common;
-
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, bytes)) = input.split_first() else { return };
-    let codec = &common::CODECS[usize::from(choice) % common::CODECS.len()];
+    let codec = &codecs::CODECS[usize::from(choice) % codecs::CODECS.len()];
     let Ok(read) = (codec.decode)(bytes) else { return };
     assert!(read.used <= bytes.len(), "{} took more than there was", codec.name);
     let written = (codec.encode)(&read.value);
     let again = (codec.decode)(&written).expect("what we write can be read");
     // As in Java, characters beyond U+FFFF do not survive it (P-08).
-    assert_eq!(again.value, common::reread(&read.value), "{} written and read again", codec.name);
+    assert_eq!(again.value, codecs::reread(&read.value), "{} written and read again", codec.name);
     assert_eq!(again.used, written.len(), "{} read to its end", codec.name);
 });

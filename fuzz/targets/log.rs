@@ -6,10 +6,7 @@
 
 #![no_main]
 
-#[path = "../files.rs"]
-mod files;
-
-use files::{DIR, put, restore};
+use oxkeeper_fuzz::{DIR, put, restore};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::names::log_name;

@@ -5,9 +5,6 @@
 
 #![no_main]
 
-#[path = "../../tests/support/mod.rs"]
-mod support;
-
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::member::opening::NoOpening;

@@ -5,10 +5,7 @@
 
 #![no_main]
 
-#[path = "../files.rs"]
-mod files;
-
-use files::{DIR, put, restore, tree};
+use oxkeeper_fuzz::{DIR, put, restore, tree};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::names::{Packing, snapshot_name};

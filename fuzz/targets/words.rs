@@ -3,9 +3,6 @@
 
 #![no_main]
 
-#[path = "../../tests/support/mod.rs"]
-mod support;
-
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::admin::{Status, Word, answer};
 use oxkeeper::config::{Config, Environment, Source, parse};

@@ -2,9 +2,7 @@
 //!
 //! The files come from `compat-tests/golden/make-golden`, which also describes their lines.
 
-mod common;
-
-use common::{CODECS, Decoded, Schema, Type, Value, codec, unhex, unquote};
+use codecs::{CODECS, Decoded, Schema, Type, Value, codec, unhex, unquote};
 use jute::{Buffer, Decode, Encode, Reader, Ustring, Vector, data, persistence, txn};
 
 const STRINGS: &str = include_str!("../../compat-tests/golden/strings.txt");
@@ -48,7 +46,7 @@ fn every_record_of_java_is_here_and_no_other() {
 fn every_golden_record_reads_and_writes_as_in_java() {
     let schema = Schema::load();
     let mut lines = 0;
-    for line in common::RECORDS.lines().filter(|line| !line.starts_with("schema ")) {
+    for line in codecs::RECORDS.lines().filter(|line| !line.starts_with("schema ")) {
         let words: Vec<_> = line.split(' ').collect();
         let [name, variant, ..] = words[..] else { panic!("short line: {line}") };
         let end = 2 + schema.fields(name).len();

@@ -1,8 +1,6 @@
 //! Every record, filled at random: written as the format says, read back whole, and no bytes make reading panic.
 
-mod common;
-
-use common::{CODECS, Codec, Schema, Type, Value, reference, reread};
+use codecs::{CODECS, Codec, Schema, Type, Value, reference, reread};
 use jute::{Buffer, Decode, DecodeError, Reader, Ustring, Vector, data};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

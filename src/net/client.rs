@@ -28,11 +28,11 @@ const DRAIN: Duration = Duration::from_millis(200);
 const WORD_PACKET_BYTES: usize = 8192;
 
 /// Answers four-letter words.
-pub type Words = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> + Send + Sync;
+pub type Words = dyn Fn(WordRequest) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> + Send + Sync;
 
 /// A four-letter word and who sent it.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct WordRequest {
     pub word: [u8; 4],
     /// What came with it.
     pub rest: Vec<u8>,
@@ -159,7 +159,7 @@ impl<P> Client<P> {
         stats.add_received(1);
         stats.set_interest(false, false); // As Java, which hears no more of such a connection.
         let (peer, rest) = (self.machine.conn().peer, self.held.split_off(4));
-        let answer = (self.server.words)(Asked { word, rest, peer }).await;
+        let answer = (self.server.words)(WordRequest { word, rest, peer }).await;
         tokio::time::timeout(FAREWELL, self.stream.write_all(&answer)).await??;
         let packets = answer.len().div_ceil(WORD_PACKET_BYTES) as u64;
         self.server.metrics.packets_sent.add(packets);

@@ -19,7 +19,7 @@ mod resolve;
 mod sink;
 
 pub use bind::ListenError;
-pub use client::{Asked, ServerHandles, Words};
+pub use client::{ServerHandles, WordRequest, Words};
 pub use client_slot::reply_at_once;
 pub use listener::Listener;
 pub use resolve::resolve;

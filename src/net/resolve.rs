@@ -15,7 +15,7 @@ pub fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
 /// The addresses that `host` stands for, at least one: those of IPv4 first.
 ///
 /// * `host`: a name or an address; an IPv6 address without brackets, perhaps with a zone (a number, or the name of one of this
-///   machine's interfaces) behind `%`.
+///   machine's interfaces) after `%`.
 ///
 /// # Errors
 /// When there is no such host, or no such interface.

@@ -2,7 +2,9 @@
 //! bug, and the next step could serve a state that no quorum has.
 
 use super::core::Core;
+use super::interface::Mode;
 use super::role::Role;
+use crate::model::sync::Ordering;
 use crate::zab;
 
 /// # Panics
@@ -14,6 +16,8 @@ use crate::zab;
 /// 3. What waits in the order was proposed or received: its zxids are after the tree and not after the log's end.
 /// 4. What takes no zxid waits only after what does: nothing is first in the order but a transaction.
 /// 5. A tree that came with SNAP is installed in the step it came in, or dropped.
+/// 6. What a server that serves has committed is in its log, and its tree is not about to be replaced by the one on disk.
+/// 7. The flags that connections read are those of the role.
 ///
 /// Costly ones, in tests and in the simulator: see [`assert_costly`].
 pub fn assert_invariants(core: &Core, role: &Role) {
@@ -52,20 +56,44 @@ pub fn assert_invariants(core: &Core, role: &Role) {
             "{last} is in the log, but the last zxid given out is {prepared}"
         );
     }
+    let serves = !matches!(role, Role::Resting(_) | Role::ReadOnly);
+    if serves {
+        let (committed, last) = (history.committed(), history.last());
+        assert!(committed <= last, "{committed} is committed, but the log ends at {last}");
+        assert!(core.rebuilding.is_none(), "a tree that is loaded anew is served");
+    }
+    assert_flags(core, mode);
     #[cfg(any(debug_assertions, feature = "sim"))]
     assert_costly(core, role);
 }
 
+/// The flags that connections read are those of the role.
+fn assert_flags(core: &Core, mode: Mode) {
+    let is_read_only = core.shared.is_read_only.load(Ordering::Relaxed);
+    let at_rest = core.shared.at_rest.load(Ordering::Relaxed);
+    let is_member = mode != Mode::Standalone; // Tests of single connections set the flags of a standalone server.
+    assert!(!is_member || is_read_only == (mode == Mode::ReadOnly), "read-only and {mode:?}");
+    let held = core.shared.connects_held_until_ms.load(Ordering::Relaxed) != 0;
+    assert!(
+        !held || !is_member || mode == Mode::Resting,
+        "connect requests wait at a server that is {mode:?}"
+    );
+    match mode {
+        Mode::Resting => assert!(at_rest, "a server that rests accepts clients"),
+        Mode::Leading => assert_eq!(at_rest, !core.settings.leader_serves, "leaderServes"),
+        Mode::ReadOnly | Mode::Following | Mode::Observing => {
+            assert!(!at_rest, "a server that is {mode:?} accepts no clients");
+        }
+        Mode::Standalone => {}
+    }
+}
+
 /// 1. Zxids in the order strictly increase.
-/// 2. Of a server that serves: applied <= committed <= last, and each zxid that waits is after what is applied.
+/// 2. Of a server that serves: applied <= committed, and each zxid that waits is after what is applied. To see it takes the tree's lock.
 /// 3. Of a server that rests, or serves only reads: no client waits for a request in the order. Of a learner: every SYNC
 ///    and revalidation it waits for belongs to a request, an observer or a client that came back.
-/// 4. The flags that connections read are those of the role.
 #[cfg(any(debug_assertions, feature = "sim"))]
 fn assert_costly(core: &Core, role: &Role) {
-    use super::interface::Mode;
-    use crate::model::sync::Ordering;
-
     let mode = role.mode();
     let history = &core.zab.core.history;
     let applied = core.shared.state.tree.read().last_zxid();
@@ -88,31 +116,12 @@ fn assert_costly(core: &Core, role: &Role) {
         }
     };
     if serves {
-        let (committed, last) = (history.committed(), history.last());
+        let committed = history.committed();
         assert!(applied <= committed, "{applied} is applied, but only {committed} is committed");
-        assert!(committed <= last, "{committed} is committed, but the log ends at {last}");
         let first = core.inflight.iter().find_map(|inflight| inflight.zxid);
         assert!(
             first.is_none_or(|first| applied < first),
             "{first:?} waits to be applied, but {applied} is"
         );
-        assert!(core.rebuilding.is_none(), "a tree that is loaded anew is served");
-    }
-    let is_read_only = core.shared.is_read_only.load(Ordering::Relaxed);
-    let at_rest = core.shared.at_rest.load(Ordering::Relaxed);
-    let is_member = mode != Mode::Standalone; // Tests of single connections set the flags of a standalone server.
-    assert!(!is_member || is_read_only == (mode == Mode::ReadOnly), "read-only and {mode:?}");
-    let held = core.shared.connects_held_until_ms.load(Ordering::Relaxed) != 0;
-    assert!(
-        !held || !is_member || mode == Mode::Resting,
-        "connect requests wait at a server that is {mode:?}"
-    );
-    match mode {
-        Mode::Resting => assert!(at_rest, "a server that rests accepts clients"),
-        Mode::Leading => assert_eq!(at_rest, !core.settings.leader_serves, "leaderServes"),
-        Mode::ReadOnly | Mode::Following | Mode::Observing => {
-            assert!(!at_rest, "a server that is {mode:?} accepts no clients");
-        }
-        Mode::Standalone => {}
     }
 }

@@ -57,7 +57,7 @@ impl Core {
             && to < last
         {
             out.push(Action::Stop(
-                "the log was cut, and the tree read from disk goes on behind the cut",
+                "the log was cut, and the tree read from disk goes on after the cut",
             ));
             return None;
         }

@@ -9,7 +9,7 @@ use crate::admin::{
 use crate::config::Config;
 use crate::metrics::Registry;
 use crate::model::{SessionId, Zxid};
-use crate::net::Asked;
+use crate::net::WordRequest;
 use crate::request::{Conn, Shared};
 use crate::tree::QuotaTotals;
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ impl Desk {
         Self { config, shared, metrics, inbox, clock, client_port, environment, trace_mask }
     }
 
-    pub async fn answer(&self, asked: Asked) -> Vec<u8> {
+    pub async fn answer(&self, asked: WordRequest) -> Vec<u8> {
         let Some(word) = Word::from_bytes(asked.word) else { return Vec::new() };
         let status = match word {
             Word::Ruok => Status::default(), // Answered however busy the rest is.

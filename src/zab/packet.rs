@@ -166,7 +166,7 @@ pub enum Packet {
     },
 }
 
-/// Behind the tree of a [`Packet::Snap`].
+/// After the tree of a [`Packet::Snap`].
 pub const SIGNATURE: &[u8] = b"BenWasHere";
 
 /// Why bytes are no packet.
@@ -236,7 +236,7 @@ impl Packet {
         }
     }
 
-    /// Puts it behind the others that came with it. Of several acknowledgements or commits in a row the last says it all;
+    /// Puts it after the others that came with it. Of several acknowledgements or commits in a row the last says it all;
     /// but not where it says something else, as the acknowledgements of NEWLEADER and UPTODATE do, whose counter is 0.
     pub fn push_to(self, packets: &mut Vec<Self>) {
         match (packets.last_mut(), &self) {
@@ -482,7 +482,7 @@ impl Shape {
     }
 }
 
-/// `from`: what stands behind the data.
+/// `from`: what stands after the data.
 fn identities(kind: i32, mut from: Bytes, count: usize) -> Result<Vec<Identity>, PacketError> {
     from.advance(4); // Their number.
     let mut text = || {

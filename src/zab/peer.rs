@@ -385,7 +385,7 @@ impl Peer {
     }
 
     /// Whether this server votes by a proposed configuration alone, and a leader hung up on it that knew how far its log
-    /// goes: it may be the only one that has what was decided behind the proposal, and then nobody else can lead.
+    /// goes: it may be the only one that has what was decided after the proposal, and then nobody else can lead.
     fn was_turned_away(&self) -> bool {
         let core = &self.core;
         matches!(&self.role, Role::Learning(learner) if learner.is_waiting())
@@ -545,7 +545,10 @@ impl Peer {
     }
 
     fn begin(&mut self, leader: ServerId, withholds_promise: bool, out: &mut Vec<Action>) {
-        assert!(self.due.is_none() && self.core.is_settled(), "elected while the disk is behind");
+        assert!(
+            self.due.is_none() && self.core.is_settled(),
+            "elected before the disk has done what it was asked"
+        );
         if leader == self.core.me && self.core.is_unsure {
             return self.stand_down("elected with nothing that counts".to_owned(), out);
         }

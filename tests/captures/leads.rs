@@ -7,11 +7,11 @@
 use super::learns::{Before, SETTINGS, settings, view_in};
 use super::tape;
 use super::words::{self, Said, Word};
-use crate::support::disk::Write;
-use crate::support::peer::PeerOnDisk;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::model::{Epoch, Epochs, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, LearnerInfo, LogRead, Packet, Peer};
+use support::disk::Write;
+use support::peer::PeerOnDisk;
 
 /// Captures, each with the number of its leader. Those that are left out ours answers otherwise, on purpose:
 /// * `outstanding`: what is not committed goes in front of NEWLEADER there, and behind it here (ZOOKEEPER-4394);

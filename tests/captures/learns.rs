@@ -3,11 +3,11 @@
 
 use super::tape;
 use super::words::{self, Said, Word};
-use crate::support::peer::PeerOnDisk;
 use bytes::BytesMut;
 use oxkeeper::model::{Epoch, Epochs, View, Zxid};
 use oxkeeper::tree::txn::config_in;
 use oxkeeper::zab::{Action, Input, LearnerInfo, Packet, Peer, Settings};
+use support::peer::PeerOnDisk;
 
 pub fn settings(name: &str) -> Settings {
     Settings { reconfigs: name.starts_with("reconfig"), ..SETTINGS }

@@ -1,6 +1,5 @@
 //! What the parts of a server go by, as its configuration says.
 
-use crate::support::configured::{config, parts, parts_of};
 use oxkeeper::config::{Config, Source, parse};
 use oxkeeper::member::LogReadLimit;
 use oxkeeper::member::configured::{PartSettings, entry_max, patience};
@@ -10,6 +9,7 @@ use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Disk as _, Log};
 use std::path::Path;
 use std::time::Duration;
+use support::configured::{config, parts, parts_of};
 
 // rows: C-143 C-144
 #[test]

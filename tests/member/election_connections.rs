@@ -1,7 +1,5 @@
 //! Scripts over the election connections of one server, and whole conversations between several.
 
-use crate::support::builders::election_settings;
-use crate::support::virtual_election_net::VirtualElectionNet;
 use bytes::{Bytes, BytesMut};
 use oxkeeper::member::election_connections::{
     Action, ConnectionId, ElectionConnections, Event, Input, ServerAddresses, Settings,
@@ -10,6 +8,8 @@ use oxkeeper::member::election_hello::Hello;
 use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
 use std::collections::BTreeMap;
+use support::builders::election_settings;
+use support::virtual_election_net::VirtualElectionNet;
 
 fn hello(id: i64) -> Bytes {
     let hello = Hello { id: ServerId(id), addresses: vec![(format!("zoo{id}"), 3888)] };

@@ -1,12 +1,12 @@
 //! Proposals that are no transactions: a learner leaves their leader, and its log stays readable.
 
-use crate::support::txns::set_data;
 use crate::{Server, sent};
 use bytes::Bytes;
 use oxkeeper::member::QuorumPeer;
 use oxkeeper::model::{Epoch, ServerId, Zxid, op};
 use oxkeeper::store::Command;
 use oxkeeper::zab::Packet;
+use support::txns::set_data;
 
 const AT: Zxid = Zxid::new(Epoch(1), 1);
 

@@ -1,7 +1,6 @@
 //! What is sent over a learner connection: packets and trees in their order, and the limit on what is unsent.
 
 use crate::member::quorum_connection::{count, tree_stream};
-use crate::support::builders;
 use bytes::Bytes;
 use oxkeeper::member::quorum_outbox::*;
 use oxkeeper::model::{Epoch, Zxid};
@@ -10,6 +9,7 @@ use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::Packet;
 use std::sync::Arc;
+use support::builders;
 
 /// More znodes than one piece scans.
 const ZNODES: usize = 10_000;

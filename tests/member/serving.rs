@@ -1,11 +1,11 @@
 //! What others feel of a member's ends: its stop, and ports that a configuration moves, binds or closes.
 
-use crate::support::builders::THREE;
 use crate::{Server, reconfiguration, sent, txn};
 use oxkeeper::member::{Action, Ended, Input, ListenAddress};
 use oxkeeper::model::{Epoch, ServerId, Zxid, op};
 use oxkeeper::request::{ClientCommand, Conn, OpenSession};
 use oxkeeper::zab::Packet;
+use support::builders::THREE;
 
 /// For three seconds at most, should its leader not answer.
 // rows: P-87

@@ -2,12 +2,6 @@
 //! it never panics, and it stops when it is told to. Its own disk and sockets behave.
 
 use crate::member::quorum_connection::tree_stream;
-use crate::support::builders::{election_settings, learner_info, shared};
-use crate::support::election::votes_for;
-use crate::support::member::{MemberOnDisk, notification_bytes};
-use crate::support::sockets::Sockets;
-use crate::support::stranger::{ME, Stranger, view};
-use crate::support::txns::{reconfig, set_data};
 use bytes::Bytes;
 use oxkeeper::member::election_connections::{ConnectionId, Input as Election};
 use oxkeeper::member::election_hello::Hello;
@@ -22,6 +16,12 @@ use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{self, Core, LearnerConnectionId, Packet, Peer, Role};
 use std::collections::BTreeMap;
+use support::builders::{election_settings, learner_info, shared};
+use support::election::votes_for;
+use support::member::{MemberOnDisk, notification_bytes};
+use support::sockets::Sockets;
+use support::stranger::{ME, Stranger, view};
+use support::txns::{reconfig, set_data};
 
 /// The last zxid of the log when the member starts.
 const LAST: Zxid = Zxid::new(Epoch(1), 3);

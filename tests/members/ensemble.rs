@@ -4,12 +4,6 @@
 //! queue, and not in one for each connection as in `support::ensemble`, because what is tested is what a client is answered when
 //! one server hears later than all others have acted.
 
-use crate::support::builders::peer;
-use crate::support::client::{ClientConnection, open};
-use crate::support::election::votes_for;
-use crate::support::packets::packets;
-use crate::support::replica::ReplicaOnDisk;
-use crate::support::requests::{hello, hello_again, hello_bytes};
 use oxkeeper::client::Hello;
 use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::replica::{Input, Mode, Settings, TICK_MS};
@@ -18,6 +12,12 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{self, LearnerConnectionId, Packet, Request};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use support::builders::peer;
+use support::client::{ClientConnection, open};
+use support::election::votes_for;
+use support::packets::packets;
+use support::replica::ReplicaOnDisk;
+use support::requests::{hello, hello_again, hello_bytes};
 
 pub const LEADER: usize = 1;
 pub const FOLLOWER: usize = 2;

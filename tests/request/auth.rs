@@ -1,13 +1,13 @@
 //! A connection from its handshake on: the client's identities, and when they count.
 
-use crate::support::builders;
-use crate::support::requests::{hello, hello_bytes, set};
 use jute::proto::{AuthPacket, ReplyHeader, RequestHeader};
 use jute::{Encode, Reader, put_frame};
 use oxkeeper::auth::Schemes;
 use oxkeeper::model::{Code, Identity, SessionId, op};
 use oxkeeper::request::{Batch, ClientCommand, Conn, Connection, Limits, Need};
 use oxkeeper::tree::{Options, Tree};
+use support::builders;
+use support::requests::{hello, hello_bytes, set};
 
 const BOB: &str = "bob:WGAwC+XYxdw8bJ5K6KcPh8oL58U=";
 

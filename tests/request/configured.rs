@@ -1,12 +1,12 @@
 //! Settings of zoo.cfg and flags, each seen by what a server does otherwise.
 
 use super::harness::{Client, World};
-use crate::support::bodies::{self, create_ttl};
-use crate::support::requests::{close, create, create_ephemeral, get, hello, look, ping, raw, set};
 use oxkeeper::client::Hello;
 use oxkeeper::model::{Owner, op};
 use oxkeeper::request::Need;
 use oxkeeper::tree::txn::{Entry, Txn};
+use support::bodies::{self, create_ttl};
+use support::requests::{close, create, create_ephemeral, get, hello, look, ping, raw, set};
 
 fn default() -> World {
     World::configured("", "")

@@ -1,7 +1,5 @@
 //! A connection and its parts without a replica: first bytes, the outbox, statistics.
 
-use crate::support::builders;
-use crate::support::requests::{hello, hello_bytes};
 use bytes::Bytes;
 use jute::proto::ReplyHeader;
 use oxkeeper::model::{SessionId, op};
@@ -14,6 +12,8 @@ use oxkeeper::tree::{Options, Tree};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
+use support::builders;
+use support::requests::{hello, hello_bytes};
 
 fn connection(frame_max: usize) -> Connection {
     connection_of(&shared(frame_max))

@@ -1,10 +1,10 @@
 //! What is a frame, what is a word, and what becomes of bytes that are neither.
 
 use super::harness::World;
-use crate::support::builders::FRAME_MAX;
-use crate::support::requests::{close, create, get, hello, hello_bytes, ping, raw, set};
 use oxkeeper::model::op;
 use oxkeeper::request::Need;
+use support::builders::FRAME_MAX;
+use support::requests::{close, create, get, hello, hello_bytes, ping, raw, set};
 
 // rows: P-01 P-25
 #[test]

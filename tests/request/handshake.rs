@@ -1,11 +1,11 @@
 //! The connect request: what is checked, in which order, and what is answered.
 
 use super::harness::World;
-use crate::support::builders::FIRST_SESSION;
-use crate::support::requests::{create, hello, hello_again, hello_bytes, set, watch};
 use oxkeeper::client::Hello;
 use oxkeeper::model::SessionId;
 use oxkeeper::request::password;
+use support::builders::FIRST_SESSION;
+use support::requests::{create, hello, hello_again, hello_bytes, set, watch};
 
 // rows: P-10 P-11 G-10
 #[test]

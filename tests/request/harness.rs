@@ -11,11 +11,11 @@ use oxkeeper::replica::{Settings, TICK_MS};
 use oxkeeper::request::{ClientCommand, Limits};
 use oxkeeper::tree::{Options, Tree};
 
-use crate::support::builders::{self, FIRST_SESSION};
-use crate::support::client::{ClientConnection, open};
-use crate::support::configured::parts;
-use crate::support::replica::ReplicaOnDisk;
-use crate::support::requests::{hello, hello_again, hello_bytes};
+use support::builders::{self, FIRST_SESSION};
+use support::client::{ClientConnection, open};
+use support::configured::parts;
+use support::replica::ReplicaOnDisk;
+use support::requests::{hello, hello_again, hello_bytes};
 
 /// Those of [`builders::limits`], and two words.
 pub fn limits() -> Limits {

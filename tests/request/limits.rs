@@ -1,9 +1,9 @@
 //! Clients that do not take what they are sent, and all of them asking for too much.
 
 use super::harness::World;
-use crate::support::builders::FRAME_MAX;
-use crate::support::requests::{create, create_for, get, hello, set, watch_exists};
 use oxkeeper::request::{Need, SNAPSHOT_SAVED_MAX};
+use support::builders::FRAME_MAX;
+use support::requests::{create, create_for, get, hello, set, watch_exists};
 
 /// What a machine may hold unsent before it stops to read (design section 4).
 const UNSENT_MAX: usize = 1024 * 1024;

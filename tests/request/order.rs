@@ -1,13 +1,13 @@
 //! In which order things are answered, and what waits for what.
 
 use super::harness::{World, limits};
-use crate::support::builders::FIRST_SESSION;
-use crate::support::requests::{
-    close, create, get, look, ping, raw, set, set_acl_for, set_watches, sync, watch,
-};
 use oxkeeper::model::op;
 use oxkeeper::model::sync::Ordering;
 use oxkeeper::request::Limits;
+use support::builders::FIRST_SESSION;
+use support::requests::{
+    close, create, get, look, ping, raw, set, set_acl_for, set_watches, sync, watch,
+};
 
 // rows: P-83 P-26
 #[test]

@@ -1,13 +1,13 @@
 //! Every bit of an access list against every operation: judged, pre-checked, and where a read looks.
 
 use super::harness::{Client, World, limits};
-use crate::support::requests::{create, delete, get, look, request, set, set_acl, sync};
 use jute::Vector;
 use jute::proto::{CreateRequest, GetAclRequest};
 use oxkeeper::auth::{Schemes, permits};
 use oxkeeper::model::{AccessList, Acl, Identity, op, perms};
 use oxkeeper::request::Limits;
 use oxkeeper::request::access::refusal;
+use support::requests::{create, delete, get, look, request, set, set_acl, sync};
 
 const BITS: [i32; 5] = [perms::READ, perms::WRITE, perms::CREATE, perms::DELETE, perms::ADMIN];
 

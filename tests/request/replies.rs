@@ -1,11 +1,11 @@
 //! Replies that would be too long: refused with -5 before they are built, while the connection goes on.
 
 use super::harness::{Client, World, limits};
-use crate::support::requests::{create, create_ephemeral, get, look, request};
 use jute::Vector;
 use jute::proto::{CreateRequest, GetAclRequest, GetEphemeralsRequest};
 use oxkeeper::model::{Acl, Identity, op, perms};
 use oxkeeper::request::Limits;
+use support::requests::{create, create_ephemeral, get, look, request};
 
 /// A server whose replies have at most 100 bytes of names, and /a with as many children, each with a name of 16 bytes.
 fn world(children: usize) -> (World, Client) {

@@ -1,12 +1,12 @@
 //! Sessions that move, expire and end.
 
 use super::harness::World;
-use crate::support::builders::{FIRST_SESSION, TICK_TIME_MS};
-use crate::support::requests::{
+use oxkeeper::model::op;
+use support::builders::{FIRST_SESSION, TICK_TIME_MS};
+use support::requests::{
     close, create, create_ephemeral, delete, get, hello_again, hello_bytes, look, ping, set, watch,
     watch_children, watch_exists,
 };
-use oxkeeper::model::op;
 
 // rows: P-18 P-22
 #[test]
@@ -207,7 +207,7 @@ fn session_ids_count_up() {
     let mut world = World::new();
     for id in ["0x10", "0x11", "0x12"] {
         let a = world.connect();
-        world.greet(a, &crate::support::requests::hello());
+        world.greet(a, &support::requests::hello());
         assert_eq!(world.heard(a), [format!("session {id} 10000 ms flag")]);
     }
 }

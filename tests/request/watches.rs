@@ -1,11 +1,11 @@
 //! Who is told what, when, and what a client finds after it was away.
 
 use super::harness::World;
-use crate::support::requests::{
+use oxkeeper::model::op;
+use support::requests::{
     create, create_for, delete, get, look, set, set_watches, sync, watch, watch_children,
     watch_exists,
 };
-use oxkeeper::model::op;
 
 // rows: P-29 P-30 P-31 P-42 P-43 P-47
 #[test]

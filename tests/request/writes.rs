@@ -1,13 +1,13 @@
 //! Writes and reads whose answer depends on one rule each.
 
 use super::harness::World;
-use crate::support::bodies;
-use crate::support::requests::{close, create, create_ephemeral, raw, request, watch};
 use jute::Ustring;
 use oxkeeper::model::op;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Wake, Waker};
+use support::bodies;
+use support::requests::{close, create, create_ephemeral, raw, request, watch};
 
 fn sequential(xid: i32, path: &str) -> Vec<u8> {
     let (kind, body) = bodies::create(op::CREATE, path, Some(b""), 2);
@@ -63,7 +63,7 @@ fn a_session_that_is_being_closed_is_given_to_nobody() {
     let owner = world.client();
     world.hold_log(true);
     world.say(owner, [close(1)]);
-    let again = world.client_again(crate::support::builders::FIRST_SESSION);
+    let again = world.client_again(support::builders::FIRST_SESSION);
     world.hold_log(false);
     assert_eq!(world.heard(again), ["refused flag", "closed"]);
     assert_eq!(world.heard(owner), ["1 @2 ok", "closed"]);

@@ -8,7 +8,6 @@ mod sabotage {
     #[allow(dead_code, reason = "what makes the copy is not asked for in it")]
     pub mod bugs;
 }
-mod support;
 mod zab {
     pub mod notation;
     pub mod script;

@@ -14,8 +14,8 @@ use oxkeeper::tree::txn::{CreateKind, Entry, write};
 use super::history::History;
 use super::model::Model;
 use crate::Script;
-use crate::support::store::{LogThread, ServerDisk, Snapshot};
 use oxkeeper::model::Rng;
+use support::store::{LogThread, ServerDisk, Snapshot};
 
 const READ_ACL: &[u8] = b"\0\0\0\x01\0\0\0\x01\0\0\0\x05world\0\0\0\x06anyone";
 

@@ -20,12 +20,12 @@ use oxkeeper::tree::txn::Entry;
 
 use super::history::History;
 use crate::Script;
-use crate::support::builders;
-use crate::support::client::open;
-use crate::support::member::MemberOnDisk;
-use crate::support::requests::drain;
-use crate::support::store::{ServerDisk, Snapshot};
 use oxkeeper::model::Rng;
+use support::builders;
+use support::client::open;
+use support::member::MemberOnDisk;
+use support::requests::drain;
+use support::store::{ServerDisk, Snapshot};
 
 const CLIENTS: usize = 5;
 /// Noted as the path of a request that has none.

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::bodies::open_acl;
 use jute::data::Stat;
 use jute::proto::{CreateRequest, ExistsRequest, GetChildrenRequest};
 use jute::{Encode, Reader, Ustring, Vector};
 use oxkeeper::client::{self, ClientError, Hello, Incoming, Wire, op, put_request};
 use rustix::process::{Pid, Signal, kill_process};
+use support::bodies::open_acl;
 
 pub const OXKEEPER: &str = env!("CARGO_BIN_EXE_oxkeeper");
 /// How long anything may take before the test is given up. Not a measure of the server.

@@ -15,7 +15,7 @@ use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::spawn;
 
 use super::world::{Event, Meddler, TestClient, World, explore, finds};
-use crate::support::requests::{Said, create, delete, get, hello, hello_again, set, watch};
+use support::requests::{Said, create, delete, get, hello, hello_again, set, watch};
 
 /// Data and stat of a getData answer.
 fn value(said: &Said) -> Option<(String, Stat)> {

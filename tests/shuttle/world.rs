@@ -15,11 +15,11 @@ use shuttle::sync::mpsc::{Receiver, Sender, channel};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread::{JoinHandle, spawn};
 
-use crate::support::builders;
-use crate::support::client::open;
-use crate::support::disk::Write;
-use crate::support::replica::ReplicaOnDisk;
-use crate::support::requests::{Ear, Said, drain, hello_bytes};
+use support::builders;
+use support::client::open;
+use support::disk::Write;
+use support::replica::ReplicaOnDisk;
+use support::requests::{Ear, Said, drain, hello_bytes};
 
 /// What reaches the driver.
 pub enum Event {

@@ -1,10 +1,10 @@
 //! Each check has a planted fault that it finds and no other check does.
 
 use crate::plant_into;
-use crate::support::alone::{Alone, assert_found_alone, assert_in_museum};
 use oxkeeper::sim::check::Checks;
 use oxkeeper::sim::{Climate, Failure, Plan, Plant, Tracing, run};
 use oxkeeper::tree::{Options, Tree};
+use support::alone::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
 pub const ALONE: [Alone<Plant>; 19] = [

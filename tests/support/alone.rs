@@ -54,7 +54,7 @@ pub fn assert_in_museum<F: Debug>(
     faults: &[Alone<F>],
 ) {
     assert!(checks.into_iter().eq(faults.iter().map(|(check, _)| *check)), "{faults:?}");
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/museum.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/museum.md");
     let text = std::fs::read_to_string(path).unwrap();
     let of_checker = format!("| `{checker}` |");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(&of_checker)).collect();

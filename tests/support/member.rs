@@ -29,7 +29,7 @@ pub struct LogToRead {
 
 /// What the member's threads were asked and have not done, in order for each of them.
 #[derive(Default)]
-pub struct Asked {
+pub struct PendingWork {
     pub log: VecDeque<Command>,
     pub snapshots: VecDeque<SnapshotJob>,
     pub reads: VecDeque<LogToRead>,
@@ -43,7 +43,7 @@ pub struct MemberOnDisk {
     pub now: Now,
     pub place: ServerDisk,
     log: LogThread,
-    pub asked: Asked,
+    pub asked: PendingWork,
     /// Open election connections that other servers made.
     pub callers: BTreeMap<ServerId, ConnectionId>,
     pub ended: Option<Ended>,
@@ -73,7 +73,7 @@ impl MemberOnDisk {
         let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
         let shared = replica.shared().clone();
         let member = Member::new(replica, settings, now);
-        let (asked, callers) = (Asked::default(), BTreeMap::new());
+        let (asked, callers) = (PendingWork::default(), BTreeMap::new());
         Self { member, shared, now, place, log, asked, callers, ended: None }
     }
 

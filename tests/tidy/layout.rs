@@ -58,12 +58,12 @@ fn check_map(files: &[File]) -> Complaints {
 
 /// The overview of what tests share names each of its files.
 fn check_support(files: &[File]) -> Complaints {
-    let overview = text_of(files, "tests/support/mod.rs");
+    let overview = text_of(files, "tests/support/lib.rs");
     let overview: String = overview.lines().filter(|line| line.starts_with("//!")).collect();
     let shared = files.iter().filter_map(|file| file.path.strip_prefix("tests/support/"));
-    let names = shared.filter_map(|name| name.strip_suffix(".rs")).filter(|name| *name != "mod");
+    let names = shared.filter_map(|name| name.strip_suffix(".rs")).filter(|name| *name != "lib");
     let unnamed = names.filter(|name| !overview.contains(&format!("`{name}`")));
-    unnamed.map(|name| format!("tests/support/mod.rs: say what `{name}` is for")).collect()
+    unnamed.map(|name| format!("tests/support/lib.rs: say what `{name}` is for")).collect()
 }
 
 /// Each dependency stands below a comment line that gives its reason.
@@ -265,7 +265,7 @@ fn map_matches_the_disk() {
 fn shared_parts_of_tests_are_described() {
     none(check_support(&project_files()));
     let part = || File::new("tests/support/disk.rs", "");
-    let of = |overview: &str| check_support(&[File::new("tests/support/mod.rs", overview), part()]);
+    let of = |overview: &str| check_support(&[File::new("tests/support/lib.rs", overview), part()]);
     none(of("//! [`disk`]"));
     one(of("pub mod disk; // `disk`"), "what `disk` is for");
 }

@@ -2,10 +2,10 @@
 
 use super::situations::some_rule;
 use super::world::World;
-use crate::support::quorums::is_quorum;
-use crate::support::views::{VIEW, member};
 use oxkeeper::model::{Role as Kind, Rule, ServerId, View};
 use oxkeeper::zab::{Peer, Role};
+use support::quorums::is_quorum;
+use support::views::{VIEW, member};
 
 impl World {
     /// A leader proposes another configuration, if enough of it have its history.

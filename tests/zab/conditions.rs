@@ -2,11 +2,11 @@
 
 use super::situations::Starts;
 use super::world::World;
-use crate::support::server::Server;
 use oxkeeper::model::View;
 use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
+use support::server::Server;
 
 /// All of it follows from a seed.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! One server's part in an election, notification by notification.
 
-use crate::support::views::view_of;
 use bytes::Bytes;
 use oxkeeper::model::{Rule, ServerId, View};
 use oxkeeper::zab::election::{
@@ -8,6 +7,7 @@ use oxkeeper::zab::election::{
 };
 use oxkeeper::zab::{Notification, PeerState, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
+use support::views::view_of;
 
 pub const TEXT: &str = "server.1=a:1:2:participant\nversion=0";
 

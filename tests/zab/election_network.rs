@@ -2,14 +2,14 @@
 //! messages, loss, death and return.
 
 use super::election::{TEXT, setup, view, vote};
-use crate::support::elector::Elector;
-use crate::support::virtual_election_net::VirtualElectionNet;
 use oxkeeper::member::election_connections::Event;
 use oxkeeper::model::Rng;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{Action, CurrentVote, Elected, Input, Setup, TICK_MS};
 use oxkeeper::zab::{Notification, PeerState, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
+use support::elector::Elector;
+use support::virtual_election_net::VirtualElectionNet;
 
 /// What a server does in this world.
 #[derive(Clone, Debug)]

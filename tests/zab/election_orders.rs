@@ -1,11 +1,11 @@
 //! Every order in which the messages of three servers can arrive, while no server's clock ticks.
 
 use super::election::{TEXT, setup, view, vote};
-use crate::support::elector::Elector;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::election::{Action, Input};
 use oxkeeper::zab::{Notification, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
+use support::elector::Elector;
 
 /// Three servers and what is unread between each two: the newest only, as the slots keep it.
 #[derive(Clone)]

@@ -9,7 +9,6 @@
 
 use super::conditions::Conditions;
 use super::world::World;
-use crate::support::views::member;
 use oxkeeper::model::{Role as Kind, ServerId, View};
 use oxkeeper::zab::{Input, LearnerConnectionId, Peer, Role, Stats};
 use std::collections::HashSet;
@@ -17,6 +16,8 @@ use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
+use support::ensemble::Ensemble;
+use support::views::member;
 
 /// How often each thing may happen from here on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -259,7 +260,7 @@ impl State {
 
     /// Hashes what decides what comes next. Of servers only those that have done something: most of a state is as before.
     fn digest(&mut self) -> u64 {
-        let World { servers, connections, elections, witness, .. } = &mut self.world;
+        let Ensemble { servers, connections, elections, witness, .. } = &mut *self.world;
         let touched = std::mem::take(&mut witness.touched);
         self.hashes.resize(servers.len(), 0);
         let mut text = String::new();

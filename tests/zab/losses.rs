@@ -6,10 +6,10 @@
 
 use super::checks::Event;
 use super::world::World;
-use crate::support::disk::{Disk, last_of};
-use crate::support::quorums::is_quorum;
 use oxkeeper::model::{Epoch, Rule, ServerId, View};
 use oxkeeper::zab::{Peer, Role};
+use support::disk::{Disk, last_of};
+use support::quorums::is_quorum;
 
 /// What a server's next process does not find as it was.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -60,7 +60,8 @@ impl World {
         if !loses_files && !loses_machine {
             return;
         }
-        let at = self.witness.more.pick(self.servers.len());
+        let count = self.servers.len();
+        let at = self.witness.more.pick(count);
         match self.witness.more.below(300) {
             0..3 if loses_files => self.back_up(at),
             3..6 if loses_files => {

@@ -1,14 +1,14 @@
 //! How scripts write servers, zxids, packets, notifications and configurations, and what servers do.
 
-use crate::support::builders::learner_info;
-use crate::support::packets::packets;
-use crate::support::views::{VIEW, view_of};
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerConnectionId, LearnerInfo, Notification, Packet, Peer, PeerState,
     Promise, Request, Role, Settings, Vote,
 };
+use support::builders::learner_info;
+use support::packets::packets;
+use support::views::{VIEW, view_of};
 
 const INFO: LearnerInfo = learner_info(0);
 

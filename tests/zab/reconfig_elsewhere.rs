@@ -2,10 +2,10 @@
 
 use super::reconfig_holes::{begin, counts, leader, part, reconfigure, run, show};
 use super::world::World;
-use crate::support::peer::PeerOnDisk;
-use crate::support::views::{VIEW, view_in, view_of};
 use oxkeeper::model::{Epoch, Epochs, ServerId, Zxid};
 use oxkeeper::zab::{Input, Packet, Peer, Role, Settings};
+use support::peer::PeerOnDisk;
+use support::views::{VIEW, view_in, view_of};
 
 fn voters_in_force(world: &World, at: usize) -> usize {
     world.servers[at].peer.as_ref().unwrap().core.view.voters().count()

@@ -4,12 +4,12 @@
 
 use super::conditions::Conditions;
 use super::world::World;
-use crate::support::connections::Item;
-use crate::support::disk::Disk;
-use crate::support::peer::PeerOnDisk;
-use crate::support::views::{VIEW, member, view_in, view_of};
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{Input, LearnerConnectionId, Packet, Peer, Role, Settings};
+use support::connections::Item;
+use support::disk::Disk;
+use support::peer::PeerOnDisk;
+use support::views::{VIEW, member, view_in, view_of};
 
 pub fn leader(world: &World) -> Option<usize> {
     world.servers.iter().position(|server| server.leads.is_some())

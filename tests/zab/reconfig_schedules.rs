@@ -2,14 +2,14 @@
 
 use super::conditions::Conditions;
 use super::world::World;
-use crate::support::connections::Item;
-use crate::support::election::votes_for;
-use crate::support::peer::PeerOnDisk;
-use crate::support::views::{VIEW, member, view_in, view_of};
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, View, Zxid};
 use oxkeeper::zab::{
     Input, LearnerConnectionId, Notification, Packet, Peer, PeerState, Settings, Vote,
 };
+use support::connections::Item;
+use support::election::votes_for;
+use support::peer::PeerOnDisk;
+use support::views::{VIEW, member, view_in, view_of};
 
 fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
     let mut view = world.servers[at].peer.as_ref().unwrap().core.view.clone();

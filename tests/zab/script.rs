@@ -52,12 +52,12 @@ use super::notation::{
     payload, payload_with, promised, report_text, server, settings, state_text, zxid,
 };
 use super::script_ensemble::EnsembleStage;
-use crate::support::disk::Write;
-use crate::support::peer::PeerOnDisk;
-use crate::support::views::{view_in, view_of};
 use oxkeeper::model::{Epoch, Epochs, ServerId};
 use oxkeeper::zab::{Action, Input, LogRead, Peer, Promise, Role};
 use std::fmt::Write as _;
+use support::disk::Write;
+use support::peer::PeerOnDisk;
+use support::views::{view_in, view_of};
 
 /// Runs a script; gives it back with what really happened.
 pub fn outcome(text: &str) -> String {

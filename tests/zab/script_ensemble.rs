@@ -2,13 +2,13 @@
 
 use super::notation::{action_text, ids, number, payload_with, report_text, settings, state_text};
 use super::script::Stage;
-use crate::support::disk::last_of;
-use crate::support::ensemble::{Ensemble, Seen, Witness};
-use crate::support::server::Server;
-use crate::support::views::view_of;
 use oxkeeper::zab::{Action, Input, LearnerConnectionId, Peer, Role};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use support::disk::last_of;
+use support::ensemble::{Ensemble, Seen, Witness};
+use support::server::Server;
+use support::views::view_of;
 
 /// An election that takes longer than this many ticks of 5 ms does not end.
 const ELECTION_TICKS_MAX: usize = 1000;

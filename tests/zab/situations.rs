@@ -3,10 +3,10 @@
 
 use super::conditions::Conditions;
 use super::world::World;
-use crate::support::quorums::is_quorum;
-use crate::support::views::view_of;
 use oxkeeper::model::{Rng, Rule, ServerId, View};
 use std::collections::{BTreeMap, BTreeSet};
+use support::quorums::is_quorum;
+use support::views::view_of;
 
 /// How the servers of an ensemble start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

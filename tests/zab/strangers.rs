@@ -1,14 +1,14 @@
 //! One server among strangers who say anything at any time: it may close connections, give up its role and stay alone, and never
 //! asserts. Its own disk and clients behave.
 
-use crate::support::builders::learner_info;
-use crate::support::peer::PeerOnDisk;
-use crate::support::stranger::{ME, Stranger, view};
-use crate::support::views::{VIEW, view_in};
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Epochs, Role as Kind, ServerId, Zxid};
 use oxkeeper::zab::{Action, Core, Input, LearnerConnectionId, Packet, Peer, Role, Settings};
+use support::builders::learner_info;
+use support::peer::PeerOnDisk;
+use support::stranger::{ME, Stranger, view};
+use support::views::{VIEW, view_in};
 
 pub struct Strangers {
     server: PeerOnDisk,

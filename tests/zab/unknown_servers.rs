@@ -1,13 +1,13 @@
 //! What a server keeps of servers in no configuration.
 
-use crate::support::builders::{learner_info, peer};
-use crate::support::peer::PeerOnDisk;
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
 use oxkeeper::zab::{
     Action, Input, LearnerConnectionId, Notification, Packet, PeerState, Request, Role, Settings,
     Vote,
 };
+use support::builders::{learner_info, peer};
+use support::peer::PeerOnDisk;
 
 const VIEW: &str = "server.1=h1:1:2\nserver.2=h2:1:2\nserver.3=h3:1:2";
 

@@ -4,18 +4,35 @@ use super::checks::{Checks, Event};
 use super::conditions::Conditions;
 use super::losses::Loss;
 use super::situations::Starts;
-use crate::support::disk::{Disk, Entry, Write, last_of};
-use crate::support::ensemble::{Ensemble, Seen, Witness};
-use crate::support::quorums::{Count, is_quorum};
-use crate::support::server::Server;
-use crate::support::views::view_in;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{Action, Input, Packet, Role};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use support::disk::{Disk, Entry, Write, last_of};
+use support::ensemble::{Ensemble, Seen, Witness};
+use support::quorums::{Count, is_quorum};
+use support::server::Server;
+use support::views::view_in;
 
-pub type World = Ensemble<Judge>;
+/// An ensemble each of whose steps is checked.
+#[derive(Clone)]
+pub struct World(Ensemble<Judge>);
+
+impl Deref for World {
+    type Target = Ensemble<Judge>;
+
+    fn deref(&self) -> &Ensemble<Judge> {
+        &self.0
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Ensemble<Judge> {
+        &mut self.0
+    }
+}
 
 /// Checks what the servers of a world do, and decides by chance what happens next.
 #[derive(Clone)]
@@ -220,7 +237,7 @@ impl World {
             trace: None,
             conditions,
         };
-        let mut world = Self::new(view, judge.conditions.settings(), judge);
+        let mut world = Ensemble::new(view, judge.conditions.settings(), judge);
         let conditions = &world.witness.conditions;
         world.has_elections = conditions.elects;
         for (at, server) in world.servers.iter_mut().enumerate() {
@@ -232,7 +249,7 @@ impl World {
         if conditions.starts == Starts::AtOnce {
             (0..count).for_each(|at| world.restart(at));
         }
-        world
+        Self(world)
     }
 
     pub fn below(&mut self, n: usize) -> usize {
@@ -319,7 +336,7 @@ impl World {
     pub fn assert_all_alike(&mut self) -> usize {
         let ids = self.members().filter_map(|server| server.peer.as_ref());
         for at in ids.map(|peer| peer.core.me.0 as usize).collect::<Vec<_>>() {
-            let Self { servers, witness, .. } = self;
+            let Ensemble { servers, witness, .. } = &mut self.0;
             let (tree, disk): (&[Entry], _) = (&servers[at].tree, servers[at].disk.whole());
             witness.check(Event::Calm { at, tree, disk });
             assert_eq!(tree, witness.checks.committed(), "{}: {at}", witness.conditions);

@@ -58,7 +58,7 @@ pub struct Notification {
     pub version: i32,
     /// The sender's configuration as text, from version 2 on.
     pub config: Option<Bytes>,
-    /// Whether the sender is oxkeeper. It says so behind the text, where Java does not look.
+    /// Whether the sender is oxkeeper. It says so after the text, where Java does not look.
     pub is_ours: bool,
 }
 
@@ -68,7 +68,7 @@ pub const VERSION: i32 = 2;
 const LEN_OLDEST: usize = 28;
 /// With peer epoch and four bytes that mean nothing, or of version 1.
 const LEN_OLD: usize = 40;
-/// Behind the text: this, then one byte, the version of what may follow.
+/// After the text: this, then one byte, the version of what may follow.
 const MARK: &[u8] = b"oxkeeper";
 const MARK_VERSION: u8 = 1;
 
@@ -84,7 +84,7 @@ pub enum NotificationError {
 }
 
 impl Notification {
-    /// Reads every format that 3.9 reads; bytes behind the text are the sender's own.
+    /// Reads every format that 3.9 reads; bytes after the text are the sender's own.
     ///
     /// # Errors
     /// On a message that is too short for its format, a wrong length of the text or a state that is none. The connection

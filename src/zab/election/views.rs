@@ -36,7 +36,7 @@ impl Views {
         self.have_quorums_or(ids, None)
     }
 
-    /// Likewise; `alone`: enough where it is one of two.
+    /// As [`Self::have_quorums`]; `alone`: enough where it is one of two.
     pub fn have_quorums_or(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
         let newer = |view: &&View| self.current.version < view.version;
         let proposed = self.proposed.iter().filter(newer);

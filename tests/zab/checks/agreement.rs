@@ -1,10 +1,10 @@
 //! All serve the same transactions in the same order, each was proposed once, and none is ever lost (I-2, I-3, I-4, I-9).
 
 use super::{Check, Event};
-use crate::support::disk::Entry;
 use bytes::Bytes;
 use oxkeeper::model::Zxid;
 use std::collections::BTreeMap;
+use support::disk::Entry;
 
 #[derive(Clone, Debug, Default)]
 pub struct Agreement {

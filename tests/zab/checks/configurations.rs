@@ -72,7 +72,7 @@ fn remembers(at: usize, acknowledged: &BTreeSet<i64>, views: &[&View]) -> Result
 mod tests {
     use super::super::planted::{fails, holds};
     use super::*;
-    use crate::support::views::view_of;
+    use support::views::view_of;
 
     #[test]
     fn configurations_in_force_without_a_decision_are_found() {

@@ -1,7 +1,7 @@
 //! Once faults stop, all have the same, in memory and on disk (that it comes to rest at all, the world itself asserts).
 
 use super::{Check, Event};
-use crate::support::disk::Entry;
+use support::disk::Entry;
 
 #[derive(Clone, Debug, Default)]
 pub struct Convergence(Option<Vec<Entry>>);

@@ -1,9 +1,9 @@
 //! Planted faults, one for each check: the check finds it, and no other check does.
 
 use super::Event;
-use crate::support::disk::{Disk, Entry};
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, View};
+use support::disk::{Disk, Entry};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {

@@ -13,10 +13,10 @@ mod primary_order;
 mod promises;
 mod served_prefix;
 
-use crate::support::disk::{Disk, Entry};
 use oxkeeper::model::{Epoch, View, Zxid};
 use oxkeeper::zab::Packet;
 use std::collections::BTreeSet;
+use support::disk::{Disk, Entry};
 
 /// What a world tells of.
 pub enum Event<'a> {

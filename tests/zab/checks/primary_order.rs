@@ -2,8 +2,8 @@
 //! after all that earlier ones committed (I-5, I-6, I-7).
 
 use super::{Check, Event};
-use crate::support::disk::Entry;
 use oxkeeper::model::{Epoch, Zxid};
+use support::disk::Entry;
 
 #[derive(Clone, Debug, Default)]
 pub struct PrimaryOrder {

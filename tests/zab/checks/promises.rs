@@ -49,9 +49,9 @@ impl Check for Promises {
 #[test]
 fn words_before_deeds_are_found() {
     use super::planted::{entries, fails, holds};
-    use crate::support::disk::{Disk, Write};
     use oxkeeper::model::{Epoch, Zxid};
     use oxkeeper::zab::Promise;
+    use support::disk::{Disk, Write};
     let known = entries(&[(1, 1)]);
     let mut disk = Disk::default();
     let ack = |disk: &_, check: &mut dyn FnMut(Event<'_>)| {

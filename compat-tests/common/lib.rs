@@ -1,5 +1,12 @@
 //! What the tests against real servers share: scripts, the clients that run them, and the servers.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a runner starts servers, waits and counts"
+)]
+#![allow(clippy::print_stdout, reason = "the report of a runner is its output")]
+
 pub mod choices;
 pub mod decode;
 pub mod encode;

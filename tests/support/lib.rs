@@ -14,9 +14,7 @@
 //!   member's sockets report.
 //! * Several servers: [`connections`], [`server`], [`ensemble`] and [`ensemble_election`], peers whose worlds a search can copy;
 //!   [`virtual_election_net`], the election connections that ship, in virtual time.
-//! * `election_net`, the election connections that ship, on real sockets: two tests have it by its path, one of them with Java.
-
-#![allow(dead_code, reason = "each test binary uses another part of it")]
+//! * [`election_net`], the election connections that ship, on real sockets.
 
 pub mod alone;
 pub mod bodies;
@@ -26,6 +24,7 @@ pub mod configured;
 pub mod connections;
 pub mod disk;
 pub mod election;
+pub mod election_net;
 pub mod elector;
 pub mod ensemble;
 pub mod ensemble_election;

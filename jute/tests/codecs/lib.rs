@@ -1,5 +1,4 @@
 //! Records as plain values: what the golden files say, what proptest makes up, what the crate under test decodes.
-#![allow(dead_code)] // Each test binary uses its part.
 
 use jute::{Buffer, Decode, Encode, Reader, Ustring, Vector};
 use std::borrow::Cow;

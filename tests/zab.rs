@@ -26,6 +26,7 @@ mod zab {
     pub mod script_ensemble;
     pub mod situations;
     pub mod strangers;
+    pub mod turns;
     mod unknown_servers;
     pub mod world;
 }
@@ -39,7 +40,7 @@ use support::quorums::is_quorum;
 use support::views::view_of;
 use zab::conditions::Conditions;
 use zab::world::World;
-use zab::{explorer, scopes, script, situations, strangers};
+use zab::{explorer, scopes, script, situations, strangers, turns};
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
@@ -154,6 +155,7 @@ fn random_worlds() {
     let is_rare = std::env::var_os("RARE").is_some();
     let (mut seed, mut committed) = (first, 0);
     let (mut decided, mut named, mut losses) = (0, 0, BTreeMap::<_, usize>::new());
+    let mut happened = BTreeMap::<_, usize>::new();
     // On a busy machine the time may be over before enough has happened.
     while began.elapsed() < budget() || only.is_none() && named <= 10 && seed < first + 5000 {
         let conditions = Conditions::of(seed);
@@ -167,6 +169,9 @@ fn random_worlds() {
             committed += world.live();
         }));
         (decided, named) = (decided + world.witness.decided, named + world.witness.named);
+        for (what, times) in &world.witness.happened {
+            *happened.entry(*what).or_default() += times;
+        }
         for (loss, times) in &world.witness.losses {
             *losses.entry(*loss).or_default() += times;
         }
@@ -182,10 +187,30 @@ fn random_worlds() {
         seed += 1;
     }
     println!(
-        "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times; lost: {losses:?}"
+        "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times; lost: {losses:?}; happened: {happened:?}"
     );
     assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
+}
+
+// Each situation of `tests/zab/turns.rs` happens in the first worlds that have it, so that none can vanish unnoticed.
+#[test]
+fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
+    let mut happened = BTreeMap::<turns::Happened, usize>::new();
+    let has = |it: &Conditions| it.batches || it.refuses_config || it.oracle_turns;
+    for conditions in (1..8000).map(Conditions::of).filter(has) {
+        let mut world = World::of(conditions);
+        world.live();
+        for (what, times) in world.witness.happened {
+            *happened.entry(what).or_default() += times;
+        }
+        if happened.len() == turns::Happened::ALL.len() {
+            break;
+        }
+    }
+    for what in turns::Happened::ALL {
+        assert!(happened.contains_key(&what), "{what:?} never happened: {happened:?}");
+    }
 }
 
 // Whatever packets and notifications say, and whenever: no assertion is for others to break.
@@ -267,6 +292,23 @@ fn loss_that_others_cannot_make_up_for_is_found() {
     };
     let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
     assert!(lives(broken, false), "{broken}: a loss that they can make up for does no harm");
+}
+
+// rows: Q-96
+// The planted fault of an oracle: it agrees with a voter that lacks what the other one committed alone.
+#[test]
+fn oracle_that_turns_to_a_voter_with_less_is_found() {
+    let lives = |seed, oracle_is_wrong| {
+        let conditions =
+            Conditions { elects: true, oracle_turns: true, ..Conditions::mild(2, seed) };
+        let mut world = World::of(Conditions { oracle_is_wrong, ..conditions });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    };
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    assert!(
+        lives(broken, false),
+        "{broken}: an oracle that waits until a voter has all does no harm"
+    );
 }
 
 // What the checks count quorums with agrees with what servers count with.

@@ -12,7 +12,7 @@ use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::zab::{
     Action, Input, LearnerConnectionId as Id, LogRead, Packet, Peer, Role, Settings,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a server does, at the moment it does it.
 pub enum Seen<'a> {
@@ -30,6 +30,39 @@ pub enum Seen<'a> {
     Follows,
     /// It has applied what is committed through a zxid.
     Applied(Zxid),
+    /// It begins a turn of several inputs.
+    Turn,
+    /// It ends, because a configuration file can't be written. Nothing that it asked for after that is performed.
+    Fails,
+}
+
+/// What a server does outside of its memory.
+#[derive(Clone)]
+enum Effect {
+    Write(Write),
+    ToLearner(Id, Vec<Item>),
+    ToLeader(Id, Vec<Packet>),
+    ReadLog {
+        connection: Id,
+        from: Zxid,
+        through: Zxid,
+    },
+    CloseLearner(Id),
+    Connect {
+        leader: usize,
+        id: Id,
+    },
+    Disconnect(Id),
+    /// A notification, configuration files, dials.
+    Other(Action),
+}
+
+/// A turn in which a server takes several inputs before it performs what they led to.
+#[derive(Clone, Default)]
+struct Turn {
+    effects: VecDeque<Effect>,
+    /// Learner connections that the server closed in this turn: what else they brought is discarded.
+    closed: BTreeSet<Id>,
 }
 
 /// What looks at the servers of an ensemble.
@@ -53,6 +86,10 @@ pub struct Ensemble<W> {
     /// What the servers have to be told of, in order.
     pending: VecDeque<(usize, Input)>,
     next_connection: u64,
+    /// `Some`: a server is taking the inputs of a turn.
+    turn: Option<Turn>,
+    /// Packets that were discarded because an earlier one of the same turn ended their connection.
+    pub discarded: usize,
 }
 
 impl<W: Witness> Ensemble<W> {
@@ -70,6 +107,8 @@ impl<W: Witness> Ensemble<W> {
             settings,
             pending: VecDeque::new(),
             next_connection: 0,
+            turn: None,
+            discarded: 0,
         }
     }
 
@@ -108,7 +147,8 @@ impl<W: Witness> Ensemble<W> {
     /// Starts a server that is down from its disk.
     pub fn restart(&mut self, at: usize) {
         let server = &mut self.servers[at];
-        if server.peer.is_some() || server.is_gone {
+        // A member ends at its start if it can't write beside its configuration file.
+        if server.peer.is_some() || server.is_gone || server.refuses_config.is_some() {
             return;
         }
         server.start(ServerId(at as i64), &self.first_view, self.settings);
@@ -137,6 +177,25 @@ impl<W: Witness> Ensemble<W> {
         self.settle();
     }
 
+    /// Several inputs in one turn, as a driver takes them (`src/member/turn.rs`): the server's memory follows each at once, and
+    /// what they ask of its disk, files and connections is performed after all of them, in order.
+    ///
+    /// * `events`: makes inputs of this server alone happen.
+    pub fn turn(&mut self, at: usize, events: impl FnOnce(&mut Self)) {
+        self.witness.see(&self.servers, at, Seen::Turn);
+        self.turn = Some(Turn::default());
+        events(self);
+        let turn = self.turn.take().expect("no turn begins within another");
+        for effect in turn.effects {
+            if self.servers[at].peer.is_none() {
+                break; // It has failed.
+            }
+            let answer = self.perform(at, effect);
+            self.pending.extend(answer.map(|input| (at, input)));
+        }
+        self.settle();
+    }
+
     fn settle(&mut self) {
         while let Some((at, input)) = self.pending.pop_front() {
             if self.servers[at].peer.is_none() {
@@ -146,46 +205,59 @@ impl<W: Witness> Ensemble<W> {
             let mut actions = VecDeque::from(self.servers[at].answer(input));
             while let Some(action) = actions.pop_front() {
                 self.witness.see(&self.servers, at, Seen::Action(&action));
-                self.perform(at, action, &mut actions);
+                let Some(effect) = self.take_in(at, action, &mut actions) else { continue };
+                if let Some(turn) = &mut self.turn {
+                    turn.effects.push_back(effect);
+                    continue;
+                }
+                let answer = self.perform(at, effect);
+                if self.servers[at].peer.is_none() {
+                    break; // It has failed.
+                }
+                actions.extend(answer.into_iter().flat_map(|input| self.servers[at].answer(input)));
             }
         }
     }
 
-    fn perform(&mut self, at: usize, action: Action, more: &mut VecDeque<Action>) {
+    /// Does what an action changes in the server's memory; gives what is to be done outside of it.
+    fn take_in(
+        &mut self,
+        at: usize,
+        action: Action,
+        more: &mut VecDeque<Action>,
+    ) -> Option<Effect> {
         let server = &mut self.servers[at];
         match action {
             Action::Append { .. }
             | Action::Promise { .. }
             | Action::Truncate { .. }
-            | Action::Install { .. } => more.extend(server.write(&action)),
+            | Action::Install { .. } => {
+                let (write, answers) = server.take_in(&action);
+                more.extend(answers);
+                return Some(Effect::Write(write));
+            }
             Action::Commit { through } => self.apply(at, through),
-            Action::ToLearner { connection, bytes } => self.send_to_learner(at, connection, &bytes),
-            Action::ToLeader { bytes } => self.send_to_leader(at, &bytes),
+            Action::ToLearner { connection, bytes } => {
+                return self.say_to_learner(at, connection, &bytes);
+            }
+            Action::ToLeader { bytes } => return self.say_to_leader(at, &bytes),
             Action::SendSnapshot { connection, .. } => {
-                if let Some(to) = self.connections.get_mut(&connection) {
-                    to.to_learner.push_back(Item::Tree(server.tree.clone()));
+                if self.is_open(connection) {
+                    let server = &mut self.servers[at];
                     let zxid = last_of(&server.tree);
+                    let tree = Item::Tree(server.tree.clone());
                     more.extend(server.answer(Input::SnapshotBegun { connection, zxid }));
+                    return Some(Effect::ToLearner(connection, vec![tree]));
                 }
             }
             Action::ReadLog { connection, from, through } => {
-                let all = server.disk.whole();
-                let before = all.iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid <= from);
-                let before = before.last();
-                let wanted = |entry: &&Entry| from < entry.0 && entry.0 <= through;
-                let entries = all.iter().filter(wanted).cloned().collect();
-                let read = LogRead { before, entries };
-                more.extend(server.answer(Input::LogRead { connection, read }));
+                return Some(Effect::ReadLog { connection, from, through });
             }
             Action::CloseLearner { connection, .. } => {
-                if let Some(ended) = self.connections.remove(&connection)
-                    && self.servers[ended.learner]
-                        .connection
-                        .take_if(|at| *at == connection)
-                        .is_some()
-                {
-                    self.pending.push_back((ended.learner, Input::LeaderGone));
+                if let Some(turn) = &mut self.turn {
+                    turn.closed.insert(connection);
                 }
+                return Some(Effect::CloseLearner(connection));
             }
             Action::Connect { leader } => {
                 let next = if self.numbers_by_learner { at as u64 } else { self.next_connection };
@@ -193,18 +265,9 @@ impl<W: Witness> Ensemble<W> {
                 let id = Id(self.next_connection);
                 server.connection = Some(id);
                 server.unsaid.clear();
-                let old =
-                    self.connections.insert(id, LearnerConnection::new(leader.0 as usize, at));
-                assert!(old.is_none(), "server {at} connects twice");
+                return Some(Effect::Connect { leader: leader.0 as usize, id });
             }
-            Action::Disconnect => {
-                if let Some(id) = server.connection.take()
-                    && let Some(connection) = self.connections.remove(&id)
-                {
-                    self.pending
-                        .push_back((connection.leader, Input::LearnerGone { connection: id }));
-                }
-            }
+            Action::Disconnect => return server.connection.take().map(Effect::Disconnect),
             Action::Lead { epoch } => {
                 (server.serves, server.leads) = (true, Some(epoch));
                 server.proposed = Zxid::new(epoch, 0);
@@ -213,18 +276,86 @@ impl<W: Witness> Ensemble<W> {
             Action::Follow { .. } => {
                 server.serves = true;
                 let unsaid = std::mem::take(&mut server.unsaid);
-                if let Some(to) = server.connection.and_then(|id| self.connections.get_mut(&id)) {
-                    to.to_leader.extend(unsaid);
-                }
+                let connection = server.connection;
                 self.witness.see(&self.servers, at, Seen::Follows);
+                return connection.map(|id| Effect::ToLeader(id, unsaid));
             }
             Action::StopServing => (server.serves, server.leads) = (false, None),
             Action::Look { .. } => server.is_looking = true,
+            // What `replica` answers for a server without clients: here are peers alone.
+            Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
+                return self.say_to_leader(at, &packet.to_bytes());
+            }
+            Action::FromLearner { .. } | Action::FromLeader { .. } => {}
+            Action::SendNotification { .. }
+            | Action::ViewCommitted { .. }
+            | Action::ViewsProposed { .. }
+            | Action::ViewForgotten
+            | Action::DialAll => return Some(Effect::Other(action)),
+        }
+        None
+    }
+
+    /// Does what a server asked for outside of its memory; gives what it is told of that at once.
+    fn perform(&mut self, at: usize, effect: Effect) -> Option<Input> {
+        let server = &mut self.servers[at];
+        match effect {
+            Effect::Write(write) => server.disk.asked.push_back(write),
+            Effect::ToLearner(id, items) => {
+                if let Some(to) = self.connections.get_mut(&id) {
+                    to.to_learner.extend(items);
+                }
+            }
+            Effect::ToLeader(id, packets) => {
+                if let Some(to) = self.connections.get_mut(&id) {
+                    to.to_leader.extend(packets);
+                }
+            }
+            Effect::ReadLog { connection, from, through } => {
+                let all = server.disk.whole();
+                let before = all.iter().map(|(zxid, _)| *zxid).take_while(|zxid| *zxid <= from);
+                let before = before.last();
+                let wanted = |entry: &&Entry| from < entry.0 && entry.0 <= through;
+                let entries = all.iter().filter(wanted).cloned().collect();
+                let read = LogRead { before, entries };
+                return Some(Input::LogRead { connection, read });
+            }
+            Effect::CloseLearner(id) => {
+                if let Some(ended) = self.connections.remove(&id)
+                    && self.servers[ended.learner].connection.take_if(|at| *at == id).is_some()
+                {
+                    self.pending.push_back((ended.learner, Input::LeaderGone));
+                }
+            }
+            Effect::Connect { leader, id } => {
+                let old = self.connections.insert(id, LearnerConnection::new(leader, at));
+                assert!(old.is_none(), "server {at} connects twice");
+            }
+            Effect::Disconnect(id) => {
+                if let Some(connection) = self.connections.remove(&id) {
+                    self.pending
+                        .push_back((connection.leader, Input::LearnerGone { connection: id }));
+                }
+            }
+            Effect::Other(action) => self.perform_other(at, action),
+        }
+        None
+    }
+
+    fn perform_other(&mut self, at: usize, action: Action) {
+        let server = &mut self.servers[at];
+        match action {
             Action::SendNotification { to, notification } => {
                 if self.has_elections {
                     self.elections.put(at, to.0 as usize, notification);
                     self.dial(at, to.0 as usize);
                 }
+            }
+            Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
+            _ if server.refuses_config.is_some() => {
+                let logged = server.refuses_config.unwrap_or(0);
+                self.witness.see(&self.servers, at, Seen::Fails);
+                self.crash(at, logged, 0);
             }
             Action::ViewCommitted { view, is_last } => {
                 server.disk.view = Some(view);
@@ -234,13 +365,14 @@ impl<W: Witness> Ensemble<W> {
             }
             Action::ViewsProposed { views } => server.disk.next = views,
             Action::ViewForgotten => server.disk.next.clear(),
-            Action::DialAll => (0..self.servers.len()).for_each(|to| self.dial(at, to)),
-            // What `replica` answers for a server without clients: here are peers alone.
-            Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
-                self.send_to_leader(at, &packet.to_bytes());
-            }
-            Action::FromLearner { .. } | Action::FromLeader { .. } => {}
+            action => unreachable!("{action:?} is for memory or for a connection"),
         }
+    }
+
+    /// Whether a leader takes packets of this learner connection.
+    fn is_open(&self, id: Id) -> bool {
+        let is_closed = self.turn.as_ref().is_some_and(|turn| turn.closed.contains(&id));
+        self.connections.contains_key(&id) && !is_closed
     }
 
     fn dial(&mut self, from: usize, to: usize) {
@@ -261,24 +393,26 @@ impl<W: Witness> Ensemble<W> {
         self.witness.see(&self.servers, at, Seen::Applied(through));
     }
 
-    fn send_to_learner(&mut self, at: usize, connection: Id, bytes: &Bytes) {
-        let Some(to) = self.connections.get_mut(&connection) else { return };
+    fn say_to_learner(&mut self, at: usize, connection: Id, bytes: &Bytes) -> Option<Effect> {
+        if !self.is_open(connection) {
+            return None;
+        }
         let mut packets = packets(bytes);
         self.servers[at].say_as_java(&mut packets);
         for packet in &packets {
             self.witness.see(&self.servers, at, Seen::ToLearner(packet));
         }
-        to.to_learner.extend(packets.into_iter().map(Item::Packet));
+        let items = packets.into_iter().map(Item::Packet).collect();
+        Some(Effect::ToLearner(connection, items))
     }
 
-    fn send_to_leader(&mut self, at: usize, bytes: &Bytes) {
-        let connection = self.servers[at].connection;
-        let Some(to) = connection.and_then(|id| self.connections.get_mut(&id)) else { return };
+    fn say_to_leader(&mut self, at: usize, bytes: &Bytes) -> Option<Effect> {
+        let connection = self.servers[at].connection?;
         let packets = packets(bytes);
         for packet in &packets {
             self.witness.see(&self.servers, at, Seen::ToLeader(packet));
         }
-        to.to_leader.extend(self.servers[at].say_later_as_java(packets));
+        Some(Effect::ToLeader(connection, self.servers[at].say_later_as_java(packets)))
     }
 
     /// A leader proposes what one of its clients asked for; gives its zxid.
@@ -338,11 +472,20 @@ impl<W: Witness> Ensemble<W> {
         }
         if goes_to_leader {
             let Some(packet) = connection.to_leader.pop_front() else { return false };
+            if !self.is_open(id) {
+                self.discarded += 1;
+                return true;
+            }
             self.step(leader, Input::Learner { connection: id, packet });
             return true;
         }
         let packet = match connection.to_learner.pop_front() {
             None => return false,
+            // An earlier packet of the same turn had the learner leave.
+            Some(_) if self.servers[learner].connection != Some(id) => {
+                self.discarded += 1;
+                return true;
+            }
             Some(Item::Packet(packet)) => packet,
             Some(Item::Tree(tree)) => {
                 let zxid = last_of(&tree);

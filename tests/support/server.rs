@@ -45,6 +45,9 @@ pub struct Server {
     pub misses_loss: bool,
     /// The machine is lost, for good.
     pub is_gone: bool,
+    /// `Some`: its configuration files can't be written. The server ends when it has to write one, and of what the log thread was
+    /// asked for so many writes still happen; and it does not start.
+    pub refuses_config: Option<usize>,
 }
 
 thread_local! {
@@ -99,8 +102,10 @@ impl Server {
     pub fn end(&mut self) {
         let mut disk = std::mem::take(&mut self.disk);
         disk.asked.clear();
-        let Self { oracle, is_java, misses_loss, is_gone, .. } = *self;
-        *self = Self { disk, oracle, is_java, misses_loss, is_gone, ..Self::default() };
+        let Self { oracle, is_java, misses_loss, is_gone, refuses_config, .. } = *self;
+        let left =
+            Self { oracle, is_java, misses_loss, is_gone, refuses_config, ..Self::default() };
+        *self = Self { disk, ..left };
     }
 
     /// What a running server does about an input.
@@ -110,8 +115,8 @@ impl Server {
         actions
     }
 
-    /// Asks the disk for what an action wants of it; what is in memory follows at once. Gives the actions that this leads to.
-    pub fn write(&mut self, action: &Action) -> Vec<Action> {
+    /// What an action asks of the disk; what is in memory follows at once. Gives also the actions that this leads to.
+    pub fn take_in(&mut self, action: &Action) -> (Write, Vec<Action>) {
         let mut write = Write::of(action).expect("it is for the disk");
         let mut views = None;
         match &mut write {
@@ -125,8 +130,8 @@ impl Server {
             }
             Write::Promise(..) | Write::Roll => {}
         }
-        self.disk.asked.push_back(write);
-        views.map_or_else(Vec::new, |views| self.answer(Input::TreeViews { views }))
+        let more = views.map_or_else(Vec::new, |views| self.answer(Input::TreeViews { views }));
+        (write, more)
     }
 
     /// A leader of Java's names the newest configuration that it has seen, committed or not.

@@ -45,6 +45,14 @@ pub struct Conditions {
     pub loses_machine: bool,
     /// A planted fault: files are lost that the others can't make up for.
     pub loses_needed: bool,
+    /// Servers take several packets in one turn.
+    pub batches: bool,
+    /// Configuration folders can't be written for a while.
+    pub refuses_config: bool,
+    /// Of two voters now this one and now that one may go on without the other.
+    pub oracle_turns: bool,
+    /// A planted fault: it turns to a voter whatever this one has.
+    pub oracle_is_wrong: bool,
 }
 
 impl fmt::Display for Conditions {
@@ -76,6 +84,10 @@ impl Conditions {
             marks_new: false,
             loses_machine: false,
             loses_needed: false,
+            batches: false,
+            refuses_config: false,
+            oracle_turns: false,
+            oracle_is_wrong: false,
         }
     }
 
@@ -142,6 +154,7 @@ impl World {
             for _ in 0..STEPS {
                 self.random_step();
                 self.lose_some();
+                self.rare_step();
             }
             self.heal();
             self.calm();
@@ -252,7 +265,8 @@ impl World {
         } else {
             (connection.leader, connection.learner)
         };
-        if !self.witness.conditions.silent.contains(&(from, to)) {
+        let comes = !self.witness.conditions.silent.contains(&(from, to));
+        if comes && self.witness.stalled != Some(to) {
             self.deliver(id, goes_up);
         }
     }
@@ -263,7 +277,8 @@ impl World {
             return;
         }
         let (from, to) = busy[self.below(busy.len())];
-        if !self.witness.conditions.silent.contains(&(from, to)) {
+        let comes = !self.witness.conditions.silent.contains(&(from, to));
+        if comes && self.witness.stalled != Some(to) {
             self.hear(from, to);
         }
     }
@@ -271,6 +286,8 @@ impl World {
     /// Everybody lives, and nothing fails any more.
     pub fn heal(&mut self) {
         self.witness.conditions.silent.clear();
+        self.witness.stalled = None;
+        self.servers.iter_mut().for_each(|server| server.refuses_config = None);
         (0..self.servers.len()).for_each(|at| self.restart(at));
     }
 

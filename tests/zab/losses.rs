@@ -225,7 +225,7 @@ impl World {
     }
 
     /// Whether a server has all that another one has promised, and all that it may have helped to commit.
-    fn makes_up_for(&self, other: ServerId, at: usize) -> bool {
+    pub fn makes_up_for(&self, other: ServerId, at: usize) -> bool {
         let (has, lost) = (&self.servers[other.0 as usize].disk, &self.servers[at].disk);
         // What is not in the history of a later epoch was never committed.
         let is_over = last_of(lost.whole()).epoch() < has.current;

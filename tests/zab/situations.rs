@@ -48,9 +48,23 @@ impl Conditions {
         if rng.one_in(50) {
             (self.elects, self.changes, self.loses_machine) = (true, true, true);
         }
+        self.batches = rng.one_in(12);
+        if rng.one_in(30) {
+            (self.elects, self.changes, self.refuses_config) = (true, true, true);
+            self.batches |= rng.one_in(2);
+        }
+        // Of an ensemble that stays as it is, and loses nothing but what a crash may take.
+        if rng.one_in(30) && !self.changes && !self.loses_files && !self.has_groups {
+            (self.voters, self.elects, self.oracle_turns) = (2, true, true);
+            for place in [&mut self.slow, &mut self.java].into_iter().flatten() {
+                *place %= self.voters;
+            }
+        }
         // At any time, and so of one whom the others may need.
         let is_needed =
             self.voters < 3 || self.has_groups || self.loses_files || self.loses_machine;
+        // A configuration that is proposed may need any of its members.
+        let is_needed = is_needed || self.refuses_config;
         self.loses.take_if(|_| is_needed);
         self
     }
@@ -58,7 +72,12 @@ impl Conditions {
     /// Whether it has any of them.
     pub fn has_situations(&self) -> bool {
         let has_losses = self.loses_files || self.loses_machine;
-        self.voters < 3 || self.has_groups || self.starts != Starts::AtOnce || has_losses
+        let has_turns = self.batches || self.refuses_config;
+        self.voters < 3
+            || self.has_groups
+            || self.starts != Starts::AtOnce
+            || has_losses
+            || has_turns
     }
 
     /// What the ensemble begins with.

@@ -4,6 +4,12 @@ use super::checks::{Checks, Event};
 use super::conditions::Conditions;
 use super::losses::Loss;
 use super::situations::Starts;
+use super::turns::Happened;
+use crate::support::disk::{Disk, Entry, Write, last_of};
+use crate::support::ensemble::{Ensemble, Seen, Witness};
+use crate::support::quorums::{Count, is_quorum};
+use crate::support::server::Server;
+use crate::support::views::view_in;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
@@ -42,6 +48,17 @@ pub struct Judge {
     random: Rng,
     /// Decides on the situations that few worlds have.
     pub more: Rng,
+    /// Decides on turns, configuration folders and oracles, which came after the situations of `more`.
+    pub turns: Rng,
+    /// How often each of them happened.
+    pub happened: BTreeMap<Happened, usize>,
+    /// Of two voters the one that may go on without the other, where the oracle changes sides.
+    pub agreed: Option<usize>,
+    /// The voter that it agreed with last, and whether it has changed sides and that voter has not led alone since.
+    pub agreed_last: Option<usize>,
+    pub has_turned: bool,
+    /// The configurations that counted at the last acknowledgement of each server before its turn.
+    before_turn: BTreeMap<usize, BTreeSet<i64>>,
     /// Copies of disks, of servers that have one.
     pub backups: BTreeMap<usize, Disk>,
     /// What servers had each time that they lost it: it counts as acknowledged.
@@ -54,6 +71,10 @@ pub struct Judge {
     next_payload: u64,
     /// The input under way is one of a server that leads.
     is_of_leader: bool,
+    /// A server to which no packet and no notification comes before its next turn.
+    pub stalled: Option<usize>,
+    /// The server that takes several inputs in one turn.
+    pub in_turn: Option<usize>,
     /// Configurations in force, counted once for each server; and times that a reconfiguration named another leader.
     pub decided: usize,
     pub named: usize,
@@ -100,7 +121,8 @@ impl Judge {
             }
             None => true,
         };
-        if let Some(blessed) = self.conditions.blessed.map(|at| ServerId(at as i64)) {
+        let alone = self.conditions.blessed.or(self.agreed);
+        if let Some(blessed) = alone.map(|at| ServerId(at as i64)) {
             // Nothing that it lacks may be committed: it may go on without the others.
             return (usize::from(has(blessed)), 1);
         }
@@ -150,6 +172,21 @@ impl Judge {
         }
     }
 
+    pub fn count(&mut self, what: Happened) {
+        *self.happened.entry(what).or_default() += 1;
+    }
+
+    /// A server ends because a file of its configurations can't be written. What it said in this turn has reached no other server, and
+    /// what it did in memory alone its next start does not know.
+    fn fails(&mut self, at: usize) {
+        self.note(|| format!("{at} can't write its configuration files"));
+        self.count(Happened::ConfigRefused);
+        self.check(Event::OlderView { at });
+        let before = self.before_turn.get(&at);
+        let kept = self.acknowledged.entry(at).or_default();
+        kept.retain(|version| before.is_some_and(|before| before.contains(version)));
+    }
+
     /// The configurations that decide on the last transaction of a history, whatever a server believes: the one before it, and its own
     /// if it is one. One that quorums acknowledged with NEWLEADER may be in no history.
     fn decide(&self, tree: &[Entry]) -> Vec<View> {
@@ -172,7 +209,14 @@ impl Witness for Judge {
             self.is_of_leader = matches!(peer.role(), Role::Leading(_));
         }
         self.keep_acknowledged(server, at, &seen);
+        let begins = matches!(seen, Seen::Turn | Seen::Input(_)) && self.in_turn != Some(at);
+        if begins && self.conditions.refuses_config {
+            let before = self.acknowledged.get(&at).cloned().unwrap_or_default();
+            self.before_turn.insert(at, before);
+        }
         match seen {
+            Seen::Turn => self.in_turn = Some(at),
+            Seen::Fails => self.fails(at),
             Seen::Starts => {
                 let acknowledged = self.acknowledged.get(&at).cloned().unwrap_or_default();
                 let core = &server.peer.as_ref().expect("it lives").core;
@@ -225,12 +269,20 @@ impl World {
             checks: Checks::default(),
             random: Rng::seeded(conditions.seed),
             more: Rng::new(conditions.seed, 4),
+            turns: Rng::new(conditions.seed, 5),
+            happened: BTreeMap::new(),
+            agreed: None,
+            agreed_last: None,
+            has_turned: false,
+            before_turn: BTreeMap::new(),
             backups: BTreeMap::new(),
             lost: Vec::new(),
             losses: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             next_payload: 0,
             is_of_leader: false,
+            stalled: None,
+            in_turn: None,
             decided: 0,
             named: 0,
             touched: 0,
@@ -242,6 +294,9 @@ impl World {
         world.has_elections = conditions.elects;
         for (at, server) in world.servers.iter_mut().enumerate() {
             server.oracle = conditions.blessed.map(|blessed| blessed == at);
+            if conditions.oracle_turns {
+                server.oracle = Some(false);
+            }
             server.is_java = conditions.java == Some(at);
             server.misses_loss = conditions.loses_unknown;
             server.disk.lies = conditions.lying_disk == Some(at);

@@ -1,0 +1,206 @@
+//! Turns of several inputs, configuration folders that can't be written, and an oracle that changes sides. Each is decided by
+//! `Judge::turns`, apart from all that came before them.
+
+use super::world::World;
+use oxkeeper::model::ServerId;
+use oxkeeper::zab::{Input, LearnerConnectionId};
+
+/// What has to happen in some worlds, or their situations prove nothing.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Happened {
+    /// A server took packets of several connections in one turn.
+    TurnOfSeveral,
+    /// A packet was discarded because an earlier one of its turn ended the connection.
+    Discarded,
+    /// A server ended because it could not write a configuration file.
+    ConfigRefused,
+    /// It was the turn of several inputs that failed.
+    TurnFailed,
+    /// The oracle agrees with a voter, and agreed with the other one before.
+    OracleTurned,
+    /// The voter that the oracle turned to leads without the other.
+    LeadsAfterTurn,
+}
+
+impl Happened {
+    pub const ALL: [Self; 6] = [
+        Self::TurnOfSeveral,
+        Self::Discarded,
+        Self::ConfigRefused,
+        Self::TurnFailed,
+        Self::OracleTurned,
+        Self::LeadsAfterTurn,
+    ];
+}
+
+/// Events of one turn at most, without the tick at its end.
+const TURN_EVENTS_MAX: usize = 16;
+/// Of one that has waited.
+const STALLED_EVENTS_MAX: usize = 64;
+
+impl World {
+    /// Now and then something of this world's situations happens; what else happens does not depend on it.
+    pub fn rare_step(&mut self) {
+        let conditions = &self.witness.conditions;
+        let (batches, refuses) = (conditions.batches, conditions.refuses_config);
+        if conditions.oracle_turns {
+            self.ask_oracle();
+        }
+        if refuses {
+            self.lock_folder();
+        }
+        if batches {
+            self.stall_or_turn();
+        }
+    }
+
+    /// A server takes a turn, or takes nothing for a while, so that much has come when its next turn begins.
+    fn stall_or_turn(&mut self) {
+        let turns = &mut self.witness.turns;
+        if let Some(at) = self.witness.stalled {
+            if turns.one_in(30) {
+                self.witness.stalled = None;
+                self.take_turn(at, STALLED_EVENTS_MAX);
+            }
+        } else if turns.one_in(5) {
+            let at = turns.pick(self.servers.len());
+            if turns.one_in(6) {
+                self.witness.stalled = Some(at);
+            } else {
+                self.take_turn(at, TURN_EVENTS_MAX);
+            }
+        }
+    }
+
+    /// A server takes what has come on several connections, and performs what follows from it only then.
+    fn take_turn(&mut self, at: usize, events_max: usize) {
+        if self.servers[at].peer.is_none() {
+            return;
+        }
+        let turns = &mut self.witness.turns;
+        let (count, mut connections, discarded) = (1 + turns.pick(events_max), 0, self.discarded);
+        let failed = self.witness.happened.get(&Happened::ConfigRefused).copied();
+        self.turn(at, |world| {
+            let mut last = None;
+            let mut taken = 0;
+            while taken < count {
+                let ids = world.arriving(at);
+                let logs = world.servers[at].disk.asked_of_log().next().is_some();
+                let busy = world.elections.busy();
+                let heard: Vec<usize> =
+                    busy.iter().filter(|&&(_, to)| to == at).map(|&(from, _)| from).collect();
+                let events = ids.len() + usize::from(logs) + heard.len();
+                if events == 0 {
+                    break;
+                }
+                let event = world.witness.turns.pick(events);
+                // Packets that were read together come one after the other.
+                let more = 1 + world.witness.turns.pick(4);
+                match event.checked_sub(ids.len()) {
+                    None => {
+                        let (id, goes_to_leader) = ids[event];
+                        connections += usize::from(last.replace(id) != Some(id));
+                        for _ in 0..more {
+                            world.deliver(id, goes_to_leader);
+                        }
+                    }
+                    Some(0) if logs => (0..more).for_each(|_| world.write_log(at)),
+                    Some(event) => {
+                        world.hear(heard[event - usize::from(logs)], at);
+                    }
+                }
+                taken += more;
+            }
+            world.step(at, Input::Tick);
+        });
+        self.witness.in_turn = None;
+        if 1 < connections {
+            self.witness.count(Happened::TurnOfSeveral);
+        }
+        if discarded < self.discarded {
+            self.witness.count(Happened::Discarded);
+        }
+        if failed < self.witness.happened.get(&Happened::ConfigRefused).copied() {
+            self.witness.count(Happened::TurnFailed);
+        }
+    }
+
+    /// The learner connections on which something for this server is under way that may come now, and in which direction.
+    fn arriving(&self, at: usize) -> Vec<(LearnerConnectionId, bool)> {
+        let silent = &self.witness.conditions.silent;
+        let of = |goes_to_leader: bool| {
+            self.connections.iter().filter_map(move |(&id, it)| {
+                let (to, from, is_empty) = match goes_to_leader {
+                    true => (it.leader, it.learner, it.to_leader.is_empty()),
+                    false => (it.learner, it.leader, it.to_learner.is_empty()),
+                };
+                let comes = to == at && !is_empty && !silent.contains(&(from, to));
+                (comes && self.servers[from].peer.is_some()).then_some((id, goes_to_leader))
+            })
+        };
+        of(true).chain(of(false)).collect()
+    }
+
+    /// A folder of configuration files can't be written from now on, or can be again.
+    fn lock_folder(&mut self) {
+        let at = self.witness.turns.pick(self.servers.len());
+        match self.witness.turns.below(100) {
+            0 => {
+                let logged = self.witness.turns.pick(4);
+                self.servers[at].refuses_config = Some(logged);
+                self.witness.note(|| format!("{at} can't write its configuration from now on"));
+            }
+            1..6 => self.servers[at].refuses_config = None,
+            _ => {}
+        }
+    }
+
+    /// The oracle of two voters may change its mind: it first says no to both, and then agrees with a voter that knows all that
+    /// the other one may have committed or promised. The same rule as that of `src/sim/oracle.rs`: an oracle that turns to a voter without
+    /// that loses what the other one committed alone, here and in ZooKeeper (docs/deviations.md).
+    fn ask_oracle(&mut self) {
+        let at = self.witness.turns.pick(2);
+        match self.witness.turns.below(100) {
+            0..2 => {
+                if let Some(before) = self.witness.agreed.take() {
+                    self.tell_of_oracle(before, false);
+                }
+            }
+            2..8 if self.witness.agreed.is_none() && self.knows_all(at) => {
+                self.witness.agreed = Some(at);
+                if self.witness.agreed_last.replace(at) == Some(1 - at) {
+                    self.witness.count(Happened::OracleTurned);
+                    self.witness.has_turned = true;
+                }
+                self.tell_of_oracle(at, true);
+            }
+            _ => {}
+        }
+        if let Some(alone) = self.witness.agreed
+            && self.witness.has_turned
+            && self.servers[alone].leads.is_some()
+            && self.servers[1 - alone].peer.is_none()
+        {
+            self.witness.has_turned = false;
+            self.witness.count(Happened::LeadsAfterTurn);
+        }
+    }
+
+    fn tell_of_oracle(&mut self, at: usize, agrees: bool) {
+        self.witness.note(|| format!("the oracle says {agrees} to {at}"));
+        self.servers[at].oracle = Some(agrees);
+        self.step(at, Input::Oracle { agrees });
+    }
+
+    /// Whether a voter's disk has all that the other of two may have committed, and all that this one has promised or is about to.
+    fn knows_all(&self, at: usize) -> bool {
+        if self.witness.conditions.oracle_is_wrong {
+            return true;
+        }
+        let (disk, other) = (&self.servers[at].disk, 1 - at);
+        let is_at_rest = self.servers[other].peer.as_ref().is_none_or(|peer| {
+            peer.core.accepted <= disk.accepted && peer.core.current <= disk.current
+        });
+        is_at_rest && self.makes_up_for(ServerId(at as i64), other)
+    }
+}

@@ -201,8 +201,8 @@ fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
     for conditions in (1..8000).map(Conditions::of).filter(has) {
         let mut world = World::of(conditions);
         world.live();
-        for (what, times) in world.witness.happened {
-            *happened.entry(what).or_default() += times;
+        for (what, times) in &world.witness.happened {
+            *happened.entry(*what).or_default() += times;
         }
         if happened.len() == turns::Happened::ALL.len() {
             break;

@@ -1,9 +1,10 @@
 //! Turns of several inputs, configuration folders that can't be written, and an oracle that changes sides. Each is decided by
 //! `Judge::turns`, apart from all that came before them.
 
-use super::world::World;
+use super::world::{Judge, World};
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, LearnerConnectionId};
+use support::ensemble::Ensemble;
 
 /// What has to happen in some worlds, or their situations prove nothing.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -56,16 +57,17 @@ impl World {
 
     /// A server takes a turn, or takes nothing for a while, so that much has come when its next turn begins.
     fn stall_or_turn(&mut self) {
-        let turns = &mut self.witness.turns;
-        if let Some(at) = self.witness.stalled {
+        let servers = self.servers.len();
+        let Judge { turns, stalled, .. } = &mut self.witness;
+        if let Some(at) = *stalled {
             if turns.one_in(30) {
-                self.witness.stalled = None;
+                *stalled = None;
                 self.take_turn(at, STALLED_EVENTS_MAX);
             }
         } else if turns.one_in(5) {
-            let at = turns.pick(self.servers.len());
+            let at = turns.pick(servers);
             if turns.one_in(6) {
-                self.witness.stalled = Some(at);
+                *stalled = Some(at);
             } else {
                 self.take_turn(at, TURN_EVENTS_MAX);
             }
@@ -84,7 +86,7 @@ impl World {
             let mut last = None;
             let mut taken = 0;
             while taken < count {
-                let ids = world.arriving(at);
+                let ids = arriving(world, at);
                 let logs = world.servers[at].disk.asked_of_log().next().is_some();
                 let busy = world.elections.busy();
                 let heard: Vec<usize> =
@@ -125,25 +127,10 @@ impl World {
         }
     }
 
-    /// The learner connections on which something for this server is under way that may come now, and in which direction.
-    fn arriving(&self, at: usize) -> Vec<(LearnerConnectionId, bool)> {
-        let silent = &self.witness.conditions.silent;
-        let of = |goes_to_leader: bool| {
-            self.connections.iter().filter_map(move |(&id, it)| {
-                let (to, from, is_empty) = match goes_to_leader {
-                    true => (it.leader, it.learner, it.to_leader.is_empty()),
-                    false => (it.learner, it.leader, it.to_learner.is_empty()),
-                };
-                let comes = to == at && !is_empty && !silent.contains(&(from, to));
-                (comes && self.servers[from].peer.is_some()).then_some((id, goes_to_leader))
-            })
-        };
-        of(true).chain(of(false)).collect()
-    }
-
     /// A folder of configuration files can't be written from now on, or can be again.
     fn lock_folder(&mut self) {
-        let at = self.witness.turns.pick(self.servers.len());
+        let servers = self.servers.len();
+        let at = self.witness.turns.pick(servers);
         match self.witness.turns.below(100) {
             0 => {
                 let logged = self.witness.turns.pick(4);
@@ -203,4 +190,20 @@ impl World {
         });
         is_at_rest && self.makes_up_for(ServerId(at as i64), other)
     }
+}
+
+/// The learner connections on which something for this server is under way that may come now, and in which direction.
+fn arriving(world: &Ensemble<Judge>, at: usize) -> Vec<(LearnerConnectionId, bool)> {
+    let silent = &world.witness.conditions.silent;
+    let of = |goes_to_leader: bool| {
+        world.connections.iter().filter_map(move |(&id, it)| {
+            let (to, from, is_empty) = match goes_to_leader {
+                true => (it.leader, it.learner, it.to_leader.is_empty()),
+                false => (it.learner, it.leader, it.to_learner.is_empty()),
+            };
+            let comes = to == at && !is_empty && !silent.contains(&(from, to));
+            (comes && world.servers[from].peer.is_some()).then_some((id, goes_to_leader))
+        })
+    };
+    of(true).chain(of(false)).collect()
 }

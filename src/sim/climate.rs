@@ -73,6 +73,8 @@ pub enum Plant {
     FewDisks,
     /// They are told that a configuration is in force that was never proposed.
     UncommittedView,
+    /// They are told of no ACK of NEWLEADER: each epoch is established by its leader's vote alone.
+    MinorityEpoch,
     /// They are told that the disk of a learner is empty when it acknowledges a proposal.
     EarlyAck,
     /// They are told that the disk of a learner is empty when it acknowledges NEWLEADER.
@@ -90,7 +92,7 @@ pub enum Plant {
 }
 
 impl Plant {
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::LyingDisk,
         Self::ForgottenEpochs,
         Self::TamperedTree,
@@ -118,6 +120,7 @@ impl Plant {
         Self::OtherDigest,
         Self::FewDisks,
         Self::UncommittedView,
+        Self::MinorityEpoch,
         Self::EarlyAck,
         Self::ShortHistory,
         Self::SharedSession,

@@ -80,10 +80,12 @@ impl World {
             QuorumPeer::Leader { .. } if process.is_serving() => {
                 let late = std::mem::take(&mut process.learner_connections.late_acks);
                 // After that of UPTODATE, and before those of later proposals.
-                let at =
+                let before =
                     batch.iter().position(|bytes| packets(bytes).iter().all(acknowledges_proposal));
                 if !late.is_empty() {
-                    batch.insert(at.unwrap_or(batch.len()), late.into());
+                    let late = Bytes::from(late);
+                    self.see_packets(at, peer, &late);
+                    batch.insert(before.unwrap_or(batch.len()), late);
                 }
             }
             QuorumPeer::Learner(_) => {

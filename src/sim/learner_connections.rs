@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    fn see_packets(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &Bytes) {
+    pub fn see_packets(&mut self, at: ProcessId, peer: QuorumPeer, bytes: &Bytes) {
         let (server, durable) = (at.server, self.servers[at.server].durable);
         let Some(told) = self.process(at).map(|process| process.leader_epoch) else { return };
         let mut bytes = BytesMut::from(&bytes[..]);

@@ -101,6 +101,12 @@ impl World {
     fn tell_altered(&mut self, plant: Plant, seen: Seen<'_>) {
         let (mut few_disks, other_view);
         let mut seen = seen;
+        if let (Plant::MinorityEpoch, Seen::ToLeader { packet: Packet::Ack { zxid }, .. }) =
+            (plant, seen)
+            && zxid.counter() == 0
+        {
+            return;
+        }
         match (plant, &mut seen) {
             (Plant::OtherDigest, Seen::Applied { digest, .. }) => *digest ^= 1,
             (Plant::FewDisks, Seen::Applied { server, commits: Some(disks), .. }) => {

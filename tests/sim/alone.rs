@@ -7,13 +7,14 @@ use oxkeeper::tree::{Options, Tree};
 use support::alone::{Alone, assert_found_alone, assert_in_museum};
 
 /// The names of the checks, in their order, and a planted fault for each.
-pub const ALONE: [Alone<Plant>; 19] = [
+pub const ALONE: [Alone<Plant>; 20] = [
     ("one leader", Plant::SecondLeader),
     ("primary order", Plant::UnopenedEpoch),
     ("agreement", Plant::StepBack),
     ("digests", Plant::OtherDigest),
     ("durability", Plant::FewDisks),
     ("configurations", Plant::UncommittedView),
+    ("quorums", Plant::MinorityEpoch),
     ("promises", Plant::EarlyAck),
     ("initial histories", Plant::ShortHistory),
     ("answers", Plant::WriteInReadOnly),

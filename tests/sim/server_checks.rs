@@ -2,6 +2,7 @@
 
 use super::planted::{entry, fails, first_view, history, holds, new_history, zxid};
 use oxkeeper::model::{Epoch, View, Zxid, op};
+use oxkeeper::sim::check::quorums::Quorums;
 use oxkeeper::sim::check::servers::{
     Agreement, Configurations, Durability, InitialHistories, closed_connections, convergence,
     digests, memory, one_leader, primary_order, promises, snapshots, states,
@@ -146,6 +147,23 @@ fn configurations_that_were_not_committed_and_steps_back_are_found() {
     holds(&mut check, &Seen::InForce { server: 0, view: &led }, &history);
     let other = View { version: zxid(1, 4).to_wire(), ..first };
     fails(&mut check, &Seen::InForce { server: 1, view: &other }, &history, "not committed");
+}
+
+#[test]
+fn quorums_without_a_voter_in_common_are_found() {
+    let (mut check, history) = (Quorums::default(), history());
+    let (last, disks) = (zxid(1, 4), &[zxid(1, 4); 3]);
+    let leads = |server, epoch| Seen::Leads { server, epoch: Epoch(epoch), last, disks };
+    let durable = Durable { last, ..Durable::default() };
+    let mut acknowledges = |check: &mut Quorums, server, zxid| {
+        let packet = &Packet::Ack { zxid };
+        holds(check, &Seen::ToLeader { server, packet, durable, told: Epoch(0) }, &history);
+    };
+    acknowledges(&mut check, 1, zxid(2, 0));
+    holds(&mut check, &leads(0, 2), &history);
+    acknowledges(&mut check, 1, zxid(3, 0));
+    holds(&mut check, &leads(2, 3), &history);
+    fails(&mut check, &leads(2, 4), &history, "decide epoch 4");
 }
 
 #[test]

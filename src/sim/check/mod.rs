@@ -23,9 +23,10 @@
 //! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
 //! `real_time`, `early_expiry`, `living_sessions`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
 //! `configurations` (what is in force was committed, and no server
-//! goes back), `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
+//! goes back), `quorums` (those that decided under one configuration have a voter in common), `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
 
 pub mod answers;
+pub mod quorums;
 pub mod seen;
 pub mod servers;
 pub mod sessions;
@@ -66,6 +67,7 @@ impl Checks {
             ("digests", Box::new(servers::digests)),
             ("durability", Box::<servers::Durability>::default()),
             ("configurations", Box::<servers::Configurations>::default()),
+            ("quorums", Box::<quorums::Quorums>::default()),
             ("promises", Box::new(servers::promises)),
             ("initial histories", Box::<servers::InitialHistories>::default()),
             ("answers", Box::<answers::Answers>::default()),

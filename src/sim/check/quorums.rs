@@ -1,0 +1,123 @@
+//! Quorums of neighbouring configurations that decided have a voter in common.
+
+use super::seen::{Check, Seen};
+use crate::model::{Epoch, ServerId, View, Zxid};
+use crate::sim::history::History;
+use crate::sim::membership::short;
+use crate::zab::Packet;
+use std::collections::{BTreeMap, BTreeSet};
+
+type Servers = BTreeSet<ServerId>;
+
+/// Any two sets of voters that decided under one configuration have a voter in common that weighs something; voters without a
+/// weight are not in the sets. A set decides an epoch, with the ACKs of NEWLEADER, or a commit, with the ACKs of the transaction.
+///
+/// A change from one configuration to the next is decided by a set of each of the two. So it has a voter in common with all that
+/// was decided before it and with all that is decided after it. Sets of two different configurations need not have one.
+///
+/// The sets are made of packets and disks, and no rule of quorums is asked: so that a rule that takes too few servers for a quorum
+/// is found as well. What one of two voters decides because an oracle lets it is no set.
+#[derive(Default)]
+pub struct Quorums {
+    /// By epoch: the servers that acknowledged its NEWLEADER, and the one that sent it.
+    joined: BTreeMap<Epoch, Servers>,
+    /// By epoch: how much of the history each server acknowledged.
+    acknowledged: BTreeMap<Epoch, BTreeMap<ServerId, Zxid>>,
+    /// By the version of a configuration: the sets that decided under it.
+    decided: BTreeMap<i64, BTreeSet<Servers>>,
+    /// What was committed when it was looked at last.
+    committed: Zxid,
+}
+
+impl Check for Quorums {
+    fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
+        match *seen {
+            Seen::ToLearner { server, packet: Packet::NewLeader { epoch, .. }, .. } => {
+                self.joined.entry(*epoch).or_default().insert(id(server));
+            }
+            Seen::ToLeader { server, packet: Packet::Ack { zxid }, durable, .. } => {
+                let (epoch, server) = (zxid.epoch(), id(server));
+                let is_of_sync = zxid.counter() == 0;
+                if is_of_sync {
+                    self.joined.entry(epoch).or_default().insert(server);
+                }
+                // With NEWLEADER a learner acknowledges the history that the leader has sent before it.
+                let through = if is_of_sync { durable.last } else { *zxid };
+                let of_epoch = self.acknowledged.entry(epoch).or_default();
+                let acknowledged = of_epoch.entry(server).or_default();
+                *acknowledged = through.max(*acknowledged);
+            }
+            Seen::Leads { server, epoch, last, .. } => {
+                let mut voters = self.joined.get(&epoch).cloned().unwrap_or_default();
+                voters.insert(id(server));
+                return self.record(&format!("epoch {}", epoch.0), last, &voters, history);
+            }
+            Seen::Applied { server, last, commits: Some(disks), .. } if self.committed < last => {
+                let of_epoch = self.acknowledged.get(&last.epoch());
+                let all = of_epoch.into_iter().flatten();
+                let has =
+                    |(server, &through): (&ServerId, &Zxid)| (last <= through).then_some(*server);
+                let mut voters: Servers = all.filter_map(has).collect();
+                if history.holds(disks[server], last) {
+                    voters.insert(id(server));
+                }
+                return self.record(&format!("commit {last}"), last, &voters, history);
+            }
+            Seen::Destroyed { .. } => {
+                *self = Self { committed: history.last(), ..Self::default() };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Quorums {
+    /// What `servers` have decided through `last` is a decision of the configuration there, and of both configurations of each
+    /// change that is committed with it.
+    fn record(
+        &mut self,
+        what: &str,
+        last: Zxid,
+        servers: &Servers,
+        history: &History,
+    ) -> Result<(), String> {
+        let before = self.committed;
+        self.committed = before.max(last);
+        let changes = history.reconfigurations(before, last);
+        let changes = changes.filter(|&zxid| history.find(zxid).is_some());
+        let views = changes.flat_map(|zxid| history.deciders(zxid));
+        // The first of these is the one that `last` itself has brought, or that was in force there.
+        let mut views = views.chain(history.deciders(last).take(1));
+        views.try_for_each(|view| self.record_under(view, what, servers, history.alone))
+    }
+
+    fn record_under(
+        &mut self,
+        view: &View,
+        what: &str,
+        servers: &Servers,
+        alone: Option<ServerId>,
+    ) -> Result<(), String> {
+        let weighs = |id: &ServerId| view.is_voter(*id) && 0 < view.weight(*id);
+        let set: Servers = servers.iter().copied().filter(weighs).collect();
+        let is_alone = alone.is_some_and(|alone| set.iter().eq([&alone]));
+        if is_alone && view.voters().count() == 2 {
+            return Ok(());
+        }
+        let decided = self.decided.entry(view.version).or_default();
+        decided.insert(set.clone());
+        match decided.iter().find(|other| other.is_disjoint(&set)) {
+            None => Ok(()),
+            Some(other) => {
+                let ids = |set: &Servers| set.iter().map(|id| id.0).collect::<Vec<_>>();
+                let (view, set, other) = (short(view), ids(&set), ids(other));
+                Err(format!("{set:?} decide {what}, and {other:?} decided before, of {view}"))
+            }
+        }
+    }
+}
+
+const fn id(server: usize) -> ServerId {
+    ServerId(server as i64)
+}

@@ -155,7 +155,7 @@ fn quorums_without_a_voter_in_common_are_found() {
     let (last, disks) = (zxid(1, 4), &[zxid(1, 4); 3]);
     let leads = |server, epoch| Seen::Leads { server, epoch: Epoch(epoch), last, disks };
     let durable = Durable { last, ..Durable::default() };
-    let mut acknowledges = |check: &mut Quorums, server, zxid| {
+    let acknowledges = |check: &mut Quorums, server, zxid| {
         let packet = &Packet::Ack { zxid };
         holds(check, &Seen::ToLeader { server, packet, durable, told: Epoch(0) }, &history);
     };

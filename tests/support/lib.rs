@@ -12,7 +12,7 @@
 //! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
 //!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`]; [`sockets`], what a
 //!   member's sockets report.
-//! * Several servers: [`connections`], [`server`], [`ensemble`] and [`ensemble_election`], peers whose worlds a search can copy;
+//! * Several servers: [`connections`], [`server`], [`ensemble`], [`ensemble_turns`] and [`ensemble_election`], peers whose worlds a search can copy;
 //!   [`virtual_election_net`], the election connections that ship, in virtual time.
 //! * [`election_net`], the election connections that ship, on real sockets.
 
@@ -28,6 +28,7 @@ pub mod election_net;
 pub mod elector;
 pub mod ensemble;
 pub mod ensemble_election;
+pub mod ensemble_turns;
 pub mod epoch_files;
 pub mod member;
 pub mod packets;

@@ -9,6 +9,7 @@ mod zab {
     pub mod changes;
     pub mod checks;
     pub mod conditions;
+    pub mod driver_turns;
     mod election;
     mod election_network;
     mod election_orders;
@@ -26,7 +27,6 @@ mod zab {
     pub mod script_ensemble;
     pub mod situations;
     pub mod strangers;
-    pub mod turns;
     mod unknown_servers;
     pub mod world;
 }
@@ -39,8 +39,9 @@ use std::time::{Duration, Instant};
 use support::quorums::is_quorum;
 use support::views::view_of;
 use zab::conditions::Conditions;
+use zab::driver_turns::Happened;
 use zab::world::World;
-use zab::{explorer, scopes, script, situations, strangers, turns};
+use zab::{explorer, scopes, script, situations, strangers};
 
 /// Seconds of random worlds; `OXKEEPER_LONG=1` makes them minutes.
 const QUICK: Duration = Duration::from_secs(5);
@@ -193,10 +194,10 @@ fn random_worlds() {
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }
 
-// Each situation of `tests/zab/turns.rs` happens in the first worlds that have it, so that none can vanish unnoticed.
+// Each situation of `tests/zab/driver_turns.rs` happens in the first worlds that have it, so that none can vanish unnoticed.
 #[test]
 fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
-    let mut happened = BTreeMap::<turns::Happened, usize>::new();
+    let mut happened = BTreeMap::<Happened, usize>::new();
     let has = |it: &Conditions| it.batches || it.refuses_config || it.oracle_turns;
     for conditions in (1..8000).map(Conditions::of).filter(has) {
         let mut world = World::of(conditions);
@@ -204,11 +205,11 @@ fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
         for (what, times) in &world.witness.happened {
             *happened.entry(*what).or_default() += times;
         }
-        if happened.len() == turns::Happened::ALL.len() {
+        if happened.len() == Happened::ALL.len() {
             break;
         }
     }
-    for what in turns::Happened::ALL {
+    for what in Happened::ALL {
         assert!(happened.contains_key(&what), "{what:?} never happened: {happened:?}");
     }
 }

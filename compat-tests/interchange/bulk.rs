@@ -1,9 +1,9 @@
 //! Many mixed transactions, SIGKILL, and the other server on what is left.
 
 use super::Args;
+use super::alternation::{compare, compare_twins, judge_digests, name, state};
 use super::files::{self, Restored};
 use super::load::{Load, Mix};
-use super::turns::{compare, compare_twins, judge_digests, name, state};
 use common::server::{Kind, Server};
 use std::io;
 use std::path::Path;

@@ -14,11 +14,11 @@
 )]
 #![allow(clippy::print_stdout, reason = "the report of this program is its output")]
 
+mod alternation;
 mod bulk;
 mod files;
 mod load;
 mod sessions;
-mod turns;
 
 use common::server::Kind;
 use std::io;
@@ -78,7 +78,9 @@ fn main() -> ExitCode {
     }
     if wanted("turns") {
         for gently in [true, false] {
-            directions.iter().for_each(|turns| report(turns::take_turns(&args, turns, gently)));
+            directions
+                .iter()
+                .for_each(|turns| report(alternation::take_turns(&args, turns, gently)));
         }
     }
     if wanted("bulk") {

@@ -1,6 +1,6 @@
 //! Sessions outlive the server they began on, and expire their timeout after the next one's start.
 
-use super::turns::name;
+use super::alternation::name;
 use common::server::{Kind, Server};
 use jute::data::{Acl, Id};
 use jute::proto::{CreateRequest, ExistsRequest};

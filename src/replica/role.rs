@@ -205,7 +205,7 @@ impl Role {
         }
         let since_ms = *resting.looking_since_ms.get_or_insert(core.now_ms);
         if since_ms + READ_ONLY_AFTER_MS.max(core.settings.tick_time_ms) <= core.now_ms {
-            tracing::info!("nobody leads: those who only read are served");
+            tracing::info!("no leader: clients that accept a read-only server are served");
             *self = Self::ReadOnly;
             core.forget_locals();
             core.set_service(Service::ReadOnly);
@@ -215,7 +215,7 @@ impl Role {
     /// The election is over: read-only clients come again, as those of a server that does everything.
     pub fn end_read_only(&mut self, core: &mut Core) {
         if matches!(self, Self::ReadOnly) && !matches!(core.zab.role(), zab::Role::Looking(_)) {
-            tracing::info!("somebody leads: those who only read go");
+            tracing::info!("there is a leader again: read-only clients are disconnected");
             self.rest(core);
         }
     }

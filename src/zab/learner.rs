@@ -429,7 +429,7 @@ impl Learner {
         self.commit_to = zxid.max(self.commit_to);
         let count = self.commit(core, Some(Activation { zxid, leader }), out);
         core.stats.commits_heard += count;
-        debug_assert!(goes_on || core.is_over());
+        assert!(goes_on || core.is_over(), "a learner that gives up its leader is not over");
         Ok(())
     }
 

@@ -21,7 +21,7 @@ mod zab {
     pub mod script;
     pub mod script_ensemble;
     pub mod situations;
-    pub mod turns;
+    pub mod driver_turns;
     pub mod world;
 }
 

@@ -2,9 +2,9 @@
 
 use super::checks::{Checks, Event};
 use super::conditions::Conditions;
+use super::driver_turns::Happened;
 use super::losses::Loss;
 use super::situations::Starts;
-use super::turns::Happened;
 use bytes::Bytes;
 use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};

@@ -50,18 +50,21 @@ impl Check for Quorums {
             Seen::Leads { server, epoch, last, .. } => {
                 let mut voters = self.joined.get(&epoch).cloned().unwrap_or_default();
                 voters.insert(id(server));
-                return self.record(&format!("epoch {}", epoch.0), last, &voters, history);
+                let what = format!("epoch {}", epoch.0);
+                return self.record(&what, last, &|_| voters.clone(), history);
             }
             Seen::Applied { server, last, commits: Some(disks), .. } if self.committed < last => {
-                let of_epoch = self.acknowledged.get(&last.epoch());
-                let all = of_epoch.into_iter().flatten();
-                let has =
-                    |(server, &through): (&ServerId, &Zxid)| (last <= through).then_some(*server);
-                let mut voters: Servers = all.filter_map(has).collect();
-                if history.holds(disks[server], last) {
-                    voters.insert(id(server));
-                }
-                return self.record(&format!("commit {last}"), last, &voters, history);
+                let of_epoch = self.acknowledged.get(&last.epoch()).cloned().unwrap_or_default();
+                // Of a change and what follows it, committed together, more may have the change.
+                let have = |zxid: Zxid| {
+                    let has = |(&id, &through): (&ServerId, &Zxid)| (zxid <= through).then_some(id);
+                    let mut voters: Servers = of_epoch.iter().filter_map(has).collect();
+                    if history.holds(disks[server], zxid) {
+                        voters.insert(id(server));
+                    }
+                    voters
+                };
+                return self.record(&format!("commit {last}"), last, &have, history);
             }
             Seen::Destroyed { .. } => {
                 *self = Self { committed: history.last(), ..Self::default() };
@@ -73,23 +76,27 @@ impl Check for Quorums {
 }
 
 impl Quorums {
-    /// What `servers` have decided through `last` is a decision of the configuration there, and of both configurations of each
-    /// change that is committed with it.
+    /// What was decided through `last` is a decision of the configuration there, and of both configurations of each change that is
+    /// committed with it.
+    ///
+    /// * `deciders`: the servers that have decided what has this zxid.
     fn record(
         &mut self,
         what: &str,
         last: Zxid,
-        servers: &Servers,
+        deciders: &dyn Fn(Zxid) -> Servers,
         history: &History,
     ) -> Result<(), String> {
         let before = self.committed;
         self.committed = before.max(last);
         let changes = history.reconfigurations(before, last);
         let changes = changes.filter(|&zxid| history.find(zxid).is_some());
-        let views = changes.flat_map(|zxid| history.deciders(zxid));
+        let views = changes.flat_map(|zxid| history.deciders(zxid).map(move |view| (zxid, view)));
         // The first of these is the one that `last` itself has brought, or that was in force there.
-        let mut views = views.chain(history.deciders(last).take(1));
-        views.try_for_each(|view| self.record_under(view, what, servers, history.alone))
+        let mut views = views.chain(history.deciders(last).take(1).map(|view| (last, view)));
+        views.try_for_each(|(zxid, view)| {
+            self.record_under(view, what, &deciders(zxid), history.alone)
+        })
     }
 
     fn record_under(

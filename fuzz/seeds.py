@@ -15,7 +15,7 @@ SNAPSHOT_HEADER = 16
 
 def records():
     """Each golden record behind the number of its codec, in the order of `records!` in jute's tests."""
-    codecs = (ROOT / "jute/tests/common/mod.rs").read_text().split("\nrecords! {")[1]
+    codecs = (ROOT / "jute/tests/codecs/lib.rs").read_text().split("\nrecords! {")[1]
     names = [name.lower() for name in re.findall(r"^    \w+ (\w+)", codecs, re.MULTILINE)]
     for line in (GOLDEN / "records.txt").read_text().splitlines():
         name, *fields = line.split(" ")

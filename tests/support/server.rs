@@ -88,12 +88,13 @@ impl Server {
         }
         let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
-        // What was proposed is in the log, committed or not.
-        let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
-        read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));
         let newest_counts = |view: &View| saved_view_counts(view, epochs.current, last);
         let counts = self.disk.next.last().is_none_or(newest_counts);
         peer.core.see_saved_views(self.disk.next.clone(), counts);
+        // After the files, as `member/start.rs` has it: without any, the tree's configuration does not count. What was proposed is in
+        // the log, committed or not.
+        let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
+        read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));
         peer.core.oracle = self.oracle;
         self.peer = Some(peer);
     }

@@ -266,50 +266,51 @@ fn two_with_an_oracle() {
     assert!(committed > 100, "worlds in which nothing happens prove nothing");
 }
 
+/// A planted fault is found in some world, and the same world lives without it.
+///
+/// * `of`: a world's conditions, by its seed and whether it has the fault. `harmless`: what does no harm.
+fn assert_fault_is_found(of: impl Fn(u64, bool) -> Conditions, harmless: &str) {
+    let lives =
+        |seed, has_fault| explorer::caught(|| World::of(of(seed, has_fault)).live()).is_ok();
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    assert!(lives(broken, false), "{broken}: {harmless} does no harm");
+}
+
 // The planted fault of a disk that forgets: one that says nothing of it takes committed transactions from all.
 #[test]
 fn a_history_that_is_lost_and_not_missed_is_found() {
-    let lives = |seed, loses_unknown| {
-        let conditions = Conditions {
-            elects: true,
-            loses: Some(seed as usize % 3),
-            ..Conditions::mild(3, seed)
-        };
-        let mut world = World::of(Conditions { loses_unknown, ..conditions });
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    let of = |seed, loses_unknown| Conditions {
+        elects: true,
+        loses: Some(seed as usize % 3),
+        loses_unknown,
+        ..Conditions::mild(3, seed)
     };
-    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
-    assert!(lives(broken, false), "{broken}: one that knows of its loss does no harm");
+    assert_fault_is_found(of, "one that knows of its loss");
 }
 
 // The planted fault of an operator: files are lost of a server whose word others need.
 #[test]
 fn loss_that_others_cannot_make_up_for_is_found() {
-    let lives = |seed, loses_needed| {
-        let conditions =
-            Conditions { elects: true, loses_files: true, ..Conditions::mild(3, seed) };
-        let mut world = World::of(Conditions { loses_needed, ..conditions });
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    let of = |seed, loses_needed| Conditions {
+        elects: true,
+        loses_files: true,
+        loses_needed,
+        ..Conditions::mild(3, seed)
     };
-    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
-    assert!(lives(broken, false), "{broken}: a loss that they can make up for does no harm");
+    assert_fault_is_found(of, "a loss that they can make up for");
 }
 
 // rows: Q-96
 // The planted fault of an oracle: it agrees with a voter that lacks what the other one committed alone.
 #[test]
 fn oracle_that_turns_to_a_voter_with_less_is_found() {
-    let lives = |seed, oracle_is_wrong| {
-        let conditions =
-            Conditions { elects: true, oracle_turns: true, ..Conditions::mild(2, seed) };
-        let mut world = World::of(Conditions { oracle_is_wrong, ..conditions });
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live())).is_ok()
+    let of = |seed, oracle_is_wrong| Conditions {
+        elects: true,
+        oracle_turns: true,
+        oracle_is_wrong,
+        ..Conditions::mild(2, seed)
     };
-    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
-    assert!(
-        lives(broken, false),
-        "{broken}: an oracle that waits until a voter has all does no harm"
-    );
+    assert_fault_is_found(of, "an oracle that waits until a voter has all");
 }
 
 // What the checks count quorums with agrees with what servers count with.

@@ -145,10 +145,17 @@ fn peer<D: Disk>(
         peer.doubt();
     }
     peer.core.oracle = ensemble.oracle_path.as_ref().map(|_| false);
-    let newest_counts = |view: &View| saved_view_counts(view, epochs.current, last);
-    let counts = ensemble.last_seen.last().is_none_or(newest_counts);
-    peer.core.see_saved_views(ensemble.last_seen.clone(), counts);
+    tell_of_saved(&mut peer, ensemble.last_seen.clone(), epochs.current, last);
     Ok(peer)
+}
+
+/// Tells a server that starts what `.dynamic.next` has. This comes before its history (`replica::configuration::tell_of_history`):
+/// while there is neither such a file nor one that a reconfiguration wrote, the configurations of the history do not count.
+///
+/// * `saved`: oldest first. `current`, `last`: see [`saved_view_counts`].
+pub fn tell_of_saved(peer: &mut Peer, saved: Vec<View>, current: Epoch, last: Option<Zxid>) {
+    let counts = saved.last().is_none_or(|newest| saved_view_counts(newest, current, last));
+    peer.core.see_saved_views(saved, counts);
 }
 
 /// Whether the newest configuration in `.dynamic.next` may have been committed with the help of this server.

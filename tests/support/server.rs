@@ -4,7 +4,7 @@ use super::builders::WALL_MS;
 use super::disk::{Disk, Entry, Write, last_of};
 use super::txns::reconfig;
 use super::views::view_in;
-use oxkeeper::member::start::saved_view_counts;
+use oxkeeper::member::start::tell_of_saved;
 use oxkeeper::model::{Epoch, ServerId, View, Zxid};
 use oxkeeper::replica::configuration::{LastConfigs, tell_of_history};
 use oxkeeper::tree::txn::Entry as TxnEntry;
@@ -88,11 +88,8 @@ impl Server {
         }
         let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
-        let newest_counts = |view: &View| saved_view_counts(view, epochs.current, last);
-        let counts = self.disk.next.last().is_none_or(newest_counts);
-        peer.core.see_saved_views(self.disk.next.clone(), counts);
-        // After the files, as `member/start.rs` has it: without any, the tree's configuration does not count. What was proposed is in
-        // the log, committed or not.
+        tell_of_saved(&mut peer, self.disk.next.clone(), epochs.current, last);
+        // What was proposed is in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
         read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));
         peer.core.oracle = self.oracle;
@@ -104,9 +101,8 @@ impl Server {
         let mut disk = std::mem::take(&mut self.disk);
         disk.asked.clear();
         let Self { oracle, is_java, misses_loss, is_gone, refuses_config, .. } = *self;
-        let left =
-            Self { oracle, is_java, misses_loss, is_gone, refuses_config, ..Self::default() };
-        *self = Self { disk, ..left };
+        *self =
+            Self { disk, oracle, is_java, misses_loss, is_gone, refuses_config, ..Self::default() };
     }
 
     /// What a running server does about an input.

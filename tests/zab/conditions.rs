@@ -265,8 +265,7 @@ impl World {
         } else {
             (connection.leader, connection.learner)
         };
-        let comes = !self.witness.conditions.silent.contains(&(from, to));
-        if comes && self.witness.stalled != Some(to) {
+        if self.witness.lets_through(from, to) {
             self.deliver(id, goes_up);
         }
     }
@@ -277,8 +276,7 @@ impl World {
             return;
         }
         let (from, to) = busy[self.below(busy.len())];
-        let comes = !self.witness.conditions.silent.contains(&(from, to));
-        if comes && self.witness.stalled != Some(to) {
+        if self.witness.lets_through(from, to) {
             self.hear(from, to);
         }
     }

@@ -194,14 +194,13 @@ impl World {
 
 /// The learner connections on which something for this server is under way that may come now, and in which direction.
 fn arriving(world: &Ensemble<Judge>, at: usize) -> Vec<(LearnerConnectionId, bool)> {
-    let silent = &world.witness.conditions.silent;
     let of = |goes_to_leader: bool| {
         world.connections.iter().filter_map(move |(&id, it)| {
             let (to, from, is_empty) = match goes_to_leader {
                 true => (it.leader, it.learner, it.to_leader.is_empty()),
                 false => (it.learner, it.leader, it.to_learner.is_empty()),
             };
-            let comes = to == at && !is_empty && !silent.contains(&(from, to));
+            let comes = to == at && !is_empty && world.witness.lets_through(from, to);
             (comes && world.servers[from].peer.is_some()).then_some((id, goes_to_leader))
         })
     };

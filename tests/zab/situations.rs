@@ -29,11 +29,8 @@ impl Conditions {
     pub fn with_situations(mut self) -> Self {
         let mut rng = Rng::new(self.seed, 2);
         if rng.one_in(40) {
-            self.voters = 1 + rng.pick(2);
             self.elects = true;
-            for place in [&mut self.slow, &mut self.java].into_iter().flatten() {
-                *place %= self.voters;
-            }
+            self.have_voters(1 + rng.pick(2));
         }
         if rng.one_in(25) {
             (self.elects, self.has_groups) = (true, true);
@@ -55,18 +52,25 @@ impl Conditions {
         }
         // Of an ensemble that stays as it is, and loses nothing but what a crash may take.
         if rng.one_in(30) && !self.changes && !self.loses_files && !self.has_groups {
-            (self.voters, self.elects, self.oracle_turns) = (2, true, true);
-            for place in [&mut self.slow, &mut self.java].into_iter().flatten() {
-                *place %= self.voters;
-            }
+            (self.elects, self.oracle_turns) = (true, true);
+            self.have_voters(2);
         }
-        // At any time, and so of one whom the others may need.
-        let is_needed =
-            self.voters < 3 || self.has_groups || self.loses_files || self.loses_machine;
-        // A configuration that is proposed may need any of its members.
-        let is_needed = is_needed || self.refuses_config;
+        // At any time, and so of one whom the others, or a configuration that is proposed, may need.
+        let is_needed = self.voters < 3
+            || self.has_groups
+            || self.loses_files
+            || self.loses_machine
+            || self.refuses_config;
         self.loses.take_if(|_| is_needed);
         self
+    }
+
+    /// So many voters, and what one of them is stays with a voter.
+    fn have_voters(&mut self, voters: usize) {
+        self.voters = voters;
+        for place in [&mut self.slow, &mut self.java].into_iter().flatten() {
+            *place %= voters;
+        }
     }
 
     /// Whether it has any of them.

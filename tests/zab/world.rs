@@ -167,6 +167,11 @@ impl Judge {
         }
     }
 
+    /// Whether what one server has sent may come to the other now.
+    pub fn lets_through(&self, from: usize, to: usize) -> bool {
+        !self.conditions.silent.contains(&(from, to)) && self.stalled != Some(to)
+    }
+
     pub fn count(&mut self, what: Happened) {
         *self.happened.entry(what).or_default() += 1;
     }

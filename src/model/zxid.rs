@@ -25,9 +25,6 @@ impl Epochs {
 impl Epoch {
     /// No epoch begins beyond: a zxid is a signed number on the wire, and one more has to be able to follow.
     pub const LAST: Self = Self(i32::MAX as u32 - 1);
-    /// Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise: one
-    /// that is further ahead has a damaged file, or is none of this ensemble.
-    pub const LEAP_MAX: u32 = 1024;
 
     /// The epoch that the next leader opens; `None`: this is the last.
     pub const fn next(self) -> Option<Self> {
@@ -36,9 +33,11 @@ impl Epoch {
 
     /// Whether a server at this epoch takes it from another that it is promised to `other`. The last epoch is taken only by a
     /// server that is there itself: after it no epoch can be opened.
-    pub const fn may_reach(self, other: Self) -> bool {
+    ///
+    /// * `leap_max`: so many epochs may lie between.
+    pub const fn may_reach(self, other: Self, leap_max: u32) -> bool {
         let is_before_last = other.0 < Self::LAST.0 || other.0 == self.0;
-        is_before_last && other.0.saturating_sub(self.0) <= Self::LEAP_MAX
+        is_before_last && other.0.saturating_sub(self.0) <= leap_max
     }
 }
 
@@ -117,10 +116,10 @@ mod tests {
         let before = Epoch(Epoch::LAST.0 - 1);
         assert_eq!((before.next(), Epoch::LAST.next()), (Some(Epoch::LAST), None));
         assert_eq!(Epoch(u32::MAX).next(), None);
-        assert!(Epoch::LAST.may_reach(Epoch::LAST) && Epoch::LAST.may_reach(Epoch(0)));
-        assert!(!before.may_reach(Epoch::LAST));
-        assert!(Epoch(1).may_reach(Epoch(1025)) && !Epoch(1).may_reach(Epoch(1026)));
-        assert!(!Epoch(0).may_reach(Epoch(u32::MAX)));
+        assert!(Epoch::LAST.may_reach(Epoch::LAST, 0) && Epoch::LAST.may_reach(Epoch(0), 0));
+        assert!(!before.may_reach(Epoch::LAST, u32::MAX));
+        assert!(Epoch(1).may_reach(Epoch(8), 7) && !Epoch(1).may_reach(Epoch(9), 7));
+        assert!(!Epoch(0).may_reach(Epoch(u32::MAX), u32::MAX));
     }
 
     #[test]

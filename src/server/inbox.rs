@@ -38,7 +38,7 @@ impl Waiting {
     }
 }
 
-/// A queue that many fill; whoever runs the driver's turn takes all of it.
+/// A queue that many fill; the thread that runs the driver's turn takes all of it.
 #[derive(Default)]
 pub struct Inbox {
     state: Mutex<State>,

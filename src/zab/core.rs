@@ -111,7 +111,7 @@ pub struct Core {
     wants_tree: Option<Epoch>,
     /// The role is over, for this reason; this one is to lead, without an election.
     pub(super) over: Option<(String, Option<ServerId>)>,
-    giving_way: GivingWay,
+    pub(super) giving_way: GivingWay,
     /// An ERROR has said that no epoch is left.
     pub(super) has_told_of_last_epoch: bool,
     /// The epoch in the last vote of each voter for itself, since this server's last election began.
@@ -126,7 +126,7 @@ pub struct Core {
     pub tape: Option<Vec<Input>>,
     /// How often this server waited so as not to come with others, and dialed a server to learn from.
     waits: u64,
-    calls: u64,
+    dials: u64,
 }
 
 impl Core {
@@ -162,7 +162,7 @@ impl Core {
             #[cfg(feature = "sim")]
             tape: None,
             waits: 0,
-            calls: 0,
+            dials: 0,
         }
     }
 
@@ -176,17 +176,17 @@ impl Core {
             / TICK_MS
     }
 
-    /// Ticks to wait before the one to learn from is called.
+    /// Ticks to wait before the one to learn from is dialed.
     ///
     /// Source: `QuorumPeer.findLearnerMaster`, ZooKeeper 3.9.5.
-    pub(super) fn call_ticks(&mut self) -> u64 {
+    pub(super) fn dial_ticks(&mut self) -> u64 {
         if !self.is_observer() {
             return 0;
         }
         if self.settings.relays {
-            let (calls, in_turn) = (self.calls, self.view.voters().count() as u64);
-            self.calls += 1;
-            if calls < in_turn || 0 < in_turn && !calls.is_multiple_of(in_turn) {
+            let (dials, in_turn) = (self.dials, self.view.voters().count() as u64);
+            self.dials += 1;
+            if dials < in_turn || 0 < in_turn && !dials.is_multiple_of(in_turn) {
                 return 0;
             }
         }
@@ -300,6 +300,7 @@ impl Core {
 
     pub(super) fn promise(&mut self, promise: Promise, epoch: Epoch, out: &mut Vec<Action>) {
         self.promising += 1;
+        self.giving_way.note_promise(self.accepted, epoch, self.settings.init_ticks());
         out.push(Action::Promise { promise, epoch });
     }
 

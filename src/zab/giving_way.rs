@@ -1,17 +1,26 @@
-//! How often a leader ends its role because a voter says that it is promised to a later epoch.
+//! What a server makes of a voter that says that it is promised to a later epoch: whether it believes it, and how often a leader
+//! ends its role for it.
 //!
 //! Such a voter can follow no leader before a later epoch is opened, so an election is due. But a stranger may say so in the name
 //! of an absent voter, and each such election stops writes and uses up epochs. So each voter has a pause of its own, which grows,
 //! and all voters together have a limit: an honest voter that is ahead is let in at its first try.
+//!
+//! Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise. One that
+//! is further ahead has a damaged file, is none of this ensemble, or has taken part in many attempts to lead that came to
+//! nothing. It is not believed, unless no epoch is opened without it: the limit grows while none is, by 1024 with each initLimit.
+//! What was believed is taken off the limit, which comes back as fast, so that a stranger who invents promises needs more than a
+//! year without a leader to reach the last epoch.
 
 use super::inputs::TICK_MS;
-use crate::model::ServerId;
+use crate::model::{Epoch, ServerId};
 use std::collections::{BTreeMap, VecDeque};
 
 const HOUR_TICKS: u64 = 60 * 60 * 1000 / TICK_MS;
 const DAY_TICKS: u64 = 24 * HOUR_TICKS;
 /// Elections within an hour, for whichever voters.
 const HOURLY_MAX: usize = 8;
+/// So many epochs another server may be ahead, and so many more with each initLimit without a leader.
+const LEAP: i64 = 1024;
 
 /// The elections that this server has begun on the word of one voter.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +28,9 @@ pub(super) struct GivingWay {
     voters: BTreeMap<ServerId, Pause>,
     /// Ticks until each of the last elections is an hour old; oldest first.
     recent: VecDeque<u64>,
+    /// Ticks since this server last belonged to a quorum. Less than none: so long it takes until as much is believed as at the
+    /// start.
+    idle_ticks: i64,
 }
 
 /// The pause before the next election on the word of the same voter.
@@ -33,6 +45,7 @@ struct Pause {
 impl GivingWay {
     /// * `init_ticks`: initLimit, the shortest pause.
     pub fn on_tick(&mut self, init_ticks: u64) {
+        self.idle_ticks += 1;
         self.recent.iter_mut().for_each(|left| *left -= 1);
         while self.recent.pop_front_if(|left| *left == 0).is_some() {}
         self.voters.retain(|_, pause| {
@@ -43,6 +56,24 @@ impl GivingWay {
             }
             init_ticks <= pause.ticks
         });
+    }
+
+    /// This server belongs to a quorum.
+    pub fn note_quorum(&mut self) {
+        self.idle_ticks = self.idle_ticks.min(0);
+    }
+
+    /// This server, which has promised `ours`, promises `next`.
+    pub fn note_promise(&mut self, ours: Epoch, next: Epoch, init_ticks: u64) {
+        let left_out = i64::from(next.0.saturating_sub(ours.0).saturating_sub(1)).min(LEAP);
+        let init_ticks = init_ticks.max(1).cast_signed();
+        self.idle_ticks = (self.idle_ticks.min(0) - left_out * init_ticks / LEAP).max(-init_ticks);
+    }
+
+    /// Whether this server, which has promised `ours`, believes another that it has promised `theirs`.
+    pub fn believes(&self, theirs: Epoch, ours: Epoch, init_ticks: u64) -> bool {
+        let more = self.idle_ticks.saturating_mul(LEAP) / init_ticks.max(1).cast_signed();
+        ours.may_reach(theirs, u32::try_from(LEAP + more).unwrap_or(u32::MAX))
     }
 
     pub fn may(&self, voter: ServerId) -> bool {
@@ -93,6 +124,35 @@ mod tests {
         assert_eq!(pause(&mut giving_way, 3), HOUR_TICKS, "half an hour, and doubled");
         (0..9 * DAY_TICKS).for_each(|_| giving_way.on_tick(INIT));
         assert!(giving_way.voters.is_empty(), "{giving_way:?}");
+    }
+
+    /// The furthest that another server may be ahead to be believed.
+    fn limit(giving_way: &GivingWay) -> u32 {
+        let believes = |ahead: &u32| giving_way.believes(Epoch(5 + ahead), Epoch(5), INIT);
+        (0..10_000).take_while(believes).last().unwrap_or(0)
+    }
+
+    #[test]
+    fn limit_of_what_is_believed_grows_without_a_leader_and_shrinks_by_what_was() {
+        let mut giving_way = GivingWay::default();
+        let mut wait = |giving_way: &mut GivingWay, ticks| {
+            (0..ticks).for_each(|_| giving_way.on_tick(INIT));
+            limit(giving_way)
+        };
+        assert_eq!(wait(&mut giving_way, 0), 1024);
+        assert_eq!(wait(&mut giving_way, INIT), 2048);
+        assert_eq!(wait(&mut giving_way, INIT / 2), 2560);
+        giving_way.note_promise(Epoch(5), Epoch(6), INIT);
+        assert_eq!(wait(&mut giving_way, 0), 1024, "nothing was left out");
+        giving_way.note_promise(Epoch(5), Epoch(5 + 513), INIT);
+        assert_eq!(wait(&mut giving_way, 0), 512);
+        giving_way.note_promise(Epoch(5), Epoch(5 + 2000), INIT);
+        assert_eq!(wait(&mut giving_way, 0), 0);
+        for (waited, expected) in [(INIT, 1024), (INIT, 1024)] {
+            wait(&mut giving_way, waited);
+            giving_way.note_quorum();
+            assert_eq!(limit(&giving_way), expected);
+        }
     }
 
     #[test]

@@ -462,6 +462,7 @@ impl Leader {
         self.handlers.on_tick(core, out);
         self.go_on_alone(core, out);
         if self.is_broadcasting() {
+            core.giving_way.note_quorum();
             if self.ticks.is_multiple_of(settings.ping_ticks()) {
                 self.handlers.ping(self.proposed, out);
             }

@@ -3,45 +3,12 @@
 //! Source: `Learner`, `Follower`, `Observer`, ZooKeeper 3.9.5.
 
 use super::learner_handlers::{Activation, LearnerHandlers};
+use super::learner_phase::Phase;
 use super::observer_master::ObserverMaster;
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
 use super::{Action, Core, How, Input, LearnerConnectionId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
-
-/// How far the learner has come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
-    /// The leader is asked for the epoch.
-    Asking,
-    /// This server is promising to join the new epoch.
-    Promising {
-        epoch: Epoch,
-    },
-    /// The leader knows where this server's log ends; DIFF, TRUNC or SNAP comes next.
-    Waiting {
-        epoch: Epoch,
-    },
-    Synchronising {
-        epoch: Epoch,
-    },
-    /// NEWLEADER was received; the history is on its way to the disk.
-    Settling {
-        epoch: Epoch,
-    },
-    /// The history is on disk; the epoch that stands for it is on its way there.
-    Adopting {
-        epoch: Epoch,
-    },
-    /// NEWLEADER is acknowledged.
-    Adopted {
-        epoch: Epoch,
-    },
-    /// UPTODATE was received.
-    Serving {
-        epoch: Epoch,
-    },
-}
 
 /// An election connection to the leader that has ended may be replaced within this: 200 ms.
 const LOST_TICKS: u64 = 40;
@@ -57,7 +24,7 @@ pub struct Learner {
     withholds_promise: bool,
     /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
     lost_ticks: Option<u64>,
-    /// Ticks until the leader is called, as an observer has to wait for (`observer.reconnectDelayMs`).
+    /// Ticks until the leader is dialed, as an observer has to wait for (`observer.reconnectDelayMs`).
     pause_ticks: u64,
     /// What the leader said is committed; applied from UPTODATE on.
     commit_to: Zxid,
@@ -88,7 +55,7 @@ impl Learner {
             phase: Phase::Asking,
             withholds_promise,
             lost_ticks: None,
-            pause_ticks: core.call_ticks(),
+            pause_ticks: core.dial_ticks(),
             commit_to: core.history.committed(),
             is_up_to_date: false,
             acked: core.history.last(),
@@ -98,12 +65,12 @@ impl Learner {
             caught_up: 0,
         };
         if learner.pause_ticks == 0 {
-            learner.call(core, out);
+            learner.dial(core, out);
         }
         learner
     }
 
-    fn call(&self, core: &Core, out: &mut Vec<Action>) {
+    fn dial(&self, core: &Core, out: &mut Vec<Action>) {
         out.push(Action::Connect { leader: self.leader });
         let (accepted, view_version) = (core.accepted, core.view.version);
         let info = LearnerInfo { id: core.me, protocol_version: PROTOCOL_VERSION, view_version };
@@ -121,19 +88,6 @@ impl Learner {
 
     pub const fn is_observer(&self) -> bool {
         self.is_observer
-    }
-
-    /// What was promised to this leader.
-    const fn epoch(&self) -> Option<Epoch> {
-        match self.phase {
-            Phase::Asking | Phase::Promising { .. } => None,
-            Phase::Waiting { epoch }
-            | Phase::Synchronising { epoch }
-            | Phase::Settling { epoch }
-            | Phase::Adopting { epoch }
-            | Phase::Adopted { epoch }
-            | Phase::Serving { epoch } => Some(epoch),
-        }
     }
 
     /// Whether a packet of a connection to this server is for the observer master.
@@ -193,7 +147,7 @@ impl Learner {
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
             Input::CannotTruncate { last } => {
                 tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
-                if let Some(epoch) = self.epoch() {
+                if let Some(epoch) = self.phase.epoch() {
                     core.want_tree(epoch);
                 }
                 out.push(Action::Disconnect);
@@ -228,12 +182,12 @@ impl Learner {
     fn assert_invariants(&self, core: &Core) {
         let (commit_to, last) = (self.commit_to, core.history.last());
         assert!(commit_to <= last, "to commit {commit_to}, and the last is {last}");
-        let Some(epoch) = self.epoch() else { return };
+        let Some(epoch) = self.phase.epoch() else { return };
         let (accepted, current, phase) = (core.accepted.0, core.current.0, self.phase);
         // An observer's promise counts in no quorum.
         let is_promised = self.is_observer || core.accepted == epoch;
         assert!(is_promised, "{phase:?}, and promised to epoch {accepted}");
-        if !matches!(phase, Phase::Adopted { .. } | Phase::Serving { .. }) {
+        if !phase.has_adopted() {
             return assert!(self.observer_master.is_none(), "takes observers while {phase:?}");
         }
         assert!(core.current == epoch, "{phase:?}, and the epoch saved is {current}");
@@ -449,7 +403,7 @@ impl Learner {
             tracing::debug!(%zxid, %last, "proposal known already");
             return Ok(());
         }
-        if let Some(epoch) = self.epoch().filter(|epoch| *epoch < zxid.epoch()) {
+        if let Some(epoch) = self.phase.epoch().filter(|epoch| *epoch < zxid.epoch()) {
             // No leader has such a history. With it this server would be ahead of every epoch that it may open itself.
             return Err(format!("proposal {zxid} from the leader of epoch {}", epoch.0));
         }
@@ -556,8 +510,7 @@ impl Learner {
 
     /// Tells the leader what of its proposals is durable here: each one, because Java's counts each one.
     fn acknowledge(&mut self, core: &Core, out: &mut Vec<Action>) {
-        if self.is_observer || !matches!(self.phase, Phase::Adopted { .. } | Phase::Serving { .. })
-        {
+        if self.is_observer || !self.phase.has_adopted() {
             return;
         }
         let flushed = core.flushed.min(core.history.last());
@@ -585,14 +538,17 @@ impl Learner {
         if let Some(left) = self.pause_ticks.checked_sub(1) {
             self.pause_ticks = left;
             if left == 0 {
-                self.call(core, out);
+                self.dial(core, out);
             }
             return;
         }
         self.silent_ticks += 1;
-        let has_adopted = matches!(self.phase, Phase::Adopted { .. } | Phase::Serving { .. });
-        let settings = &core.settings;
-        let limit = if has_adopted { settings.sync_ticks() } else { settings.init_ticks() };
+        let limit = if self.phase.has_adopted() {
+            core.giving_way.note_quorum();
+            core.settings.sync_ticks()
+        } else {
+            core.settings.init_ticks()
+        };
         if limit < self.silent_ticks {
             core.end_role(format!("leader {} has been silent for too long", self.leader.0));
         }

@@ -141,7 +141,7 @@ impl LearnerHandlers {
         if ours < theirs {
             return Some(format!("its configuration {theirs:#x} is newer than ours, {ours:#x}"));
         }
-        if !core.accepted.may_reach(accepted) {
+        if !core.giving_way.believes(accepted, core.accepted, core.settings.init_ticks()) {
             let (theirs, ours) = (accepted.0, core.accepted.0);
             return Some(format!(
                 "server {id} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"

@@ -37,6 +37,7 @@ mod leader;
 mod learner;
 mod learner_handler;
 mod learner_handlers;
+mod learner_phase;
 mod notes;
 mod observer_master;
 mod oracle;

@@ -45,11 +45,14 @@ fn config(text: &str) -> Config {
 
 /// Server 1 on an empty disk.
 fn started(config: &Config, fits_digests: bool) -> Started<SimDisk> {
+    started_with(config, Tree::new(Options::default()), fits_digests)
+}
+
+fn started_with(config: &Config, tree: Tree, fits_digests: bool) -> Started<SimDisk> {
     let (disk, folders) = (SimDisk::new(), Folders::new(Path::new("/d"), Path::new("/d")));
     disk.create_dir(&folders.logs).unwrap();
     let parts = PartSettings::of(config, Arc::new(NoOpening), 0, 0);
     let history = RestoredHistory { last: Some(Zxid::ZERO), fits_digests };
-    let tree = Tree::new(Options::default());
     assemble(&disk, &folders, config, parts, tree, history, START).unwrap()
 }
 
@@ -81,6 +84,29 @@ fn members_of_a_kept_configuration_are_dialed_after_a_restart() {
     let dialed: BTreeMap<i64, String> = hosts.collect();
     let shown: Vec<String> = dialed.iter().map(|(to, host)| format!("{to} {host}")).collect();
     assert_eq!(shown, ["2 b", "3 c", "4 d", "5 e"]);
+}
+
+// What is in force has no version, as no reconfiguration wrote it: that the tree's configuration counts then is told by the
+// file of a proposed one. It has to be known before the history is.
+// rows: D-09
+#[test]
+fn configuration_of_the_tree_counts_beside_a_kept_one() {
+    let view = |version: i64| {
+        View::parse(&format!("server.1=a:1:2\nserver.4=d:1:2\nversion={version:x}")).unwrap()
+    };
+    let (of_tree, kept) = (view(0x5_0000_0001), view(0x5_0000_0003));
+    for (saved, expected) in
+        [(vec![kept.clone()], vec![0, of_tree.version, kept.version]), (vec![], vec![0])]
+    {
+        let mut config = config(&format!("{CONFIG}reconfigEnabled=true\n{MEMBERS}"));
+        config.ensemble.as_mut().unwrap().last_seen = saved;
+        let mut tree = Tree::new(Options::default());
+        tree.set_config(of_tree.to_string().as_bytes(), of_tree.version, 0);
+        let started = started_with(&config, tree, true);
+        let views = started.member.replica.peer().core.all_views();
+        let versions: Vec<i64> = views.map(|view| view.version).collect();
+        assert_eq!(versions, expected);
+    }
 }
 
 // With the static file alone its copy is the trial.

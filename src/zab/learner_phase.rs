@@ -1,0 +1,57 @@
+//! How far a learner has come with its leader.
+
+use crate::model::Epoch;
+
+/// How far the learner has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Phase {
+    /// The leader is asked for the epoch.
+    Asking,
+    /// This server is promising to join the new epoch.
+    Promising {
+        epoch: Epoch,
+    },
+    /// The leader knows where this server's log ends; DIFF, TRUNC or SNAP comes next.
+    Waiting {
+        epoch: Epoch,
+    },
+    Synchronising {
+        epoch: Epoch,
+    },
+    /// NEWLEADER was received; the history is on its way to the disk.
+    Settling {
+        epoch: Epoch,
+    },
+    /// The history is on disk; the epoch that stands for it is on its way there.
+    Adopting {
+        epoch: Epoch,
+    },
+    /// NEWLEADER is acknowledged.
+    Adopted {
+        epoch: Epoch,
+    },
+    /// UPTODATE was received.
+    Serving {
+        epoch: Epoch,
+    },
+}
+
+impl Phase {
+    /// The epoch of the leader, once this server promised to join it.
+    pub const fn epoch(self) -> Option<Epoch> {
+        match self {
+            Self::Asking | Self::Promising { .. } => None,
+            Self::Waiting { epoch }
+            | Self::Synchronising { epoch }
+            | Self::Settling { epoch }
+            | Self::Adopting { epoch }
+            | Self::Adopted { epoch }
+            | Self::Serving { epoch } => Some(epoch),
+        }
+    }
+
+    /// Whether NEWLEADER is acknowledged.
+    pub const fn has_adopted(self) -> bool {
+        matches!(self, Self::Adopted { .. } | Self::Serving { .. })
+    }
+}

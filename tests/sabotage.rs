@@ -10,14 +10,17 @@
 
 mod sabotage {
     pub mod bugs;
+    pub mod page;
 }
 
 use sabotage::bugs::{self, Bug};
+use sabotage::page;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const MUSEUM: &str = "docs/museum.md";
 /// What is never part of the project.
 const SKIPPED: [&str; 5] = ["target", ".git", "data", "node_modules", "__pycache__"];
 
@@ -26,9 +29,12 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
     let root = Path::new(ROOT);
     let all = bugs::read_all(root);
     let mut complaints: Vec<String> = bugs::spoilt(root, &all).err().into_iter().collect();
-    let museum = std::fs::read_to_string(root.join("docs/museum.md")).unwrap();
-    for Bug { name, museum: reference, script, whole, test, worlds, .. } in &all {
-        let is_there = |reference| museum.contains(reference);
+    let museum = std::fs::read_to_string(root.join(MUSEUM)).unwrap();
+    // The table that is made of the files names all they do.
+    let (before, after) = page::around(&museum);
+    for bug in &all {
+        let Bug { name, museum: reference, script, test, .. } = bug;
+        let is_there = |reference| before.contains(reference) || after.contains(reference);
         if reference != "none" && !reference.split(", ").all(is_there) {
             complaints.push(format!("{name}: docs/museum.md does not know {reference}"));
         }
@@ -37,7 +43,7 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
         {
             complaints.push(format!("{name}: there is no script {script}"));
         }
-        if script.is_none() && test.is_none() && !worlds && !whole.0 {
+        if script.is_none() && test.is_none() && !bug.in_worlds() && !bug.in_whole() {
             complaints.push(format!("{name}: nothing is to find it"));
         }
     }
@@ -49,6 +55,19 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
 #[should_panic(expected = "BUG=nonsense: no such bug; there are [\"AckBeforeFlush\"")]
 fn a_bug_that_is_not_there_is_refused() {
     bugs::only(bugs::read_all(Path::new(ROOT)), Some("nonsense"));
+}
+
+#[test]
+fn museum_has_the_table_of_the_bugs_that_can_be_put_back() {
+    let root = Path::new(ROOT);
+    let museum = std::fs::read_to_string(root.join(MUSEUM)).unwrap();
+    let written = page::with_table(&museum, &bugs::read_all(root));
+    if museum == written {
+        return;
+    }
+    let may_write = std::env::var_os("UPDATE_EXPECT").is_some();
+    assert!(may_write, "{MUSEUM} is out of date; UPDATE_EXPECT=1 rewrites it");
+    std::fs::write(root.join(MUSEUM), written).unwrap();
 }
 
 const SWITCH: &str = "src/sabotage.rs";

@@ -1,14 +1,18 @@
 //! Bugs that can be put back, a file each, and the text of a source tree that has them all.
 //!
-//! A file `NAME.bug` says in comments what the bug is, then `KEY: VALUE` lines, then edits:
+//! A file `NAME.bug` says in comments what the bug is, in the first line with one sentence, then `KEY: VALUE` lines, then edits:
 //!
 //! | Key | Value |
 //! |---|---|
 //! | `museum` | what stands in `docs/museum.md` about it, separated by commas, or `none` |
 //! | `script` | the script under `tests/zab` that reads differently with it |
-//! | `worlds` | `yes`: the random worlds of `tests/zab` find it; `no: REASON` |
-//! | `whole` | `yes`: the worlds of `src/sim` find it; `yes, with a script`: and one becomes a script that shows it |
+//! | `worlds` | `yes: N`: the random worlds of `tests/zab` find it, the Nth first; `seldom: N`; `no: BOUND or REASON` |
+//! | `whole` | the same of the worlds of `src/sim`; `yes: N, with a script`: and one becomes a script that shows it |
+//! | `small` | the same of small ensembles: `yes: STATES: ENSEMBLE` or `no: BOUND or REASON` |
 //! | `test` | `TARGET NAME` of a test that fails with it, as in `members a_session_ends`; the target `lib` is for unit tests |
+//!
+//! What says `yes` of `worlds` and `whole` is looked for each time; what they find `seldom` is not. `page.rs` writes all of this into
+//! `docs/museum.md`.
 //!
 //! An edit is `@@ FILE`, the lines that it replaces, `=>`, and the lines in their place. What is replaced occurs once in FILE,
 //! and no two edits overlap. The word BUG in what takes its place is true while the bug is put back.
@@ -26,14 +30,29 @@ pub struct Edit {
 
 pub struct Bug {
     pub name: &'static str,
+    /// One sentence.
+    pub what: String,
     pub museum: String,
     pub script: Option<String>,
-    pub worlds: bool,
-    /// Found by the worlds of `src/sim`; and one of them becomes a script.
-    pub whole: (bool, bool),
+    /// What finds it, as its file says: random worlds of `tests/zab`, worlds of `src/sim`, small ensembles.
+    pub worlds: Option<String>,
+    pub whole: Option<String>,
+    pub small: Option<String>,
     /// Target and name.
     pub test: Option<(String, String)>,
     pub edits: Vec<Edit>,
+}
+
+impl Bug {
+    /// Whether the random worlds of `tests/zab` have to find it.
+    pub fn in_worlds(&self) -> bool {
+        self.worlds.as_deref().is_some_and(|found| found.starts_with("yes"))
+    }
+
+    /// Whether the worlds of `src/sim` have to find it.
+    pub fn in_whole(&self) -> bool {
+        self.whole.as_deref().is_some_and(|found| found.starts_with("yes"))
+    }
 }
 
 /// All of them, by name.
@@ -55,21 +74,27 @@ pub fn read_all(root: &Path) -> Vec<Bug> {
             .filter(|line| !line.starts_with('#'))
             .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{name}: {line}?")))
             .collect();
-        let known = ["museum", "script", "worlds", "whole", "test"];
+        let known = ["museum", "script", "worlds", "whole", "small", "test"];
         keys.keys().for_each(|key| assert!(known.contains(key), "{name}: what is {key}?"));
         let text = |key: &str| keys.get(key).map(|value| (*value).to_owned());
-        assert!(keys.get("worlds") != Some(&"no"), "{name}: why do worlds not find it?");
-        let says = |key: &str| keys.get(key).is_some_and(|value| value.starts_with("yes"));
+        for key in ["worlds", "whole", "small"] {
+            let Some(found) = keys.get(key) else { continue };
+            let known = ["yes: ", "seldom: ", "no: "].iter().any(|start| found.starts_with(start));
+            assert!(known, "{name}: {key} says yes, seldom or no, and how far or why");
+        }
+        let what = head.lines().next().and_then(|line| line.strip_prefix("# "));
         let test = keys.get("test").map(|value| {
             let (target, test) = value.split_once(' ').expect("test: TARGET NAME");
             (target.to_owned(), test.to_owned())
         });
         let name: &'static str = name.leak();
         Bug {
+            what: what.unwrap_or_else(|| panic!("{name}: what is it?")).to_owned(),
             museum: text("museum").unwrap_or_else(|| panic!("{name}: no museum line")),
             script: text("script"),
-            worlds: says("worlds"),
-            whole: (says("whole"), keys.get("whole") == Some(&"yes, with a script")),
+            worlds: text("worlds"),
+            whole: text("whole"),
+            small: text("small"),
             test,
             edits: edits_in(name, edits, &format!("crate::sabotage::has(\"{name}\")")),
             name,

@@ -1,0 +1,60 @@
+//! The table of `docs/museum.md` that says what finds each bug. It stands between two marks and is written by
+//! `UPDATE_EXPECT=1 cargo test --features sim --test sabotage`.
+
+use super::bugs::Bug;
+
+const BEGIN: &str = "<!-- bugs: written from tests/sabotage/*.bug, not by hand -->\n";
+const END: &str = "<!-- end of bugs -->\n";
+/// What worlds and small ensembles of agreement alone say of other code.
+const NOWHERE: &str = "not its place";
+const HEAD: &str = "\
+| Bug | What it does | Script or test | Random worlds | Worlds of `sim` | Small ensembles |
+|---|---|---|---|---|---|
+";
+
+/// The page before the table and behind it.
+///
+/// # Panics
+/// when a mark is not there.
+pub fn around(page: &str) -> (&str, &str) {
+    let (before, rest) = page.split_once(BEGIN).expect("museum.md has the mark before the table");
+    let (_, after) = rest.split_once(END).expect("museum.md has the mark behind the table");
+    (before, after)
+}
+
+/// The page with the table of these bugs.
+pub fn with_table(page: &str, bugs: &[Bug]) -> String {
+    let (before, after) = around(page);
+    let rows: String = bugs.iter().map(row).collect();
+    format!("{before}{BEGIN}{HEAD}{rows}{END}{after}")
+}
+
+fn row(bug: &Bug) -> String {
+    let named = [bug.script.clone(), bug.test.as_ref().map(|(target, test)| named(target, test))];
+    let named: Vec<String> = named.into_iter().flatten().map(|name| format!("`{name}`")).collect();
+    let what = bug.what.trim_end_matches('.').replace('|', "\\|");
+    let agreement = ["src/zab/", "src/model/"];
+    let is_there = |file: &str| agreement.iter().any(|room| file.starts_with(room));
+    let elsewhere = if bug.edits.iter().any(|edit| is_there(&edit.file)) { "" } else { NOWHERE };
+    let worlds = found(bug.worlds.as_deref().unwrap_or(elsewhere));
+    let whole = found(bug.whole.as_deref().unwrap_or_default());
+    let small = found(bug.small.as_deref().unwrap_or(elsewhere));
+    format!("| {} | {what} | {} | {worlds} | {whole} | {small} |\n", bug.name, named.join(", "))
+}
+
+/// Shorter where a figure says it.
+fn found(text: &str) -> String {
+    let text = text.strip_prefix("yes: ").unwrap_or(text);
+    let bound = text.strip_prefix("no: ").filter(|bound| bound.starts_with("not in "));
+    bound.unwrap_or(text).replace('|', "\\|")
+}
+
+/// A test by the file that it is in, as the rest of the page writes it.
+fn named(target: &str, test: &str) -> String {
+    let Some((path, name)) = test.rsplit_once("::") else {
+        return format!("tests/{target}.rs::{test}");
+    };
+    let path = path.strip_suffix("::tests").unwrap_or(path).replace("::", "/");
+    let root = if target == "lib" { "src" } else { "tests" };
+    format!("{root}/{path}.rs::{name}")
+}

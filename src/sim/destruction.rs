@@ -5,9 +5,11 @@
 //! committed and is not in its history is lost, computed before any server starts, and the checks go on without just that.
 //!
 //! 1. Epochs after the leader's promise may come again, with other transactions. So the operator empties every other server that has
-//!    promised more, and all observers.
-//! 2. Clients begin anew: a server would turn away those that have seen what is lost.
-//! 3. Nothing fails until a leader is established: without the servers that are left a quorum of empty ones would elect one of theirs.
+//!    promised more, and all that do not vote.
+//! 2. Where members change, the operator writes one configuration for all servers: the newest in the leader's history, whether it was
+//!    committed or not. What other servers know of later ones is lost with their data.
+//! 3. Clients begin anew: a server would turn away those that have seen what is lost.
+//! 4. Nothing fails until a leader is established: without the servers that are left a quorum of empty ones would elect one of theirs.
 
 use super::boot::boot;
 use super::check::{Durable, Seen};
@@ -16,14 +18,19 @@ use super::membership;
 use super::plan::{Crash, CrashKind, Micros, Plant};
 use super::process::{Backup, folders};
 use super::world::World;
-use crate::model::{ServerId, Zxid};
+use crate::model::{Epoch, ServerId, View, Zxid};
 use std::collections::BTreeSet;
 
 impl World {
     /// * `spared`: voters whose data stays, as far as the others are a quorum. `restores`: those that have one get an older copy.
     pub fn destroy(&mut self, spared: &[usize], restores: bool, keeps: u64, down_us: Micros) {
-        let voters = self.climate().voters;
-        let destroyed = self.quorum_without(spared);
+        // An older configuration may need a machine that is lost for good.
+        if self.servers.iter().any(|server| server.is_gone) {
+            return self.trace.count("quorums that keep their data");
+        }
+        let view = self.newest_view().cloned();
+        let view = view.unwrap_or_else(|| membership::first_view(self.climate()));
+        let destroyed = quorum_without(&view, spared);
         self.stop_all(keeps, down_us);
         self.trace.count("quorums that lose their data");
         for &server in &destroyed {
@@ -31,18 +38,21 @@ impl World {
                 self.empty_new(server);
             }
         }
-        (voters..self.servers.len()).for_each(|observer| self.empty_new(observer));
-        let mut found: Vec<Durable> = (0..voters).map(|server| self.found_by(server)).collect();
-        let view = membership::first_view(self.climate());
-        // A voter that weighs nothing is never elected.
-        let may_lead = |&server: &usize| 0 < view.weight(ServerId(server as i64));
-        let by_vote = |&server: &usize| (found[server].current, found[server].last, server);
-        let Some(leader) = (0..voters).filter(may_lead).max_by_key(by_vote) else { return };
-        let Durable { accepted: promised, last: left, .. } = found[leader];
-        for (server, found) in found.iter_mut().enumerate() {
-            if promised < found.accepted.max(found.last.epoch()) {
+        for server in 0..self.servers.len() {
+            // A damaged sector may show only later, when nobody else has the data.
+            if !view.is_voter(id(server)) || self.servers[server].is_damaged {
                 self.empty_new(server);
-                *found = Durable::default();
+            }
+        }
+        let mut found: Vec<Durable> =
+            (0..self.servers.len()).map(|server| self.found_by(server)).collect();
+        let Some(leader) = self.leader_of(&found) else { return };
+        let Durable { accepted: promised, last: left, .. } = found[leader];
+        let view = self.checks.history.newest_in(left).clone();
+        for server in 0..found.len() {
+            if !self.may_follow(&view, leader, server, &found) {
+                self.empty_new(server);
+                found[server] = Durable::default();
             }
         }
         if self.climate().plant == Some(Plant::MoreIsLost) {
@@ -50,6 +60,13 @@ impl World {
             found[leader] = Durable::default();
         }
         found.into_iter().enumerate().for_each(|(at, found)| self.servers[at].durable = found);
+        if self.climate().changes {
+            self.trace.count(match view.version {
+                0 => "first configurations written again",
+                _ => "later configurations written again",
+            });
+            (0..self.servers.len()).for_each(|server| self.rewrite_configuration(server, &view));
+        }
         // Older copies have what is lost.
         self.servers.iter_mut().for_each(|server| server.backup = None);
         let before = self.checks.history.committed().len();
@@ -62,18 +79,37 @@ impl World {
         self.is_recovering = true;
     }
 
-    /// The voters that are not spared, and so many of the spared ones that they are a quorum.
-    fn quorum_without(&self, spared: &[usize]) -> BTreeSet<usize> {
-        let view = membership::first_view(self.climate());
-        let voters = 0..self.climate().voters;
-        let mut all: BTreeSet<usize> = voters.filter(|voter| !spared.contains(voter)).collect();
-        for &voter in spared {
-            let ids = all.iter().map(|&server| ServerId(server as i64)).collect();
-            if !view.has_quorum(&ids) {
-                all.insert(voter);
-            }
+    /// The server with the latest vote of those that may lead by the newest configuration in their own history.
+    fn leader_of(&self, found: &[Durable]) -> Option<usize> {
+        let may_lead = |&server: &usize| {
+            let view = self.checks.history.newest_in(found[server].last);
+            // A voter that weighs nothing is never elected.
+            view.is_voter(id(server)) && 0 < view.weight(id(server))
+        };
+        (0..found.len()).filter(may_lead).max_by_key(|&server| vote(found, server))
+    }
+
+    /// Whether a server may start with what it has, and the other one leads all the same.
+    fn may_follow(&self, view: &View, leader: usize, server: usize, found: &[Durable]) -> bool {
+        let has = found[server];
+        let newest = self.checks.history.newest_in(has.last);
+        let knows_later = view.version < newest.version;
+        let is_rival = newest != view && vote(found, leader) < vote(found, server);
+        let has_promised_more = found[leader].accepted < has.accepted.max(has.last.epoch());
+        view.is_voter(id(server)) && !knows_later && !is_rival && !has_promised_more
+    }
+
+    /// The operator's configuration takes the place of what a server knows of any.
+    fn rewrite_configuration(&mut self, server: usize, view: &View) {
+        let climate = self.climate().clone();
+        let rewrite = |disk| membership::rewrite_files(disk, &climate, server, view);
+        let found = &mut self.servers[server];
+        found.view = Some(view.clone());
+        // A disk that refuses a change refuses it once.
+        if rewrite(&found.disk).or_else(|_| rewrite(&found.disk)).is_err() {
+            self.fail("panic", format!("the configuration files of {server} are not written"));
         }
-        all
+        self.see(&Seen::ForgetsView { server });
     }
 
     /// All servers end, and with them what goes wrong.
@@ -108,7 +144,7 @@ impl World {
     fn empty_new(&mut self, server: usize) {
         let climate = self.climate().clone();
         let found = &mut self.servers[server];
-        (found.durable, found.tree) = (Durable::default(), Zxid::ZERO);
+        (found.durable, found.tree, found.is_damaged) = (Durable::default(), Zxid::ZERO, false);
         empty(&found.disk);
         // A disk that refuses the change refuses it once.
         let marked = membership::mark_new(&found.disk, &climate);
@@ -131,4 +167,25 @@ impl World {
             }
         }
     }
+}
+
+/// The voters of a configuration that are not spared, and so many of the spared ones that they are a quorum.
+fn quorum_without(view: &View, spared: &[usize]) -> BTreeSet<usize> {
+    let voters = || view.voters().map(|id| id.0 as usize);
+    let mut all: BTreeSet<usize> = voters().filter(|voter| !spared.contains(voter)).collect();
+    for voter in voters().filter(|voter| spared.contains(voter)) {
+        let ids = all.iter().map(|&server| id(server)).collect();
+        if !view.has_quorum(&ids) {
+            all.insert(voter);
+        }
+    }
+    all
+}
+
+fn vote(found: &[Durable], server: usize) -> (Epoch, Zxid, usize) {
+    (found[server].current, found[server].last, server)
+}
+
+const fn id(server: usize) -> ServerId {
+    ServerId(server as i64)
 }

@@ -27,6 +27,8 @@ pub struct History {
     /// The configuration that the ensemble began with, and those that were committed.
     views: Vec<View>,
     proposed_views: Vec<View>,
+    /// What the operator wrote in every server's files after a quorum had lost its data: it alone decides what is left.
+    rewritten: Option<View>,
     pub model: Model,
     /// Servers keep sessions to themselves until they make something ephemeral.
     pub local_sessions: bool,
@@ -50,6 +52,7 @@ impl History {
             committed: Vec::new(),
             views: vec![first_view],
             proposed_views: Vec::new(),
+            rewritten: None,
             model: Model::new(),
             local_sessions,
             confirms_syncs: false,
@@ -62,6 +65,12 @@ impl History {
     /// The configurations of which each needs a quorum for a transaction: the one before it, and its own if it is a
     /// reconfiguration.
     pub fn deciders(&self, zxid: Zxid) -> impl Iterator<Item = &View> {
+        let rewritten = self.rewritten.as_ref().filter(|view| zxid.to_wire() <= view.version);
+        let by_history = self.deciders_by_history(zxid).filter(move |_| rewritten.is_none());
+        rewritten.into_iter().chain(by_history)
+    }
+
+    fn deciders_by_history(&self, zxid: Zxid) -> impl Iterator<Item = &View> {
         let is_later = |view: &&View| zxid.to_wire() < view.version;
         let mut known = self.views.iter().rev().skip_while(is_later);
         let newest = known.next();
@@ -74,6 +83,17 @@ impl History {
         let newest = self.views.last();
         let version = newest.map_or(0, |view| view.version);
         newest.into_iter().chain(self.proposed_views.iter().filter(move |it| version < it.version))
+    }
+
+    /// The newest configuration in a history that ends with `last`, committed or not.
+    ///
+    /// # Panics
+    /// Never: an ensemble begins with a configuration.
+    pub fn newest_in(&self, last: Zxid) -> &View {
+        let zxid = |view: &View| Zxid::from_wire(view.version);
+        let is_in = |view: &&View| zxid(view).is_some_and(|zxid| self.holds(last, zxid));
+        let newest = self.proposed_views.iter().filter(is_in).max_by_key(|view| view.version);
+        newest.or(self.views.first()).expect("the first configuration")
     }
 
     /// Whether a leader that proposed `zxid` had the configuration of this version in force then.
@@ -112,7 +132,9 @@ impl History {
             let Some(version) = Zxid::from_wire(view.version) else { return false };
             version.counter() == 0 && View { version: it.version, ..view.clone() } == *it
         };
-        self.views.contains(view) || self.views.first().is_some_and(is_first)
+        self.views.contains(view)
+            || self.rewritten.as_ref() == Some(view)
+            || self.views.first().is_some_and(is_first)
     }
 
     pub fn last(&self) -> Zxid {
@@ -140,11 +162,21 @@ impl History {
     }
 
     /// What was committed and is not in the history that ends with `left` is lost, and so is all of the epochs after `promised`.
+    /// The newest configuration of that history is in force from now on.
     pub fn lose(&mut self, left: Zxid, promised: Epoch) {
+        self.rewritten = Some(self.newest_in(left).clone());
         let kept = self.committed.partition_point(|committed| self.holds(left, committed.zxid));
         self.committed.truncate(kept);
         let last = self.last();
-        self.views.retain(|view| view.version <= last.to_wire());
+        let mut views = std::mem::take(&mut self.views);
+        views.retain(|view| {
+            let zxid = Zxid::from_wire(view.version);
+            view.version == 0 || zxid.is_some_and(|zxid| self.find(zxid).is_some())
+        });
+        self.views = views;
+        let is_over =
+            |view: &View| Zxid::from_wire(view.version).is_none_or(|zxid| promised < zxid.epoch());
+        self.proposed_views.retain(|view| !is_over(view));
         self.leaders.retain(|epoch, _| *epoch <= promised);
         self.proposed.retain(|zxid, _| zxid.epoch() <= promised);
         self.model.lose_after(last.to_wire());

@@ -225,7 +225,7 @@ impl World {
     }
 
     /// The newest configuration that any server has or had in force.
-    fn newest_view(&self) -> Option<&View> {
+    pub fn newest_view(&self) -> Option<&View> {
         let views = self.servers.iter().filter_map(|server| server.view.as_ref());
         views.max_by_key(|view| view.version)
     }

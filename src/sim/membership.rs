@@ -89,6 +89,26 @@ pub fn write_files(disk: &SimDisk, climate: &Climate, me: usize) -> io::Result<(
     write_my_id(disk, me)
 }
 
+/// Writes a configuration in the place of what a server has. A server that is not in it is to join.
+///
+/// # Errors
+/// Those of the disk.
+pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) -> io::Result<()> {
+    let files = files(disk);
+    files.forget_proposed()?;
+    if view.version != 0 && view.members.contains_key(&ServerId(me as i64)) {
+        return files.commit(view, true, false);
+    }
+    let members = if view.version == 0 {
+        members(climate, me)
+    } else {
+        let text = view.to_string();
+        let lines = text.lines().filter(|line| !line.starts_with("version="));
+        lines.map(str::to_owned).chain([member(me, false)]).collect()
+    };
+    replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())
+}
+
 /// Says that a server's directory is new, where that has to be said.
 ///
 /// # Errors

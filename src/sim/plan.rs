@@ -350,7 +350,8 @@ fn destruction(rng: &mut Rng, climate: &Climate) -> Fault {
     if !rng.one_in(5) {
         return Fault::BackUp { server: rng.pick(climate.servers()) };
     }
-    let spared = (0..climate.voters).filter(|_| rng.one_in(2)).collect();
+    let servers = if climate.changes { climate.servers() } else { climate.voters };
+    let spared = (0..servers).filter(|_| rng.one_in(2)).collect();
     let (restores, keeps, down_us) = (rng.one_in(2), rng.below(4000), rng.range(5, 300) * MS);
     Fault::Destroy { spared, restores, keeps, down_us }
 }

@@ -142,6 +142,8 @@ fn worlds_from_fixed_seeds() {
         ("worlds with an oracle and changes", 3),
         ("quorums that lose their data", 10),
         ("older copies after the loss of a quorum", 3),
+        ("first configurations written again", 5),
+        ("later configurations written again", 3),
         ("transactions lost with a quorum", 100),
         ("acknowledgements kept until UPTODATE", 5),
         ("configurations named before they are committed", 1),
@@ -228,6 +230,18 @@ fn planted_faults_are_found() {
         println!("{plant:?}: {check}: {what}");
         assert!(checks.contains(&check), "{plant:?} is found by {check}: {what}");
     }
+}
+
+// Where members change, too, nothing may be lost but what the checks are told.
+#[test]
+fn more_lost_than_told_is_found_where_members_change() {
+    let found = first_failure(40, |climate| {
+        let (plant, seed) = (Some(Plant::MoreIsLost), climate.seed);
+        let calm = Climate::calm(seed);
+        *climate = Climate { destroys: true, changes: true, joiners: 1, plant, ..calm };
+    });
+    let (_, Failure { check, .. }) = found.expect("more is lost than the checks are told");
+    assert!(["one leader", "primary order", "agreement", "durability"].contains(&check), "{check}");
 }
 
 // What a failure does not need is left out of its plan.

@@ -138,24 +138,36 @@ pub fn hole(highest: Option<Zxid>, zxid: i64) -> Option<(Zxid, Zxid)> {
     is_hole.then_some((before, behind))
 }
 
-/// True when a state holds all that a damaged snapshot named `snapshot` held.
+/// A snapshot that could not be loaded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BadSnapshot {
+    pub zxid: Zxid,
+    /// It may have been complete once. Otherwise it has no end, and this server has acknowledged none to a leader.
+    pub may_count: bool,
+    /// The log has the txn that the snapshot ends with. It has not when a leader sent the snapshot: what such a tree
+    /// covered need not leave a gap, since of how an epoch ended the next one's zxids say nothing.
+    pub ends_in_log: bool,
+}
+
+/// True when a state holds all that a snapshot held which could not be loaded.
 ///
 /// * `last`: where the state ends. `gap`: the zxid before the first txns that the log lacks, if it lacks any.
-/// * `ends_in_log`: the log has the txn that the snapshot ends with. It has not when a leader sent the snapshot: what
-///   such a tree covered need not leave a gap, since of how an epoch ended the next one's zxids say nothing.
 ///
 /// A snapshot with an end was complete once, and this server may have acknowledged all of it, to a leader that sent it.
-/// Java starts on the older state all the same, and over a gap. Counter 0 is the name that a new leader's snapshot has
-/// before its first txn: it stands for all of the epoch before, whose end no zxid tells. Only that of a new server holds
-/// nothing.
-pub fn makes_up_for(
-    last: Option<Zxid>,
-    gap: Option<Option<Zxid>>,
-    snapshot: Zxid,
-    ends_in_log: bool,
-) -> bool {
+/// Java starts on the older state all the same, and over a gap. One without an end need not be made up for, unless the log
+/// goes on from it: then it was complete too, and its end is damaged. Counter 0 is the name that a new leader's snapshot
+/// has before its first txn: it stands for all of the epoch before, whose end no zxid tells. Only that of a new server
+/// holds nothing.
+pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: BadSnapshot) -> bool {
+    let BadSnapshot { zxid, may_count, ends_in_log } = snapshot;
     let held = gap.unwrap_or(last).min(last);
-    snapshot == Zxid::ZERO || (ends_in_log && Some(snapshot) <= held)
+    match (ends_in_log, may_count) {
+        _ if zxid == Zxid::ZERO => true,
+        (true, true) => Some(zxid) <= held,
+        (true, false) => true,
+        (false, true) => false,
+        (false, false) => held <= Some(zxid),
+    }
 }
 
 /// Whole records behind the place where a file's records end.
@@ -310,8 +322,10 @@ mod tests {
     fn what_makes_up_for_a_damaged_snapshot() {
         let zxid = Zxid::from_wire;
         let check = |last, gap: Option<i64>, snapshot| {
-            let of = |is_there| {
-                makes_up_for(zxid(last), gap.map(zxid), zxid(snapshot).unwrap(), is_there)
+            let of = |ends_in_log| {
+                let zxid = zxid(snapshot).unwrap();
+                let bad = BadSnapshot { zxid, may_count: true, ends_in_log };
+                makes_up_for(Zxid::from_wire(last), gap.map(Zxid::from_wire), bad)
             };
             assert!(snapshot == 0 || !of(false), "a txn that the log never had");
             of(true)
@@ -320,6 +334,13 @@ mod tests {
         assert!(!check(9, Some(5), 7) && check(9, Some(7), 7));
         assert!(check(3, Some(1), 0), "a new server's holds nothing");
         assert!(!check(3, None, 1 << 32), "it stands for all of the epoch before");
+        let without_end = |last, snapshot, ends_in_log| {
+            let bad = BadSnapshot { zxid: zxid(snapshot).unwrap(), may_count: false, ends_in_log };
+            makes_up_for(zxid(last), None, bad)
+        };
+        assert!(without_end(5, 7, false), "it was never complete");
+        assert!(without_end(9, 7, true));
+        assert!(!without_end(9, 7, false), "what came after it was logged");
     }
 
     // rows: D-45 D-46 G-12

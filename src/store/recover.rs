@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::decide::{self, LogFact, SnapshotFact, Start, StartFacts};
+use super::decide::{self, BadSnapshot, LogFact, SnapshotFact, Start, StartFacts};
 use super::disk::{self, Disk, Reading};
 use super::epoch::{self, EpochFile};
 use super::names::{self, Folders, Named, Packing};
@@ -244,7 +244,7 @@ pub fn recover<D: Disk, R: Restore>(
     state.reset();
     let mut skipped = Vec::new();
     let begun = clock();
-    let Newest { fact, loaded, tried, damaged } =
+    let Newest { fact, loaded, tried, bad } =
         load_newest(disk, &folders.snapshots, state, &mut skipped)?;
     let loaded_at = clock();
     let initialize = disk.open(&initialize_path(folders)).is_ok();
@@ -266,7 +266,7 @@ pub fn recover<D: Disk, R: Restore>(
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
     let mut ends_met = Vec::new();
     let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry, so_far| {
-        if damaged.iter().any(|file| file.zxid.to_wire() == zxid) {
+        if bad.iter().any(|(file, _)| file.zxid.to_wire() == zxid) {
             ends_met.push(zxid);
         }
         state.log_read(so_far.done, so_far.of);
@@ -276,7 +276,7 @@ pub fn recover<D: Disk, R: Restore>(
     let last = after.max(scanned.highest).max(floor);
     look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
-    look_for_missed(damaged, &ends_met, last, gap, &folders.snapshots)?;
+    look_for_missed(bad, &ends_met, last, gap, &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;
     if initialize && start != Start::Empty {
@@ -340,23 +340,24 @@ fn look_for_holes<E: Error>(
     Ok(())
 }
 
-/// What a damaged snapshot held and nothing else does is lost.
+/// What a snapshot held that could not be loaded, and nothing else does, is lost.
 ///
-/// * `ends_met`: of the damaged ones, where they end, as far as the log has that. `last`: where the history ends. `gap`: where it ended
+/// * `bad`: see [`Newest::bad`]. `ends_met`: where they end, as far as the log has that. `last`: where the history ends. `gap`: where it ended
 ///   before a gap, if it has one.
 fn look_for_missed<E: Error>(
-    damaged: Vec<Named>,
+    bad: Vec<(Named, bool)>,
     ends_met: &[i64],
     last: Option<Zxid>,
     gap: Option<Option<Zxid>>,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
-    let missed = damaged.into_iter().find(|file| {
+    let missed = bad.into_iter().find(|(file, may_count)| {
         let ends_in_log = ends_met.contains(&file.zxid.to_wire());
-        !decide::makes_up_for(last, gap, file.zxid, ends_in_log)
+        let snapshot = BadSnapshot { zxid: file.zxid, may_count: *may_count, ends_in_log };
+        !decide::makes_up_for(last, gap, snapshot)
     });
-    let Some(damaged) = missed else { return Ok(()) };
-    Err(RecoverError::Behind { path: dir.join(damaged.name), last: gap.unwrap_or(last) })
+    let Some((file, _)) = missed else { return Ok(()) };
+    Err(RecoverError::Behind { path: dir.join(file.name), last: gap.unwrap_or(last) })
 }
 
 /// Removes snapshots that were never finished.
@@ -389,8 +390,8 @@ struct Newest {
     fact: SnapshotFact,
     loaded: Option<Loaded>,
     tried: usize,
-    /// Those that may have been whole and could not be loaded, newest first.
-    damaged: Vec<Named>,
+    /// Those that could not be loaded, newest first, and whether they may have been whole.
+    bad: Vec<(Named, bool)>,
 }
 
 /// * `tried`: snapshots that passed the quick check; `skipped`: those that did not, or could not be loaded.
@@ -423,7 +424,7 @@ fn load_newest<D: Disk, R: Restore>(
         epoch::read(disk, dir, EpochFile::Current).is_ok_and(|epoch| epoch > Some(Epoch(0)));
     let files = names::snapshots(disk, dir)
         .map_err(|source| RecoverError::List { path: dir.to_owned(), source })?;
-    let (mut tried, mut damaged) = (0, Vec::new());
+    let (mut tried, mut bad) = (0, Vec::new());
     for file in files.iter().rev() {
         if tried == TRIES_MAX {
             break;
@@ -435,7 +436,7 @@ fn load_newest<D: Disk, R: Restore>(
             Ok(false) => {
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
-                damaged.extend(was_led.then(|| file.clone()));
+                bad.push((file.clone(), was_led));
                 continue;
             }
             // No damage: whoever runs this has to be told, not served an older state.
@@ -447,25 +448,20 @@ fn load_newest<D: Disk, R: Restore>(
                 skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
                 // It may have been whole.
                 tried += 1;
-                damaged.push(file.clone());
+                bad.push((file.clone(), true));
                 continue;
             }
         }
         tried += 1;
         match load(disk, &path, file, state) {
             Ok(loaded) => {
-                return Ok(Newest {
-                    fact: SnapshotFact::Loaded,
-                    loaded: Some(loaded),
-                    tried,
-                    damaged,
-                });
+                return Ok(Newest { fact: SnapshotFact::Loaded, loaded: Some(loaded), tried, bad });
             }
             // The end of a packed file can't be looked at from outside; it is a plain one's missing end all the same.
             Err(ReadError::Short { .. }) if packing != Packing::Plain => {
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
-                damaged.extend(was_led.then(|| file.clone()));
+                bad.push((file.clone(), was_led));
                 state.reset();
             }
             Err(error) => {
@@ -473,12 +469,12 @@ fn load_newest<D: Disk, R: Restore>(
                 tracing::warn!(path = %path.display(), why, "pass over damaged snapshot, an older one is tried");
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();
-                damaged.push(file.clone());
+                bad.push((file.clone(), true));
             }
         }
     }
     let fact = if tried == 0 { SnapshotFact::None } else { SnapshotFact::AllBad };
-    Ok(Newest { fact, loaded: None, tried, damaged })
+    Ok(Newest { fact, loaded: None, tried, bad })
 }
 
 fn load<D: Disk, R: Restore>(

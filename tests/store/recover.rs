@@ -376,6 +376,28 @@ fn torn_packed_snapshots_are_passed_over() {
     }
 }
 
+// A member that was sent a tree has logged what came after it, and its currentEpoch was not saved yet: the tree is damaged so that
+// it looks unfinished. Nothing in the zxids tells that the log does not go on from the older snapshot.
+// rows: D-30 D-31
+#[test]
+fn a_tree_that_the_log_goes_on_from_is_missed_though_it_has_no_end() {
+    for packing in [Packing::Plain, Packing::Gzip, Packing::Snappy] {
+        let run = |entries: &[i64]| {
+            let disk = SimDisk::new();
+            put_snapshot(&disk, 0, &[]);
+            put_packed(&disk, 0x1_0000_0007, &[7], packing);
+            let name = names::snapshot_name(zxid(0x1_0000_0007), packing);
+            let file = disk.open(&folders().snapshots.join(name)).unwrap();
+            disk.set_len(&file, 5).unwrap();
+            put_log(&disk, "log.200000001", entries);
+            run(&disk, RecoverOptions::default())
+        };
+        let error = run(&[0x2_0000_0001, 0x2_0000_0002]).unwrap_err();
+        assert!(matches!(error, RecoverError::Behind { .. }), "{error}");
+        assert!(run(&[]).is_ok(), "it may never have been finished");
+    }
+}
+
 #[test]
 fn a_txn_the_state_refuses_is_named() {
     let disk = SimDisk::new();

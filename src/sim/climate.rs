@@ -270,9 +270,9 @@ impl Climate {
         .with_other_destructions()
     }
 
-    /// Quorums lose their data where members change, too.
+    /// Quorums lose their data where members change or a disk is damaged, too.
     fn with_other_destructions(self) -> Self {
-        let may_have = self.changes && self.damaged.is_none() && !self.adverse && !self.oracle;
+        let may_have = (self.changes || self.damaged.is_some()) && !self.adverse && !self.oracle;
         let destroys = may_have && Rng::new(self.seed, 17).one_in(3);
         Self { destroys: self.destroys || destroys, ..self }
     }

@@ -39,7 +39,8 @@ impl World {
             }
         }
         for server in 0..self.servers.len() {
-            if !view.is_voter(id(server)) {
+            // A damaged sector may show only later, when nobody else has the data.
+            if !view.is_voter(id(server)) || self.servers[server].is_damaged {
                 self.empty_new(server);
             }
         }
@@ -143,7 +144,7 @@ impl World {
     fn empty_new(&mut self, server: usize) {
         let climate = self.climate().clone();
         let found = &mut self.servers[server];
-        (found.durable, found.tree) = (Durable::default(), Zxid::ZERO);
+        (found.durable, found.tree, found.is_damaged) = (Durable::default(), Zxid::ZERO, false);
         empty(&found.disk);
         // A disk that refuses the change refuses it once.
         let marked = membership::mark_new(&found.disk, &climate);

@@ -149,6 +149,20 @@ fn replies_before_an_epochs_first_transaction_carry_the_zxid_of_the_history() {
     }
 }
 
+// A read-only server shows what it had logged as a leader and nobody committed. Nothing has to be written in the next epoch before
+// the client is let in.
+// rows: P-13
+#[test]
+fn client_that_has_seen_what_came_to_nothing_is_let_in_in_the_next_epoch() {
+    let mut ensemble = new_ensemble();
+    for at in [LEADER, FOLLOWER] {
+        for (last_zxid_seen, is_let_in) in [(9, true), (1 << 32, true), (0x1_0000_0009, false)] {
+            let client = ensemble.client_that_has_seen(at, last_zxid_seen);
+            assert_eq!(client.is_ok(), is_let_in, "{last_zxid_seen:#x} at {at}: {client:?}");
+        }
+    }
+}
+
 // rows: G-16
 #[test]
 fn a_sync_at_the_leader_waits_for_all_that_was_proposed() {

@@ -7,7 +7,7 @@ use super::interface::{Action, Settings, TICK_MS};
 use super::snapshot_schedule::SnapshotSchedule;
 use super::stats::Figures;
 use crate::model::sync::{Arc, Ordering};
-use crate::model::{CONTAINER, SessionId, Zxid};
+use crate::model::{CONTAINER, Epoch, SessionId, Zxid};
 use crate::request::{Batch, Conn, Namespaces, ReopenSession, Sessions, Shared, reply};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
@@ -151,6 +151,12 @@ impl Core {
         if service != Service::None {
             self.release_connects();
         }
+    }
+
+    /// This server begins to serve in an epoch.
+    pub fn begin_epoch(&self, epoch: Epoch) {
+        let begin = Zxid::new(epoch, 0).to_wire().cast_unsigned();
+        self.shared.epoch_begin.store(begin, Ordering::Relaxed);
     }
 
     /// An election begins: connect requests wait for its end, for a while.

@@ -146,6 +146,7 @@ impl Role {
     pub fn lead(&mut self, core: &mut Core, epoch: Epoch) {
         self.start_from_rest(core);
         core.mismatches.expect_no_more();
+        core.begin_epoch(epoch);
         core.write_config();
         *self = Self::Leading(Box::new(Leading::new(RequestProcessor::leading(core, epoch))));
         let serves = core.settings.leader_serves;
@@ -160,6 +161,7 @@ impl Role {
             core.zab.role(),
             zab::Role::Learning(learner) if learner.is_observer()
         );
+        core.begin_epoch(core.zab.core.current);
         core.write_config();
         let forwarding = Box::new(Forwarding::new(core.settings.tick_time_ms));
         *self = match is_observer {

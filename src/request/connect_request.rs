@@ -76,8 +76,10 @@ impl Connection {
         self.counts.connects += 1;
         self.counts.token_deficit = self.shared.throttle.connects(&self.shared.limits).0;
         let ours = self.shared.state.tree.read().last_zxid();
-        if ours.to_wire() < last_zxid {
-            // The client has seen a transaction that this server has not applied: another server can serve it.
+        let epoch_begin = self.shared.epoch_begin.load(Ordering::Relaxed).cast_signed();
+        if ours.to_wire().max(epoch_begin) < last_zxid {
+            // The client has seen a transaction that this server has not applied: another server can serve it. What it has seen of an
+            // earlier epoch and is not applied was committed nowhere: a read-only server showed it.
             return Err(Need::Close(format!(
                 "client has seen zxid {last_zxid:#x}, ours is {ours}"
             )));

@@ -93,6 +93,16 @@ impl Ensemble {
         self.greet(at, "10.0.0.9", &hello_again(session)).0
     }
 
+    /// A client without a session that was told `zxid` elsewhere.
+    ///
+    /// # Errors
+    /// What the server said, if it does not let the client in.
+    pub fn client_that_has_seen(&mut self, at: usize, zxid: i64) -> Result<Client, Vec<String>> {
+        let (client, lines) =
+            self.greet(at, "10.0.0.9", &Hello { last_zxid_seen: zxid, ..hello() });
+        if lines[0].starts_with("session") { Ok(client) } else { Err(lines) }
+    }
+
     /// As [`Self::client_again`]; the server reads it first, and then what the `older` connection had sent, before anybody else does anything.
     pub fn greet_late(&mut self, at: usize, session: i64, older: (Client, Vec<u8>)) -> Client {
         let client = self.connect(at, "10.0.0.9", &hello_again(session));

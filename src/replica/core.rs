@@ -148,12 +148,15 @@ impl Core {
         if !is_read_only {
             self.shared.is_read_only.store(false, Ordering::Relaxed);
         }
+        if service != Service::Full {
+            self.shared.epoch_begin.store(0, Ordering::Relaxed);
+        }
         if service != Service::None {
             self.release_connects();
         }
     }
 
-    /// This server begins to serve in an epoch.
+    /// This server begins to serve in an epoch, with [`Service::Full`].
     pub fn begin_epoch(&self, epoch: Epoch) {
         let begin = Zxid::new(epoch, 0).to_wire().cast_unsigned();
         self.shared.epoch_begin.store(begin, Ordering::Relaxed);

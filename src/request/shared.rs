@@ -24,7 +24,7 @@ pub struct Shared {
     pub connects_held_until_ms: AtomicU64,
     /// Only clients that accept a read-only server are served.
     pub is_read_only: AtomicBool,
-    /// Zxid with which the epoch begins that this server has served in last; 0: none. All that was committed before is applied here.
+    /// Zxid with which the epoch begins that this server serves in; 0: none. All that was committed before is applied here.
     /// Set by `replica`.
     pub epoch_begin: AtomicU64,
 }

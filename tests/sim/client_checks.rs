@@ -158,6 +158,25 @@ fn zxids_going_back_and_answers_out_of_order_are_found() {
 }
 
 #[test]
+fn what_a_read_only_server_showed_may_be_no_more_unless_it_was_committed() {
+    let (mut check, history) = (Sessions::default(), history());
+    let request = &Request::new(Op::GetPair, "");
+    let answered = |xid, counter| is_answered(0, xid, request, counter);
+    let read_only = |xid, counter| match answered(xid, counter) {
+        Seen::Answered(answered) => Seen::AnsweredReadOnly(answered),
+        other => other,
+    };
+    (1..9).for_each(|xid| holds(&mut check, &asks(0, xid, request), &history));
+    holds(&mut check, &read_only(1, 9), &history);
+    fails(&mut check, &read_only(2, 8), &history, "sees 0x100000008 after 0x100000009");
+    holds(&mut check, &read_only(3, 9), &history);
+    holds(&mut check, &answered(4, 2), &history);
+    fails(&mut check, &answered(5, 1), &history, "sees 0x100000001 after 0x100000002");
+    holds(&mut check, &read_only(6, 2), &history);
+    fails(&mut check, &answered(7, 1), &history, "sees 0x100000001 after 0x100000002");
+}
+
+#[test]
 fn sessions_that_come_back_or_live_on_are_found() {
     let (mut check, history) = (Sessions::default(), history());
     let welcomed = |session, is_new| Seen::Welcomed { client: 0, session, is_new };

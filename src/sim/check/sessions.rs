@@ -2,7 +2,7 @@
 //! ephemerals live as long as their session, a session that has expired never comes back, and writes are linearizable.
 
 use super::seen::{Answered, Check, Seen};
-use crate::model::Code;
+use crate::model::{Code, Zxid};
 use crate::sim::history::History;
 use crate::sim::workload::{Op, is_of_session};
 use crate::tree::txn::{Entry, Txn};
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub struct Sessions {
     /// Requests without an answer, by client.
     outstanding: BTreeMap<usize, VecDeque<i32>>,
-    /// The newest zxid that each client has seen since it lost a session.
-    newest: BTreeMap<usize, i64>,
+    /// The newest zxid that each client has seen since it lost a session, and whether a read-only server showed it.
+    newest: BTreeMap<usize, (i64, bool)>,
     expired: BTreeSet<i64>,
     opened: BTreeSet<i64>,
 }
@@ -52,12 +52,16 @@ impl Check for Sessions {
                         return Err(format!("client {client} is answered {xid}, awaits {next:?}"));
                     }
                 }
+                let is_read_only = matches!(seen, Seen::AnsweredReadOnly(_));
                 let newest = self.newest.entry(client).or_default();
-                if header.zxid < *newest {
-                    let (zxid, newest) = (header.zxid, *newest);
-                    return Err(format!("client {client} sees {zxid:#x} after {newest:#x}"));
+                let (before, by_read_only) = *newest;
+                // What a read-only server showed, and nobody committed, is no more in the next epoch.
+                let is_no_more = by_read_only && !is_read_only && !is_committed(before, history);
+                if header.zxid < before && !is_no_more {
+                    let zxid = header.zxid;
+                    return Err(format!("client {client} sees {zxid:#x} after {before:#x}"));
                 }
-                *newest = header.zxid;
+                *newest = (header.zxid, is_read_only);
             }
             Seen::Disconnected { client } => drop(self.outstanding.remove(&client)),
             Seen::AllAtRest => return self.at_the_end(history),
@@ -65,6 +69,10 @@ impl Check for Sessions {
         }
         Ok(())
     }
+}
+
+fn is_committed(zxid: i64, history: &History) -> bool {
+    Zxid::from_wire(zxid).is_some_and(|zxid| zxid == Zxid::ZERO || history.find(zxid).is_some())
 }
 
 impl Sessions {

@@ -110,17 +110,25 @@ impl History {
     /// Zxids of the reconfigurations that are committed after one zxid, through another.
     pub fn reconfigurations(&self, after: Zxid, through: Zxid) -> impl Iterator<Item = Zxid> {
         let zxids = self.views.iter().filter_map(|view| Zxid::from_wire(view.version));
-        zxids.filter(move |&zxid| after < zxid && zxid <= through)
+        let is_between = move |&zxid: &Zxid| after < zxid && zxid <= through;
+        // One that NEWLEADER alone had named stands in no history.
+        zxids.filter(is_between).filter(|zxid| self.find(*zxid).is_some())
     }
 
     /// A configuration is in force that is not committed. It counts from now on if it was proposed, and no later epoch has been
     /// established without it: quorums of both configurations acknowledged it with NEWLEADER, from a leader that knows it from
-    /// `.dynamic.next` alone, because its log was cut by a leader that then established no epoch.
-    pub fn agree_on(&mut self, view: &View) {
+    /// `.dynamic.next` alone, because its log was cut by a leader that then established no epoch. The leader itself may have
+    /// just established its own.
+    ///
+    /// * `server`: where it is in force.
+    pub fn agree_on(&mut self, server: usize, view: &View) {
         let Some(version) = Zxid::from_wire(view.version) else { return };
         let of = |entry: &Bytes| View::from_bytes(config_in(entry)?).ok();
         let was_proposed = self.proposed.get(&version).and_then(of).as_ref() == Some(view);
-        let is_excluded = self.leaders.keys().any(|epoch| version.epoch() < *epoch);
+        let last = self.last().epoch();
+        let is_excluded = self.leaders.iter().any(|(epoch, (leader, _))| {
+            version.epoch() < *epoch && (*leader != server || *epoch <= last)
+        });
         if was_proposed && !is_excluded {
             self.views.push(view.clone());
         }

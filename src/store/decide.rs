@@ -166,7 +166,7 @@ pub fn makes_up_for(last: Option<Zxid>, gap: Option<Option<Zxid>>, snapshot: Bad
         (true, true) => Some(zxid) <= held,
         (true, false) => true,
         (false, true) => false,
-        (false, false) => held <= Some(zxid),
+        (false, false) => last <= Some(zxid),
     }
 }
 
@@ -341,6 +341,8 @@ mod tests {
         assert!(without_end(5, 7, false), "it was never complete");
         assert!(without_end(9, 7, true));
         assert!(!without_end(9, 7, false), "what came after it was logged");
+        let bad = BadSnapshot { zxid: zxid(7).unwrap(), may_count: false, ends_in_log: false };
+        assert!(!makes_up_for(zxid(9), Some(zxid(3)), bad), "likewise, whatever was lost before");
     }
 
     // rows: D-45 D-46 G-12

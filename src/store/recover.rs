@@ -244,7 +244,7 @@ pub fn recover<D: Disk, R: Restore>(
     state.reset();
     let mut skipped = Vec::new();
     let begun = clock();
-    let Newest { fact, loaded, tried, bad } =
+    let Newest { fact, loaded, tried, mut bad } =
         load_newest(disk, &folders.snapshots, state, &mut skipped)?;
     let loaded_at = clock();
     let initialize = disk.open(&initialize_path(folders)).is_ok();
@@ -276,6 +276,8 @@ pub fn recover<D: Disk, R: Restore>(
     let last = after.max(scanned.highest).max(floor);
     look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
+    // One that ends where the loaded one does held the same.
+    bad.retain(|(file, _)| after < Some(file.zxid));
     look_for_missed(bad, &ends_met, last, gap, &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;

@@ -65,9 +65,10 @@ impl GivingWay {
 
     /// This server, which has promised `ours`, promises `next`.
     pub fn note_promise(&mut self, ours: Epoch, next: Epoch, init_ticks: u64) {
-        let left_out = i64::from(next.0.saturating_sub(ours.0).saturating_sub(1)).min(LEAP);
+        let left_out = i64::from(next.0.saturating_sub(ours.0).saturating_sub(1));
         let init_ticks = init_ticks.max(1).cast_signed();
-        self.idle_ticks = (self.idle_ticks.min(0) - left_out * init_ticks / LEAP).max(-init_ticks);
+        let cost_ticks = left_out.saturating_mul(init_ticks) / LEAP;
+        self.idle_ticks = self.idle_ticks.saturating_sub(cost_ticks).max(-init_ticks);
     }
 
     /// Whether this server, which has promised `ours`, believes another that it has promised `theirs`.
@@ -143,8 +144,8 @@ mod tests {
         assert_eq!(wait(&mut giving_way, INIT), 2048);
         assert_eq!(wait(&mut giving_way, INIT / 2), 2560);
         giving_way.note_promise(Epoch(5), Epoch(6), INIT);
-        assert_eq!(wait(&mut giving_way, 0), 1024, "nothing was left out");
-        giving_way.note_promise(Epoch(5), Epoch(5 + 513), INIT);
+        assert_eq!(wait(&mut giving_way, 0), 2560, "nothing was left out");
+        giving_way.note_promise(Epoch(5), Epoch(5 + 2049), INIT);
         assert_eq!(wait(&mut giving_way, 0), 512);
         giving_way.note_promise(Epoch(5), Epoch(5 + 2000), INIT);
         assert_eq!(wait(&mut giving_way, 0), 0);

@@ -103,6 +103,13 @@ fn commits_without_a_quorum_and_lost_disk_contents_are_found() {
 
 /// A history whose fifth transaction leaves server 0 alone.
 fn reconfigured() -> (History, View) {
+    let (mut history, view) = with_proposed_view();
+    history.commit(&[zxid(1, 5)]).unwrap();
+    (history, view)
+}
+
+/// A history whose leader has proposed to leave server 0 alone.
+fn with_proposed_view() -> (History, View) {
     let mut history = history();
     let first = first_view();
     let members = first.members.into_iter().filter(|(id, _)| id.0 == 0).collect();
@@ -111,8 +118,26 @@ fn reconfigured() -> (History, View) {
         write::set_data(to, "/zookeeper/config", Some(view.to_string().as_bytes()), 0);
     });
     history.propose(zxid(1, 5), bytes.into());
-    history.commit(&[zxid(1, 5)]).unwrap();
     (history, view)
+}
+
+// Its zxid is on no disk, as no log has it.
+#[test]
+fn configuration_that_newleader_alone_named_counts_where_its_leader_has_just_begun() {
+    let (mut history, view) = with_proposed_view();
+    history.leaders.insert(Epoch(3), (1, zxid(1, 4)));
+    history.agree_on(0, &view);
+    assert!(!history.has_view(&view), "another server leads");
+    history.agree_on(1, &view);
+    assert!(history.has_view(&view));
+    assert_eq!(history.reconfigurations(Zxid::ZERO, zxid(3, 9)).count(), 0);
+    let (mut history, view) = with_proposed_view();
+    history.leaders.insert(Epoch(2), (1, zxid(1, 4)));
+    history.leaders.insert(Epoch(3), (1, zxid(1, 4)));
+    history.propose(zxid(2, 1), entry(zxid(2, 1), (7, 9), op::DELETE, |_| {}).into());
+    history.commit(&[zxid(2, 1)]).unwrap();
+    history.agree_on(1, &view);
+    assert!(!history.has_view(&view), "an epoch before was established without it");
 }
 
 #[test]

@@ -398,6 +398,18 @@ fn a_tree_that_the_log_goes_on_from_is_missed_though_it_has_no_end() {
     }
 }
 
+// Java leaves two of one zxid where the compression was changed in between.
+#[test]
+fn a_bad_snapshot_beside_a_whole_one_of_its_zxid_is_passed_over() {
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 5, &[1, 5]);
+    put_packed(&disk, 5, &[1, 5], Packing::Gzip);
+    let name = names::snapshot_name(zxid(5), Packing::Gzip);
+    disk.set_len(&disk.open(&folders().snapshots.join(name)).unwrap(), 20).unwrap();
+    put_log(&disk, "log.6", &[6, 7]);
+    assert_eq!(default(&disk).0, [1, 5, 6, 7]);
+}
+
 #[test]
 fn a_txn_the_state_refuses_is_named() {
     let disk = SimDisk::new();

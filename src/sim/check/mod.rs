@@ -109,10 +109,10 @@ impl Checks {
         if let Seen::Leads { last, .. } | Seen::Applied { last, commits: Some(_), .. } = *seen {
             self.commit_through(last)?;
         }
-        if let Seen::InForce { view, .. } = *seen
+        if let Seen::InForce { server, view, .. } = *seen
             && !self.history.has_view(view)
         {
-            self.history.agree_on(view);
+            self.history.agree_on(server, view);
         }
         self.judge(seen, judged..self.all.len())?;
         if let Seen::Logs { zxid, entry, .. } = *seen

@@ -90,7 +90,6 @@ impl Quorums {
         let before = self.committed;
         self.committed = before.max(last);
         let changes = history.reconfigurations(before, last);
-        let changes = changes.filter(|&zxid| history.find(zxid).is_some());
         let views = changes.flat_map(|zxid| history.deciders(zxid).map(move |view| (zxid, view)));
         // The first of these is the one that `last` itself has brought, or that was in force there.
         let mut views = views.chain(history.deciders(last).take(1).map(|view| (last, view)));

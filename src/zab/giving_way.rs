@@ -7,7 +7,7 @@
 //!
 //! Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise. One that
 //! is further ahead has a damaged file, is none of this ensemble, or has taken part in many attempts to lead that came to
-//! nothing. It is not believed, unless no epoch is opened without it: the limit grows while none is, by 1024 with each initLimit.
+//! nothing. It is not believed, unless no leader comes without it: the limit grows meanwhile, by 1024 with each initLimit.
 //! What was believed is taken off the limit, which comes back as fast, so that a stranger who invents promises needs more than a
 //! year without a leader to reach the last epoch.
 

@@ -442,6 +442,7 @@ impl Leader {
             return;
         }
         self.phase = Phase::Broadcasting;
+        core.giving_way.note_quorum();
         self.ticks = 0;
         core.activate(core.next_view(self.epoch), out);
         let with = synchronised.into_iter().filter(|id| core.view.is_voter(*id)).collect();

@@ -23,17 +23,11 @@ from quorum_loss import (
     STATIC, first, follower_killed_while_it_takes_a_tree, leader_of, read, write_of_a_leader_that_was_replaced,
     write_of_a_lost_leader_is_rolled_back,
 )
-from recovery import configure, launch, run_cases, serve, silent, write
+from recovery import configure, ends, launch, run_cases, serve, silent, write
 from voter import Voter
 
 TICK_MS = 500
 SHORT = ["initLimit=6"]  # 3 s until a leader that nobody follows gives up.
-
-
-def ends(member):
-    until(f"{member} ends", lambda: member.process.poll() is not None)
-    code, member.process = member.process.returncode, None
-    return code
 
 
 def limits(members, least, most):

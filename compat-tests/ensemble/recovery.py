@@ -60,6 +60,12 @@ def serve(*members):
     until(f"{members} serve", lambda: all(member.mode() for member in members), 60)
 
 
+def ends(member):
+    until(f"{member} ends", lambda: member.process.poll() is not None)
+    code, member.process = member.process.returncode, None
+    return code
+
+
 def told(member):
     """The servers and the version that a member tells."""
     c = Client([member.address])
@@ -303,6 +309,38 @@ def snapshots_are_gone(ensemble):
         c.close()
 
 
+def snapshots_are_gone_where_one_is_alone(ensemble):
+    """EmptiedSnapshotRecoveryTest: with snapshots that are empty or gone a server alone does not start on its log, unless it is told to.
+
+    Its first log file is gone meanwhile: of a log that has everything ours needs no snapshot (docs/deviations.md).
+    """
+    alone = ensemble.members[0]
+    (alone.folder / "zoo.cfg").write_text(
+        f"dataDir={alone.folder / 'data'}\nclientPort={alone.port}\n4lw.commands.whitelist=*\nadmin.enableServer=false\n")
+    alone.flags = [*alone.flags, "zookeeper.snapCount=20"]
+    launch(alone)
+    serve(alone)
+    paths = [write(alone, alone) for _ in range(20)]
+    ensemble.stop(alone)
+    assert len(alone.files("log")) > 1, "snapshots begin new log files"
+    first_log = next(iter(alone.files("log").values()))
+    kept = first_log.rename(first_log.with_name("kept"))
+    for make_useless in [lambda path: path.write_bytes(b""), lambda path: path.unlink()]:
+        for path in alone.files("snapshot").values():
+            make_useless(path)
+        launch(alone)
+        assert ends(alone) != 0, f"{alone} starts without its snapshots"
+        assert not alone.files("snapshot") or not any(path.stat().st_size for path in alone.files("snapshot").values())
+    kept.rename(first_log)
+    alone.flags = [*alone.flags, "zookeeper.snapshot.trust.empty=true"]
+    launch(alone)
+    serve(alone)
+    alone.flags = alone.flags[:-2]
+    c = Client([alone.address])
+    assert all(c.exists(path) for path in paths), "something is lost"
+    c.close()
+
+
 def the_newest_comes_late(ensemble):
     """QuorumPeerMainTest.testHighestZxidJoinLate: what one member alone has logged is taken back when others went on without it."""
     lines = [line(member) for member in ensemble.members[:3]]
@@ -339,7 +377,8 @@ def the_newest_comes_late(ensemble):
 
 CASES = [
     next_is_completed, voters_become_observers, next_is_out_of_reach, next_is_in_force, observer_hears_that_it_votes,
-    observer_is_to_vote, one_is_ahead, logs_are_gone, snapshots_are_gone, the_newest_comes_late,
+    observer_is_to_vote, one_is_ahead, logs_are_gone, snapshots_are_gone, snapshots_are_gone_where_one_is_alone,
+    the_newest_comes_late,
 ]
 
 

@@ -26,8 +26,13 @@ fn members(climate: &Climate, me: usize) -> Vec<String> {
     let first = climate.voters + climate.observers;
     let mut lines: Vec<String> = (0..first).map(|at| member(at, at < climate.voters)).collect();
     if climate.groups {
-        let voters: Vec<usize> = (0..climate.voters).collect();
-        lines.extend(quorum_system(&mut Rng::new(climate.seed, 7), &voters, climate.damaged));
+        let (voters, lightest) = ((0..climate.voters).collect::<Vec<_>>(), climate.changes.into());
+        lines.extend(quorum_system(
+            &mut Rng::new(climate.seed, 7),
+            &voters,
+            lightest,
+            climate.damaged,
+        ));
     }
     if first <= me {
         // Either is an operator's way to begin with one that is to vote later; where there are groups it would be in none.

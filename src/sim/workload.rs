@@ -116,8 +116,15 @@ pub fn member(server: usize, votes: bool) -> String {
 }
 
 /// Groups and weights of voters, as lines of a configuration. None if there would be no quorum without the voter `spared`.
-/// Any voter but the first may weigh nothing.
-pub fn quorum_system(rng: &mut Rng, voters: &[usize], spared: Option<usize>) -> Vec<String> {
+///
+/// * `lightest`: the least weight. A voter that weighs nothing is not elected, and votes for none whose history is shorter
+///   than its own, so that there may be no leader if a configuration that is proposed needs its vote, here and in ZooKeeper.
+pub fn quorum_system(
+    rng: &mut Rng,
+    voters: &[usize],
+    lightest: u64,
+    spared: Option<usize>,
+) -> Vec<String> {
     let count = rng.range(1, 3);
     let mut groups = BTreeMap::<u64, Vec<String>>::new();
     for voter in voters {
@@ -127,7 +134,8 @@ pub fn quorum_system(rng: &mut Rng, voters: &[usize], spared: Option<usize>) -> 
         groups.iter().map(|(id, ids)| format!("group.{id}={}", ids.join(":"))).collect();
     for (at, voter) in voters.iter().enumerate() {
         if rng.one_in(3) {
-            lines.push(format!("weight.{voter}={}", rng.range(u64::from(at == 0), 3)));
+            let lightest = if at == 0 { 1 } else { lightest };
+            lines.push(format!("weight.{voter}={}", rng.range(lightest, 3)));
         }
     }
     let others = voters.iter().filter(|&&voter| Some(voter) != spared);
@@ -401,7 +409,7 @@ fn some_members(rng: &mut Rng, climate: &Climate) -> String {
         }
     }
     if climate.groups && !voters.is_empty() && !rng.one_in(4) {
-        lines.extend(quorum_system(rng, &voters, climate.damaged));
+        lines.extend(quorum_system(rng, &voters, 1, climate.damaged));
     }
     lines.join(",")
 }

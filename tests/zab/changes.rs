@@ -33,7 +33,7 @@ impl World {
             }
         }
         view.rule = if self.witness.conditions.has_groups {
-            some_rule(&mut self.witness.more, &view)
+            some_rule(&mut self.witness.more, &view, false)
         } else {
             Rule::Majority
         };

@@ -89,20 +89,22 @@ impl Conditions {
         let (voters, count) = (self.voters as i64, (self.voters + self.observers) as i64);
         let mut view = view_of(0, 0..voters, voters..count);
         if self.has_groups {
-            view.rule = some_rule(&mut Rng::new(self.seed, 3), &view);
+            view.rule = some_rule(&mut Rng::new(self.seed, 3), &view, !self.changes);
         }
         view
     }
 }
 
-/// Groups and weights of the voters; majorities if nothing else is drawn, or if it could not decide. Any voter but the first may
-/// weigh nothing.
-pub fn some_rule(rng: &mut Rng, view: &View) -> Rule {
+/// Groups and weights of the voters; majorities if nothing else is drawn, or if it could not decide.
+///
+/// * `some_weigh_nothing`: a voter without weight is not elected, and votes for none whose history is shorter than its own, so
+///   that there may be no leader if a configuration that is proposed needs its vote, here and in ZooKeeper (1202166862).
+pub fn some_rule(rng: &mut Rng, view: &View, some_weigh_nothing: bool) -> Rule {
     let (count, mut weights) = (rng.range(1, 3), BTreeMap::new());
     let mut groups: BTreeMap<i64, BTreeSet<ServerId>> = BTreeMap::new();
     for id in view.voters() {
         groups.entry(rng.range(1, count) as i64).or_default().insert(id);
-        let lightest = u64::from(weights.is_empty());
+        let lightest = u64::from(!some_weigh_nothing || weights.is_empty());
         weights.insert(id, if rng.one_in(3) { rng.range(lightest, 3) } else { 1 });
     }
     let rule = Rule::Hierarchical { groups, weights };

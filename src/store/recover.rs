@@ -276,8 +276,8 @@ pub fn recover<D: Disk, R: Restore>(
     let last = after.max(scanned.highest).max(floor);
     look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
-    // One that ends where the loaded one does held the same.
-    bad.retain(|(file, _)| after < Some(file.zxid));
+    // One that ends where the loaded one does held the same. With snapshot.trust.empty one without an end is none.
+    bad.retain(|(file, may_count)| after < Some(file.zxid) && (*may_count || !options.trust_empty));
     look_for_missed(bad, &ends_met, last, gap, &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;

@@ -398,6 +398,20 @@ fn a_tree_that_the_log_goes_on_from_is_missed_though_it_has_no_end() {
     }
 }
 
+// As Java does. The operator says that the log alone is to be trusted.
+// rows: C-148
+#[test]
+fn a_snapshot_without_an_end_is_none_where_empty_snapshots_are_trusted() {
+    let disk = SimDisk::new();
+    put_packed(&disk, 5, &[1, 5], Packing::Gzip);
+    let name = names::snapshot_name(zxid(5), Packing::Gzip);
+    disk.set_len(&disk.open(&folders().snapshots.join(name)).unwrap(), 0).unwrap();
+    put_log(&disk, "log.6", &[6, 7]);
+    assert!(run(&disk, RecoverOptions::default()).is_err());
+    let trusting = RecoverOptions { trust_empty: true, ..RecoverOptions::default() };
+    assert_eq!(run(&disk, trusting).unwrap().0, [6, 7]);
+}
+
 // Java leaves two of one zxid where the compression was changed in between.
 #[test]
 fn a_bad_snapshot_beside_a_whole_one_of_its_zxid_is_passed_over() {

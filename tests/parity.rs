@@ -14,7 +14,8 @@ mod parity {
 }
 
 use parity::{marks, page};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use support::written::expect_file;
 
 /// Asked for at run time: worktrees that share a target folder may share the built test as well.
 fn root() -> PathBuf {
@@ -28,17 +29,4 @@ fn page_is_up_to_date() {
     let marks = marks::in_project(&root()).unwrap_or_else(|wrong| panic!("{wrong}"));
     let page = page::write(&rows, &marks).unwrap_or_else(|wrong| panic!("{wrong}"));
     expect_file(&root().join("docs/parity.md"), &page);
-}
-
-#[track_caller]
-fn expect_file(path: &Path, text: &str) {
-    if std::fs::read_to_string(path).is_ok_and(|found| found == text) {
-        return;
-    }
-    assert!(
-        std::env::var_os("UPDATE_EXPECT").is_some(),
-        "{} is out of date; UPDATE_EXPECT=1 rewrites it",
-        path.display()
-    );
-    std::fs::write(path, text).expect("write the page");
 }

@@ -16,7 +16,7 @@ use super::check::{Durable, Seen};
 use super::lost_data::{copy, empty};
 use super::membership;
 use super::plan::{Crash, CrashKind, Micros, Plant};
-use super::process::{Backup, folders};
+use super::process::{Backup, folders, tried_twice};
 use super::world::World;
 use crate::model::{Epoch, ServerId, View, Zxid};
 use std::collections::BTreeSet;
@@ -105,8 +105,7 @@ impl World {
         let rewrite = |disk| membership::rewrite_files(disk, &climate, server, view);
         let found = &mut self.servers[server];
         found.view = Some(view.clone());
-        // A disk that refuses a change refuses it once.
-        if rewrite(&found.disk).or_else(|_| rewrite(&found.disk)).is_err() {
+        if tried_twice(|| rewrite(&found.disk)).is_err() {
             self.fail("panic", format!("the configuration files of {server} are not written"));
         }
         self.see(&Seen::ForgetsView { server });
@@ -121,9 +120,8 @@ impl World {
             found.stalled_us = found.stalled_us.min(self.now_us);
             (found.locked_us, found.losing, found.lost) = (0, None, Zxid::ZERO);
             (found.is_unsure, found.has_lost, found.has_other_digests) = (false, false, false);
-            // Its operator gives it back what it may lack to start. A disk that refuses the change refuses it once.
-            let named = membership::write_my_id(&found.disk, server);
-            let _tried = named.or_else(|_| membership::write_my_id(&found.disk, server));
+            // Its operator gives it back what it may lack to start.
+            let _tried = tried_twice(|| membership::write_my_id(&found.disk, server));
         }
         let due = self.net.mend_all(self.now_us);
         self.expect_arrivals(due);
@@ -146,9 +144,7 @@ impl World {
         let found = &mut self.servers[server];
         (found.durable, found.tree, found.is_damaged) = (Durable::default(), Zxid::ZERO, false);
         empty(&found.disk);
-        // A disk that refuses the change refuses it once.
-        let marked = membership::mark_new(&found.disk, &climate);
-        let _tried = marked.or_else(|_| membership::mark_new(&found.disk, &climate));
+        let _tried = tried_twice(|| membership::mark_new(&found.disk, &climate));
     }
 
     /// What a server will find at its start. Its operator empties one that will not start, or will not vote.

@@ -177,14 +177,10 @@ impl History {
         self.committed.truncate(kept);
         let last = self.last();
         let mut views = std::mem::take(&mut self.views);
-        views.retain(|view| {
-            let zxid = Zxid::from_wire(view.version);
-            view.version == 0 || zxid.is_some_and(|zxid| self.find(zxid).is_some())
-        });
+        let zxid = |view: &View| Zxid::from_wire(view.version);
+        views.retain(|view| zxid(view).is_some_and(|zxid| self.is_committed(zxid)));
         self.views = views;
-        let is_over =
-            |view: &View| Zxid::from_wire(view.version).is_none_or(|zxid| promised < zxid.epoch());
-        self.proposed_views.retain(|view| !is_over(view));
+        self.proposed_views.retain(|view| zxid(view).is_some_and(|zxid| zxid.epoch() <= promised));
         self.leaders.retain(|epoch, _| *epoch <= promised);
         self.proposed.retain(|zxid, _| zxid.epoch() <= promised);
         self.model.lose_after(last.to_wire());
@@ -194,6 +190,11 @@ impl History {
     pub fn find(&self, zxid: Zxid) -> Option<&Committed> {
         let at = self.committed.binary_search_by_key(&zxid, |committed| committed.zxid).ok()?;
         Some(&self.committed[at])
+    }
+
+    /// Whether this is where a committed history ends; 0 is where the first one begins.
+    pub fn is_committed(&self, zxid: Zxid) -> bool {
+        zxid == Zxid::ZERO || self.find(zxid).is_some()
     }
 
     /// The digest of a tree whose last transaction is this committed one.

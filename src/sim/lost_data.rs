@@ -8,7 +8,7 @@ use super::boot::boot;
 use super::check::{Durable, Seen};
 use super::membership;
 use super::plan::{Crash, CrashKind, Loss, Micros, Plant};
-use super::process::{Backup, LOG_DIR, folders};
+use super::process::{Backup, LOG_DIR, folders, tried_twice};
 use super::workload;
 use super::world::World;
 use crate::model::{ServerId, View, Zxid};
@@ -298,19 +298,19 @@ fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
     names.for_each(|name| gone(disk, &folder.join(name)));
 }
 
-/// A file is gone, for good. A disk that is to refuse a change refuses it once.
+/// A file is gone, for good.
 fn gone(disk: &SimDisk, path: &Path) {
-    let _refused = disk.remove(path).or_else(|_| disk.remove(path));
+    let _refused = tried_twice(|| disk.remove(path));
     let sync = || path.parent().map_or(Ok(()), |folder| disk.sync_dir(folder));
-    let _refused = sync().or_else(|_| sync());
+    let _refused = tried_twice(sync);
 }
 
 pub fn copy(from: &SimDisk, to: &SimDisk, folder: &Path) {
     for name in from.list(folder).unwrap_or_default() {
         let path = folder.join(name);
         let copied = || read_file(from, &path).and_then(|bytes| replace_file(to, &path, &bytes));
-        // A disk that refuses the change refuses it once. An unfinished copy of a log would be taken for one (D-14).
-        let _tried = copied().or_else(|_| copied());
+        // An unfinished copy of a log would be taken for one (D-14).
+        let _tried = tried_twice(copied);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::store::{self, FailStop, Folders, RecoverOptions, Worker, names};
 use crate::tree::Options;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -265,6 +266,14 @@ impl Server {
 }
 
 /// Where every server of a world keeps its files.
+/// Makes a change again if it is refused: a disk of worlds that refuses a change refuses it once.
+///
+/// # Errors
+/// Those of the second time.
+pub fn tried_twice<T>(change: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    change().or_else(|_| change())
+}
+
 pub fn folders() -> Folders {
     Folders::new(Path::new(DATA_DIR), Path::new(LOG_DIR))
 }

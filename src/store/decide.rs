@@ -342,7 +342,10 @@ mod tests {
         assert!(without_end(9, 7, true));
         assert!(!without_end(9, 7, false), "what came after it was logged");
         let bad = BadSnapshot { zxid: zxid(7).unwrap(), may_count: false, ends_in_log: false };
-        assert!(!makes_up_for(zxid(9), Some(zxid(3)), bad), "likewise, whatever was lost before");
+        assert!(
+            !makes_up_for(zxid(9), Some(zxid(3)), bad),
+            "nor where the log has a gap before the snapshot"
+        );
     }
 
     // rows: D-45 D-46 G-12

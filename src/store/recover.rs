@@ -266,7 +266,7 @@ pub fn recover<D: Disk, R: Restore>(
     let after = loaded.as_ref().map(|loaded| loaded.zxid);
     let mut ends_met = Vec::new();
     let scanned = scan::scan(disk, &folders.logs, after, |zxid, entry, so_far| {
-        if bad.iter().any(|(file, _)| file.zxid.to_wire() == zxid) {
+        if bad.iter().any(|bad| bad.file.zxid.to_wire() == zxid) {
             ends_met.push(zxid);
         }
         state.log_read(so_far.done, so_far.of);
@@ -277,7 +277,7 @@ pub fn recover<D: Disk, R: Restore>(
     look_for_holes(&scanned, after, options.is_member, &folders.logs)?;
     let gap = scanned.gap.map(|gap| gap.0);
     // One that ends where the loaded one does held the same. With snapshot.trust.empty one without an end is none.
-    bad.retain(|(file, may_count)| after < Some(file.zxid) && (*may_count || !options.trust_empty));
+    bad.retain(|bad| after < Some(bad.file.zxid) && (bad.may_count || !options.trust_empty));
     look_for_missed(bad, &ends_met, last, gap, &folders.snapshots)?;
     let repair = |source| RecoverError::Repair { dir: folders.logs.clone(), source };
     mend(disk, folders, &scanned).map_err(repair)?;
@@ -347,18 +347,18 @@ fn look_for_holes<E: Error>(
 /// * `bad`: see [`Newest::bad`]. `ends_met`: where they end, as far as the log has that. `last`: where the history ends. `gap`: where it ended
 ///   before a gap, if it has one.
 fn look_for_missed<E: Error>(
-    bad: Vec<(Named, bool)>,
+    bad: Vec<NotLoaded>,
     ends_met: &[i64],
     last: Option<Zxid>,
     gap: Option<Option<Zxid>>,
     dir: &Path,
 ) -> Result<(), RecoverError<E>> {
-    let missed = bad.into_iter().find(|(file, may_count)| {
+    let missed = bad.into_iter().find(|NotLoaded { file, may_count }| {
         let ends_in_log = ends_met.contains(&file.zxid.to_wire());
         let snapshot = BadSnapshot { zxid: file.zxid, may_count: *may_count, ends_in_log };
         !decide::makes_up_for(last, gap, snapshot)
     });
-    let Some((file, _)) = missed else { return Ok(()) };
+    let Some(NotLoaded { file, .. }) = missed else { return Ok(()) };
     Err(RecoverError::Behind { path: dir.join(file.name), last: gap.unwrap_or(last) })
 }
 
@@ -387,13 +387,20 @@ struct Loaded {
     trailers: Trailers,
 }
 
+/// A snapshot that could not be loaded.
+struct NotLoaded {
+    file: Named,
+    /// See [`BadSnapshot::may_count`].
+    may_count: bool,
+}
+
 /// What trying the snapshots came to.
 struct Newest {
     fact: SnapshotFact,
     loaded: Option<Loaded>,
     tried: usize,
-    /// Those that could not be loaded, newest first, and whether they may have been whole.
-    bad: Vec<(Named, bool)>,
+    /// Newest first.
+    bad: Vec<NotLoaded>,
 }
 
 /// * `tried`: snapshots that passed the quick check; `skipped`: those that did not, or could not be loaded.
@@ -438,7 +445,7 @@ fn load_newest<D: Disk, R: Restore>(
             Ok(false) => {
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
-                bad.push((file.clone(), was_led));
+                bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 continue;
             }
             // No damage: whoever runs this has to be told, not served an older state.
@@ -450,7 +457,7 @@ fn load_newest<D: Disk, R: Restore>(
                 skipped.push(Skipped { path, why: SkipReason::Bad(error.to_string()) });
                 // It may have been whole.
                 tried += 1;
-                bad.push((file.clone(), true));
+                bad.push(NotLoaded { file: file.clone(), may_count: true });
                 continue;
             }
         }
@@ -463,7 +470,7 @@ fn load_newest<D: Disk, R: Restore>(
             Err(ReadError::Short { .. }) if packing != Packing::Plain => {
                 tracing::warn!(path = %path.display(), "pass over snapshot without an end");
                 skipped.push(Skipped { path, why: SkipReason::NotWhole });
-                bad.push((file.clone(), was_led));
+                bad.push(NotLoaded { file: file.clone(), may_count: was_led });
                 state.reset();
             }
             Err(error) => {
@@ -471,7 +478,7 @@ fn load_newest<D: Disk, R: Restore>(
                 tracing::warn!(path = %path.display(), why, "pass over damaged snapshot, an older one is tried");
                 skipped.push(Skipped { path, why: SkipReason::Bad(why) });
                 state.reset();
-                bad.push((file.clone(), true));
+                bad.push(NotLoaded { file: file.clone(), may_count: true });
             }
         }
     }

@@ -12,13 +12,13 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|
 ";
 
-/// The page before the table and behind it.
+/// The page before the table and after it.
 ///
 /// # Panics
 /// when a mark is not there.
 pub fn around(page: &str) -> (&str, &str) {
     let (before, rest) = page.split_once(BEGIN).expect("museum.md has the mark before the table");
-    let (_, after) = rest.split_once(END).expect("museum.md has the mark behind the table");
+    let (_, after) = rest.split_once(END).expect("museum.md has the mark after the table");
     (before, after)
 }
 

@@ -158,7 +158,7 @@ fn zxids_going_back_and_answers_out_of_order_are_found() {
 }
 
 #[test]
-fn what_a_read_only_server_showed_may_be_no_more_unless_it_was_committed() {
+fn zxids_may_go_back_where_a_read_only_server_showed_what_nobody_committed() {
     let (mut check, history) = (Sessions::default(), history());
     let request = &Request::new(Op::GetPair, "");
     let answered = |xid, counter| is_answered(0, xid, request, counter);

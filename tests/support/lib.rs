@@ -15,6 +15,7 @@
 //! * Several servers: [`connections`], [`server`], [`ensemble`], [`ensemble_turns`] and [`ensemble_election`], peers whose worlds a search can copy;
 //!   [`virtual_election_net`], the election connections that ship, in virtual time.
 //! * [`election_net`], the election connections that ship, on real sockets.
+//! * [`written`], pages that a test writes.
 
 pub mod alone;
 pub mod bodies;
@@ -44,3 +45,4 @@ pub mod stranger;
 pub mod txns;
 pub mod views;
 pub mod virtual_election_net;
+pub mod written;

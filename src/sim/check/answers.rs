@@ -166,7 +166,7 @@ fn judge_read_only(answered: &Answered<'_>, history: &History) -> Result<(), Str
     }
     let state = State { model: &history.model, zxid: header.zxid };
     let wanted = state.refusal(request);
-    match zxid == Zxid::ZERO || history.find(zxid).is_some() {
+    match history.is_committed(zxid) {
         true if wanted != code => Err(format!("code {code}, and that state calls for {wanted}")),
         true if code.is_ok() => state.shows(request, body),
         true | false => Ok(()),

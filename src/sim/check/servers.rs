@@ -73,7 +73,7 @@ impl Check for Agreement {
                 _ => Ok(()),
             },
             Seen::Leads { server, last, .. } | Seen::Applied { server, last, .. } => {
-                if last != Zxid::ZERO && history.find(last).is_none() {
+                if !history.is_committed(last) {
                     let end = history.last();
                     return Err(format!(
                         "{server} serves {last}, not committed: {end} is the last"

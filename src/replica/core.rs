@@ -68,8 +68,6 @@ pub struct Core {
     pub schedule: SnapshotSchedule,
     /// The log has rolled, and the snapshot that goes with it is not begun.
     pub snapshot_due: bool,
-    /// A snapshot is to be begun when the one that is being written has ended.
-    pub snapshot_waits: bool,
     /// The tree that came with SNAP, until it is installed.
     pub arrived: Option<Box<Tree>>,
     /// What the log thread made of a cut, while the tree is being loaded anew.
@@ -108,7 +106,6 @@ impl Core {
                 settings.seed,
             ),
             snapshot_due: false,
-            snapshot_waits: false,
             arrived: None,
             rebuilding: None,
             mismatches: DigestMismatches::default(),
@@ -185,31 +182,26 @@ impl Core {
         }
     }
 
-    /// Starts a snapshot of the tree as it is; if another is still being written, once that has ended.
+    /// Starts a snapshot of the tree as it is, unless another is still being written: as in Java, it is left out then.
     pub fn snapshot(&mut self, out: &mut Vec<Action>) {
         let frozen = self.shared.state.tree.write().freeze();
-        self.snapshot_waits = frozen.is_none();
         match frozen {
             Some(frozen) => out.push(Action::Snapshot(frozen)),
             None => {
-                tracing::warn!("the last snapshot is still being written: the next one follows it");
-                self.figures.stats.snapshots_delayed += 1;
+                tracing::warn!("the last snapshot is still being written: none is taken now");
+                self.figures.stats.snapshots_skipped += 1;
             }
         }
     }
 
     /// A frozen tree was written or sent, or never will be.
-    pub fn end_snapshot(&mut self, frozen: Frozen, out: &mut Vec<Action>) {
+    pub fn end_snapshot(&mut self, frozen: Frozen) {
         let mut tree = self.shared.state.tree.write();
         let thawed = tree.thaw(frozen);
         let saved_bytes = tree.snapshot_saved_bytes();
         self.shared.throttle.note_snapshot_saved(saved_bytes, &mut self.wakers);
-        let may_begin = self.snapshot_waits && !tree.is_snapshot_under_way();
         drop(tree);
         drop(thawed);
-        if may_begin {
-            self.snapshot(out);
-        }
     }
 
     /// Appends one entry to the log.

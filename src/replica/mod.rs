@@ -221,7 +221,7 @@ impl Replica {
                 self.core.zab.step(zab::Input::Flushed { through }, &mut self.core.zab_out);
                 self.carry_out(now_us, out);
             }
-            Input::SnapshotEnded(frozen) => self.core.end_snapshot(frozen, out),
+            Input::SnapshotEnded(frozen) => self.core.end_snapshot(frozen),
         }
         out.extend(self.core.wakers.drain(..).map(Action::Wake));
         invariants::assert_invariants(&self.core, &self.role);

@@ -15,7 +15,7 @@ pub struct Figures {
 pub struct Stats {
     pub digest_mismatches: u64,
     pub sessions_expired: u64,
-    pub snapshots_delayed: u64,
+    pub snapshots_skipped: u64,
     pub sessionless_expired: u64,
     /// Writes processed, and answers made, although their connection was gone.
     pub stale_requests: u64,

@@ -69,8 +69,6 @@ impl Core {
     /// Forgets what was to be applied after a cut.
     pub fn truncate(&mut self, to: Zxid) {
         self.inflight.retain(|inflight| inflight.zxid.is_some_and(|zxid| zxid <= to));
-        // The tree may hold what is cut: a snapshot of it must not be begun after the cut.
-        self.snapshot_waits = false;
     }
 
     /// The tree that came with SNAP takes the place of the old one.
@@ -92,7 +90,6 @@ impl Core {
         let old = std::mem::replace(&mut *place, tree);
         self.shared.throttle.note_snapshot_saved(0, &mut self.wakers);
         drop(place);
-        self.snapshot_waits = false;
         drop(old); // It may be large: not under the lock.
     }
 

@@ -10,6 +10,9 @@ use super::disk::Disk;
 use super::log::Log;
 use super::worker::{Command, Event, Worker};
 
+/// Commands in one batch that show that many clients write at once.
+const LARGE_BATCH: usize = 64;
+
 /// Where commands for the log thread go in.
 #[derive(Clone, Default)]
 pub struct LogQueue(Arc<Queue>);
@@ -181,8 +184,10 @@ where
     let inbox = queue.clone();
     let thread = thread::Builder::new().name("log".to_owned()).spawn(move || {
         let mut batch = Vec::new();
-        while let Some(awake) = wait(&inbox, worker, &mut batch, &mut reports) {
+        let mut last_len = 0;
+        while let Some(awake) = wait(&inbox, worker, last_len, &mut batch, &mut reports) {
             worker = awake;
+            last_len = batch.len();
             match worker.run(&mut batch, &mut |event| reports.report(event)) {
                 Some(event) if inbox.is_empty() => reports.report_at_rest(event),
                 Some(event) => reports.report(event),
@@ -194,9 +199,12 @@ where
 }
 
 /// Waits for commands, and prepares the log for later ones meanwhile; `None`: there will be no more.
+///
+/// * `last_len`: length of the batch before.
 fn wait(
     inbox: &LogQueue,
     mut worker: Box<dyn Work>,
+    last_len: usize,
     batch: &mut Vec<Command>,
     reports: &mut impl Reports,
 ) -> Option<Box<dyn Work>> {
@@ -223,5 +231,11 @@ fn wait(
                 break worker;
             }
         };
+        drop(state);
+        if LARGE_BATCH <= last_len {
+            // The first command of many. If the cores are busy, those who bring the others run first, and one flush does for
+            // more of them; if they are not, this costs nothing.
+            thread::yield_now();
+        }
     }
 }

@@ -108,10 +108,9 @@ impl Tree {
         let end = freeze.places.min(progress.next.saturating_add(SCAN_MAX));
         while progress.next < end && !is_full(to, began) {
             let id = progress.next;
+            let is_to_write = self.nodes.get(id).is_live() && !progress.done.has(id);
             // Its ancestors come first, one at a time.
-            if self.nodes.get(id).is_live() && !progress.done.has(id) {
-                self.write_next(freeze.places, &mut progress.done, id, to);
-            } else {
+            if !is_to_write || self.write_next(freeze.places, &mut progress.done, id, to) == id {
                 progress.next += 1;
             }
         }
@@ -153,8 +152,8 @@ impl Tree {
         }
     }
 
-    /// Writes a znode that is not written yet, or the uppermost of its ancestors that are not.
-    fn write_next(&self, places: u32, done: &mut Done, id: NodeId, to: &mut impl Target) {
+    /// Writes a znode that is not written yet, or the uppermost of its ancestors that are not, and says which.
+    fn write_next(&self, places: u32, done: &mut Done, id: NodeId, to: &mut impl Target) -> NodeId {
         let mut top = id;
         loop {
             let parent = self.nodes.get(top).parent;
@@ -165,6 +164,7 @@ impl Tree {
         }
         done.set(top);
         write_node(self, self.nodes.get(top), to);
+        top
     }
 }
 

@@ -141,8 +141,8 @@ impl Tree {
 
     /// Counts a znode that was made, `bytes` of data in it. It may be one of a quota itself.
     pub(super) fn quota_of_created(&mut self, path: &str, bytes: usize) {
-        if let Some((parent, name)) = path.rsplit_once('/')
-            && let Some(of) = parent.strip_prefix(QUOTA)
+        if let Some(below) = path.strip_prefix(QUOTA)
+            && let Some((of, name)) = below.rsplit_once('/')
         {
             match name {
                 LIMITS => self.quotas.add(of),
@@ -154,7 +154,8 @@ impl Tree {
     }
 
     pub(super) fn quota_of_deleted(&mut self, path: &str, bytes: usize) {
-        if let Some((parent, LIMITS)) = path.rsplit_once('/')
+        if path.starts_with("/zookeeper")
+            && let Some((parent, LIMITS)) = path.rsplit_once('/')
             && parent.starts_with("/zookeeper")
             // As Java cuts it: `/zookeeper/other` would do too.
             && let Some((at, _)) = parent.char_indices().nth(QUOTA.len())

@@ -15,6 +15,7 @@ pub(super) trait Target {
 }
 
 impl Target for Vec<u8> {
+    #[inline]
     fn copy(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(self);
     }

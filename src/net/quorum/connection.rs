@@ -4,10 +4,12 @@ use super::handle::{ConnectionState, Ending, PeerEvent, PeerHandle};
 use super::learner_port::{LearnerPort, UnfinishedPlace};
 use super::receive::receive;
 use super::send::send;
-use crate::member::quorum_connection::{QuorumConnection, QuorumPeer};
+use crate::member::quorum_connection::QuorumConnection;
 use crate::net::Sink;
+use crate::zab::LearnerConnectionId;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpStream;
@@ -26,26 +28,29 @@ pub fn start(
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) -> PeerHandle {
-    start_at(None, connecting, connection, events)
+    let (handle, ending) = begin(&connection, events);
+    spawn(None, connecting, connection, ending, handle.stop.clone());
+    handle
 }
 
-/// [`start`] for a connection that a learner made.
+/// Serves a connection that a learner made. Its handle is reported before anything that comes of the connection.
+///
+/// * `id`: of the connection; `from`: the learner's address.
 pub(super) fn start_accepted(
     port: Arc<LearnerPort>,
-    stream: TcpStream,
+    id: LearnerConnectionId,
+    (stream, from): (TcpStream, SocketAddr),
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
-) -> PeerHandle {
-    start_at(Some(port), std::future::ready(Ok(stream)), connection, events)
+) {
+    let (handle, ending) = begin(&connection, events.clone());
+    let stop = handle.stop.clone();
+    let place = UnfinishedPlace::new(port, id, stop.clone());
+    events.put(PeerEvent::Accepted { connection: id, handle, peer: from });
+    spawn(Some(place), std::future::ready(Ok(stream)), connection, ending, stop);
 }
 
-fn start_at(
-    port: Option<Arc<LearnerPort>>,
-    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
-    connection: QuorumConnection,
-    events: Sink<PeerEvent>,
-) -> PeerHandle {
-    let stop = CancellationToken::new();
+fn begin(connection: &QuorumConnection, events: Sink<PeerEvent>) -> (PeerHandle, Ending) {
     let state = Arc::new(ConnectionState {
         peer: connection.peer(),
         outbox: Mutex::default(),
@@ -53,12 +58,18 @@ fn start_at(
         began: Instant::now(),
         events,
     });
-    let handle = PeerHandle { state: state.clone(), unsent: Vec::new(), stop: stop.clone() };
-    let mut ending = Ending { state, why: "its task failed".to_owned() };
-    let place = match (port, connection.peer()) {
-        (Some(port), QuorumPeer::Learner(id)) => Some(UnfinishedPlace::new(port, id, stop.clone())),
-        (Some(_), QuorumPeer::Leader { .. }) | (None, _) => None,
-    };
+    let stop = CancellationToken::new();
+    let handle = PeerHandle { state: state.clone(), unsent: Vec::new(), stop };
+    (handle, Ending { state, why: "its task failed".to_owned() })
+}
+
+fn spawn(
+    place: Option<UnfinishedPlace>,
+    connecting: impl Future<Output = io::Result<TcpStream>> + Send + 'static,
+    connection: QuorumConnection,
+    mut ending: Ending,
+    stop: CancellationToken,
+) {
     tokio::spawn(async move {
         let connected = tokio::select! {
             biased;
@@ -71,7 +82,6 @@ fn start_at(
         };
         ending.because(ended);
     });
-    handle
 }
 
 /// Moves bytes both ways until the connection ends or `stop` closes it.

@@ -30,12 +30,11 @@ pub async fn listen(
             ListeningEvent::BindFailed { error, .. } => {
                 tracing::error!(%address, error, "cannot listen for learners; trying on");
             }
-            ListeningEvent::Accepted(stream, peer) => {
-                let connection = port.next_connection();
+            ListeningEvent::Accepted(stream, from) => {
+                let id = port.next_connection();
                 let opening = openings.accepted(ConnectionKind::Learner);
-                let machine = port.limited(QuorumConnection::accepted(connection, opening, 0));
-                let handle = start_accepted(port.clone(), stream, machine, events.clone());
-                events.put(PeerEvent::Accepted { connection, handle, peer });
+                let connection = port.limited(QuorumConnection::accepted(id, opening, 0));
+                start_accepted(port.clone(), id, (stream, from), connection, events.clone());
             }
             ListeningEvent::AcceptFailed(error) => {
                 tracing::warn!(target: crate::model::STRANGERS, %error, "accept learner")
@@ -52,6 +51,7 @@ mod tests {
     use crate::net::quorum::{Patience, dial};
     use crate::zab::Packet;
     use bytes::Bytes;
+    use std::net::IpAddr;
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpStream;
@@ -96,6 +96,31 @@ mod tests {
             let (_, why) = gone(&mut events).await;
             assert!(why.contains(word), "{why}");
         }
+    }
+
+    /// What a learner says first is of a connection that is not known, and dropped, if its task runs before.
+    #[tokio::test]
+    async fn connection_is_reported_before_its_task_begins() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
+        let (sender, mut tasks) = mpsc::unbounded_channel();
+        let events = Sink::new(move |event| {
+            if let PeerEvent::Accepted { handle, .. } = event {
+                let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+                let _test_over = sender.send((alive, handle));
+            }
+        });
+        tokio::spawn(listen(address, Arc::default(), Arc::new(NoOpening), events));
+        // Not by `dial`, which has tasks of its own.
+        let _stream = loop {
+            match TcpStream::connect(("127.0.0.1".parse::<IpAddr>().unwrap(), port)).await {
+                Ok(stream) => break stream,
+                Err(_not_bound) => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        };
+        let (at_report, _handle) = tasks.recv().await.unwrap();
+        let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        assert_eq!(alive, at_report + 1, "the connection's");
     }
 
     /// A transaction that is kept must not keep more than came with it.

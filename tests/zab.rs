@@ -22,6 +22,7 @@ mod zab {
     mod reconfig_elsewhere;
     mod reconfig_holes;
     mod reconfig_schedules;
+    pub mod schedules;
     pub mod scopes;
     pub mod script;
     pub mod script_ensemble;

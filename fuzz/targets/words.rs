@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let status =
         Status { serving: input.last().is_some_and(|last| last % 2 == 0), ..Status::default() };
     let rest = input.get(4..).unwrap_or_default();
-    let said = answer((word, rest), config(), &Registry::default(), &status);
+    let said = answer(word, rest, config(), &Registry::default(), &status);
     let may_be_empty = match word {
         Word::TelnetClose | Word::Hash => true,
         Word::Stmk => rest.len() < 8,

@@ -128,24 +128,26 @@ pub fn refusal(word: Word, whitelist: &Whitelist) -> Option<String> {
 
 /// Answers one word.
 ///
-/// * `rest`: what came behind it.
+/// * `rest`: what came after it.
 ///
 /// Source: `org.apache.zookeeper.server.command`, ZooKeeper 3.9.5, and a running server.
 pub fn answer(
-    (word, rest): (Word, &[u8]),
+    word: Word,
+    rest: &[u8],
     config: &Config,
     metrics: &Registry,
     status: &Status,
 ) -> Answer {
     let (text, effect) = match refusal(word, &config.four_letter_words) {
         Some(refusal) => (refusal, Effect::None),
-        None => perform((word, rest), config, metrics, status),
+        None => perform(word, rest, config, metrics, status),
     };
     Answer { text, effect }
 }
 
 fn perform(
-    (word, rest): (Word, &[u8]),
+    word: Word,
+    rest: &[u8],
     config: &Config,
     metrics: &Registry,
     status: &Status,
@@ -207,7 +209,7 @@ mod tests {
     fn ask(bytes: &[u8], whitelist: &str, status: &Status) -> Answer {
         let (word, rest) = bytes.split_first_chunk().unwrap();
         let word = Word::from_bytes(*word).unwrap();
-        answer((word, rest), &config(whitelist), &Registry::default(), status)
+        answer(word, rest, &config(whitelist), &Registry::default(), status)
     }
 
     #[test]

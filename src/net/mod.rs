@@ -1,4 +1,5 @@
-//! Sockets: what comes in goes to a machine of `request`, what it says goes out. Decides nothing.
+//! Sockets: what comes in goes to a machine of `request` or `member`, what it says goes out. Decides nothing but what ARCHITECTURE.md
+//! lists under "Rules that only the server's IO has".
 //!
 //! # Not here
 //! What the bytes mean (`request`), what a four-letter word answers (`admin`).

@@ -23,14 +23,14 @@ impl Leading {
         Self { processor, quiet: QuietMoment::default() }
     }
 
-    /// Says why, when this leader should stand down for the next epoch. Clients have to connect again, as after every
-    /// election; so it does when none of them waits for anything.
     /// Whether each tick has to ask [`Self::stands_down`].
     pub fn nears_its_end(&self, core: &Core) -> bool {
         let last = self.processor.prep.last();
         QuietMoment::is_late(core.settings.counter_max.saturating_sub(last.counter()))
     }
 
+    /// Says why, when this leader should stand down for the next epoch. Clients have to connect again, as after every
+    /// election; so it does when none of them waits for anything.
     pub fn stands_down(&mut self, core: &Core) -> Option<String> {
         let last = self.processor.prep.last();
         let left = core.settings.counter_max.saturating_sub(last.counter());

@@ -1,4 +1,5 @@
-//! The tokio shell: boot, drive, shut down. Moves values between the rooms and decides nothing.
+//! The tokio shell: boot, drive, shut down. Moves values between the rooms and decides nothing but what
+//! ARCHITECTURE.md lists under "Rules that only the server's IO has".
 #![allow(clippy::disallowed_methods, reason = "threads and clocks are what the shell is for")]
 
 mod boot;

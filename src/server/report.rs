@@ -59,7 +59,7 @@ impl Desk {
             }
             _ => self.status(word).await,
         };
-        let answer = admin::answer((word, &asked.rest), &self.config, &self.metrics, &status);
+        let answer = admin::answer(word, &asked.rest, &self.config, &self.metrics, &status);
         match answer.effect {
             Effect::None => {}
             Effect::ResetServer => self.metrics.reset(),

@@ -1,6 +1,6 @@
 //! A whole ensemble in one process: servers, their disks, their network, their clients and the time they live in.
 //!
-//! The very code that ships: `replica` with `zab`, `request` and `tree`, the connections of clients, and `store` on
+//! The very code that ships: `member` around `replica` with `zab`, `request` and `tree`, the connections of clients, and `store` on
 //! virtual disks. What `server` and `net` do between them, moving values, is done here on one thread, one thing after the
 //! other, so that a seed decides everything. A world has its faults for a while; then they end, and all has to come to
 //! rest. [`check`] says what must hold.

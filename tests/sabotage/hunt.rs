@@ -17,6 +17,8 @@ mod zab {
     pub mod explorer;
     pub mod losses;
     pub mod notation;
+    #[allow(dead_code, reason = "tests have more of them")]
+    pub mod schedules;
     pub mod scopes;
     pub mod script;
     pub mod script_ensemble;

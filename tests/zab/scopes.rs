@@ -3,6 +3,7 @@
 use super::conditions::Conditions;
 use super::explorer::Budget;
 pub use super::explorer::Scope;
+use super::schedules;
 use super::world::World;
 
 /// Longer than any wait but initLimit's, which is 1 s in these worlds.
@@ -45,9 +46,69 @@ fn four_of_five(world: &mut World) {
     world.crash(0, 0, 0);
 }
 
-/// More happens in each, and two that are larger by themselves: too many states to see all of them.
+/// Server 3 of four leads, and server 1 is down.
+fn three_of_four(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(3));
+    world.crash(1, 0, 0);
+    world.calm();
+}
+
+fn without_a_named_configuration(world: &mut World) {
+    schedules::epoch_opened_without_a_named_configuration(world);
+    [4, 0, 1, 2, 3, 5].into_iter().for_each(|at| schedules::is_elected(world, at, 4));
+}
+
+fn by_the_older_of_two(world: &mut World) {
+    schedules::two_configurations(world, false);
+    [4, 0, 1, 3, 5].into_iter().for_each(|at| schedules::is_elected(world, at, 4));
+}
+
+fn by_the_older_of_two_after_a_restart(world: &mut World) {
+    schedules::two_configurations(world, true);
+    [4, 0, 1, 3, 5].into_iter().for_each(|at| schedules::is_elected(world, at, 4));
+}
+
+fn by_the_one_before_the_tree(world: &mut World) {
+    schedules::tree_without_newleader(world);
+    [2, 0, 1].into_iter().for_each(|at| schedules::is_elected(world, at, 2));
+}
+
+fn by_the_one_before_and_the_one_after(world: &mut World) {
+    schedules::committed_between_two_others(world);
+    [2, 0, 1].into_iter().for_each(|at| schedules::is_elected(world, at, 2));
+}
+
+fn without_one_kept_in_the_log(world: &mut World) {
+    schedules::kept_after_a_tree(world);
+    [2, 0, 1].into_iter().for_each(|at| schedules::is_elected(world, at, 2));
+}
+
+/// Ensembles in which a configuration must count that not every server knows: a server that lacks nothing else is told to lead, and
+/// whatever comes in whatever order, no quorum of that configuration is passed over.
+fn scheduled() -> Vec<Scope> {
+    let scope = |name, voters, sends_trees, begin: fn(&mut World)| Scope {
+        name,
+        conditions: Conditions { changes: true, sends_trees, ..Conditions::mild(voters, 1) },
+        budget: Budget { proposals: 1, cuts: 1, ..Budget::default() },
+        views: &[],
+        crashing: &[],
+        begin,
+        rounds_max: usize::MAX,
+    };
+    vec![
+        scope("one was kept in the log after a tree", 5, true, without_one_kept_in_the_log),
+        scope("one was committed between two others", 5, true, by_the_one_before_and_the_one_after),
+        scope("a tree came without NEWLEADER", 5, true, by_the_one_before_the_tree),
+        scope("only NEWLEADER named it", 7, false, without_a_named_configuration),
+        scope("two were acknowledged", 9, true, by_the_older_of_two),
+        scope("two were acknowledged, and a restart", 9, true, by_the_older_of_two_after_a_restart),
+    ]
+}
+
+/// More happens in each, and some that are larger by themselves: too many states to see all of them.
 pub fn larger() -> Vec<Scope> {
-    let mut scopes = all();
+    let mut scopes = small();
     for scope in &mut scopes {
         let Budget { proposals, changes, crashes, cuts, elections, waits, .. } = scope.budget;
         scope.budget = Budget {
@@ -78,11 +139,29 @@ pub fn larger() -> Vec<Scope> {
         begin: established,
         rounds_max: usize::MAX,
     });
+    for (name, sends_trees) in [
+        ("two changes in a row, one restarts between", false),
+        ("two changes in a row, one restarts between, by trees", true),
+    ] {
+        scopes.push(Scope {
+            name,
+            conditions: Conditions { changes: true, sends_trees, ..Conditions::mild(4, 1) },
+            budget: Budget { changes: 2, crashes: 1, elections: 3, ..Budget::default() },
+            views: &[&[0, 2, 3], &[3]],
+            crashing: &[2],
+            begin: three_of_four,
+            rounds_max: usize::MAX,
+        });
+    }
     scopes
 }
 
-/// All orders of events can be seen of each within a minute, compiled with optimisation.
 pub fn all() -> Vec<Scope> {
+    small().into_iter().chain(scheduled()).collect()
+}
+
+/// All orders of events can be seen of each within a minute, compiled with optimisation.
+fn small() -> Vec<Scope> {
     let three = || Conditions::mild(3, 1);
     let scope = |name, conditions, budget, begin: fn(&mut World)| Scope {
         name,

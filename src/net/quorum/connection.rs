@@ -39,7 +39,8 @@ pub fn start(
 pub(super) fn start_accepted(
     port: Arc<LearnerPort>,
     id: LearnerConnectionId,
-    (stream, from): (TcpStream, SocketAddr),
+    stream: TcpStream,
+    from: SocketAddr,
     connection: QuorumConnection,
     events: Sink<PeerEvent>,
 ) {

@@ -34,7 +34,7 @@ pub async fn listen(
                 let id = port.next_connection();
                 let opening = openings.accepted(ConnectionKind::Learner);
                 let connection = port.limited(QuorumConnection::accepted(id, opening, 0));
-                start_accepted(port.clone(), id, (stream, from), connection, events.clone());
+                start_accepted(port.clone(), id, stream, from, connection, events.clone());
             }
             ListeningEvent::AcceptFailed(error) => {
                 tracing::warn!(target: crate::model::STRANGERS, %error, "accept learner")

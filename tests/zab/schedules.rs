@@ -1,0 +1,334 @@
+//! What happens before the critical moment of some reconfigurations: tests and small ensembles begin there.
+//!
+//! Servers are told who leads, as in the explorer: which elections end so is not the question here.
+
+use super::world::World;
+use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
+use oxkeeper::zab::{Input, LearnerConnectionId, Notification, Packet, PeerState, Vote};
+use support::connections::Item;
+use support::election::votes_for;
+use support::views::member;
+
+pub fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
+    let mut view = world.servers[at].peer.as_ref().unwrap().core.view.clone();
+    let voter = |&id: &i64| (ServerId(id), member(ServerId(id), Kind::Participant));
+    view.members = voters.iter().map(voter).collect();
+    world.propose_view(at, view);
+}
+
+pub fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
+    world.servers[learner].connection.expect("it has a leader")
+}
+
+/// The disks of these servers do all they were asked.
+pub fn write(world: &mut World, servers: &[usize]) {
+    for &at in servers {
+        for _ in 0..20 {
+            world.write_log(at);
+            world.write_tree(at);
+        }
+    }
+}
+
+pub fn tick(world: &mut World, servers: &[usize], ticks: usize) {
+    for _ in 0..ticks {
+        servers.iter().for_each(|&at| world.step(at, Input::Tick));
+    }
+}
+
+/// Packets between these learners and their leaders arrive, but no UPTODATE, and nothing after one.
+pub fn exchange(world: &mut World, learners: &[usize], servers: &[usize]) {
+    for _ in 0..20 {
+        for &learner in learners {
+            let Some(id) = world.servers[learner].connection else { continue };
+            while world.deliver(id, true) {}
+            let goes = |world: &World| {
+                let front = world.connections.get(&id).and_then(|it| it.to_learner.front());
+                front.is_some_and(|item| !matches!(item, Item::Packet(Packet::UpToDate)))
+            };
+            if goes(world) {
+                world.deliver(id, false);
+            }
+        }
+        write(world, servers);
+    }
+}
+
+/// The next packet to a learner arrives.
+pub fn deliver_next(world: &mut World, learner: usize) {
+    let id = connection_of(world, learner);
+    assert!(world.deliver(id, false), "nothing is under way to {learner}");
+}
+
+pub fn leave(world: &mut World, learners: &[usize]) {
+    for &learner in learners {
+        if let Some(id) = world.servers[learner].connection {
+            world.end_connection(id);
+        }
+    }
+}
+
+/// A server hears from the other voters that `leader` leads, from those with high ids first.
+pub fn is_elected(world: &mut World, at: usize, leader: usize) {
+    let server = &mut world.servers[at];
+    server.is_looking = false;
+    let votes = server.peer.as_ref().map(|peer| votes_for(peer, ServerId(leader as i64)));
+    votes.into_iter().flatten().rev().for_each(|vote| world.step(at, vote));
+}
+
+/// All packets to and from these learners arrive, in order.
+pub fn exchange_all(world: &mut World, learners: &[usize], servers: &[usize]) {
+    for _ in 0..20 {
+        for &learner in learners {
+            let Some(id) = world.servers[learner].connection else { continue };
+            while world.deliver(id, true) {}
+            while world.deliver(id, false) {}
+        }
+        write(world, servers);
+    }
+}
+
+pub fn send_up(world: &mut World, learner: usize) {
+    let id = connection_of(world, learner);
+    while world.deliver(id, true) {}
+}
+
+pub const fn zxid(epoch: u32, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), counter)
+}
+
+/// Seven voters before epoch 4, of which all but 6 live: a configuration that only NEWLEADER of epoch 3 named is in force, and what
+/// was committed by it only 5 has.
+pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(6));
+    world.propose(6);
+    world.calm();
+    // Epoch 1: 6 proposes V2 = {4, 5, 6}; only 4 logs it.
+    reconfigure(world, 6, &[4, 5, 6]);
+    write(world, &[6]);
+    deliver_next(world, 4);
+    write(world, &[4]);
+    leave(world, &[0, 1, 2, 3, 4, 5]);
+    world.step(6, Input::StandDown { why: "it is cut off".to_owned() });
+    tick(world, &[0, 1, 2, 3, 4, 5, 6], 1);
+    // Epoch 2: 3 opens it with {0, 1, 2, 3}, and cuts V2 off at 4 and 6; nobody reads NEWLEADER.
+    [3, 0, 1, 2, 4, 6].into_iter().for_each(|at| world.is_elected(at, 3));
+    tick(world, &[4, 6], 80); // They have waited for a quorum of V2.
+    for learner in [0, 1, 2] {
+        let id = connection_of(world, learner);
+        while world.deliver(id, true) {}
+    }
+    write(world, &[3]);
+    for learner in [0, 1, 2] {
+        let id = connection_of(world, learner);
+        while world.deliver(id, true) {}
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        while world.deliver(id, true) {}
+    }
+    write(world, &[3]);
+    for learner in [4, 6] {
+        let id = connection_of(world, learner);
+        while world.deliver(id, true) {}
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        while world.deliver(id, true) {}
+        deliver_next(world, learner);
+        write(world, &[learner]);
+    }
+    world.crash(3, 0, 0);
+    tick(world, &[0, 1, 2, 4, 5, 6], 1);
+    // Epoch 3: 6 leads; it names V2, with {1, 2, 4, 6}; 5 comes late.
+    [6, 4, 1, 2, 5].into_iter().for_each(|at| world.is_elected(at, 6));
+    exchange(world, &[1, 2, 4], &[1, 2, 4, 6]);
+    assert_eq!(world.servers[6].leads, Some(Epoch(3)));
+    assert_eq!(world.servers[6].peer.as_ref().unwrap().core.view.voters().count(), 3);
+    leave(world, &[1, 2, 4]);
+    // 5 gets NEWLEADER, T is proposed, and 5 acknowledges both; UPTODATE does not reach it.
+    let id = connection_of(world, 5);
+    while world.deliver(id, true) {}
+    deliver_next(world, 5);
+    write(world, &[5]);
+    while world.deliver(id, true) {}
+    world.propose(6);
+    while world.deliver(id, false) {}
+    write(world, &[5, 6]);
+    while world.deliver(id, true) {}
+    assert_eq!(world.servers[6].peer.as_ref().unwrap().core.history.committed(), zxid(3, 1));
+    world.crash(6, 0, 0);
+    world.restart(3);
+    tick(world, &[0, 1, 2, 3, 4, 5], 1);
+}
+
+/// Nine voters, with trees: 7 leads 6 by V2, which 3 and 4 have acknowledged beside V3; 2 and 8 are down.
+///
+/// * `restarts`: 3 and 4 start again.
+pub fn two_configurations(world: &mut World, restarts: bool) {
+    world.calm();
+    assert_eq!(world.leader(), Some(8));
+    world.propose(8);
+    world.calm();
+    // Epoch 1: 2 elects 8 again, and its hello is late. V2 is acknowledged by {3, 4, 6, 7, 8} and in force at 8.
+    leave(world, &[0, 1, 2, 5]);
+    tick(world, &[0, 1, 2, 5], 1);
+    world.is_elected(2, 8);
+    reconfigure(world, 8, &[6, 7, 8]);
+    write(world, &[8]);
+    for learner in [3, 4, 6, 7] {
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        send_up(world, learner);
+    }
+    assert_eq!(world.servers[8].peer.as_ref().unwrap().core.view.voters().count(), 3);
+    // 2 gets the tree and NEWLEADER, V3, and no UPTODATE.
+    send_up(world, 2);
+    deliver_next(world, 2);
+    write(world, &[2]);
+    send_up(world, 2);
+    reconfigure(world, 8, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    write(world, &[8]);
+    for _ in 0..3 {
+        deliver_next(world, 2);
+        write(world, &[2]);
+    }
+    leave(world, &[3, 4, 6, 7]);
+    world.crash(8, 0, 0);
+    tick(world, &[0, 1, 2, 3, 4, 5, 6, 7], 1);
+    // Epoch 2: 2 opens it, with {2, 3, 4, 6, 7}; 3 and 4 get its tree and NEWLEADER.
+    [2, 3, 4, 6, 7].into_iter().for_each(|at| is_elected(world, at, 2));
+    [3, 4, 6, 7].into_iter().for_each(|learner| send_up(world, learner));
+    write(world, &[2]);
+    for learner in [3, 4, 6, 7] {
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        send_up(world, learner);
+    }
+    write(world, &[2]);
+    for learner in [3, 4] {
+        for _ in 0..2 {
+            deliver_next(world, learner);
+            write(world, &[learner]);
+        }
+        send_up(world, learner);
+    }
+    world.crash(2, 0, 0);
+    for at in [3, 4].into_iter().filter(|_| restarts) {
+        world.crash(at, 0, 0);
+        world.restart(at);
+    }
+    // 6 and 7 hear from 8 that V2 is in force, and go on by it.
+    world.restart(8);
+    let config = world.servers[8].peer.as_ref().unwrap().core.view.to_string();
+    world.crash(8, 0, 0);
+    tick(world, &[0, 1, 3, 4, 5, 6, 7], 1);
+    let vote = Vote { epoch: 1, zxid: zxid(1, 3).to_wire(), leader: ServerId(8) };
+    for at in [6, 7] {
+        let (state, config) = (PeerState::Looking, Some(config.clone().into()));
+        let notification =
+            Notification { state, vote, round: 1, version: 2, config, is_ours: false };
+        world.step(at, Input::Notification { from: ServerId(8), notification });
+    }
+    [7, 6].into_iter().for_each(|at| is_elected(world, at, 7));
+    exchange_all(world, &[6], &[6, 7]);
+    world.propose(7);
+    exchange_all(world, &[6], &[6, 7]);
+}
+
+/// Five voters, with trees: 4 leads 3 by V2 = {3, 4}, and 2 has read a tree with it and nothing more. 0 lags, 1 has acknowledged V2.
+pub fn tree_without_newleader(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(4));
+    world.propose(4);
+    world.calm();
+    leave(world, &[0, 2]);
+    tick(world, &[0, 2], 1);
+    world.is_elected(2, 4);
+    reconfigure(world, 4, &[3, 4]);
+    write(world, &[4]);
+    for learner in [1, 3] {
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        send_up(world, learner);
+    }
+    assert_eq!(world.servers[4].peer.as_ref().unwrap().core.view.voters().count(), 2);
+    exchange_all(world, &[3], &[3, 4]);
+    let id = connection_of(world, 2);
+    send_up(world, 2);
+    let is_tree_next =
+        |world: &World| matches!(world.connections[&id].to_learner.front(), Some(Item::Tree(_)));
+    while !is_tree_next(world) {
+        deliver_next(world, 2);
+        write(world, &[2]);
+        send_up(world, 2);
+    }
+    deliver_next(world, 2);
+    write(world, &[2]);
+    leave(world, &[1, 2]);
+    tick(world, &[0, 1, 2], 1);
+    world.propose(4);
+    exchange_all(world, &[3], &[3, 4]);
+}
+
+/// Five voters, with trees: 4 leads 3 by V2 = {3, 4}. 2 has read that V2 is committed while it was synchronised, and after that a
+/// proposal of V3, which nobody else has. 0 lags, 1 has acknowledged V2.
+pub fn committed_between_two_others(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(4));
+    world.propose(4);
+    world.calm();
+    leave(world, &[0, 2]);
+    tick(world, &[0, 2], 1);
+    world.is_elected(2, 4);
+    // 2 has read NEWLEADER, and its disk has not written the tree.
+    let id = connection_of(world, 2);
+    while world.deliver(id, true) || world.deliver(id, false) {
+        (0..20).for_each(|_| world.write_log(2));
+    }
+    reconfigure(world, 4, &[3, 4]);
+    write(world, &[4]);
+    for learner in [1, 3] {
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        send_up(world, learner);
+    }
+    assert_eq!(world.servers[4].peer.as_ref().unwrap().core.view.voters().count(), 2);
+    exchange_all(world, &[3], &[3, 4]);
+    reconfigure(world, 4, &[0, 1, 2, 3, 4]);
+    while world.deliver(id, false) {}
+    leave(world, &[1, 2, 3]);
+    world.crash(4, 0, 0);
+    world.restart(4);
+    write(world, &[2]);
+    tick(world, &[0, 1, 2, 3, 4], 1);
+    [4, 3].into_iter().for_each(|at| is_elected(world, at, 4));
+    exchange_all(world, &[3], &[3, 4]);
+    world.propose(4);
+    exchange_all(world, &[3], &[3, 4]);
+}
+
+/// Five voters, with trees: 4 leads 3 by V2 = {2, 3, 4}, which 2 has logged before it came again and got a tree. 0 and 1 lag.
+pub fn kept_after_a_tree(world: &mut World) {
+    world.calm();
+    assert_eq!(world.leader(), Some(4));
+    world.propose(4);
+    world.calm();
+    leave(world, &[0]);
+    reconfigure(world, 4, &[2, 3, 4]);
+    write(world, &[4]);
+    deliver_next(world, 2);
+    write(world, &[2]);
+    leave(world, &[2]);
+    tick(world, &[0, 2], 1);
+    world.is_elected(2, 4);
+    exchange_all(world, &[2], &[2, 4]);
+    deliver_next(world, 3);
+    write(world, &[3]);
+    send_up(world, 3);
+    leave(world, &[1, 2]);
+    assert_eq!(world.servers[4].peer.as_ref().unwrap().core.view.voters().count(), 3);
+    exchange_all(world, &[3], &[3, 4]);
+    world.propose(4);
+    exchange_all(world, &[3], &[3, 4]);
+    tick(world, &[0, 1, 2], 1);
+}

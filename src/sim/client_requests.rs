@@ -131,6 +131,7 @@ impl World {
         put_frame(&mut bytes, |to| request.encode(to));
         self.note_client(client, || format!("connects to {server} with session {session:#x}"));
         self.send(end, bytes.into());
+        self.see(&Seen::Connects { client, session });
     }
 
     /// The connection ends; requests without an answer may be done or not.

@@ -195,9 +195,15 @@ fn living_sessions_that_a_client_is_told_are_over_are_found() {
     let (mut check, history) = (LivingSessions::default(), history());
     let told = |session| Seen::ToldExpired { client: 0, session };
     let request = &Request::new(Op::GetPair, "");
+    let asks_for = |session| Seen::Connects { client: 0, session };
+    holds(&mut check, &asks_for(7), &history);
     holds(&mut check, &told(7), &history);
     holds(&mut check, &is_answered(0, 1, request, 2), &history);
     holds(&mut check, &told(8), &history);
+    // One that was local when it was asked for: session 8 stands for it.
+    holds(&mut check, &asks_for(8), &history);
+    holds(&mut check, &told(7), &history);
+    holds(&mut check, &asks_for(7), &history);
     fails(&mut check, &told(7), &history, "session 0x7 is over, and it lives");
     let end = entry(zxid(1, 5), (7, 0), op::CLOSE_SESSION, |to| write::close_session(to, &[]));
     holds(&mut check, &Seen::Logs { server: 1, zxid: zxid(1, 5), entry: &end }, &history);

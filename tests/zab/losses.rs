@@ -88,7 +88,7 @@ impl World {
     }
 
     /// A server that is down loses files, if the others can do without them.
-    fn lose(&mut self, at: usize, loss: Loss) {
+    pub fn lose(&mut self, at: usize, loss: Loss) {
         if self.servers[at].peer.is_some() || self.servers[at].is_gone {
             return;
         }

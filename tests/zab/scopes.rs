@@ -3,6 +3,7 @@
 use super::conditions::Conditions;
 use super::explorer::Budget;
 pub use super::explorer::Scope;
+use super::losses::Loss;
 use super::schedules;
 use super::world::World;
 
@@ -37,6 +38,21 @@ fn one_astray(world: &mut World) {
     assert_eq!(world.leader(), Some(1));
     world.propose(1);
     world.calm();
+}
+
+/// Server 1 lacks what 0 and 2 have acknowledged, and 0 has lost all that it had, and can tell.
+fn one_emptied(world: &mut World) {
+    established(world);
+    world.propose(2);
+    world.calm();
+    world.crash(1, 0, 0);
+    world.propose(2);
+    world.calm();
+    world.crash(0, 0, 0);
+    world.lose(0, Loss::Everything);
+    assert!(world.servers[0].disk.is_unsure);
+    world.restart(0);
+    world.restart(1);
 }
 
 /// Server 4 of five leads, and server 0 is down.
@@ -137,6 +153,15 @@ pub fn larger() -> Vec<Scope> {
         views: &[&[2], &[0, 1, 2]],
         crashing: &[0, 1, 2],
         begin: established,
+        rounds_max: usize::MAX,
+    });
+    scopes.push(Scope {
+        name: "one has lost all that it had",
+        conditions: Conditions { marks_new: true, ..Conditions::mild(3, 1) },
+        budget: Budget { crashes: 2, elections: 3, ..Budget::default() },
+        views: &[],
+        crashing: &[0, 2],
+        begin: one_emptied,
         rounds_max: usize::MAX,
     });
     for (name, sends_trees) in [

@@ -156,6 +156,12 @@ pub enum Seen<'a> {
         kind: EventKind,
         path: &'a str,
     },
+    /// A client asks a server for its session.
+    Connects {
+        client: usize,
+        /// 0: for a new one.
+        session: i64,
+    },
     /// A client's connection is gone, with all requests that were not answered on it.
     Disconnected {
         client: usize,

@@ -143,15 +143,18 @@ impl Check for RealTime {
     }
 }
 
-/// No client is told that its session is over while it lives and no leader has proposed its end. The exception is a client that was
-/// answered nothing yet: a leader that does not know yet that another one has begun a session may say so, as Java's does (world
-/// 140000006541). To one that was answered, its history is too old.
+/// No client is told that its session is over while it lives and no leader has proposed its end. There are two exceptions. One is a
+/// client that was answered nothing yet: a leader that does not know yet that another one has begun a session may say so, as Java's
+/// does (world 140000006541). To one that was answered, its history is too old. The other is a session that only another server knew
+/// when the client asked, and that became global after that (world 340000022401): Java says so too.
 #[derive(Default)]
 pub struct LivingSessions {
     /// Sessions whose end a server has logged.
     closing: BTreeSet<i64>,
     /// Clients that were answered in their present session.
     answered: BTreeSet<usize>,
+    /// Clients whose session lived on all servers when they asked for it last.
+    asked_alive: BTreeSet<usize>,
 }
 
 impl Check for LivingSessions {
@@ -166,12 +169,19 @@ impl Check for LivingSessions {
             }
             Seen::ToldExpired { client, session }
                 if self.answered.contains(&client)
+                    && self.asked_alive.contains(&client)
                     && history.model.is_alive(session)
                     && !self.closing.contains(&session) =>
             {
                 return Err(format!(
                     "client {client} is told that session {session:#x} is over, and it lives"
                 ));
+            }
+            Seen::Connects { client, session } => {
+                self.asked_alive.remove(&client);
+                if history.model.is_alive(session) {
+                    self.asked_alive.insert(client);
+                }
             }
             Seen::Answered(Answered { client, .. }) => drop(self.answered.insert(client)),
             Seen::Expired { client, .. } | Seen::Welcomed { client, is_new: true, .. } => {

@@ -33,11 +33,17 @@ def normal(line, server):
     return re.sub(r"0x1\w{14}\b", "SESSION", line)
 
 
+# As zkCli prints an event; its threads don't wait for each other, so that it may stand amid a line of output.
+EVENT = re.compile(r"\nWATCHER::\n\n(WatchedEvent[^\n]*)\n")
+
+
 def split_events(text, server):
     """Output lines, and the watch events among them; blank lines belong to the events."""
+    whole = [normal(event, server) for event in EVENT.findall(text)]
+    text = EVENT.sub("", text)
     lines = [normal(line, server) for line in text.splitlines() if line.strip() and line != "WATCHER::"]
     events = [line for line in lines if line.startswith("WatchedEvent")]
-    return [line for line in lines if not line.startswith("WatchedEvent")], events
+    return [line for line in lines if not line.startswith("WatchedEvent")], whole + events
 
 
 class ZkCli:

@@ -38,6 +38,9 @@ impl World {
         self.close_leader(at);
         let now_ms = self.now_us / MS;
         let peer = QuorumPeer::Leader { dial };
+        if let Some(process) = self.process(at) {
+            process.learner_connections.leader_dial = Some(dial);
+        }
         let Some(to) = server_at(addresses) else {
             let why = "no address".to_owned();
             return self.report(at, Input::Disconnected { from: peer, why });
@@ -49,7 +52,6 @@ impl World {
         let receiving = QuorumConnection::dialed(dial, opening, process.tree_options)
             .with_entries_of(process.entry_max);
         let connection = new_connection(small_buffers, None, dialing, receiving);
-        process.learner_connections.leader_dial = Some(dial);
         process.learner_connections.all.insert(peer, connection);
         self.do_within(50, 1000, move |world| world.go_on_dialing(at, peer));
     }

@@ -29,8 +29,6 @@ pub fn validate(path: &str) -> Result<(), PathError> {
         match name {
             "" => return Err(PathError::EmptyName),
             "." | ".." => return Err(PathError::Relative),
-            // ASCII from the space on, DEL aside, is all allowed and nearly all there is.
-            _ if name.bytes().all(|b| (b' '..0x7F).contains(&b)) => {}
             _ => name.chars().try_for_each(check_char)?,
         }
     }

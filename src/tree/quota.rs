@@ -156,7 +156,6 @@ impl Tree {
     pub(super) fn quota_of_deleted(&mut self, path: &str, bytes: usize) {
         if path.starts_with("/zookeeper")
             && let Some((parent, LIMITS)) = path.rsplit_once('/')
-            && parent.starts_with("/zookeeper")
             // As Java cuts it: `/zookeeper/other` would do too.
             && let Some((at, _)) = parent.char_indices().nth(QUOTA.len())
         {

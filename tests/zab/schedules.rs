@@ -97,13 +97,43 @@ pub const fn zxid(epoch: u32, counter: u32) -> Zxid {
     Zxid::new(Epoch(epoch), counter)
 }
 
+/// `leader` leads all by the first configuration, and they have a transaction.
+fn established(world: &mut World, leader: usize) {
+    world.calm();
+    assert_eq!(world.leader(), Some(leader));
+    world.propose(leader);
+    world.calm();
+}
+
+/// `leader` proposes a configuration of these voters, `learners` acknowledge it, and it is in force at the leader alone.
+fn reconfigure_with(world: &mut World, leader: usize, voters: &[i64], learners: &[usize]) {
+    reconfigure(world, leader, voters);
+    write(world, &[leader]);
+    for &learner in learners {
+        deliver_next(world, learner);
+        write(world, &[learner]);
+        send_up(world, learner);
+    }
+    let view = &world.servers[leader].peer.as_ref().unwrap().core.view;
+    assert_eq!(view.voters().count(), voters.len());
+}
+
+/// Another transaction is committed by a leader and one learner.
+fn go_on(world: &mut World, leader: usize, learner: usize) {
+    world.propose(leader);
+    exchange_all(world, &[learner], &[learner, leader]);
+}
+
+/// `leader` is told to lead, and `others` to follow it.
+pub fn is_told_to_lead(world: &mut World, leader: usize, others: &[usize]) {
+    is_elected(world, leader, leader);
+    others.iter().for_each(|&at| is_elected(world, at, leader));
+}
+
 /// Seven voters before epoch 4, of which all but 6 live: a configuration that only NEWLEADER of epoch 3 named is in force, and what
 /// was committed by it only 5 has.
 pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
-    world.calm();
-    assert_eq!(world.leader(), Some(6));
-    world.propose(6);
-    world.calm();
+    established(world, 6);
     // Epoch 1: 6 proposes V2 = {4, 5, 6}; only 4 logs it.
     reconfigure(world, 6, &[4, 5, 6]);
     write(world, &[6]);
@@ -165,22 +195,12 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
 ///
 /// * `restarts`: 3 and 4 start again.
 pub fn two_configurations(world: &mut World, restarts: bool) {
-    world.calm();
-    assert_eq!(world.leader(), Some(8));
-    world.propose(8);
-    world.calm();
+    established(world, 8);
     // Epoch 1: 2 elects 8 again, and its hello is late. V2 is acknowledged by {3, 4, 6, 7, 8} and in force at 8.
     leave(world, &[0, 1, 2, 5]);
     tick(world, &[0, 1, 2, 5], 1);
     world.is_elected(2, 8);
-    reconfigure(world, 8, &[6, 7, 8]);
-    write(world, &[8]);
-    for learner in [3, 4, 6, 7] {
-        deliver_next(world, learner);
-        write(world, &[learner]);
-        send_up(world, learner);
-    }
-    assert_eq!(world.servers[8].peer.as_ref().unwrap().core.view.voters().count(), 3);
+    reconfigure_with(world, 8, &[6, 7, 8], &[3, 4, 6, 7]);
     // 2 gets the tree and NEWLEADER, V3, and no UPTODATE.
     send_up(world, 2);
     deliver_next(world, 2);
@@ -231,27 +251,16 @@ pub fn two_configurations(world: &mut World, restarts: bool) {
     }
     [7, 6].into_iter().for_each(|at| is_elected(world, at, 7));
     exchange_all(world, &[6], &[6, 7]);
-    world.propose(7);
-    exchange_all(world, &[6], &[6, 7]);
+    go_on(world, 7, 6);
 }
 
 /// Five voters, with trees: 4 leads 3 by V2 = {3, 4}, and 2 has read a tree with it and nothing more. 0 lags, 1 has acknowledged V2.
 pub fn tree_without_newleader(world: &mut World) {
-    world.calm();
-    assert_eq!(world.leader(), Some(4));
-    world.propose(4);
-    world.calm();
+    established(world, 4);
     leave(world, &[0, 2]);
     tick(world, &[0, 2], 1);
     world.is_elected(2, 4);
-    reconfigure(world, 4, &[3, 4]);
-    write(world, &[4]);
-    for learner in [1, 3] {
-        deliver_next(world, learner);
-        write(world, &[learner]);
-        send_up(world, learner);
-    }
-    assert_eq!(world.servers[4].peer.as_ref().unwrap().core.view.voters().count(), 2);
+    reconfigure_with(world, 4, &[3, 4], &[1, 3]);
     exchange_all(world, &[3], &[3, 4]);
     let id = connection_of(world, 2);
     send_up(world, 2);
@@ -266,17 +275,13 @@ pub fn tree_without_newleader(world: &mut World) {
     write(world, &[2]);
     leave(world, &[1, 2]);
     tick(world, &[0, 1, 2], 1);
-    world.propose(4);
-    exchange_all(world, &[3], &[3, 4]);
+    go_on(world, 4, 3);
 }
 
 /// Five voters, with trees: 4 leads 3 by V2 = {3, 4}. 2 has read that V2 is committed while it was synchronised, and after that a
 /// proposal of V3, which nobody else has. 0 lags, 1 has acknowledged V2.
 pub fn committed_between_two_others(world: &mut World) {
-    world.calm();
-    assert_eq!(world.leader(), Some(4));
-    world.propose(4);
-    world.calm();
+    established(world, 4);
     leave(world, &[0, 2]);
     tick(world, &[0, 2], 1);
     world.is_elected(2, 4);
@@ -285,14 +290,7 @@ pub fn committed_between_two_others(world: &mut World) {
     while world.deliver(id, true) || world.deliver(id, false) {
         (0..20).for_each(|_| world.write_log(2));
     }
-    reconfigure(world, 4, &[3, 4]);
-    write(world, &[4]);
-    for learner in [1, 3] {
-        deliver_next(world, learner);
-        write(world, &[learner]);
-        send_up(world, learner);
-    }
-    assert_eq!(world.servers[4].peer.as_ref().unwrap().core.view.voters().count(), 2);
+    reconfigure_with(world, 4, &[3, 4], &[1, 3]);
     exchange_all(world, &[3], &[3, 4]);
     reconfigure(world, 4, &[0, 1, 2, 3, 4]);
     while world.deliver(id, false) {}
@@ -303,16 +301,12 @@ pub fn committed_between_two_others(world: &mut World) {
     tick(world, &[0, 1, 2, 3, 4], 1);
     [4, 3].into_iter().for_each(|at| is_elected(world, at, 4));
     exchange_all(world, &[3], &[3, 4]);
-    world.propose(4);
-    exchange_all(world, &[3], &[3, 4]);
+    go_on(world, 4, 3);
 }
 
 /// Five voters, with trees: 4 leads 3 by V2 = {2, 3, 4}, which 2 has logged before it came again and got a tree. 0 and 1 lag.
 pub fn kept_after_a_tree(world: &mut World) {
-    world.calm();
-    assert_eq!(world.leader(), Some(4));
-    world.propose(4);
-    world.calm();
+    established(world, 4);
     leave(world, &[0]);
     reconfigure(world, 4, &[2, 3, 4]);
     write(world, &[4]);
@@ -328,7 +322,6 @@ pub fn kept_after_a_tree(world: &mut World) {
     leave(world, &[1, 2]);
     assert_eq!(world.servers[4].peer.as_ref().unwrap().core.view.voters().count(), 3);
     exchange_all(world, &[3], &[3, 4]);
-    world.propose(4);
-    exchange_all(world, &[3], &[3, 4]);
+    go_on(world, 4, 3);
     tick(world, &[0, 1, 2], 1);
 }

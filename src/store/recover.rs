@@ -102,10 +102,10 @@ pub enum RecoverError<E: Error + 'static> {
     )]
     Hole { dir: PathBuf, before: Zxid, behind: Zxid },
     #[error(
-        "the log in {} goes on with {first} after the snapshot of {snapshot}: what was between them is lost",
+        "the log in {} goes on with {first} after {before}: the transactions between them are lost",
         dir.display()
     )]
-    Gap { dir: PathBuf, snapshot: Zxid, first: Zxid },
+    Gap { dir: PathBuf, before: Zxid, first: Zxid },
     #[error("{} has a currentEpoch of {epoch}, and neither a snapshot nor a log entry is there", dir.display(), epoch = epoch.0)]
     OnlyEpochs { dir: PathBuf, epoch: Epoch },
     #[error(
@@ -318,8 +318,9 @@ fn look_for_epochs<D: Disk, E: Error>(disk: &D, folders: &Folders) -> Result<(),
     }
 }
 
-/// Txns that are missing between two others are lost (D-48). Those after the snapshot may have been taken away on purpose; a
-/// member has acknowledged them all the same.
+/// Txns that are missing between two others of one epoch are lost (D-48). Those after the snapshot, or at the end of an epoch, may
+/// have been taken away on purpose; a member has acknowledged them all the same. An epoch begins with counter 1, and a member logs
+/// all of it, or has a snapshot that the log goes on from.
 fn look_for_holes<E: Error>(
     scanned: &Scanned,
     after: Option<Zxid>,
@@ -329,14 +330,13 @@ fn look_for_holes<E: Error>(
     if let Some((before, behind)) = scanned.hole {
         return Err(RecoverError::Hole { dir: dir.to_owned(), before, behind });
     }
-    if let (Some(at), Some((before, first))) = (after, scanned.gap)
-        && before == after
-    {
+    if let (Some(_), Some((Some(before), first))) = (after, scanned.gap) {
         if is_member && let Some(first) = Zxid::from_wire(first) {
-            return Err(RecoverError::Gap { dir: dir.to_owned(), snapshot: at, first });
+            return Err(RecoverError::Gap { dir: dir.to_owned(), before, first });
         }
         tracing::error!(
-            "the log goes on with {first:#x} behind the snapshot of {at}: what was between them is lost"
+            %before,
+            "the log goes on with {first:#x} after {before}: the transactions between them are lost"
         );
     }
     Ok(())

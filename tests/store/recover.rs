@@ -223,7 +223,29 @@ fn a_hole_in_the_log_is_fatal_as_in_java() {
     assert_eq!(default(&disk).0, [1, 2, 4, (1 << 32) + 3]);
     // A member may have acknowledged what is missing.
     let error = run(&disk, MEMBER).unwrap_err();
-    assert!(error.to_string().contains("goes on with 0x4 after the snapshot of 0x2"), "{error}");
+    assert!(error.to_string().contains("goes on with 0x4 after 0x2"), "{error}");
+}
+
+// rows: D-48
+#[test]
+fn member_whose_log_lacks_the_beginning_of_an_epoch_puts_its_data_aside() {
+    let disk = SimDisk::new();
+    let second = 1 << 32;
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_log(&disk, "log.1", &[1, 2, 3]);
+    put_log(&disk, "log.100000003", &[second + 3, second + 4]);
+    // The snapshot that its leader sent it, 1:2, is gone: the one before it does not make up for it.
+    let error = run(&disk, MEMBER).unwrap_err();
+    assert!(error.to_string().contains("goes on with 0x100000003 after 0x3"), "{error}");
+    assert_eq!(default(&disk).0, [1, 2, 3, second + 3, second + 4], "alone it starts, as in Java");
+    put_snapshot(&disk, second + 2, &[1, 2, 3, second + 1, second + 2]);
+    let (found, _) = run(&disk, MEMBER).unwrap();
+    assert_eq!(found, [1, 2, 3, second + 1, second + 2, second + 3, second + 4]);
+    // An epoch of which nothing was committed leaves nothing.
+    let disk = SimDisk::new();
+    put_snapshot(&disk, 2, &[1, 2]);
+    put_log(&disk, "log.3", &[3, 3 * second + 1]);
+    assert_eq!(run(&disk, MEMBER).unwrap().0, [1, 2, 3, 3 * second + 1]);
 }
 
 // rows: D-02 D-60

@@ -193,6 +193,8 @@ pub struct Climate {
     pub slow_snapshots: bool,
     /// So many bytes fit into the socket of a learner connection, and as many may wait for it: the peer is given up then.
     pub small_buffers: Option<usize>,
+    /// `oxkeeper.lagBytes`: small in some worlds, so that learners are waited for and left behind.
+    pub lag_bytes: Option<u64>,
     /// Quorums lose their data, by an act of their operator while all servers are down.
     pub destroys: bool,
     /// Servers that say what members running Java say, in their order (`super::java`).
@@ -261,6 +263,7 @@ impl Climate {
             late_tasks: rng.one_in(2),
             slow_snapshots: adverse || rng.one_in(4),
             lasts_us: old.lasts_us + if adverse { 2000 * MS } else { 0 },
+            lag_bytes: Rng::new(seed, 41).one_in(4).then_some(600),
             small_buffers: rng.one_in(4).then(|| [1000, 2000, 4000][rng.pick(3)]),
             sends_trees: old.sends_trees || adverse && rng.one_in(3),
             ..old

@@ -208,6 +208,9 @@ impl Tape {
         ] {
             line += if is_on { name } else { "" };
         }
+        if settings.lag_bytes_max != Settings::DEFAULT.lag_bytes_max {
+            line += &format!(" lag {}", settings.lag_bytes_max);
+        }
         line += &version(view.version);
         line += &known(proposed, *next_follows);
         line + "\n"

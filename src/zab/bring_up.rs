@@ -3,6 +3,7 @@
 //! Source: `LearnerHandler.syncFollower` and `startForwarding`, ZooKeeper 3.9.5.
 
 use super::history::Logged;
+use super::lag::Lag;
 use super::learner_handler::{LearnerHandler, Stage, put_committed};
 use super::learner_handlers::LearnerHandlers;
 use super::packet::Packet;
@@ -25,6 +26,7 @@ impl LearnerHandlers {
         out: &mut Vec<Action>,
     ) {
         let Some(handler) = self.get_mut(id) else { return };
+        handler.lag = Lag::from(core.history.committed());
         let plan = match handler.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
             last => sync::plan(&core.history, last),
@@ -201,6 +203,7 @@ impl LearnerHandlers {
         }
         handler.stage = Stage::Synchronising;
         handler.start = core.history.committed();
+        handler.lag = Lag::from(handler.start);
         let mut bytes = Vec::new();
         let missing = core.history.window().iter().filter(|logged| zxid < logged.0);
         let txns = missing.map(|logged| put_committed(logged, &mut bytes)).count() as u64;

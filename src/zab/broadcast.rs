@@ -49,6 +49,7 @@ impl Leader {
     /// Commits the proposals that have a quorum. Proposals after a reconfiguration need a quorum of the new one only.
     pub(super) fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         while self.is_broadcasting()
+            && !self.waits_for_lagging(core)
             && let Some(agreed) = core.highest_agreed(&self.acked, self.without_other(core))
             && core.history.committed() < agreed
         {
@@ -73,6 +74,8 @@ impl Leader {
         // The configuration is kept for the next start before a COMMITANDACTIVATE is sent.
         core.activate(view, out);
         self.commit(core, at, Some(Activation { zxid: at, leader }), out);
+        // They would not hear of the configuration, nor of who leads by it.
+        self.handlers.close_all_behind(out);
         if leader != core.me {
             self.phase = Phase::Leaving { to: leader };
             self.ticks = 0;
@@ -90,6 +93,9 @@ impl Leader {
     ) {
         if !self.is_broadcasting() {
             return; // The learner is about to look for a leader, and asks again.
+        }
+        if self.handlers.is_behind(connection) {
+            return; // It lacks commits before the answer. Its clients ask again when it has synchronised.
         }
         if core.history.committed() < core.history.last() {
             self.syncs.push_back((core.history.last(), connection));
@@ -110,7 +116,8 @@ impl Leader {
             if core.history.committed() < zxid {
                 core.stats.commits += self.handlers.commit(core, zxid, activation, out);
             }
-            if let Some(handler) = self.handlers.get_mut(id) {
+            let handler = self.handlers.get_mut(id);
+            if let Some(handler) = handler.filter(|handler| handler.lag.left_at.is_none()) {
                 handler.say(id, &Packet::Sync, out);
             }
         }

@@ -24,6 +24,8 @@ pub struct Settings {
     pub differences_max: u32,
     /// `commitLogCount`.
     pub window_txns: usize,
+    /// `oxkeeper.lagBytes`: of what was committed a follower may lack so many bytes before commits wait for it.
+    pub lag_bytes_max: u64,
     /// `reconfigEnabled`.
     pub reconfigs: bool,
     /// `observerMasterPort` is set: a follower takes observers.
@@ -48,6 +50,7 @@ impl Settings {
         trees_max: 10,
         differences_max: 10,
         window_txns: 500,
+        lag_bytes_max: 64 << 20,
         reconfigs: false,
         relays: false,
         resend_min_ms: 200,

@@ -59,6 +59,8 @@ pub struct Leader {
     pub(super) ticks: u64,
     /// This server decides without the other of two voters.
     pub(super) is_alone: bool,
+    /// Peer ticks for which this server's own disk has lacked too much of what was committed.
+    pub(super) own_lag_ticks: u64,
 }
 
 impl Leader {
@@ -92,6 +94,7 @@ impl Leader {
             reconfig: None,
             ticks: 0,
             is_alone: false,
+            own_lag_ticks: 0,
         }
     }
 
@@ -214,12 +217,14 @@ impl Leader {
                     let why = format!("it acknowledges {zxid}, and {last} is the last proposal");
                     return self.handlers.close(id, why, out);
                 }
+                self.handlers.acknowledge(id, zxid, out);
                 self.on_ack(core, server, zxid, out);
             }
             (
                 Some(Stage::Synchronised | Stage::Active),
                 packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
             ) => {
+                self.handlers.read_ping(core, id, &packet, out);
                 if self.is_broadcasting() {
                     out.push(Action::FromLearner { connection: id, packet });
                 }
@@ -464,6 +469,7 @@ impl Leader {
         self.go_on_alone(core, out);
         if self.is_broadcasting() {
             core.giving_way.note_quorum();
+            self.look_after_lag(core, out);
             if self.ticks.is_multiple_of(settings.ping_ticks()) {
                 self.handlers.ping(self.proposed, out);
             }

@@ -1,6 +1,7 @@
 //! A learner, as its leader or observer master sees it.
 
 use super::history::Logged;
+use super::lag::Lag;
 use super::packet::Packet;
 use super::{Action, LearnerConnectionId, Sync};
 use crate::model::{ServerId, Zxid};
@@ -42,6 +43,7 @@ pub(super) struct LearnerHandler {
     pub sync: Option<Sync>,
     /// Peer ticks since its last packet.
     pub silent_ticks: u64,
+    pub lag: Lag,
 }
 
 impl LearnerHandler {

@@ -4,6 +4,7 @@
 //!
 //! Source: `LearnerHandler`, `LearnerMaster`, ZooKeeper 3.9.5.
 
+use super::lag::{Lag, Sizes};
 use super::learner_handler::{LearnerHandler, Stage};
 use super::packet::{LearnerInfo, PROTOCOL_VERSION, Packet};
 use super::{Action, Core, LearnerConnectionId, Note, Settings};
@@ -22,7 +23,8 @@ pub(super) struct Hello {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct LearnerHandlers {
-    by_connection: BTreeMap<LearnerConnectionId, LearnerHandler>,
+    pub(super) by_connection: BTreeMap<LearnerConnectionId, LearnerHandler>,
+    pub(super) sizes: Sizes,
 }
 
 /// A reconfiguration that is committed, and the leader that it names.
@@ -61,7 +63,7 @@ impl LearnerHandlers {
 
     fn forwarded(&mut self) -> impl Iterator<Item = (LearnerConnectionId, &mut LearnerHandler)> {
         let handlers = self.by_connection.iter_mut().map(|(&id, handler)| (id, handler));
-        handlers.filter(|(_, handler)| handler.is_forwarded())
+        handlers.filter(|(_, handler)| handler.is_forwarded() && handler.lag.left_at.is_none())
     }
 
     /// Forgets a connection that has ended.
@@ -118,6 +120,7 @@ impl LearnerHandlers {
             held: Vec::new(),
             sync: None,
             silent_ticks: 0,
+            lag: Lag::default(),
         };
         self.by_connection.insert(id, handler);
         true
@@ -198,8 +201,13 @@ impl LearnerHandlers {
             self.close(id, format!("NEWLEADER acknowledged with {zxid}"), out);
             return None;
         }
+        if self.is_behind(id) {
+            self.close_behind(id, out);
+            return None;
+        }
         let handler = self.get_mut(id)?;
         handler.stage = Stage::Synchronised;
+        handler.lag.acked = handler.lag.acked.max(handler.start);
         let (server, start, sync) = (handler.id, handler.start, handler.sync);
         if let Some(sync) = sync {
             let under_way = self.syncs_under_way(sync.how);
@@ -247,6 +255,7 @@ impl LearnerHandlers {
 
     /// Sends PROPOSAL to followers: observers hear of a transaction when it is committed.
     pub fn propose(&mut self, zxid: Zxid, payload: &Bytes, out: &mut Vec<Action>) {
+        self.sizes.note(zxid, payload.len());
         let mut followers = self.forwarded().filter(|(_, handler)| !handler.is_observer);
         if let Some((first, handler)) = followers.next() {
             let bytes = Packet::Proposal { zxid, entry: payload.clone() }.to_bytes();
@@ -270,9 +279,10 @@ impl LearnerHandlers {
         let has_followers = self.forwarded().any(|(_, handler)| !handler.is_observer);
         let has_observers = self.forwarded().any(|(_, handler)| handler.is_observer);
         let (mut commits, mut informs) = (Vec::new(), Vec::new());
-        let mut count = 0;
+        let (sizes, mut count) = (&mut self.sizes, 0);
         core.history.commit(through, |(zxid, entry)| {
             count += 1;
+            sizes.note(*zxid, entry.len());
             if let Some(Activation { leader, .. }) = activation.filter(|it| it.zxid == *zxid) {
                 Packet::CommitAndActivate { zxid: *zxid, leader }.encode(&mut commits);
                 Packet::InformAndActivate { zxid: *zxid, leader, entry: entry.clone() }
@@ -286,6 +296,7 @@ impl LearnerHandlers {
                 Packet::Inform { zxid: *zxid, entry: entry.clone() }.encode(&mut informs);
             }
         });
+        sizes.commit(through);
         let (commits, informs) = (Bytes::from(commits), Bytes::from(informs));
         for (id, handler) in self.forwarded() {
             let bytes = if handler.is_observer { &informs } else { &commits };

@@ -33,6 +33,7 @@ mod giving_way;
 mod history;
 mod inputs;
 mod invariants;
+mod lag;
 mod leader;
 mod learner;
 mod learner_handler;

@@ -100,7 +100,10 @@ impl ObserverMaster {
             (
                 Some(Stage::Synchronised | Stage::Active),
                 packet @ (Packet::Ping { .. } | Packet::Revalidate { .. } | Packet::Request(_)),
-            ) => out.push(Action::FromLearner { connection: id, packet }),
+            ) => {
+                self.handlers.read_ping(core, id, &packet, out);
+                out.push(Action::FromLearner { connection: id, packet });
+            }
             (stage, packet) => self.handlers.close_unexpected(id, stage, &packet, out),
         }
     }
@@ -135,6 +138,7 @@ impl ObserverMaster {
     fn on_tick(&mut self, core: &Core, out: &mut Vec<Action>) {
         self.ticks += 1;
         self.handlers.on_tick(core, out);
+        self.handlers.look_after_lag(core, core.history.last());
         if self.ticks.is_multiple_of(core.settings.ping_ticks()) {
             self.handlers.ping(core.history.last(), out);
         }

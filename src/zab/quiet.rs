@@ -5,7 +5,7 @@
 use super::learner_handler::Stage;
 use super::learner_handlers::LearnerHandlers;
 use super::observer_master::ObserverMaster;
-use super::{Core, Leader, Learner, Peer, Role, Settings};
+use super::{Core, Leader, Learner, Peer, Role};
 
 impl Peer {
     /// Ticks from now on that only count time.
@@ -28,7 +28,7 @@ impl Leader {
             return 0;
         }
         let ping = before_next_multiple(self.ticks, core.settings.ping_ticks());
-        ping.min(self.handlers.quiet_ticks(&core.settings))
+        ping.min(self.handlers.quiet_ticks(core))
     }
 }
 
@@ -46,12 +46,16 @@ impl Learner {
 impl ObserverMaster {
     fn quiet_ticks(&self, core: &Core) -> u64 {
         let ping = before_next_multiple(self.ticks, core.settings.ping_ticks());
-        ping.min(self.handlers.quiet_ticks(&core.settings))
+        ping.min(self.handlers.quiet_ticks(core))
     }
 }
 
 impl LearnerHandlers {
-    fn quiet_ticks(&self, settings: &Settings) -> u64 {
+    fn quiet_ticks(&self, core: &Core) -> u64 {
+        if self.may_lag(core) {
+            return 0;
+        }
+        let settings = &core.settings;
         let limits = self.iter().map(|handler| {
             let limit = match handler.stage {
                 Stage::WantsSnapshot => 0, // Asked for again at each tick.

@@ -2,7 +2,7 @@
 
 use super::situations::Starts;
 use super::world::World;
-use oxkeeper::model::View;
+use oxkeeper::model::{Rng, View};
 use oxkeeper::zab::{Input, LearnerConnectionId, Settings};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -132,6 +132,8 @@ impl Conditions {
             tick_time_ms: 100,
             sync_limit: 5,
             always_sends_tree: self.sends_trees,
+            // A few transactions: commits wait for followers, and learners are left behind.
+            lag_bytes_max: if Rng::new(self.seed, 41).one_in(5) { 300 } else { 64 << 20 },
             reconfigs: self.changes,
             resend_max_ms: 1600,
             observer_election_delay_ms: 100,

@@ -12,11 +12,12 @@ use support::views::{VIEW, view_of};
 
 const INFO: LearnerInfo = learner_info(0);
 
-/// The settings of a script's servers: `trees`, `single`, `reconfigs`, `relays`, `waits E R`.
+/// The settings of a script's servers: `trees`, `single`, `reconfigs`, `relays`, `waits E R`, `lag BYTES`.
 pub fn settings(words: &[&str]) -> Settings {
     let has = |word: &str| words.contains(&word);
     let waits = words.iter().position(|word| *word == "waits");
     let wait = |at: usize| waits.map_or(0, |waits| u64::from(number(words[waits + at])));
+    let lag = words.iter().position(|word| *word == "lag").map(|at| u64::from(number(words[at + 1])));
     let at_once_max = if has("single") { 1 } else { 10 };
     Settings {
         tick_time_ms: 100,
@@ -24,6 +25,7 @@ pub fn settings(words: &[&str]) -> Settings {
         always_sends_tree: has("trees"),
         trees_max: at_once_max,
         differences_max: at_once_max,
+        lag_bytes_max: lag.unwrap_or(Settings::DEFAULT.lag_bytes_max),
         reconfigs: has("reconfigs"),
         relays: has("relays"),
         observer_election_delay_ms: wait(1),

@@ -5,7 +5,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
+//! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
 //! | `elected N` | all other voters tell it that server N leads, which ends its election |
 //! | `zxids used up` | its leadership ends for that |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
@@ -27,7 +27,7 @@
 //!
 //! | Command | Meaning |
 //! |---|---|
-//! | `servers 1 2 3 [observers 4] [trees] [single] [reconfigs] [relays] [waits E R]` | they start, with empty disks |
+//! | `servers 1 2 3 [observers 4] [trees] [single] [reconfigs] [relays] [waits E R] [lag BYTES]` | they start, with empty disks |
 //! | `elect`, `elect N N` | notifications arrive and time passes until no server (none of these) looks for a leader |
 //! | `elected N`, `elected N at N N` | elections of all servers that look (of these) end with leader N |
 //! | `settle` | packets arrive and disks write until nothing moves; no time passes |

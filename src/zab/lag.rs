@@ -11,9 +11,9 @@
 //!
 //! A quorum is never left behind: only what a quorum has acknowledged is committed, and lag counts nothing else.
 
+use super::leader::Leader;
 use super::learner_handler::{LearnerHandler, Stage};
 use super::learner_handlers::LearnerHandlers;
-use super::leader::Leader;
 use super::{Action, Core, LearnerConnectionId, Packet};
 use crate::model::Zxid;
 use std::collections::VecDeque;

@@ -208,6 +208,8 @@ fn members_serve_clients_as_is_set() {
     assert_eq!(member_parts("oxkeeper.connectHold=70").replica.connect_hold_ms, 70);
     let bytes = member_parts("oxkeeper.outstandingBytes=5000").limits.outstanding_bytes_max;
     assert_eq!((plain_bytes, bytes), (32 << 20, 5000));
+    let lag_bytes = |line| member_parts(line).agreement.unwrap().lag_bytes_max;
+    assert_eq!((lag_bytes(""), lag_bytes("oxkeeper.lagBytes=5000")), (64 << 20, 5000));
     assert!(member_parts("reconfigEnabled=true").replica.rules.reconfigs);
     assert!(!member_parts("standaloneEnabled=false").replica.rules.needs_two_voters);
     assert!(member_parts("multiAddress.enabled=true").replica.rules.many_addresses);

@@ -17,7 +17,8 @@ pub fn settings(words: &[&str]) -> Settings {
     let has = |word: &str| words.contains(&word);
     let waits = words.iter().position(|word| *word == "waits");
     let wait = |at: usize| waits.map_or(0, |waits| u64::from(number(words[waits + at])));
-    let lag = words.iter().position(|word| *word == "lag").map(|at| u64::from(number(words[at + 1])));
+    let lag =
+        words.iter().position(|word| *word == "lag").map(|at| u64::from(number(words[at + 1])));
     let at_once_max = if has("single") { 1 } else { 10 };
     Settings {
         tick_time_ms: 100,

@@ -115,8 +115,8 @@ impl History {
         zxids.filter(is_between).filter(|zxid| self.find(*zxid).is_some())
     }
 
-    /// A configuration is in force that is not committed. It counts from now on if it was proposed, and no later epoch has been
-    /// established without it: quorums of both configurations acknowledged it with NEWLEADER, from a leader that knows it from
+    /// A configuration is in force that is not committed. It counts from now on if it was proposed in an epoch before the newest
+    /// one, and no later epoch has been established without it: quorums of both configurations acknowledged it with NEWLEADER, from a leader that knows it from
     /// `.dynamic.next` alone, because its log was cut by a leader that then established no epoch. The leader itself may have
     /// just established its own.
     ///
@@ -125,11 +125,13 @@ impl History {
         let Some(version) = Zxid::from_wire(view.version) else { return };
         let of = |entry: &Bytes| View::from_bytes(config_in(entry)?).ok();
         let was_proposed = self.proposed.get(&version).and_then(of).as_ref() == Some(view);
+        // Its own leader puts it in force by a commit.
+        let is_of_earlier = self.leaders.keys().any(|epoch| version.epoch() < *epoch);
         let last = self.last().epoch();
         let is_excluded = self.leaders.iter().any(|(epoch, (leader, _))| {
             version.epoch() < *epoch && (*leader != server || *epoch <= last)
         });
-        if was_proposed && !is_excluded {
+        if was_proposed && is_of_earlier && !is_excluded {
             self.views.push(view.clone());
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A leader commits nothing more while a follower that still acknowledges lacks more than `lag_bytes_max` of what was
 //! committed. Clients' outstanding writes are bounded, so their writes go no faster than followers log them. The leader waits
-//! like this for syncLimit at most, and not for a follower that has acknowledged nothing for a second.
+//! like this for syncLimit at most, and for a quarter of it if the follower acknowledges nothing.
 //!
 //! A learner that lags and is not waited for is *left behind*: it is sent no more proposals and commits, so that what is kept
 //! for it stays bounded. Its connection is closed once it has acknowledged all that it was sent; it connects again and is
@@ -20,8 +20,9 @@ use std::collections::VecDeque;
 
 /// What a transaction in memory takes beside its bytes, or about that.
 const OVERHEAD_BYTES: u64 = 96;
-/// A follower that lags is not waited for after so many ticks without an ACK: one second.
-const STALLED_TICKS_MAX: u64 = 200;
+/// A follower that lags is not waited for after this part of syncLimit without an ACK. A flush of what it lacks may take its time: a
+/// follower of Java's acknowledges only after all that it has read.
+const STALLED_PART: u64 = 4;
 /// Learners that are not waited for may lack so many times `lag_bytes_max`.
 const UNAWAITED_FACTOR: u64 = 4;
 
@@ -182,8 +183,8 @@ impl LearnerHandlers {
             let is_awaited = handler.is_awaited(core);
             let lag = &mut handler.lag;
             (lag.ticks, lag.stalled_ticks) = (lag.ticks + 1, lag.stalled_ticks + 1);
-            let is_over =
-                STALLED_TICKS_MAX < lag.stalled_ticks || core.settings.sync_ticks() < lag.ticks;
+            let sync_ticks = core.settings.sync_ticks();
+            let is_over = sync_ticks / STALLED_PART < lag.stalled_ticks || sync_ticks < lag.ticks;
             if lag.left_at.is_none() && (!is_awaited || is_over) {
                 let is_sent_proposals = !handler.is_observer;
                 let history = &core.history;

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, Zxid};
-use oxkeeper::zab::{Action, Input, LearnerConnectionId, Packet, Settings};
+use oxkeeper::zab::{
+    Action, Input, LearnerConnectionId, LogRead, Packet, Settings, WAITING_SYNCS_MAX,
+};
 use support::builders::{THREE, learner_info, peer};
 use support::packets::packets;
 use support::peer::PeerOnDisk;
@@ -130,4 +132,86 @@ fn member_observer_is_taken_however_many_strangers_wait_for_trees() {
     }
     let member = leader.observed_by(4);
     assert!(leader.has_newleader(member));
+}
+
+/// A zxid of the epoch before the leader's.
+const fn old(counter: u32) -> Zxid {
+    Zxid::new(Epoch(0), counter)
+}
+
+/// It leads with server 2, and had transactions through [`old`] 5 when it started, which are in its log alone.
+fn restarted(settings: Settings) -> Leader {
+    let last = Some(old(5));
+    let server = PeerOnDisk::new(peer(1, THREE, settings, last));
+    let mut leader = Leader { server, sent: Vec::new() };
+    leader.step(Input::Tick);
+    leader.server.votes_for(1).into_iter().for_each(|vote| leader.step(vote));
+    let second = leader.joined_by(2, last);
+    leader.hear(second, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
+    leader
+}
+
+/// An observer joins that has transactions through `last`. What the leader does for it at once.
+fn observed(leader: &mut Leader, server: i64, last: Zxid) -> Option<&'static str> {
+    let connection = LearnerConnectionId(server.unsigned_abs());
+    let info = learner_info(server);
+    leader.hear(connection, Packet::ObserverInfo { accepted: Epoch(0), info });
+    let packet = Packet::AckEpoch { current: Some(Epoch(0)), last: Some(last) };
+    let actions = leader.server.settle(Input::Learner { connection, packet });
+    actions.iter().find_map(|action| match action {
+        Action::ReadLog { .. } => Some("reads"),
+        Action::SendSnapshot { .. } => Some("sends its tree"),
+        Action::ToLearner { .. } => Some("sends"),
+        Action::CloseLearner { .. } => Some("closes"),
+        _ => None,
+    })
+}
+
+/// The log was read for a learner that has [`old`] 1.
+fn log_read(connection: LearnerConnectionId) -> Input {
+    let entries = (2..=5).map(|counter| (old(counter), Bytes::new())).collect();
+    Input::LogRead { connection, read: LogRead { before: Some(old(1)), entries } }
+}
+
+#[test]
+fn log_is_read_for_two_servers_in_no_configuration_at_a_time_and_for_every_member() {
+    let mut leader = restarted(SETTINGS);
+    let mut joins = |server| observed(&mut leader, server, old(1));
+    assert_eq!([101, 102].map(&mut joins), [Some("reads"); 2]);
+    assert_eq!([103, 104].map(&mut joins), [Some("sends its tree"); 2]);
+    assert_eq!(joins(3), Some("reads"), "a member waits for no stranger");
+    let first = LearnerConnectionId(101);
+    leader.step(log_read(first));
+    assert!(leader.has_newleader(first));
+    assert_eq!(
+        observed(&mut leader, 106, old(1)),
+        Some("sends its tree"),
+        "what was read is on its way"
+    );
+    leader.hear(first, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
+    assert_eq!(observed(&mut leader, 107, old(1)), Some("reads"));
+}
+
+#[test]
+fn observer_for_which_the_log_is_read_counts_among_those_that_are_synchronised() {
+    let mut leader = restarted(Settings { differences_max: 1, ..SETTINGS });
+    assert_eq!(observed(&mut leader, 101, old(1)), Some("reads"));
+    assert_eq!(observed(&mut leader, 102, old(5)), Some("closes"));
+    let first = LearnerConnectionId(101);
+    leader.step(log_read(first));
+    assert!(leader.has_newleader(first), "it does not count itself");
+}
+
+#[test]
+fn learner_with_too_many_syncs_that_wait_for_a_commit_is_disconnected() {
+    let mut leader = proposing();
+    let second = LearnerConnectionId(2);
+    let third = leader.joined_by(3, Some(Zxid::ZERO));
+    let mut closes = |connection| {
+        let actions = leader.server.settle(Input::Sync { connection });
+        actions.iter().any(|action| matches!(action, Action::CloseLearner { .. }))
+    };
+    assert!((0..WAITING_SYNCS_MAX).all(|_| !closes(second)));
+    assert!(!closes(third), "others are not hindered");
+    assert!(closes(second));
 }

@@ -60,7 +60,7 @@ impl Elections {
                 },
                 Event::Deaf { place } => {
                     tracing::error!(
-                        place,
+                        target: crate::model::STRANGERS, place,
                         "no server can connect to the election port; listening is tried again"
                     );
                     continue;

@@ -111,7 +111,10 @@ impl QuorumConnections {
                 sent,
                 "last messages of a learner's connection"
             ),
-            None => tracing::warn!(received, sent, "last messages of the connection to the leader"),
+            None => tracing::warn!(
+                target: crate::model::STRANGERS, received, sent,
+                "last messages of the connection to the leader"
+            ),
         }
     }
 
@@ -266,11 +269,13 @@ impl QuorumConnections {
                     self.forget_leader(now)
                 {
                     if has_spoken {
-                        tracing::info!(addresses, why, "the connection to the leader has ended");
+                        tracing::info!(
+                            target: crate::model::STRANGERS, addresses, why,
+                            "the connection to the leader has ended"
+                        );
                     } else {
                         tracing::warn!(
-                            addresses,
-                            why,
+                            target: crate::model::STRANGERS, addresses, why,
                             "the leader gave no answer at its quorum port"
                         );
                     }

@@ -10,8 +10,31 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The server's limit on unsent bytes. A peer with more than that unsent is disconnected: it costs the server this, and no more.
-pub const QUEUED_BYTES_MAX: usize = 256 << 20;
+/// The server's limit on what unsent packets take, see [`cost`]. A peer with more than that unsent is disconnected: it costs
+/// the server this, and no more.
+///
+/// Proposals do not get here at a peer that acknowledges what it reads: a leader takes fewer writes before that. So the limit is
+/// reached only by a peer that acknowledges, or asks, and does not read what it is sent.
+pub const QUEUED_BYTES_MAX: usize = 512 << 20;
+
+/// While unsent answers to a learner take more than this, the learner is not read: it asks, and does not read the answers. About
+/// 140,000 answers; a learner that reads has as many unsent as its clients have syncs and sessions under way, at most.
+///
+/// Other packets do not count, so that a slow learner with much unsent is read: its ACKs are what lets the leader go on. A learner
+/// that stops reading because its own writes are blocked, as Java's may when it answers PING, is one with that many answers
+/// unread; it is closed when it was silent for syncLimit.
+const ANSWERS_MAX: usize = 16 << 20;
+
+/// What a piece takes beside its bytes: its [`Bytes`], what the allocator adds, and its places in the lists that it is in.
+const PIECE_BYTES: usize = 96;
+
+/// Memory that a piece takes until it is sent.
+pub const fn cost(piece: &Bytes) -> usize {
+    piece.len() + PIECE_BYTES
+}
+
+/// Places for items that an empty queue keeps.
+const QUEUE_CAPACITY: usize = 256;
 
 /// A frozen tree for a learner.
 #[derive(Clone)]
@@ -65,8 +88,16 @@ pub enum OutboxEvent {
 }
 
 enum Item {
-    Bytes(Vec<Bytes>, usize),
-    Tree { tree: TreeToSend, put_ms: u64 },
+    /// `cost`: of all, `answers`: of the answers among them; see [`cost`].
+    Bytes {
+        bytes: Vec<Bytes>,
+        cost: usize,
+        answers: usize,
+    },
+    Tree {
+        tree: TreeToSend,
+        put_ms: u64,
+    },
 }
 
 /// A tree that is being sent.
@@ -81,7 +112,9 @@ struct OutgoingTree {
 pub struct QuorumOutbox {
     queue: VecDeque<Item>,
     unsent_max: usize,
-    queued_bytes: usize,
+    /// What unsent packets take, and what the answers among them do; see [`cost`].
+    unsent: usize,
+    unsent_answers: usize,
     tree: Option<OutgoingTree>,
     opening: Vec<u8>,
     is_opened: bool,
@@ -97,12 +130,13 @@ impl Default for QuorumOutbox {
 }
 
 impl QuorumOutbox {
-    /// * `unsent_max`: a peer with more than this unsent is disconnected.
+    /// * `unsent_max`: a peer whose unsent packets take more than this is disconnected.
     pub const fn with_limit(unsent_max: usize) -> Self {
         Self {
             queue: VecDeque::new(),
             unsent_max,
-            queued_bytes: 0,
+            unsent: 0,
+            unsent_answers: 0,
             tree: None,
             opening: Vec::new(),
             is_opened: false,
@@ -111,9 +145,14 @@ impl QuorumOutbox {
         }
     }
 
-    /// Bytes that were put and not given to the caller, trees left out.
+    /// What the packets take that were put and not given to the caller, trees left out; see [`cost`].
     pub const fn unsent(&self) -> usize {
-        self.queued_bytes
+        self.unsent
+    }
+
+    /// So many answers are unsent that the learner is not to be read.
+    pub const fn has_many_answers(&self) -> bool {
+        ANSWERS_MAX < self.unsent_answers
     }
 
     /// Puts what the connection's opening has to say: it is sent before all else.
@@ -132,10 +171,14 @@ impl QuorumOutbox {
         if self.is_closed {
             return true;
         }
-        let unsent = self.queued_bytes;
-        let len = bytes.iter().map(Bytes::len).sum();
-        self.queued_bytes += len;
-        self.queue.push_back(Item::Bytes(bytes, len));
+        let bytes = join_answers(bytes);
+        let unsent = self.unsent;
+        let is_answer = |piece: &&Bytes| Packet::is_answer(piece);
+        let (cost, answers) =
+            (bytes.iter().map(cost).sum(), bytes.iter().filter(is_answer).map(cost).sum());
+        self.unsent += cost;
+        self.unsent_answers += answers;
+        self.queue.push_back(Item::Bytes { bytes, cost, answers });
         unsent <= self.unsent_max || std::mem::replace(&mut self.is_given_up, true)
     }
 
@@ -165,9 +208,13 @@ impl QuorumOutbox {
             return Next::Piece(sending.tree.clone());
         }
         match self.queue.pop_front() {
-            None => Next::Nothing,
-            Some(Item::Bytes(bytes, len)) => {
-                self.queued_bytes -= len;
+            None => {
+                self.queue.shrink_to(QUEUE_CAPACITY);
+                Next::Nothing
+            }
+            Some(Item::Bytes { bytes, cost, answers }) => {
+                self.unsent -= cost;
+                self.unsent_answers -= answers;
                 Next::Bytes(bytes)
             }
             Some(Item::Tree { tree, put_ms }) => {
@@ -219,12 +266,12 @@ impl QuorumOutbox {
     /// The connection is no more: what is unsent never will be sent, nor what is put from now on.
     pub fn close(&mut self, now_ms: u64, events: &mut Vec<OutboxEvent>) {
         self.is_closed = true;
-        self.queued_bytes = 0;
+        (self.unsent, self.unsent_answers) = (0, 0);
         self.opening.clear();
         let begun = self.tree.take().map(|sending| (sending.tree, sending.bytes, sending.put_ms));
         let waiting = self.queue.drain(..).filter_map(|item| match item {
             Item::Tree { tree, put_ms } => Some((tree, 0, put_ms)),
-            Item::Bytes(..) => None,
+            Item::Bytes { .. } => None,
         });
         for (tree, bytes, put_ms) in begun.into_iter().chain(waiting) {
             let (learner, zxid) = (tree.learner.map(|id| id.0), tree.frozen.zxid);
@@ -233,4 +280,14 @@ impl QuorumOutbox {
             events.push(OutboxEvent::TreeEnded(tree.frozen));
         }
     }
+}
+
+/// The same bytes, with answers that follow one another in one piece: a learner may have asked for thousands in one read.
+fn join_answers(bytes: Vec<Bytes>) -> Vec<Bytes> {
+    let is_answer = |piece: &Bytes| Packet::is_answer(piece);
+    if !bytes.windows(2).any(|two| two.iter().all(is_answer)) {
+        return bytes;
+    }
+    let runs = bytes.chunk_by(|one, next| is_answer(one) && is_answer(next));
+    runs.map(|run| if let [piece] = run { piece.clone() } else { run.concat().into() }).collect()
 }

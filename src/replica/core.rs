@@ -11,7 +11,7 @@ use crate::model::{CONTAINER, Epoch, SessionId, Zxid};
 use crate::request::{Batch, Conn, Namespaces, ReopenSession, Sessions, Shared, reply};
 use crate::tree::Tree;
 use crate::tree::freeze::Frozen;
-use crate::zab::{self, Packet};
+use crate::zab::{self, LearnerConnectionId, Packet};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use std::task::Waker;
@@ -188,7 +188,7 @@ impl Core {
         match frozen {
             Some(frozen) => out.push(Action::Snapshot(frozen)),
             None => {
-                tracing::warn!("the last snapshot is still being written: none is taken now");
+                tracing::warn!(target: crate::model::STRANGERS, "the last snapshot is still being written: none is taken now");
                 self.figures.stats.snapshots_skipped += 1;
             }
         }
@@ -289,6 +289,17 @@ impl Core {
         self.shared.throttle.end(batch.load(), &mut self.wakers);
     }
 
+    /// Closes the connection of a learner.
+    pub fn close_learner(
+        &mut self,
+        connection: LearnerConnectionId,
+        why: String,
+        out: &mut Vec<Action>,
+    ) {
+        self.zab.step(zab::Input::LearnerGone { connection }, &mut self.zab_out);
+        out.push(Action::Peer(zab::Action::CloseLearner { connection, why }));
+    }
+
     /// Closes connections that have no session in time.
     pub fn close_sessionless(&mut self) {
         let limit_ms = self.settings.sessionless_timeout_ms;
@@ -313,7 +324,8 @@ impl Core {
             let Some((session, kept)) = kept else { continue };
             let speaks = sessions.owner(session).is_some_and(|owner| Arc::ptr_eq(owner, &conn));
             let limit_ms = u64::from(kept.timeout_ms.unsigned_abs()) + self.settings.tick_time_ms;
-            if !(speaks && spares_owners) && conn.heard_ms() + limit_ms < self.now_ms {
+            let is_silent = !conn.is_kept_waiting() && conn.heard_ms() + limit_ms < self.now_ms;
+            if !(speaks && spares_owners) && is_silent {
                 tracing::info!(target: crate::model::STRANGERS, peer = %conn.peer, %session, limit_ms, "connection closed: it is silent");
                 conn.close(&mut self.wakers);
             }

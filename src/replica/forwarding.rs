@@ -9,6 +9,7 @@ use super::learner_packets::{
 };
 use super::local_sessions::Upgrade;
 use super::observer_master::{ObserverMaster, refused};
+use super::observer_questions::ObserverQuestions;
 use super::stats::WriteSample;
 use crate::model::sync::Arc;
 use crate::model::{Code, SessionId, Zxid, op};
@@ -30,6 +31,8 @@ pub struct Forwarding {
     revalidations: VecDeque<(SessionId, Option<LearnerConnectionId>)>,
     /// Empty unless this is a follower.
     pub observers: ObserverMaster,
+    /// Of the syncs in `requests` and of `revalidations` those of observers.
+    observer_questions: ObserverQuestions,
     /// Monotonic milliseconds at which the leader was last told whose clients were heard of.
     told_ms: u64,
 }
@@ -54,6 +57,7 @@ impl Forwarding {
             returning: BTreeMap::new(),
             revalidations: VecDeque::new(),
             observers: ObserverMaster::default(),
+            observer_questions: ObserverQuestions::default(),
             told_ms: 0,
         }
     }
@@ -203,6 +207,7 @@ impl Forwarding {
         let at = self.revalidations.iter().position(|(id, _)| *id == session);
         match at.and_then(|at| self.revalidations.remove(at)) {
             Some((_, Some(connection))) => {
+                self.observer_questions.answered(connection);
                 if !lives {
                     self.observers.does_not_live(session, connection);
                 }
@@ -253,6 +258,7 @@ impl Forwarding {
         let session = match self.requests.next_sync() {
             Some(SyncAsker::Client(session)) => session,
             Some(SyncAsker::Observer(connection)) => {
+                self.observer_questions.answered(connection);
                 return out.push(to_learner(connection, &Packet::Sync));
             }
             None => return,
@@ -267,11 +273,19 @@ impl Forwarding {
     /// What an observer of this follower asks of the leader.
     pub fn on_observer(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         connection: LearnerConnectionId,
         packet: LearnerPacket,
         out: &mut Vec<Action>,
     ) {
+        let asks = match &packet {
+            LearnerPacket::Touched(_) => false,
+            LearnerPacket::Revalidate { .. } => true,
+            LearnerPacket::Request(request) => request.op == op::SYNC,
+        };
+        if asks && let Err(why) = self.observer_questions.asked(connection) {
+            return core.close_learner(connection, why, out);
+        }
         match packet {
             LearnerPacket::Touched(touched) => self.observers.touch(sessions_in(touched)),
             LearnerPacket::Revalidate { session, timeout_ms } => {
@@ -386,13 +400,13 @@ mod tests {
         let [one, two] = [1, 2].map(LearnerConnectionId);
         for connection in [one, two] {
             let question = LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
-            forwarding.on_observer(&core, connection, question, &mut out);
+            forwarding.on_observer(&mut core, connection, question, &mut out);
             forwarding.on_revalidated(&mut core, &answer(true), &mut out);
         }
         out.clear();
         let (body, who) = (Bytes::new(), Vec::new());
         let late = Request { session: SESSION, xid: 3, op: op::SET_DATA, body, who };
-        forwarding.on_observer(&core, one, LearnerPacket::Request(late.clone()), &mut out);
+        forwarding.on_observer(&mut core, one, LearnerPacket::Request(late.clone()), &mut out);
         let told = to_learner(one, &Packet::SessionMoved { session: SESSION });
         let instead = to_leader(&Packet::Request(refused(&late)));
         assert_eq!(format!("{out:?}"), format!("{:?}", [told, instead]));
@@ -404,13 +418,13 @@ mod tests {
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let [one, two] = [1, 2].map(LearnerConnectionId);
         let question = || LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
-        forwarding.on_observer(&core, one, question(), &mut out);
+        forwarding.on_observer(&mut core, one, question(), &mut out);
         assert!(forwarding.observers.has(SESSION));
         forwarding.on_revalidated(&mut core, &answer(false), &mut out);
         assert!(!forwarding.observers.has(SESSION));
         // The client has gone from the first observer to the second one before the leader answers.
-        forwarding.on_observer(&core, one, question(), &mut out);
-        forwarding.on_observer(&core, two, question(), &mut out);
+        forwarding.on_observer(&mut core, one, question(), &mut out);
+        forwarding.on_observer(&mut core, two, question(), &mut out);
         forwarding.on_revalidated(&mut core, &answer(false), &mut out);
         assert!(forwarding.observers.has(SESSION), "the second observer waits for its answer");
         forwarding.on_revalidated(&mut core, &answer(true), &mut out);
@@ -419,16 +433,47 @@ mod tests {
 
     #[test]
     fn observer_master_passes_on_touches_of_sessions_at_its_observers_alone() {
-        let (core, mut forwarding, mut out) =
+        let (mut core, mut forwarding, mut out) =
             (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
         let connection = LearnerConnectionId(1);
         let question = LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 };
-        forwarding.on_observer(&core, connection, question, &mut out);
+        forwarding.on_observer(&mut core, connection, question, &mut out);
         let sessions = [SESSION, SessionId(8)];
         let touched =
             sessions.iter().flat_map(|id| [&id.0.to_be_bytes()[..], &[0, 0, 8, 0]].concat());
         let touched = LearnerPacket::Touched(touched.collect());
-        forwarding.on_observer(&core, connection, touched, &mut out);
+        forwarding.on_observer(&mut core, connection, touched, &mut out);
         assert!(forwarding.observers.take_touched().into_iter().eq([(SESSION, 2048)]));
+    }
+
+    #[test]
+    fn observer_that_asks_without_waiting_for_answers_is_disconnected() {
+        let (mut core, mut forwarding, mut out) =
+            (test_member(Settings::DEFAULT), Forwarding::new(2000), Vec::new());
+        let one = LearnerConnectionId(1);
+        let (body, who) = (Bytes::new(), Vec::new());
+        let sync = Request { session: SESSION, xid: 1, op: op::SYNC, body, who };
+        let is_closed = |out: &[Action]| matches!(out.last(), Some(Action::Peer(zab::Action::CloseLearner { connection, .. })) if *connection == one);
+        for _ in 0..1 << 15 {
+            for question in [
+                LearnerPacket::Request(sync.clone()),
+                LearnerPacket::Revalidate { session: SESSION, timeout_ms: 4000 },
+            ] {
+                forwarding.on_observer(&mut core, one, question, &mut out);
+            }
+        }
+        assert!(!is_closed(&out) && out.len() == 1 << 16);
+        // What the leader has answered makes room for as much.
+        for _ in 0..10 {
+            forwarding.on_synced(&mut core, &mut out);
+            forwarding.on_revalidated(&mut core, &answer(true), &mut out);
+        }
+        out.clear();
+        for _ in 0..20 {
+            forwarding.on_observer(&mut core, one, LearnerPacket::Request(sync.clone()), &mut out);
+            assert!(!is_closed(&out));
+        }
+        forwarding.on_observer(&mut core, one, LearnerPacket::Request(sync), &mut out);
+        assert!(is_closed(&out) && out.len() == 21, "it is not forwarded either");
     }
 }

@@ -34,6 +34,7 @@ mod learner_packets;
 mod learner_requests;
 mod local_sessions;
 mod observer_master;
+mod observer_questions;
 mod quiet;
 mod read_only;
 mod replies;

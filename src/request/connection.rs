@@ -157,7 +157,7 @@ pub struct Connection {
     known: Found,
     /// Monotonic microseconds since when the next write waits for relief.
     stalled_us: Option<u64>,
-    /// Whether that is all it waits for.
+    /// Whether relief is all it waits for.
     wants_relief: bool,
     /// The next write has waited for too long.
     late: bool,
@@ -272,6 +272,9 @@ impl Connection {
         };
         self.hand_over(&mut batch);
         self.conn.stats.set_asked(self.asked);
+        let waits = matches!(self.phase, Phase::Open(_))
+            && matches!(need, Need::Answer | Need::Relief | Need::Turn);
+        self.conn.keep_waiting(waits);
         if let Need::Close(_) = need {
             self.phase = Phase::Ending;
         }
@@ -391,6 +394,8 @@ impl Connection {
             return Admission::Later(if self.wants_relief { Need::Relief } else { Need::Turn });
         }
         if let Some(since_us) = self.stalled_us.take() {
+            // One that comes too late is told so by `replica`.
+            let _late = self.heard(now_us);
             let waited_us = now_us.saturating_sub(since_us);
             if limits.drops_late && waited_us > u64::from(self.timeout_ms.unsigned_abs()) * 1000 {
                 self.counts.outlived += 1;
@@ -573,6 +578,7 @@ impl Connection {
     /// The connection is no more: its watches go, then its number.
     pub fn end(&mut self) {
         let mut wakers = Vec::new();
+        self.conn.keep_waiting(false);
         self.conn.close(&mut wakers);
         {
             let _tree = self.shared.state.tree.read();

@@ -145,6 +145,8 @@ pub struct Conn {
     wants_read_only: AtomicU64,
     /// Monotonic milliseconds of the last sign of life.
     heard_ms: AtomicU64,
+    /// A request of the client has come and waits for this server; the connection is not read meanwhile.
+    is_kept_waiting: AtomicU64,
     outbox: Mutex<Outbox>,
     /// Replaced as a whole, so that whoever judges by it holds one state of it.
     who: Mutex<Arc<[Identity]>>,
@@ -191,6 +193,7 @@ impl Conn {
             peer,
             wants_read_only: AtomicU64::new(0),
             heard_ms: AtomicU64::new(now_ms),
+            is_kept_waiting: AtomicU64::new(0),
             outbox: Mutex::default(),
             who: Mutex::new([Identity::new("ip", &address)].into()),
             opened_ms: now_ms,
@@ -231,6 +234,21 @@ impl Conn {
     /// Monotonic milliseconds of the last sign of life.
     pub fn heard_ms(&self) -> u64 {
         self.heard_ms.load(Ordering::Relaxed) & !ENDED
+    }
+
+    /// * `waits`: a request of the client waits for this server, and the connection is not read: its client may say that it lives,
+    ///   and is not heard.
+    pub(super) fn keep_waiting(&self, waits: bool) {
+        // Only the connection's own task changes it, and hardly ever.
+        if self.is_kept_waiting.load(Ordering::Relaxed) != u64::from(waits) {
+            // After the sign of life that the request is, once it is taken.
+            self.is_kept_waiting.store(u64::from(waits), Ordering::Release);
+        }
+    }
+
+    /// The client counts as heard of. Read it before [`Self::heard_ms`].
+    pub fn is_kept_waiting(&self) -> bool {
+        self.is_kept_waiting.load(Ordering::Acquire) != 0
     }
 
     pub fn set_wants_read_only(&self, wants: bool) {

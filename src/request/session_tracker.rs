@@ -140,9 +140,10 @@ impl Sessions {
         true
     }
 
-    /// Sessions whose connection here was heard of since `since_ms`, with their timeouts in milliseconds.
+    /// Sessions whose connection here was heard of since `since_ms`, or has a request that waits for this server; with their
+    /// timeouts in milliseconds.
     pub fn heard_since(&self, since_ms: u64) -> Vec<(SessionId, i32)> {
-        let heard = |session: &Session| matches!(&session.owner, Owner::Conn(conn) if since_ms <= conn.heard_ms());
+        let heard = |session: &Session| matches!(&session.owner, Owner::Conn(conn) if conn.is_kept_waiting() || since_ms <= conn.heard_ms());
         let all = self.sessions.iter().filter(|(_, session)| heard(session));
         all.map(|(&id, session)| (id, session.timeout_ms)).collect()
     }
@@ -256,10 +257,14 @@ impl Sessions {
         }
     }
 
-    /// Decides the end of a session that is due, unless its connection is heard of at this very moment.
+    /// Decides the end of a session that is due, unless its connection is heard of at this very moment, or this server keeps a
+    /// request of its client waiting.
     fn ends(&self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get(&id) else { return true };
         let Some(conn) = session.voice() else { return true };
+        if conn.is_kept_waiting() {
+            return false;
+        }
         let heard_ms = conn.heard_ms();
         let due_ms = self.bucket(session.touched_ms.max(heard_ms), session.timeout_ms);
         due_ms <= session.look_ms && conn.end_unless_heard(heard_ms)

@@ -86,7 +86,8 @@ impl Peers {
                 self.learners.insert(connection, handle);
                 Input::LearnerConnected { connection, address: peer.to_string() }
             }
-            PeerEvent::Received { from, event } => return Input::received(from, event),
+            // The permit is given back here: the driver steps with the event next.
+            PeerEvent::Received { from, event, permit: _ } => return Input::received(from, event),
             PeerEvent::Sent { to, event } => Input::sent(to, event),
             PeerEvent::Gone { from, why } => {
                 if let QuorumPeer::Learner(connection) = from {

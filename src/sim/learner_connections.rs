@@ -7,7 +7,7 @@ use super::process::SimLearnerConnection;
 use super::trace::short;
 use super::world::World;
 use crate::member::quorum_connection::QuorumEvent;
-use crate::member::quorum_outbox::{Next, OutboxEvent, QUEUED_BYTES_MAX, TreeToSend};
+use crate::member::quorum_outbox::{Next, OutboxEvent, QUEUED_BYTES_MAX, TreeToSend, cost};
 use crate::member::{Action, Input, QuorumPeer};
 use crate::tree::freeze::Frozen;
 use crate::zab::Packet;
@@ -102,7 +102,7 @@ impl World {
             return;
         }
         self.order_as_java(at, peer, &mut bytes);
-        let batch = bytes.iter().map(Bytes::len).sum();
+        let batch = bytes.iter().map(cost).sum();
         let Some(connection) = self.learner_connection(at, peer) else { return };
         if !connection.outbox.put(bytes) {
             self.trace.count("given up with much unsent");

@@ -70,7 +70,7 @@ pub fn read<D: Disk>(
         Ok(scanned) if is_whole && scanned.gap.is_none() && bytes <= limit_bytes => read,
         Ok(_) => Tail::default(),
         Err(error) => {
-            tracing::warn!(%error, "read the log for a learner; it gets the tree instead");
+            tracing::warn!(target: crate::model::STRANGERS, %error, "read the log for a learner; it gets the tree instead");
             Tail::default()
         }
     }

@@ -14,6 +14,10 @@ use crate::model::Zxid;
 /// Trees sent at a time to servers in no configuration. Each may keep memory for as long as such a server likes.
 const STRANGERS_TREES_MAX: usize = 2;
 
+/// Ends of the log read and sent at a time to servers in no configuration; others get the tree. Each may take as much memory as
+/// `snapshotSizeFactor` allows, until such a server acknowledges it.
+const STRANGERS_READ_MAX: usize = 2;
+
 impl LearnerHandlers {
     /// Chooses how a learner gets the history, and begins it.
     ///
@@ -25,14 +29,21 @@ impl LearnerHandlers {
         new_leader: &Packet,
         out: &mut Vec<Action>,
     ) {
+        let strangers_read = self.strangers_read(core);
         let Some(handler) = self.get_mut(id) else { return };
         handler.lag = Lag::from(core.history.committed());
-        let plan = match handler.last {
+        let mut plan = match handler.last {
             _ if core.settings.always_sends_tree => Plan::Snap,
             last => sync::plan(&core.history, last),
         };
+        if plan == Plan::ReadLog
+            && STRANGERS_READ_MAX <= strangers_read
+            && !core.is_member(handler.id)
+        {
+            plan = Plan::Snap;
+        }
         if plan == Plan::ReadLog {
-            handler.stage = Stage::Reading;
+            (handler.stage, handler.was_read_for) = (Stage::Reading, true);
             handler.start = core.history.committed();
             let from = handler.last.unwrap_or(Zxid::ZERO);
             self.forward_tail(core, id, out);
@@ -79,7 +90,7 @@ impl LearnerHandlers {
     ) {
         let is_tree = matches!(plan, Plan::Snap | Plan::ReadLog);
         let is_member = self.get(id).is_some_and(|handler| core.is_member(handler.id));
-        let under_way = self.syncs_waited_for(core, is_tree, is_member);
+        let under_way = self.syncs_waited_for(core, id, is_tree, is_member);
         let max = if is_tree { core.settings.trees_max } else { core.settings.differences_max };
         let may_begin = is_member || self.strangers_trees(core) < STRANGERS_TREES_MAX;
         let Some(handler) = self.get_mut(id) else { return };
@@ -162,22 +173,38 @@ impl LearnerHandlers {
         self.iter().filter(takes_tree).count()
     }
 
-    /// How many learners are being synchronised by a tree, or without, or wait for it.
+    /// Servers in no configuration for which the log is read, or to which what was read is being sent.
+    fn strangers_read(&self, core: &Core) -> usize {
+        let is_read_for = |handler: &&LearnerHandler| match handler.stage {
+            Stage::Reading => true,
+            Stage::Synchronising => {
+                handler.was_read_for && handler.sync.is_some_and(|sync| !sync.how.is_tree())
+            }
+            _ => false,
+        };
+        self.iter().filter(is_read_for).filter(|handler| !core.is_member(handler.id)).count()
+    }
+
+    /// How many learners other than `id` are being synchronised by a tree, or without, or wait for it.
     ///
     /// * `is_for_member`: servers in no configuration are left out, so that no number of them turns a member away.
-    fn syncs_waited_for(&self, core: &Core, is_tree: bool, is_for_member: bool) -> u64 {
+    fn syncs_waited_for(
+        &self,
+        core: &Core,
+        id: LearnerConnectionId,
+        is_tree: bool,
+        is_for_member: bool,
+    ) -> u64 {
         let is_alike = |handler: &&LearnerHandler| match handler.stage {
             Stage::WantsSnapshot => is_tree,
+            Stage::Reading => !is_tree,
             Stage::Synchronising => handler.sync.is_some_and(|sync| sync.how.is_tree() == is_tree),
-            Stage::Known
-            | Stage::Told
-            | Stage::Promised
-            | Stage::Reading
-            | Stage::Synchronised
-            | Stage::Active => false,
+            Stage::Known | Stage::Told | Stage::Promised | Stage::Synchronised | Stage::Active => {
+                false
+            }
         };
         let counts = |handler: &&LearnerHandler| !is_for_member || core.is_member(handler.id);
-        self.iter().filter(is_alike).filter(counts).count() as u64
+        self.others(id).filter(is_alike).filter(counts).count() as u64
     }
 
     pub fn syncs_under_way(&self, how: How) -> u64 {

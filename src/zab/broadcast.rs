@@ -4,6 +4,7 @@
 
 use super::leader::Phase;
 use super::learner_handlers::Activation;
+use super::waiting_syncs::WAITING_SYNCS_MAX;
 use super::{Action, Core, Leader, LearnerConnectionId, Packet};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
@@ -98,7 +99,11 @@ impl Leader {
             return; // It lacks commits before the answer. Its clients ask again when it has synchronised.
         }
         if core.history.committed() < core.history.last() {
-            self.syncs.push_back((core.history.last(), connection));
+            let is_connected = |id| self.handlers.get(id).is_some();
+            if !self.syncs.push(core.history.last(), connection, is_connected) {
+                let why = format!("{WAITING_SYNCS_MAX} of its syncs wait for a commit");
+                self.handlers.close(connection, why, out);
+            }
         } else if let Some(to) = self.handlers.get_mut(connection) {
             to.say(connection, &Packet::Sync, out);
         }
@@ -112,7 +117,7 @@ impl Leader {
         activation: Option<Activation>,
         out: &mut Vec<Action>,
     ) {
-        while let Some((zxid, id)) = self.syncs.pop_front_if(|(zxid, _)| *zxid <= agreed) {
+        while let Some((zxid, id)) = self.syncs.pop_through(agreed) {
             if core.history.committed() < zxid {
                 core.stats.commits += self.handlers.commit(core, zxid, activation, out);
             }

@@ -46,9 +46,9 @@ impl Leader {
         if let Some(at) = self.reconfig {
             assert!(committed < at && at <= last, "proposed {at}, not of {committed} to {last}");
         }
-        if let (Some((first, _)), Some((end, _))) = (self.syncs.front(), self.syncs.back()) {
-            assert!(committed < *first, "a sync waits for {first}, and {committed} is committed");
-            assert!(*end <= last, "a sync waits for {end}, and the last is {last}");
+        if let Some((first, end)) = self.syncs.ends() {
+            assert!(committed < first, "a sync waits for {first}, and {committed} is committed");
+            assert!(end <= last, "a sync waits for {end}, and the last is {last}");
         }
         self.assert_epochs(core);
         let (proposed, flushed) = (self.proposed, core.flushed);

@@ -6,10 +6,11 @@
 
 use super::learner_handler::{LearnerHandler, Stage};
 use super::learner_handlers::{Hello, LearnerHandlers};
+use super::waiting_syncs::WaitingSyncs;
 use super::{Action, Core, Input, LearnerConnectionId, Learners, Note, Packet, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far the leader itself has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -48,8 +49,8 @@ pub struct Leader {
     foreign: BTreeSet<i64>,
     /// This server's own promise is on disk.
     pub(super) has_promised: bool,
-    /// Learners' syncs, each with the last proposal before it.
-    pub(super) syncs: VecDeque<(Zxid, LearnerConnectionId)>,
+    /// Learners' syncs.
+    pub(super) syncs: WaitingSyncs,
     /// How far each voter's log is durable.
     pub(super) acked: BTreeMap<ServerId, Zxid>,
     pub(super) proposed: Zxid,
@@ -88,7 +89,7 @@ impl Leader {
             ahead: Vec::new(),
             foreign: BTreeSet::new(),
             has_promised: false,
-            syncs: VecDeque::new(),
+            syncs: WaitingSyncs::default(),
             acked: BTreeMap::from([(core.me, core.history.last())]),
             proposed: core.history.last(),
             reconfig: None,

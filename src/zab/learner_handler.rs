@@ -35,6 +35,8 @@ pub(super) struct LearnerHandler {
     pub stage: Stage,
     /// The last zxid of its log, from ACKEPOCH.
     pub last: Option<Zxid>,
+    /// The log was read for it, because its own ends before the window.
+    pub was_read_for: bool,
     /// The last zxid sent before NEWLEADER, or that the learner had: later transactions are committed one by one.
     pub start: Zxid,
     /// Packets held back until it is known what must be sent before them.

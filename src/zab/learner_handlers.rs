@@ -47,6 +47,11 @@ impl LearnerHandlers {
         self.by_connection.values()
     }
 
+    /// All learners but that of connection `id`.
+    pub fn others(&self, id: LearnerConnectionId) -> impl Iterator<Item = &LearnerHandler> {
+        self.by_connection.iter().filter(move |(other, _)| **other != id).map(|(_, other)| other)
+    }
+
     pub fn connections(&self) -> impl Iterator<Item = LearnerConnectionId> {
         self.by_connection.keys().copied()
     }
@@ -116,6 +121,7 @@ impl LearnerHandlers {
             is_observer,
             stage: Stage::Known,
             last: None,
+            was_read_for: false,
             start: Zxid::ZERO,
             held: Vec::new(),
             sync: None,

@@ -48,6 +48,7 @@ mod quiet;
 mod reconfig;
 mod seen_views;
 mod sync;
+mod waiting_syncs;
 
 pub use actions::Action;
 pub use core::{Core, Settings};
@@ -61,3 +62,4 @@ pub use notes::{How, Learners, Note, Stats, Sync};
 pub use packet::{LearnerInfo, Packet, PacketError, PacketLimits, Request, SIGNATURE};
 pub use peer::{Peer, Role};
 pub use sync::LogRead;
+pub use waiting_syncs::WAITING_SYNCS_MAX;

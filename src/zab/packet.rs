@@ -250,6 +250,14 @@ impl Packet {
         }
     }
 
+    /// Whether an encoded packet answers what a learner asked: SYNC, REVALIDATE or SESSIONMOVED.
+    pub fn is_answer(encoded: &[u8]) -> bool {
+        encoded.first_chunk().is_some_and(|kind| {
+            let kind = i32::from_be_bytes(*kind);
+            matches!(kind, kind::SYNC | kind::REVALIDATE | kind::SESSION_MOVED)
+        })
+    }
+
     /// As ZooKeeper's sources call it.
     pub const fn name(&self) -> &'static str {
         match self {

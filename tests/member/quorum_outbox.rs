@@ -157,7 +157,8 @@ fn progress_of_a_tree_is_reported_once_a_second_as_it_is_taken() {
 fn peer_that_takes_nothing_is_given_up_once() {
     let mut outbox = opened();
     let megabyte = Bytes::from(vec![0; 1 << 20]);
-    for _ in 0..=256 {
+    let pieces = QUEUED_BYTES_MAX / cost(&megabyte);
+    for _ in 0..=pieces {
         assert!(outbox.put(vec![megabyte.clone()]), "a limit on what was unsent before");
     }
     assert!(!outbox.put(vec![megabyte.clone()]));
@@ -175,7 +176,7 @@ fn a_smaller_limit_gives_a_peer_up_earlier() {
     let mut outbox = QuorumOutbox::with_limit(8);
     assert!(outbox.put(vec![Bytes::from_static(b"nine byte")]), "nothing was unsent before");
     assert!(!outbox.put(vec![Bytes::from_static(b"more")]));
-    assert_eq!(outbox.unsent(), 13);
+    assert_eq!(outbox.unsent(), 13 + 2 * cost(&Bytes::new()));
     outbox.close(0, &mut Vec::new());
     assert_eq!(outbox.unsent(), 0);
 }
@@ -190,4 +191,48 @@ fn nothing_but_the_opening_is_sent_before_that_is_done() {
     outbox.put_opening(b", ");
     outbox.open();
     assert_eq!(drain(&mut outbox, &mut events), b", packet");
+}
+
+#[test]
+fn small_packets_count_with_the_memory_that_they_take() {
+    let commit = Packet::Commit { zxid: Zxid::new(Epoch(1), 1) }.to_bytes();
+    let mut outbox = QuorumOutbox::with_limit(100_000);
+    let kept = (0..).take_while(|_| outbox.put(vec![commit.clone(); 10])).count();
+    assert!((70..100).contains(&kept), "{kept} times ten commits of {} bytes", commit.len());
+}
+
+#[test]
+fn answers_of_one_turn_are_one_piece_between_other_packets() {
+    let [sync, commit] = [Packet::Sync, Packet::Commit { zxid: Zxid::new(Epoch(1), 1) }];
+    let [sync, commit] = [sync, commit].map(|packet| packet.to_bytes());
+    let mut outbox = opened();
+    let all =
+        [&sync, &sync, &commit, &sync, &commit, &commit, &sync, &sync, &sync].map(Bytes::clone);
+    assert!(outbox.put(all.to_vec()));
+    let Next::Bytes(pieces) = outbox.next(0) else { panic!("bytes were put") };
+    assert_eq!(pieces.concat(), all.concat());
+    let counts: Vec<usize> = pieces.iter().map(|piece| piece.len() / sync.len()).collect();
+    assert_eq!((counts, sync.len()), (vec![2, 1, 1, 1, 1, 3], commit.len()));
+}
+
+#[test]
+fn only_answers_that_are_unsent_keep_a_learner_from_being_read() {
+    let [sync, commit] = [Packet::Sync, Packet::Commit { zxid: Zxid::new(Epoch(1), 1) }];
+    let [sync, commit] = [sync, commit].map(|packet| packet.to_bytes());
+    let mut outbox = opened();
+    for _ in 0..1000 {
+        assert!(outbox.put(vec![commit.clone(); 1000]));
+    }
+    assert!(!outbox.has_many_answers(), "ACKs of a slow learner are heard");
+    let mut turns = 0;
+    while !outbox.has_many_answers() {
+        assert!(outbox.put(vec![sync.clone()]));
+        turns += 1;
+    }
+    assert!((100_000..200_000).contains(&turns), "{turns} answers");
+    while outbox.has_many_answers() {
+        assert!(matches!(outbox.next(0), Next::Bytes(_)));
+    }
+    outbox.close(0, &mut Vec::new());
+    assert!(!outbox.has_many_answers() && outbox.unsent() == 0);
 }

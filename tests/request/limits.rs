@@ -293,3 +293,49 @@ fn without_lists_everybody_may_do_everything() {
         assert_eq!(heard.len(), 2);
     }
 }
+
+#[test]
+fn session_lives_while_this_server_keeps_a_write_of_its_client_waiting() {
+    let mut world = World::configured("", "");
+    let writing = world.client();
+    let note = |world: &World, bytes| {
+        let mut wakers = Vec::new();
+        world.server.shared.throttle.note_snapshot_saved(bytes, &mut wakers);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    };
+    note(&world, SNAPSHOT_SAVED_MAX + 1);
+    world.say(writing, [create(1, "/a", "")]);
+    world.pass(60_000); // Sessions have 10 s. Nothing is applied meanwhile, which would note anew what is saved.
+    assert_eq!(world[writing].need, Need::Relief);
+    note(&world, 0);
+    world.run();
+    let heard = world.heard(writing);
+    assert!(matches!(&heard[..], [one] if one.ends_with("ok /a")), "{heard:?}");
+    world.pass(60_000);
+    assert!(matches!(world[writing].need, Need::Close(_)), "it is silent now");
+}
+
+#[test]
+fn session_lives_while_a_read_waits_for_the_answer_to_a_write() {
+    let mut world = World::configured("", "");
+    let a = world.client();
+    world.hold_log(true);
+    world.say(a, [create(1, "/a", ""), get(2, "/a")]);
+    world.pass(60_000);
+    world.hold_log(false);
+    assert_eq!((world.heard(a).len(), world[a].need.clone()), (2, Need::Bytes(4)));
+}
+
+#[test]
+fn client_that_leaves_while_its_write_waits_is_kept_waiting_no_more() {
+    let mut world = World::configured("", "");
+    let a = world.client();
+    let mut wakers = Vec::new();
+    world.server.shared.throttle.note_snapshot_saved(SNAPSHOT_SAVED_MAX + 1, &mut wakers);
+    world.say(a, [create(1, "/a", "")]);
+    let sessions = |world: &World| world.server.shared.state.tree.read().sessions().len();
+    assert_eq!(sessions(&world), 1);
+    world.leave(a);
+    world.pass(60_000);
+    assert_eq!(sessions(&world), 0);
+}

@@ -1,6 +1,6 @@
 //! One learner connection, as long as its handle is kept.
 
-use super::handle::{ConnectionState, Ending, PeerEvent, PeerHandle};
+use super::handle::{ConnectionState, Ending, PeerEvent, PeerHandle, REPORTS_MAX};
 use super::learner_port::{LearnerPort, UnfinishedPlace};
 use super::receive::receive;
 use super::send::send;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::coop::unconstrained;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +56,8 @@ fn begin(connection: &QuorumConnection, events: Sink<PeerEvent>) -> (PeerHandle,
         peer: connection.peer(),
         outbox: Mutex::default(),
         wake: Notify::new(),
+        answers_sent: Notify::new(),
+        permits: Arc::new(Semaphore::new(REPORTS_MAX)),
         began: Instant::now(),
         events,
     });
@@ -124,6 +126,7 @@ mod tests {
     use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
     use crate::member::sim_opening::SimOpenings;
     use crate::model::{Epoch, Zxid};
+    use crate::net::quorum::handle::lock;
     use crate::net::quorum::{Patience, dial, listen};
     use crate::zab::{LearnerConnectionId, Packet};
     use bytes::Bytes;
@@ -225,5 +228,76 @@ mod tests {
             assert!(matches!(from, QuorumPeer::Learner(_)), "{from:?}");
             assert!(why.starts_with("the opening expects the word"), "{why}");
         }
+    }
+
+    /// A learner's socket that reads nothing, and what a served connection reports of it.
+    async fn served_with_events() -> (PeerHandle, TcpStream, UnboundedReceiver<PeerEvent>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let learner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let machine = QuorumConnection::accepted(LearnerConnectionId(1), Box::new(NoOpening), 0);
+        let (sender, events) = unbounded_channel();
+        let handle = start(std::future::ready(Ok(accepted)), machine, sender.into());
+        (handle, learner, events)
+    }
+
+    #[tokio::test]
+    async fn connection_is_read_no_more_while_eight_of_its_events_wait_for_the_driver() {
+        let (_handle, mut learner, mut events) = served_with_events().await;
+        let count = 200_000;
+        let sending = tokio::spawn(async move {
+            let bytes: Vec<u8> = (1..=count).flat_map(|at| proposal(at).to_bytes()).collect();
+            learner.write_all(&bytes).await.unwrap();
+            learner
+        });
+        let (mut packets, mut waiting) = (0, Vec::new());
+        while packets < count as usize {
+            // The driver takes nothing for a while, then all that waits.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            while let Ok(event) = events.try_recv() {
+                waiting.push(event);
+            }
+            assert!(waiting.len() <= REPORTS_MAX, "{} wait", waiting.len());
+            for event in waiting.drain(..) {
+                match event {
+                    PeerEvent::Received { event: QuorumEvent::Packets(more), .. } => {
+                        packets += more.len();
+                    }
+                    PeerEvent::Gone { why, .. } => panic!("it ended: {why}"),
+                    _ => {}
+                }
+            }
+        }
+        let _learner = sending.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn learner_that_reads_no_answers_is_not_read_until_it_does() {
+        let (mut handle, mut learner, mut events) = served_with_events().await;
+        // A learner that has said nothing is disconnected after a while.
+        learner.write_all(&proposal(1).to_bytes()).await.unwrap();
+        assert_eq!(heard(&mut events, 1).await, [proposal(1)]);
+        // The socket takes many answers first.
+        let answer = Packet::Revalidate { data: Bytes::from(vec![7; 1 << 16]) }.to_bytes();
+        let mut answers = 0;
+        while !lock(&handle.state.outbox).has_many_answers() {
+            handle.put(answer.clone());
+            assert!(handle.flush() && answers < 10_000);
+            answers += 1;
+            tokio::task::yield_now().await;
+        }
+        // A read that had begun brings one more packet.
+        for counter in 2..=3 {
+            learner.write_all(&proposal(counter).to_bytes()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mut brought = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            brought.push(event);
+        }
+        assert!(brought.len() <= 1, "{} events", brought.len());
+        let mut read = vec![0; answers * answer.len()];
+        learner.read_exact(&mut read).await.unwrap();
+        assert!(!heard(&mut events, 1).await.is_empty(), "the rest is read now");
     }
 }

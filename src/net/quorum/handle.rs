@@ -1,22 +1,40 @@
 //! The handle of a learner connection, what its tasks share with it, and what they report.
 
 use crate::member::quorum_connection::{QuorumEvent, QuorumPeer};
-use crate::member::quorum_outbox::{OutboxEvent, QuorumOutbox, TreeToSend};
+use crate::member::quorum_outbox::{Next, OutboxEvent, QuorumOutbox, TreeToSend};
 use crate::net::Sink;
 use crate::zab::LearnerConnectionId;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// Events of what one connection has brought that wait for the driver; while there are so many, the connection is not read.
+pub const REPORTS_MAX: usize = 8;
+
 /// What happens on learner connections.
 pub enum PeerEvent {
-    Accepted { connection: LearnerConnectionId, handle: PeerHandle, peer: SocketAddr },
-    Received { from: QuorumPeer, event: QuorumEvent },
-    Sent { to: QuorumPeer, event: OutboxEvent },
-    Gone { from: QuorumPeer, why: String },
+    Accepted {
+        connection: LearnerConnectionId,
+        handle: PeerHandle,
+        peer: SocketAddr,
+    },
+    /// * `permit`: one of the connection's [`REPORTS_MAX`], until the driver takes the event.
+    Received {
+        from: QuorumPeer,
+        event: QuorumEvent,
+        permit: Option<OwnedSemaphorePermit>,
+    },
+    Sent {
+        to: QuorumPeer,
+        event: OutboxEvent,
+    },
+    Gone {
+        from: QuorumPeer,
+        why: String,
+    },
 }
 
 /// Locks what is held only while a machine steps.
@@ -30,6 +48,10 @@ pub(super) struct ConnectionState {
     pub outbox: Mutex<QuorumOutbox>,
     /// Something was put into the outbox.
     pub wake: Notify,
+    /// Reading may go on that waited for answers to be sent.
+    pub answers_sent: Notify,
+    /// For events of what was received; see [`Self::report_received`].
+    pub permits: Arc<Semaphore>,
     pub began: Instant,
     pub events: Sink<PeerEvent>,
 }
@@ -46,6 +68,34 @@ impl ConnectionState {
 
     pub fn report(&self, event: PeerEvent) {
         self.events.put(event);
+    }
+
+    /// Waits while too many events of this connection wait for the driver. This ends, because the driver takes events without
+    /// waiting for any socket, and drops those that come after its own end.
+    pub async fn report_received(&self, event: QuorumEvent) {
+        let permit = self.permits.clone().acquire_owned().await.ok(); // It is never closed.
+        self.report(PeerEvent::Received { from: self.peer, event, permit });
+    }
+
+    /// Waits while so many answers are unsent that this learner is not read: it asks and does not read. It is closed when it was
+    /// silent for too long, so this ends too. A leader is always read, so the two ends of a connection between servers like this
+    /// one never wait for each other.
+    pub async fn may_read(&self) {
+        let is_learner = matches!(self.peer, QuorumPeer::Learner(_));
+        while is_learner && lock(&self.outbox).has_many_answers() {
+            self.answers_sent.notified().await;
+        }
+    }
+
+    /// What is sent next.
+    pub fn next_to_send(&self) -> Next {
+        let mut outbox = lock(&self.outbox);
+        let had_many = outbox.has_many_answers();
+        let next = outbox.next(self.now_ms());
+        if had_many && !outbox.has_many_answers() {
+            self.answers_sent.notify_one();
+        }
+        next
     }
 
     pub fn report_sent(&self, events: Vec<OutboxEvent>) {

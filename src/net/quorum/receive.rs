@@ -1,6 +1,6 @@
 //! Gives a connection's machine the bytes that come.
 
-use super::handle::{ConnectionState, Ending, PeerEvent, lock};
+use super::handle::{ConnectionState, Ending, lock};
 use super::learner_port::UnfinishedPlace;
 use crate::member::quorum_connection::{QuorumConnection, QuorumError, QuorumEvent};
 use std::time::Duration;
@@ -52,13 +52,14 @@ async fn receive_all(
             place.note(connection.learner(), bytes, !events.is_empty());
         }
         for event in events.drain(..) {
-            state.report(PeerEvent::Received { from: state.peer, event });
+            state.report_received(event).await;
         }
         received.map_err(|error| error.to_string())?;
         if connection.is_in_tree() {
             (connection, received, events) = receive_tree(stream, connection, state).await?;
             continue;
         }
+        state.may_read().await;
         let reading = stream.read(&mut scratch);
         let read = match connection.deadline_ms() {
             None => reading.await,

@@ -18,7 +18,7 @@ pub(super) async fn send(
 ) -> Result<(), String> {
     let mut buffer = Vec::with_capacity(WRITE_BYTES);
     loop {
-        let next = lock(&state.outbox).next(state.now_ms());
+        let next = state.next_to_send();
         let is_piece = matches!(next, Next::Piece(_));
         match next {
             Next::Nothing if buffer.is_empty() => {

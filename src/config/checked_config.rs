@@ -99,8 +99,6 @@ pub struct Config {
     pub quorum_sync: bool,
     /// `oxkeeper.connectHold`: for how long a client that connects during an election may wait for its end.
     pub connect_hold_ms: u32,
-    /// `oxkeeper.lagBytes`: committed bytes that a follower may lack before commits wait for it.
-    pub lag_bytes: u32,
     /// `oxkeeper.linearizableReads`: reads see all that was committed before they came; a leader answers syncs as with
     /// `quorum_sync`.
     pub linearizable_reads: bool,

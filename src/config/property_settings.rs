@@ -106,7 +106,6 @@ pub(super) fn take(
         read_only_mode_enabled,
         quorum_sync: from.flag("oxkeeper.quorumSync", false),
         connect_hold_ms: from.number("oxkeeper.connectHold", 0..=i64::from(i32::MAX), 500) as u32,
-        lag_bytes: from.int("oxkeeper.lagBytes", 64 << 20),
         linearizable_reads: from.flag("oxkeeper.linearizableReads", false),
         snap_count: from.number("zookeeper.snapCount", INT, 100_000).max(2) as u32,
         snap_size_limit_bytes: from.kilobytes("zookeeper.snapSizeLimitInKb", 4 << 20),

@@ -10,6 +10,8 @@ pub struct Throttle {
     /// `oxkeeper.outstandingBytes`: bytes of outstanding writes of all connections before those that wait for one are read no
     /// further; above twice of it every further write waits.
     pub outstanding_bytes: u32,
+    /// `oxkeeper.lagBytes`: committed bytes that a follower may lack before commits wait for it.
+    pub lag_bytes: u32,
     /// `request_throttle_max_requests`: writes under way on all connections; 0 is off.
     pub requests_max: u32,
     /// `throttled_op_wait_time`: ms after which a write that waited for those is refused; 0 is off.
@@ -90,6 +92,7 @@ pub(super) fn take(from: &mut Reader<'_>) -> Throttle {
     let unsigned = |number: i64| u32::try_from(number).unwrap_or(0);
     Throttle {
         outstanding_bytes: from.int("oxkeeper.outstandingBytes", 32 << 20),
+        lag_bytes: from.int("oxkeeper.lagBytes", 64 << 20),
         requests_max: unsigned(requests_max),
         op_wait_ms: unsigned(op_wait_ms),
         drops_stale,

@@ -122,7 +122,7 @@ fn agreement(config: &Config, ensemble: &Ensemble) -> zab::Settings {
         trees_max: ensemble.concurrent_snaps_max,
         differences_max: ensemble.concurrent_diffs_max,
         window_txns: config.commit_log_count as usize,
-        lag_bytes_max: u64::from(config.lag_bytes),
+        lag_bytes_max: u64::from(config.throttle.lag_bytes),
         reconfigs: config.reconfig_enabled,
         relays: ensemble.observer_master_port.is_some(),
         resend_min_ms: ensemble.notification_interval_min_ms,

@@ -39,6 +39,7 @@ mod learner;
 mod learner_handler;
 mod learner_handlers;
 mod learner_phase;
+mod left_behind;
 mod notes;
 mod observer_master;
 mod oracle;

@@ -139,6 +139,8 @@ impl ObserverMaster {
         self.ticks += 1;
         self.handlers.on_tick(core, out);
         self.handlers.look_after_lag(core, core.history.last());
+        // They lack commits before the next answer to a sync, which the leader gives.
+        self.handlers.close_all_behind(out);
         if self.ticks.is_multiple_of(core.settings.ping_ticks()) {
             self.handlers.ping(core.history.last(), out);
         }

@@ -184,8 +184,28 @@ impl Tree {
     }
 
     /// Paths of a session's ephemeral znodes, in no order that means anything.
-    pub fn ephemeral_paths(&self, session: i64) -> impl Iterator<Item = &str> {
+    fn ephemeral_paths(&self, session: i64) -> impl Iterator<Item = &str> {
         self.owners.nodes(session).map(|id| self.path(id))
+    }
+
+    /// A session's ephemeral znodes, in no order that means anything: a copy that can be gone through in several holds of
+    /// the tree's lock, with [`Self::ephemeral_path`].
+    pub fn ephemeral_ids(&self, session: i64) -> Vec<NodeId> {
+        self.owners.nodes(session).collect()
+    }
+
+    /// The path of a session's ephemeral znode; `None` if the znode was deleted since its id was copied.
+    pub fn ephemeral_path(&self, id: NodeId, session: i64) -> Option<&str> {
+        let node = (id < self.nodes.places()).then(|| self.nodes.get(id))?;
+        (node.is_live() && self.owners.value(node.owner) == session).then(|| self.path(id))
+    }
+
+    /// Sessions that own ephemeral znodes, in order.
+    pub fn ephemeral_owners(&self) -> Vec<i64> {
+        let mut owners: Vec<i64> =
+            self.owners.iter().map(|(owner, _)| owner).filter(|&o| self.is_ephemeral(o)).collect();
+        owners.sort_unstable();
+        owners
     }
 
     /// Ephemeral znodes by session, both sorted.

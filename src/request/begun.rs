@@ -37,3 +37,9 @@ pub(super) struct EphemeralList {
     /// Length of all pieces.
     pub len: usize,
 }
+
+impl EphemeralList {
+    pub const fn new(ids: Vec<NodeId>) -> Self {
+        Self { ids, next: 0, found: 0, pieces: Vec::new(), len: 0 }
+    }
+}

@@ -32,9 +32,6 @@ const EPHEMERAL_WORK: usize = 25;
 pub(super) const CHILD_WORK: usize = 5;
 /// and so many bytes that are hashed or copied.
 pub(super) const BYTES_PER_WORK: usize = 64;
-/// Up to so many ephemeral znodes, with paths of so many bytes, are answered in order; Java's are in none.
-const SORTED_EPHEMERALS_MAX: usize = 1024;
-const SORTED_BYTES_MAX: usize = 64 * 1024;
 
 /// What the reads of one hold of the lock share.
 #[derive(Default)]
@@ -268,7 +265,7 @@ impl Reading<'_> {
         let session = self.conn.session().map_or(0, |session| session.0);
         let mut list = match begun.take() {
             Some(Begun::Ephemerals(list)) => list,
-            _ => self.ephemeral_list(session),
+            _ => EphemeralList::new(self.tree.ephemeral_ids(session)),
         };
         let mut piece = Vec::new();
         while let Some(&id) = list.ids.get(list.next) {
@@ -303,17 +300,6 @@ impl Reading<'_> {
             Ok(())
         })?;
         Ok(true)
-    }
-
-    fn ephemeral_list(&self, session: i64) -> EphemeralList {
-        let mut ids = self.tree.ephemeral_ids(session);
-        let len = |&id: &NodeId| self.tree.path(id).len();
-        if ids.len() <= SORTED_EPHEMERALS_MAX
-            && ids.iter().map(len).sum::<usize>() <= SORTED_BYTES_MAX
-        {
-            ids.sort_unstable_by_key(|&id| self.tree.path(id));
-        }
-        EphemeralList { ids, next: 0, found: 0, pieces: Vec::new(), len: 0 }
     }
 
     fn count(

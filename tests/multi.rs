@@ -208,6 +208,23 @@ fn a_short_multi_read_cannot_ask_for_a_huge_answer() {
     assert_eq!((header.err, &*answer), (-5, &[][..]));
 }
 
+// rows: P-53
+#[test]
+fn a_multi_read_that_would_hold_the_lock_for_long_is_refused() {
+    let mut world = Standalone::new(SETTINGS, false);
+    world.send(&[create(op::CREATE, "/wide", 0)]);
+    for n in 0..2000 {
+        world.send(&[create(op::CREATE, &format!("/wide/{n}"), 0)]);
+    }
+    let of = |count: usize| parts(&vec![read(op::GET_CHILDREN, Some("/wide")); count]);
+    assert_eq!(world.ask(op::MULTI_READ, of(390)).0.err, 0);
+    let (header, answer) = world.ask(op::MULTI_READ, of(410));
+    assert_eq!((header.err, &*answer), (-5, &[][..]));
+    // As many parts as a frame of the default length holds are answered.
+    let many = parts(&vec![read(op::GET_DATA, Some("/wide")); 45_000]);
+    assert_eq!(world.ask(op::MULTI_READ, many).0.err, 0);
+}
+
 // rows: P-51
 #[test]
 fn check_alone_is_no_operation() {

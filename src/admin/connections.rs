@@ -5,13 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::ConnectionInfo;
 
-/// `cons`: a line for each connection, then an empty one.
-pub(super) fn render_all(connections: &[ConnectionInfo]) -> String {
-    let mut text: String = connections.iter().map(|one| render(one, false) + "\n").collect();
-    text.push('\n');
-    text
-}
-
 /// One connection without its line end; `brief` leaves the session out.
 ///
 /// Source: `ServerCnxn.dumpConnectionInfo`, ZooKeeper 3.9.5.
@@ -96,8 +89,6 @@ mod tests {
     fn lines_are_those_of_a_java_server() {
         let full = " /127.0.0.1:53682[1](queued=0,recved=3,sent=3,sid=0x1000023f1500000,lop=GETD,est=1795261858426,to=10000,lcxid=0x2,lzxid=0x1,lresp=2446616,llat=1,minlat=0,avglat=6,maxlat=12)";
         assert_eq!(render(&connection(), false), full);
-        assert_eq!(render_all(&[connection()]), format!("{full}\n\n"));
-        assert_eq!(render_all(&[]), "\n");
         let brief = " /127.0.0.1:53682[1](queued=0,recved=3,sent=3)";
         assert_eq!(render(&connection(), true), brief);
 

@@ -1,107 +1,80 @@
 //! `dump`, `wchc`, `wchp` and `hash`: lists of what there is.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 
-use super::connections::java_address;
+use super::list::{Line, List, SetCounts};
 use super::{Mode, Status};
 
 /// Sessions by the time they expire, or of a learner in their order with their timeouts; their ephemerals; connections
-/// by the time they expire.
+/// by the time they expire. The text up to the first list, and each list with the text after it.
 ///
-/// Source: `DumpCommand`, `ExpiryQueue.dump`, `LearnerSessionTracker.dumpSessions` and `DataTree.dumpEphemerals`,
-/// ZooKeeper 3.9.5.
-pub(super) fn render(status: &Status) -> String {
-    let mut text = "SessionTracker dump:\n".to_owned();
-    // A string never refuses, here and below.
-    if let Some(sessions) = &status.local_session_expiries {
+/// Source: `DumpCommand`, ZooKeeper 3.9.5.
+pub(super) fn render(status: &Status) -> (String, Vec<(List, String)>) {
+    let counts = &status.dump;
+    let sets = |of: SetCounts| format!("Sets ({})/({}):\n", of.sets, of.all);
+    let mut first = "SessionTracker dump:\n".to_owned();
+    let mut lists = Vec::new();
+    let mut text = &mut first;
+    if let Some(locals) = counts.local_sessions {
         text.push_str("Local Session ");
-        let sessions = sessions.iter();
-        sets(&mut text, sessions.map(|(at, session)| (&**at, format!("0x{session:x}"))));
+        text.push_str(&sets(locals));
+        text = then(&mut lists, List::LocalSessions);
         if status.mode == Mode::Leader {
             text.push_str("Global ");
         }
     }
+    // A string never refuses, here and below.
     if matches!(status.mode, Mode::Follower | Mode::Observer | Mode::ReadOnly) {
-        let sessions = &status.session_timeouts;
-        _ = writeln!(text, "Global Sessions({}):", sessions.len());
-        for (session, timeout_ms) in sessions {
-            _ = writeln!(text, "0x{session:x}\t{timeout_ms}ms");
-        }
+        _ = writeln!(text, "Global Sessions({}):", status.global_sessions);
+        text = then(&mut lists, List::SessionTimeouts);
     } else {
         text.push_str("Session ");
-        let sessions = status.session_expiries.iter();
-        sets(&mut text, sessions.map(|(at, session)| (&**at, format!("0x{session:x}"))));
+        text.push_str(&sets(counts.sessions));
+        text = then(&mut lists, List::Sessions);
     }
-    let owners = &status.ephemerals;
-    _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
-    for (session, paths) in owners {
-        _ = writeln!(text, "0x{session:x}:");
-        for path in paths {
-            _ = writeln!(text, "\t{path}");
-        }
-    }
+    let owners = counts.owners;
+    _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({owners}):");
+    text = then(&mut lists, List::Ephemerals);
     text.push_str("Connections dump:\nConnections ");
-    let connections = status.connection_expiries.iter();
-    sets(
-        &mut text,
-        connections.map(|(at, peer, session)| {
-            (&**at, format!("ip: {} sessionId: 0x{session:x}", java_address(*peer)))
-        }),
-    );
-    text
+    text.push_str(&sets(counts.connections));
+    _ = then(&mut lists, List::ConnectionExpiries);
+    (first, lists)
 }
 
-/// What expires together stands together; comes in order of time.
-fn sets<'t>(text: &mut String, all: impl Iterator<Item = (&'t str, String)>) {
-    let mut sets: Vec<(&str, Vec<String>)> = Vec::new();
-    let mut count = 0;
-    for (at, name) in all {
-        count += 1;
-        match sets.last_mut().filter(|(last, _)| *last == at) {
-            Some((_, names)) => names.push(name),
-            None => sets.push((at, vec![name])),
-        }
-    }
-    _ = writeln!(text, "Sets ({})/({count}):", sets.len());
-    for (at, names) in sets {
-        _ = writeln!(text, "{} expire at {at}:", names.len());
-        for name in names {
-            _ = writeln!(text, "\t{name}");
-        }
-    }
+/// Puts a list; what is appended to the string stands after it.
+fn then(lists: &mut Vec<(List, String)>, list: List) -> &mut String {
+    lists.push((list, String::new()));
+    let at = lists.len() - 1;
+    &mut lists[at].1
 }
 
-/// `wchc`: paths by session.
+/// `wchc` of few watches, in order: paths by session.
 ///
 /// Source: `WatchManager.dumpWatches`, ZooKeeper 3.9.5.
-pub(super) fn watches_by_session(watches: &[(String, i64)]) -> String {
-    listed(watches.iter().map(|(path, session)| (*session, path)), |session| {
-        format!("0x{session:x}")
-    })
+pub fn watches_by_session(watches: &[(String, i64)]) -> String {
+    listed(watches.iter().map(|(path, session)| (*session, &**path)), Line::Watcher, Line::Path)
 }
 
-/// `wchp`: sessions by path.
-pub(super) fn watches_by_path(watches: &[(String, i64)]) -> String {
-    let pairs = watches.iter().map(|(path, session)| (path, format!("0x{session:x}")));
-    listed(pairs, |path| (*path).clone())
+/// `wchp` of few watches, in order: sessions by path.
+pub fn watches_by_path(watches: &[(String, i64)]) -> String {
+    let pairs = watches.iter().map(|(path, session)| (&**path, *session));
+    listed(pairs, Line::WatchedPath, Line::Session)
 }
 
 /// What belongs together below its head, in the order of the heads.
-fn listed<K: Ord, V: Display>(
+fn listed<'a, K: Ord + Copy, V>(
     pairs: impl Iterator<Item = (K, V)>,
-    head: impl Fn(&K) -> String,
+    head: fn(K) -> Line<'a>,
+    line: fn(V) -> Line<'a>,
 ) -> String {
     let mut lists: BTreeMap<K, Vec<V>> = BTreeMap::new();
     pairs.for_each(|(key, value)| lists.entry(key).or_default().push(value));
     let mut text = String::new();
     for (key, values) in lists {
-        _ = writeln!(text, "{}", head(&key));
-        for value in values {
-            _ = writeln!(text, "\t{value}");
-        }
+        head(key).put(&mut text);
+        values.into_iter().for_each(|value| line(value).put(&mut text));
     }
-    text.push('\n');
     text
 }
 
@@ -117,19 +90,35 @@ pub(super) fn digests(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::list::Expiries;
+    use super::super::status::DumpCounts;
     use super::*;
     use crate::model::Zxid;
+
+    /// All of an answer, its lists filled in.
+    fn filled(status: &Status, put: impl Fn(List, &mut String)) -> String {
+        let (mut text, lists) = render(status);
+        for (list, after) in lists {
+            put(list, &mut text);
+            text.push_str(&after);
+        }
+        text
+    }
 
     // rows: W-14
     #[test]
     fn dump_groups_by_time() {
-        let at = |second| format!("Sat Nov 21 14:40:{second} UTC 2026");
-        let status = Status {
-            session_expiries: vec![(at(40), 0x10), (at(40), -1), (at(42), 0x12)],
-            ephemerals: vec![(0x10, vec!["/a".to_owned(), "/b".to_owned()])],
-            connection_expiries: vec![(at(50), "127.0.0.1:49700".parse().unwrap(), 0)],
-            ..Status::default()
+        let date = |at_ms: u64| format!("Sat Nov 21 14:40:{:02} UTC 2026", at_ms / 1000);
+        let sessions = Expiries::new(vec![(42_001, 0x12), (40_999, -1), (40_000, 0x10)]);
+        let peer = "127.0.0.1:49700".parse().unwrap();
+        let connections = Expiries::new(vec![(50_000, (peer, 0))]);
+        let dump = DumpCounts {
+            sessions: sessions.counts(),
+            owners: 1,
+            connections: connections.counts(),
+            ..DumpCounts::default()
         };
+        let status = Status { dump, ..Status::default() };
         let expected = "\
 SessionTracker dump:
 Session Sets (2)/(3):
@@ -148,16 +137,39 @@ Connections Sets (1)/(1):
 1 expire at Sat Nov 21 14:40:50 UTC 2026:
 \tip: /127.0.0.1:49700 sessionId: 0x0
 ";
-        assert_eq!(render(&status), expected);
+        // However few lines are made at a time.
+        for max in 1..5 {
+            let text = filled(&status, |list, to| match list {
+                List::Sessions => {
+                    let mut all = sessions.clone();
+                    while all.put(to, max, date, |&session| Line::Session(session)) {}
+                }
+                List::Ephemerals => {
+                    for line in [Line::Owner(0x10), Line::Path("/a"), Line::Path("/b")] {
+                        line.put(to);
+                    }
+                }
+                List::ConnectionExpiries => {
+                    let line = |&(peer, session): &_| Line::ConnectionExpiry { peer, session };
+                    let mut all = connections.clone();
+                    while all.put(to, max, date, line) {}
+                }
+                other => panic!("{other:?} in a dump of a server alone"),
+            });
+            assert_eq!(text, expected, "{max} lines at a time");
+        }
     }
 
     // rows: W-14
     #[test]
     fn a_learner_lists_sessions_with_their_timeouts() {
-        let mut status = Status {
-            mode: Mode::Follower,
-            session_timeouts: vec![(-1, 4000), (0x1000_1a1f_1cd0_0000, 12_000)],
-            ..Status::default()
+        let mut status = Status { mode: Mode::Follower, global_sessions: 2, ..Status::default() };
+        let timeouts = |list: List, to: &mut String| {
+            if list == List::SessionTimeouts {
+                for (session, timeout_ms) in [(-1, 4000), (0x1000_1a1f_1cd0_0000, 12_000)] {
+                    Line::SessionTimeout { session, timeout_ms }.put(to);
+                }
+            }
         };
         let expected = "\
 SessionTracker dump:
@@ -166,20 +178,40 @@ Global Sessions(2):
 0x10001a1f1cd00000\t12000ms
 ephemeral nodes dump:
 ";
-        assert!(render(&status).starts_with(expected), "{}", render(&status));
+        assert!(filled(&status, timeouts).starts_with(expected), "{}", filled(&status, timeouts));
         status.mode = Mode::ReadOnly;
-        assert!(render(&status).starts_with(expected), "{}", render(&status));
+        assert!(filled(&status, timeouts).starts_with(expected), "{}", filled(&status, timeouts));
         status.mode = Mode::Leader;
-        assert!(render(&status).starts_with("SessionTracker dump:\nSession Sets (0)/(0):\n"));
+        let text = filled(&status, timeouts);
+        assert!(text.starts_with("SessionTracker dump:\nSession Sets (0)/(0):\n"), "{text}");
+    }
+
+    #[test]
+    fn a_leader_names_local_sessions_first() {
+        let dump = DumpCounts {
+            local_sessions: Some(SetCounts { sets: 1, all: 2 }),
+            ..DumpCounts::default()
+        };
+        let status = Status { mode: Mode::Leader, dump, ..Status::default() };
+        let text = filled(&status, |list, to| to.push_str(&format!("{list:?}\n")));
+        let expected = "\
+SessionTracker dump:
+Local Session Sets (1)/(2):
+LocalSessions
+Global Session Sets (0)/(0):
+Sessions
+ephemeral nodes dump:
+";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     // rows: W-23 W-24 W-27
     #[test]
     fn lists_are_javas() {
         let watches = [("/b".to_owned(), 7), ("/a".to_owned(), 7), ("/a".to_owned(), 0x1f)];
-        assert_eq!(watches_by_session(&watches), "0x7\n\t/b\n\t/a\n0x1f\n\t/a\n\n");
-        assert_eq!(watches_by_path(&watches), "/a\n\t0x7\n\t0x1f\n/b\n\t0x7\n\n");
-        assert_eq!(watches_by_path(&[]), "\n");
+        assert_eq!(watches_by_session(&watches), "0x7\n\t/b\n\t/a\n0x1f\n\t/a\n");
+        assert_eq!(watches_by_path(&watches), "/a\n\t0x7\n\t0x1f\n/b\n\t0x7\n");
+        assert_eq!(watches_by_path(&[]), "");
         let zxid = Zxid::from_wire(0x180).unwrap();
         let status = Status { digests: vec![(zxid, u64::MAX - 1)], ..Status::default() };
         assert_eq!(digests(&status), "180: -2\n");

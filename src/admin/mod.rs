@@ -4,12 +4,13 @@
 //! ZooKeeper 3.9.5 server, because Curator, `zkServer.sh` and a dozen exporters parse them.
 //!
 //! # Not here
-//! Reading the four bytes and closing the connection (`net`), collecting a [`Status`] (`server`).
+//! Reading the four bytes and closing the connection (`net`), collecting a [`Status`] and filling a [`List`] (`server`).
 
 mod conf;
 mod connections;
 mod dump;
 mod environment;
+mod list;
 mod monitor;
 mod operations;
 mod serve;
@@ -18,9 +19,13 @@ mod words;
 
 use std::sync::LazyLock;
 
+pub use dump::{watches_by_path, watches_by_session};
 pub use environment::EnvironmentInfo;
+pub use list::{Expiries, Line, List, SetCounts};
 pub use operations::operation_name;
-pub use status::{ConnectionInfo, LeaderInfo, MemberInfo, Mode, SessionInfo, Status, WatchTotals};
+pub use status::{
+    ConnectionInfo, DumpCounts, LeaderInfo, MemberInfo, Mode, SessionInfo, Status, WatchTotals,
+};
 pub use words::{Answer, Effect, Word, answer, refusal};
 
 /// The release whose behaviour this is.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::EnvironmentInfo;
+use super::list::SetCounts;
 use crate::metrics::Queues;
 use crate::model::{ServerId, View, Zxid};
 
@@ -117,26 +118,14 @@ pub struct Status {
     pub max_file_descriptors: Option<u64>,
     /// The port that is bound, which `clientPort=0` leaves to the system.
     pub client_port: u16,
-    /// For [`super::Word::needs_connections`].
-    pub connections: Vec<ConnectionInfo>,
     /// For [`super::Word::needs_dir_sizes`]: bytes of the files in `dataDir/version-2`.
     pub data_dir_bytes: u64,
     /// Likewise in `dataLogDir/version-2`.
     pub log_dir_bytes: u64,
     /// For `wchs`: data watches only, as in Java.
     pub watches: WatchTotals,
-    /// For `dump`: each session with the time it expires, as Java prints a date; the next to expire first.
-    pub session_expiries: Vec<(String, i64)>,
-    /// Likewise of those that only this server knows; `None` where there are no such sessions.
-    pub local_session_expiries: Option<Vec<(String, i64)>>,
-    /// For `dump` of a learner, which lets no session expire: each session with its timeout in ms.
-    pub session_timeouts: Vec<(i64, i32)>,
-    /// For `dump`: ephemeral znodes by session.
-    pub ephemerals: Vec<(i64, Vec<String>)>,
-    /// For `dump`: each connection with the time it expires and its session, 0 while it has none.
-    pub connection_expiries: Vec<(String, SocketAddr, i64)>,
-    /// For `wchc` and `wchp`: watched paths with the session that watches; data watches only.
-    pub watch_list: Vec<(String, i64)>,
+    /// For `dump`.
+    pub dump: DumpCounts,
     /// For `hash`.
     pub digests: Vec<(Zxid, u64)>,
     /// For `gtmk`.
@@ -145,6 +134,17 @@ pub struct Status {
     pub quotas: Vec<(&'static str, Vec<(String, i64)>)>,
     /// For `envi`; its working directory also for `conf`.
     pub environment: EnvironmentInfo,
+}
+
+/// What `dump` says above its lists.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DumpCounts {
+    pub sessions: SetCounts,
+    /// `None` where there are no sessions that only this server knows.
+    pub local_sessions: Option<SetCounts>,
+    /// Sessions with ephemeral znodes.
+    pub owners: usize,
+    pub connections: SetCounts,
 }
 
 /// How many watches there are, and whose.

@@ -1,6 +1,7 @@
 //! The words themselves: which are known, which are answered, what each sets off.
 
-use super::{Status, conf, connections, dump, environment, monitor, serve};
+use super::list::List;
+use super::{Status, conf, dump, environment, monitor, serve};
 use crate::config::{Config, Whitelist};
 use crate::metrics::Registry;
 
@@ -84,9 +85,9 @@ impl Word {
         Self::ALL.iter().copied().find(|word| word.name().as_bytes() == bytes)
     }
 
-    /// Whether [`Status::connections`] is read.
-    pub fn needs_connections(self) -> bool {
-        matches!(self, Self::Cons | Self::Stat)
+    /// Whether the answer has lists in it, as long as there are connections, sessions or watches.
+    pub fn lists(self) -> bool {
+        matches!(self, Self::Cons | Self::Dump | Self::Stat | Self::Wchc | Self::Wchp)
     }
 
     /// Whether [`Status::data_dir_bytes`] and [`Status::log_dir_bytes`] are read; both cost a walk.
@@ -99,6 +100,8 @@ impl Word {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
     pub text: String,
+    /// Lists that follow, each with the text after it.
+    pub lists: Vec<(List, String)>,
     /// What the server must do besides, before the answer is sent.
     pub effect: Effect,
 }
@@ -138,11 +141,34 @@ pub fn answer(
     metrics: &Registry,
     status: &Status,
 ) -> Answer {
+    let mut lists = Vec::new();
     let (text, effect) = match refusal(word, &config.four_letter_words) {
         Some(refusal) => (refusal, Effect::None),
+        None if word.lists() && status.serving => {
+            let text;
+            (text, lists) = list(word, metrics, status);
+            (text, Effect::None)
+        }
         None => perform(word, rest, config, metrics, status),
     };
-    Answer { text, effect }
+    Answer { text, lists, effect }
+}
+
+/// The answer to a word that [lists](Word::lists).
+fn list(word: Word, metrics: &Registry, status: &Status) -> (String, Vec<(List, String)>) {
+    // An empty line ends these.
+    let alone = |list| (String::new(), vec![(list, "\n".to_owned())]);
+    match word {
+        Word::Cons => alone(List::Connections { brief: false }),
+        Word::Wchc => alone(List::WatchesBySession),
+        Word::Wchp => alone(List::WatchesByPath),
+        Word::Stat => {
+            let rest = format!("\n{}", serve::figures(metrics, status));
+            let clients = serve::head(status) + "Clients:\n";
+            (clients, vec![(List::Connections { brief: true }, rest)])
+        }
+        _ => dump::render(status),
+    }
 }
 
 fn perform(
@@ -170,19 +196,15 @@ fn perform(
         Word::Crst => return ("Connection stats reset.\n".to_owned(), Effect::ResetConnections),
         Word::Srst => return ("Server stats reset.\n".to_owned(), Effect::ResetServer),
         Word::Conf => conf::render(config, status),
-        Word::Cons => connections::render_all(&status.connections),
         Word::Dirs => {
             let (data, log) = (status.data_dir_bytes, status.log_dir_bytes);
             format!("datadir_size: {data}\nlogdir_size: {log}\n")
         }
-        Word::Dump => dump::render(status),
         Word::Hash => dump::digests(status),
-        Word::Wchc => dump::watches_by_session(&status.watch_list),
-        Word::Wchp => dump::watches_by_path(&status.watch_list),
         Word::Isro => serve::read_only_or_not(status.mode).to_owned(),
         Word::Mntr => monitor::render(config.metrics_enabled.then_some(metrics), status),
-        Word::Srvr => serve::render(metrics, status, false),
-        Word::Stat => serve::render(metrics, status, true),
+        Word::Srvr => serve::head(status) + &serve::figures(metrics, status),
+        Word::Cons | Word::Dump | Word::Stat | Word::Wchc | Word::Wchp => String::new(), // See `list`.
         Word::Wchs => {
             let totals = status.watches;
             format!(
@@ -251,7 +273,8 @@ mod tests {
         assert_eq!(ask(b"hash", "*", &down).text, NOT_SERVING.trim_end());
         let most = "conf cons crst dirs dump mntr srst srvr stat wchc wchp wchs";
         for word in most.split(' ').map(str::as_bytes) {
-            let not_serving = Answer { text: NOT_SERVING.to_owned(), effect: Effect::None };
+            let text = NOT_SERVING.to_owned();
+            let not_serving = Answer { text, lists: Vec::new(), effect: Effect::None };
             assert_eq!(ask(word, "*", &down), not_serving);
         }
     }
@@ -265,9 +288,32 @@ mod tests {
         let said = |word: &[u8]| ask(word, "*", &status);
         assert_eq!(said(b"dirs").text, "datadir_size: 7\nlogdir_size: 67109358\n");
         assert_eq!(said(b"wchs").text, "1 connections watching 2 paths\nTotal watches:2\n");
-        let reset = |text: &str, effect| Answer { text: text.to_owned(), effect };
+        let reset =
+            |text: &str, effect| Answer { text: text.to_owned(), lists: Vec::new(), effect };
         assert_eq!(said(b"srst"), reset("Server stats reset.\n", Effect::ResetServer));
         assert_eq!(said(b"crst"), reset("Connection stats reset.\n", Effect::ResetConnections));
+    }
+
+    // rows: W-11 W-21 W-23 W-24
+    #[test]
+    fn lists_stand_where_java_has_them() {
+        let status = Status { serving: true, ..Status::default() };
+        for (word, list) in [
+            (b"cons", List::Connections { brief: false }),
+            (b"wchc", List::WatchesBySession),
+            (b"wchp", List::WatchesByPath),
+        ] {
+            let said = ask(word, "*", &status);
+            assert_eq!((&*said.text, said.lists), ("", vec![(list, "\n".to_owned())]));
+        }
+        let said = ask(b"stat", "*", &status);
+        assert!(
+            said.text.starts_with("Zookeeper version: ") && said.text.ends_with("\nClients:\n")
+        );
+        let [(List::Connections { brief: true }, after)] = &*said.lists else {
+            panic!("{:?}", said.lists)
+        };
+        assert!(after.starts_with("\nLatency min/avg/max: "), "{after}");
     }
 
     // rows: W-16 W-17
@@ -276,8 +322,8 @@ mod tests {
         let status = Status { trace_mask: 306, ..Status::default() };
         assert_eq!(ask(b"gtmk", "*", &status).text, "306");
         let set = ask(b"stmk\0\0\0\0\0\0\x01\x02", "*", &status);
-        assert_eq!(set, Answer { text: "258".to_owned(), effect: Effect::SetTraceMask(258) });
+        assert_eq!((&*set.text, set.effect), ("258", Effect::SetTraceMask(258)));
         let short = ask(b"stmk\0\0\0", "*", &status);
-        assert_eq!(short, Answer { text: String::new(), effect: Effect::None });
+        assert_eq!((&*short.text, short.effect), ("", Effect::None));
     }
 }

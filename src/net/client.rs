@@ -2,12 +2,11 @@
 
 use super::client_slot::{Slot, SlotClient, Turned};
 use super::sink::Sink;
+use super::words::{WordRequest, Words};
 use crate::metrics::{Registry, Samples, SizeValues};
 use crate::request::{Answered, ClientCommand, Connection, EnsembleCounts, Need, Outgoing};
 use std::cell::RefCell;
-use std::future::Future;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -19,25 +18,13 @@ use tokio::net::TcpStream;
 const READ_BYTES: usize = 64 * 1024;
 /// A thread's buffer for replies grows to this and no further.
 const SPARE_BYTES_MAX: usize = 1024 * 1024;
-/// A client that is being closed has this long to take what was sent to it.
+/// A client that is being closed has this long to take what was sent to it, or a piece of an answer to a four-letter word.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a closed connection's rest is read, so that its last reply is not lost to a reset.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// Java hands answers to words over in pieces of this many characters, and counts each as a packet.
 const WORD_PACKET_BYTES: usize = 8192;
-
-/// Answers four-letter words.
-pub type Words = dyn Fn(WordRequest) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> + Send + Sync;
-
-/// A four-letter word and who sent it.
-#[derive(Clone, Debug)]
-pub struct WordRequest {
-    pub word: [u8; 4],
-    /// What came with it.
-    pub rest: Vec<u8>,
-    pub peer: SocketAddr,
-}
 
 /// What connections need of the server.
 #[derive(Clone)]
@@ -160,8 +147,14 @@ impl<P> Client<P> {
         stats.set_interest(false, false); // As Java, which hears no more of such a connection.
         let (peer, rest) = (self.machine.conn().peer, self.held.split_off(4));
         let answer = (self.server.words)(WordRequest { word, rest, peer }).await;
-        tokio::time::timeout(FAREWELL, self.stream.write_all(&answer)).await??;
-        let packets = answer.len().div_ceil(WORD_PACKET_BYTES) as u64;
+        let mut len = 0;
+        for piece in answer {
+            tokio::time::timeout(FAREWELL, self.stream.write_all(&piece)).await??;
+            len += piece.len();
+            // The next piece takes a while to make, and the socket may have room for it.
+            tokio::task::yield_now().await;
+        }
+        let packets = len.div_ceil(WORD_PACKET_BYTES) as u64;
         self.server.metrics.packets_sent.add(packets);
         Ok(())
     }

@@ -18,10 +18,12 @@ mod listening_socket;
 pub mod quorum;
 mod resolve;
 mod sink;
+mod words;
 
 pub use bind::ListenError;
-pub use client::{ServerHandles, WordRequest, Words};
+pub use client::ServerHandles;
 pub use client_slot::reply_at_once;
 pub use listener::Listener;
 pub use resolve::resolve;
 pub use sink::Sink;
+pub use words::{WordAnswer, WordRequest, Words};

@@ -160,7 +160,7 @@ impl Replica {
         ChangeCounts { noted: past + noted, forgotten: past + forgotten }
     }
 
-    /// Every global session with the monotonic milliseconds at which it expires, the next to expire first.
+    /// Every global session with the monotonic milliseconds at which it expires, in no order.
     pub fn session_dues(&self) -> Vec<(u64, SessionId)> {
         self.role.sessions().map_or_else(Vec::new, Sessions::dues)
     }

@@ -1,5 +1,6 @@
 //! One client connection as a pure machine: bytes in, bytes out, commands to `replica` in between.
 
+use super::begun::Begun;
 use super::lookahead::Ahead;
 use super::outbox::{End, Found};
 use super::read::{self, Hold, Reading};
@@ -8,7 +9,6 @@ use super::write_request;
 use super::{Batch, BatchedRequest, ClientCommand, Conn, Namespaces, Outgoing, Shared, reply};
 use crate::model::sync::{Arc, Ordering};
 use crate::model::{Code, Identity, SessionId, op};
-use crate::tree::Count;
 use core::cell::RefCell;
 use jute::Reader;
 use jute::proto::RequestHeader;
@@ -146,8 +146,8 @@ pub struct Connection {
     pub(super) who_bytes: usize,
     /// It has yet to show a scheme that is required, and may do nothing else.
     pub(super) barred: bool,
-    /// The count that the request at the front of the input has begun.
-    counting: Option<Count>,
+    /// What the request at the front of the input has begun and not finished.
+    begun: Option<Begun>,
     pub(super) phase: Phase,
     /// Writes and syncs handed to `replica` so far.
     asked: u64,
@@ -179,7 +179,7 @@ impl Connection {
             who_bytes: bytes_of(&who),
             who,
             is_held: false,
-            counting: None,
+            begun: None,
             conn,
             shared,
             phase: Phase::Fresh,
@@ -554,7 +554,7 @@ impl Connection {
                 spaces: &spaces,
                 hold: &hold,
             };
-            if !reading.serve(header, request.body(), &mut self.counting, &mut self.unsent) {
+            if !reading.serve(header, request.body(), &mut self.begun, &mut self.unsent) {
                 break Some(Need::Turn);
             }
             taken += request.len();

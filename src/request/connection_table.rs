@@ -45,6 +45,15 @@ impl Conns {
         self.places.read().conns.iter().flatten().cloned().collect()
     }
 
+    /// The connections at the next `max` places from `at` on, which is moved behind them; `None` if there are no more places.
+    pub fn next(&self, at: &mut usize, max: usize) -> Option<Vec<Arc<Conn>>> {
+        let places = self.places.read();
+        let end = places.conns.len().min(*at + max);
+        let found = places.conns.get(*at..end).filter(|places| !places.is_empty())?;
+        *at = end;
+        Some(found.iter().flatten().cloned().collect())
+    }
+
     pub fn count(&self) -> usize {
         let places = self.places.read();
         places.conns.len() - places.free.len()

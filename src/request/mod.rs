@@ -12,6 +12,7 @@
 
 pub mod access;
 mod auth_request;
+mod begun;
 mod blue_throttle;
 mod commands;
 mod conn_stats;

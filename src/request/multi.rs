@@ -3,7 +3,7 @@
 use super::Outgoing;
 use super::frame_counts::FrameKind;
 use super::prep::Preparation;
-use super::read::{PART_WORK, Reading, put_data, put_names};
+use super::read::{BYTES_PER_WORK, CHILD_WORK, PART_WORK, Reading, put_data, put_names};
 use super::write_request::{Parts, Write};
 use crate::model::{Code, op};
 use crate::tree::{Applied, NodeId};
@@ -12,6 +12,9 @@ use jute::{Encode, patch_length, put_i32, put_string};
 
 /// A multiRead whose answer would be longer is refused: a short request can name one large znode many thousand times.
 const READ_REPLY_MAX: usize = 64 << 20;
+/// So is a multiRead whose parts after the first are more work, some 20 ms: all parts are of one zxid, so they are read
+/// under one hold of the lock. As many parts as the default frame holds are less.
+const READ_WORK_MAX: usize = 4_000_000;
 /// Type of the header behind the last part.
 const END: i32 = -1;
 
@@ -109,7 +112,7 @@ impl Reading<'_> {
             Ok(Parts::Writes(_)) => (Vec::new(), Code::MARSHALLING_ERROR),
             Err(_) => return Err(Code::MARSHALLING_ERROR),
         };
-        self.hold.spend(reads.len() * PART_WORK);
+        let mut work_max = usize::MAX;
         let mut found = Vec::with_capacity(reads.len());
         let mut len = 0;
         for (kind, path) in &reads {
@@ -117,11 +120,21 @@ impl Reading<'_> {
                 code = Code::MARSHALLING_ERROR;
                 break;
             };
+            self.hold.spend(PART_WORK + path.len() / BYTES_PER_WORK);
             let id = self.tree.find(path).ok_or(Code::NO_NODE);
             let id = id.and_then(|id| self.permitted(id).map(|()| id));
+            if let (op::GET_CHILDREN, Ok(id)) = (*kind, id) {
+                self.hold.spend(self.tree.znode(id).children() as usize * CHILD_WORK);
+            }
+            if work_max < self.hold.work() {
+                return Err(Code::MARSHALLING_ERROR);
+            }
             len += id.map_or(0, |id| self.len_of(*kind, id));
             if len > READ_REPLY_MAX {
                 return Err(Code::MARSHALLING_ERROR);
+            }
+            if found.is_empty() {
+                work_max = self.hold.work().saturating_add(READ_WORK_MAX);
             }
             found.push((*kind, id));
         }

@@ -1,11 +1,12 @@
 //! What is answered under the shared lock: reads and pings; watches that clients bring are in `watches`.
 
+use super::begun::{Begun, EphemeralList};
 use super::frame_counts::FrameKind;
 use super::{Conn, Namespaces, Outgoing, Shared, reply};
 use crate::auth;
 use crate::model::path::utf16_len;
 use crate::model::{Acl, Code, Identity, op, perms};
-use crate::tree::{AclId, Count, Data, NodeId, Tree, WatchKind, Znode};
+use crate::tree::{AclId, Data, NodeId, Tree, WatchKind, Znode};
 use core::cell::{Cell, RefCell};
 use jute::proto::{GetDataRequest, ReplyHeader, RequestHeader};
 use jute::{Decode, Encode, Reader, Ustring, put_i32, put_string};
@@ -14,13 +15,23 @@ use std::collections::BTreeMap;
 /// What Java adds for the stat: six longs and five ints.
 const STAT_BYTES: usize = 6 * 8 + 5 * 4;
 
-/// Access lists up to this length are judged at each read, which costs nothing to speak of.
+/// Access lists up to this length are judged at each read, which costs nothing to speak of...
 const LONG_LIST: usize = 16;
+/// ...unless they are compared with so many identities.
+const MANY_IDENTITIES: usize = 8;
 /// One hold of the lock does about a millisecond's work, in comparisons of an entry of an access list. Replies are bounded
 /// apart from that, in number and bytes.
 const HOLD_WORK_MAX: usize = 200_000;
-/// A part of a multiRead is as much work as this many comparisons.
+/// A part of a multiRead is as much work as this many comparisons,
 pub(super) const PART_WORK: usize = 50;
+/// and so is a path of a setWatches, which is looked up and entered among the watches,
+pub(super) const WATCH_WORK: usize = 100;
+/// an ephemeral znode in a list of them,
+const EPHEMERAL_WORK: usize = 25;
+/// the name of a child in a multiRead,
+pub(super) const CHILD_WORK: usize = 5;
+/// and so many bytes that are hashed or copied.
+pub(super) const BYTES_PER_WORK: usize = 64;
 
 /// What the reads of one hold of the lock share.
 #[derive(Default)]
@@ -33,6 +44,10 @@ pub(super) struct Hold {
 impl Hold {
     pub fn spend(&self, work: usize) {
         self.work.set(self.work.get().saturating_add(work));
+    }
+
+    pub const fn work(&self) -> usize {
+        self.work.get()
     }
 
     /// Whether other connections have their turn before the next read.
@@ -79,12 +94,12 @@ pub(super) struct Reading<'h> {
 impl Reading<'_> {
     /// Answers one request. An undecodable body is -5 and costs the client nothing else (P-09a).
     ///
-    /// `false`: not answered yet, `counting` holds how far it came; the same request is to be served in another hold.
+    /// `false`: not answered yet, `begun` holds how far it came; the same request is to be served in another hold.
     pub fn serve(
         &self,
         request: RequestHeader,
         body: &[u8],
-        counting: &mut Option<Count>,
+        begun: &mut Option<Begun>,
         out: &mut Outgoing,
     ) -> bool {
         let start = out.mark();
@@ -95,34 +110,52 @@ impl Reading<'_> {
                 reply::put_uncounted(out, header, |_| {});
                 Ok(())
             }
-            op::SET_WATCHES | op::SET_WATCHES2 => self.set_watches(request.kind, header, body, out),
+            op::SET_WATCHES
+            | op::SET_WATCHES2
+            | op::GET_EPHEMERALS
+            | op::GET_ALL_CHILDREN_NUMBER => {
+                match self.slice(request.kind, header, body, begun, out) {
+                    Ok(false) => return false,
+                    Ok(true) => Ok(()),
+                    Err(code) => Err(code),
+                }
+            }
             op::ADD_WATCH => self.add_watch(header, body, out),
             op::CHECK_WATCHES | op::REMOVE_WATCHES => {
                 self.find_watches(request.kind, header, body, out)
             }
             op::GET_ACL => self.get_acl(header, body, out),
             op::MULTI_READ => self.multi_read(header, body, out),
-            op::GET_EPHEMERALS => self.get_ephemerals(header, body, out),
-            op::GET_ALL_CHILDREN_NUMBER => match self.count(body, counting) {
-                Ok(None) => return false,
-                Ok(Some(count)) => {
-                    reply::reply(out, header, |to| put_i32(to, count as i32));
-                    Ok(())
-                }
-                Err(code) => Err(code),
-            },
             op::WHO_AM_I => {
                 reply::reply(out, header, |to| self.who_am_i(to));
                 Ok(())
             }
             kind => self.lookup(kind, header, body, out),
         };
-        *counting = None;
+        if begun.is_some() {
+            *begun = None;
+        }
         if let Err(code) = done {
             out.truncate(start);
             reply::reply(out, ReplyHeader { err: code.0, ..header }, |_| {});
         }
         true
+    }
+
+    /// Serves a request that may take several holds. `false`: it goes on in another one.
+    fn slice(
+        &self,
+        kind: i32,
+        header: ReplyHeader,
+        body: &[u8],
+        begun: &mut Option<Begun>,
+        out: &mut Outgoing,
+    ) -> Result<bool, Code> {
+        match kind {
+            op::GET_EPHEMERALS => self.get_ephemerals(header, body, begun, out),
+            op::GET_ALL_CHILDREN_NUMBER => self.count(header, body, begun, out),
+            _ => self.set_watches(kind, header, body, begun, out),
+        }
     }
 
     fn lookup(
@@ -222,33 +255,74 @@ impl Reading<'_> {
         &self,
         header: ReplyHeader,
         body: &[u8],
+        begun: &mut Option<Begun>,
         out: &mut Outgoing,
-    ) -> Result<(), Code> {
+    ) -> Result<bool, Code> {
         let prefix: Ustring<'_> = decode(body)?;
         let prefix = prefix.as_deref().unwrap_or_default();
         // What Java trims: all up to the space.
         let wants_all = matches!(prefix.trim_matches(|c| c <= ' '), "" | "/");
         let session = self.conn.session().map_or(0, |session| session.0);
-        let is_wanted = |path: &&str| wants_all || path.starts_with(prefix);
-        let wanted = || self.tree.ephemeral_paths(session).filter(is_wanted);
-        if self.shared.limits.reply_max < wanted().map(|path| 4 + path.len()).sum() {
-            return Err(Code::MARSHALLING_ERROR);
+        let mut list = match begun.take() {
+            Some(Begun::Ephemerals(list)) => list,
+            _ => EphemeralList::new(self.tree.ephemeral_ids(session)),
+        };
+        let mut piece = Vec::new();
+        while let Some(&id) = list.ids.get(list.next) {
+            if self.hold.is_spent() {
+                break;
+            }
+            list.next += 1;
+            // None: it was deleted meanwhile.
+            let path = self.tree.ephemeral_path(id, session).unwrap_or_default();
+            self.hold.spend(EPHEMERAL_WORK + path.len() / BYTES_PER_WORK);
+            if path.is_empty() || !wants_all && !path.starts_with(prefix) {
+                continue;
+            }
+            list.len += 4 + path.len();
+            if self.shared.limits.reply_max < list.len {
+                return Err(Code::MARSHALLING_ERROR);
+            }
+            put_string(&mut piece, path);
+            list.found += 1;
         }
-        let mut paths: Vec<&str> = wanted().collect();
-        paths.sort_unstable();
-        reply::reply(out, header, |to| {
-            put_i32(to, paths.len() as i32);
-            paths.iter().for_each(|path| put_string(to, path));
-        });
-        Ok(())
+        list.pieces.push(piece.into());
+        if list.next < list.ids.len() {
+            *begun = Some(Begun::Ephemerals(list));
+            return Ok(false);
+        }
+        out.frame(FrameKind::Answer, header, |out| {
+            put_i32(&mut out.bytes, list.found as i32);
+            match &*list.pieces {
+                [whole] => out.bytes.extend_from_slice(whole),
+                pieces => pieces.iter().for_each(|piece| out.share(piece.clone())),
+            }
+            Ok(())
+        })?;
+        Ok(true)
     }
 
-    fn count(&self, body: &[u8], counting: &mut Option<Count>) -> Result<Option<u32>, Code> {
+    fn count(
+        &self,
+        header: ReplyHeader,
+        body: &[u8],
+        begun: &mut Option<Begun>,
+        out: &mut Outgoing,
+    ) -> Result<bool, Code> {
         let path: Ustring<'_> = decode(body)?;
         let path = path.as_deref().ok_or(Code::MARSHALLING_ERROR)?;
         let id = self.tree.find(path).ok_or(Code::NO_NODE)?;
         self.permitted(id)?;
-        Ok(self.tree.count_below(id, path, counting))
+        let mut counting = match begun {
+            Some(Begun::Count(count)) => Some(*count),
+            _ => None,
+        };
+        let Some(count) = self.tree.count_below(id, path, &mut counting) else {
+            *begun = counting.map(Begun::Count);
+            return Ok(false);
+        };
+        reply::reply(out, header, |to| put_i32(to, count as i32));
+        Ok(true)
     }
 
     fn who_am_i(&self, to: &mut Vec<u8>) {
@@ -268,14 +342,17 @@ impl Reading<'_> {
         let acl = self.tree.znode(id).acl();
         let list = self.tree.acl(acl);
         let permits = || self.shared.permits(list, perms::READ, self.who);
-        let may = if list.len() <= LONG_LIST { permits() } else { self.long_list(acl, permits) };
+        let is_long = LONG_LIST < list.len() || MANY_IDENTITIES < self.who.len() && 1 < list.len();
+        let may = if is_long { self.long_list(acl, permits) } else { permits() };
         if may { Ok(()) } else { Err(Code::NO_AUTH) }
     }
 
     /// A long list is asked once in a hold of the lock, whatever the number of reads.
     fn long_list(&self, acl: AclId, permits: impl FnOnce() -> bool) -> bool {
         *self.hold.long_lists.borrow_mut().entry(acl).or_insert_with(|| {
-            self.hold.spend(self.tree.acl(acl).len());
+            let len = self.tree.acl(acl).len();
+            // A short list is compared with each identity, a longer one is searched.
+            self.hold.spend(if len <= LONG_LIST { len * self.who.len() } else { len });
             permits()
         })
     }

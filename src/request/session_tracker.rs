@@ -90,11 +90,9 @@ impl Sessions {
         self.sessions.contains_key(&id)
     }
 
-    /// Every session with the time it expires at unless it is heard from before, in monotonic milliseconds.
+    /// Every session with the time it expires at unless it is heard from before, in monotonic milliseconds. In no order.
     pub fn dues(&self) -> Vec<(u64, SessionId)> {
-        let mut dues: Vec<_> = self.sessions.keys().map(|&id| (self.due_ms(id), id)).collect();
-        dues.sort_unstable();
-        dues
+        self.sessions.keys().map(|&id| (self.due_ms(id), id)).collect()
     }
 
     pub fn get(&self, id: SessionId) -> Option<&Session> {

@@ -1,18 +1,22 @@
 //! Watches as requests of their own: brought back after a reconnect, added, asked for, removed (P-55..P-59, P-75).
 
-use super::read::{Reading, decode};
+use super::begun::{Begun, WatchCursor};
+use super::read::{BYTES_PER_WORK, Reading, WATCH_WORK, decode};
 use super::{Outgoing, reply};
 use crate::model::{Code, EventKind, op};
 use crate::tree::WatchKind;
 use crate::tree::digest::StatPart;
 use jute::proto::{AddWatchRequest, CheckWatchesRequest, ReplyHeader, SetWatches, SetWatches2};
-use jute::{Ustring, Vector, put_i32};
+use jute::{Reader, Ustring, put_i32};
 
 /// Stands in the tables for a null path, which Java watches too. No znode can have it.
 const NULL_PATH: &str = "\0";
+/// The zxid before the lists of a setWatches.
+const SINCE_BYTES: usize = 8;
 
 impl Reading<'_> {
-    /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75).
+    /// Tells a client what it missed while it was away, and watches the rest again (P-58, P-59, P-75). `false`: `begun`
+    /// holds how far it came; the rest is for another hold.
     ///
     /// Unlike in Java, nobody is told of a znode that it may not read, as with an event that fires (P-32). The watch is
     /// kept then: the client believes in it. Of one that is gone all may know; a read would tell them too.
@@ -21,69 +25,91 @@ impl Reading<'_> {
         kind: i32,
         header: ReplyHeader,
         body: &[u8],
+        begun: &mut Option<Begun>,
         out: &mut Outgoing,
-    ) -> Result<(), Code> {
-        let request: SetWatches2<'_> = if kind == op::SET_WATCHES2 {
-            decode(body)?
-        } else {
-            let old: SetWatches<'_> = decode(body)?;
-            SetWatches2 {
-                relative_zxid: old.relative_zxid,
-                data_watches: old.data_watches,
-                exist_watches: old.exist_watches,
-                child_watches: old.child_watches,
-                persistent_watches: Vector::Null,
-                persistent_recursive_watches: Vector::Null,
+    ) -> Result<bool, Code> {
+        let mut cursor = match begun {
+            Some(Begun::Watches(cursor)) => *cursor,
+            _ => {
+                check_form(kind, body)?;
+                WatchCursor { at: SINCE_BYTES, ..WatchCursor::default() }
             }
         };
         // What Java fails at it fails at after the events so far.
-        let header = match self.bring_back(&request, kind == op::SET_WATCHES2, out) {
-            Ok(()) => header,
+        let header = match self.bring_back(kind, body, &mut cursor, out) {
+            Ok(true) => header,
+            Ok(false) => {
+                *begun = Some(Begun::Watches(cursor));
+                return Ok(false);
+            }
             Err(code) => ReplyHeader { err: code.0, ..header },
         };
         reply::reply(out, header, |_| {});
-        Ok(())
+        Ok(true)
     }
 
-    /// * `is_new`: the lists of persistent watches were sent.
+    /// Goes on from `cursor` to the end of the lists, or of this hold's work: `false`.
+    ///
+    /// # Errors
+    /// -5 for a list or a path that is null.
     fn bring_back(
         &self,
-        request: &SetWatches2<'_>,
-        is_new: bool,
+        kind: i32,
+        body: &[u8],
+        cursor: &mut WatchCursor,
         out: &mut Outgoing,
-    ) -> Result<(), Code> {
-        let watches = &self.shared.state.watches;
-        let since = request.relative_zxid;
-        for path in paths(&request.data_watches) {
-            let path = path?;
-            let changed = |stat: StatPart| stat.mzxid > since;
-            self.catch_up(&path, WatchKind::DATA, changed, EventKind::NodeDataChanged, out);
-        }
-        for path in paths(&request.exist_watches) {
-            let path = path?;
-            match self.tree.find(&path) {
-                Some(id) if self.permitted(id).is_ok() => {
-                    reply::missed(out, EventKind::NodeCreated, &path);
+    ) -> Result<bool, Code> {
+        let since: i64 = decode(body)?;
+        // The lists of persistent watches came later.
+        let lists = if kind == op::SET_WATCHES2 { 5 } else { 3 };
+        let mut from = Reader::new(&body[cursor.at..]);
+        let start = cursor.at;
+        loop {
+            if cursor.left == 0 {
+                if cursor.lists == lists {
+                    return Ok(true);
                 }
-                _ => watches.add(&path, self.conn.id, WatchKind::DATA),
+                let count: i32 = from.read().map_err(|_| Code::MARSHALLING_ERROR)?;
+                if count == -1 {
+                    return Err(Code::MARSHALLING_ERROR);
+                }
+                cursor.left = usize::try_from(count).unwrap_or(0);
+                cursor.lists += 1;
+            } else if self.hold.is_spent() {
+                cursor.at = start + from.at();
+                return Ok(false);
+            } else {
+                let path: Ustring<'_> = from.read().map_err(|_| Code::MARSHALLING_ERROR)?;
+                let path = path.ok_or(Code::MARSHALLING_ERROR)?;
+                self.hold.spend(WATCH_WORK + path.len() / BYTES_PER_WORK);
+                self.bring_one_back(cursor.lists, &path, since, out);
+                cursor.left -= 1;
             }
         }
-        for path in paths(&request.child_watches) {
-            let path = path?;
-            let changed = |stat: StatPart| stat.pzxid > since;
-            self.catch_up(&path, WatchKind::CHILD, changed, EventKind::NodeChildrenChanged, out);
+    }
+
+    /// * `list`: the number of the list that names the path, from 1 on.
+    fn bring_one_back(&self, list: usize, path: &str, since: i64, out: &mut Outgoing) {
+        let watches = &self.shared.state.watches;
+        match list {
+            1 => {
+                let changed = |stat: StatPart| stat.mzxid > since;
+                self.catch_up(path, WatchKind::DATA, changed, EventKind::NodeDataChanged, out);
+            }
+            2 => match self.tree.find(path) {
+                Some(id) if self.permitted(id).is_ok() => {
+                    reply::missed(out, EventKind::NodeCreated, path);
+                }
+                _ => watches.add(path, self.conn.id, WatchKind::DATA),
+            },
+            3 => {
+                let changed = |stat: StatPart| stat.pzxid > since;
+                self.catch_up(path, WatchKind::CHILD, changed, EventKind::NodeChildrenChanged, out);
+            }
+            // A client that hears of everything is not told what it missed.
+            4 => watches.add(path, self.conn.id, WatchKind::PERSISTENT),
+            _ => watches.add(path, self.conn.id, WatchKind::RECURSIVE),
         }
-        if !is_new {
-            return Ok(());
-        }
-        // Whoever hears of everything is not told what it missed.
-        for path in paths(&request.persistent_watches) {
-            watches.add(&path?, self.conn.id, WatchKind::PERSISTENT);
-        }
-        for path in paths(&request.persistent_recursive_watches) {
-            watches.add(&path?, self.conn.id, WatchKind::RECURSIVE);
-        }
-        Ok(())
     }
 
     /// One watch on a znode that was there: it fires now if it would have fired meanwhile, or is kept.
@@ -157,10 +183,12 @@ impl Reading<'_> {
 }
 
 /// # Errors
-/// -5 for a list or a path that is null.
-fn paths<'a>(
-    list: &Vector<'a, Ustring<'a>>,
-) -> impl Iterator<Item = Result<std::borrow::Cow<'a, str>, Code>> {
-    let none = matches!(list, Vector::Null).then_some(Err(Code::MARSHALLING_ERROR));
-    none.into_iter().chain(list.iter().map(|path| path.ok_or(Code::MARSHALLING_ERROR)))
+/// -5 for a body that is no setWatches: nothing of it is done then.
+fn check_form(kind: i32, body: &[u8]) -> Result<(), Code> {
+    if kind == op::SET_WATCHES2 {
+        decode::<SetWatches2<'_>>(body)?;
+    } else {
+        decode::<SetWatches<'_>>(body)?;
+    }
+    Ok(())
 }

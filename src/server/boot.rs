@@ -20,7 +20,7 @@ use crate::member::start::{RestoredHistory, Started, assemble};
 use crate::member::{Ended, Now};
 use crate::metrics::Registry;
 use crate::model::chain;
-use crate::net::{Listener, ServerHandles, Sink};
+use crate::net::{Listener, ServerHandles, Sink, WordAnswer};
 use crate::request::Shared;
 use crate::store::decide::Start;
 use crate::store::epoch::EpochError;
@@ -150,7 +150,7 @@ fn connection(
     let commands = Sink::new(move |command| commands.put_command(command));
     let desk = Desk::new(config, shared.clone(), metrics.clone(), inbox, clock, client_port);
     let desk = Arc::new(desk);
-    let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+    let words = Arc::new(move |asked| -> Pin<Box<dyn Future<Output = WordAnswer> + Send>> {
         let desk = desk.clone();
         Box::pin(async move { desk.answer(asked).await })
     });

@@ -14,6 +14,7 @@ mod environment;
 mod error;
 mod inbox;
 mod limits;
+mod listing;
 mod log_pace;
 pub mod logging;
 mod member;

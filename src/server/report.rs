@@ -3,26 +3,34 @@
 use super::clock::Clock;
 use super::environment;
 use super::inbox::{Event, Inbox};
+use super::listing::{self, Date, Describe, Ephemerals, Listing, Part};
 use crate::admin::{
-    self, ConnectionInfo, Effect, EnvironmentInfo, SessionInfo, Status, WatchTotals, Word,
+    self, ConnectionInfo, DumpCounts, Effect, EnvironmentInfo, Expiries, List, SessionInfo, Status,
+    WatchTotals, Word,
 };
 use crate::config::Config;
 use crate::metrics::Registry;
 use crate::model::{SessionId, Zxid};
-use crate::net::WordRequest;
+use crate::net::{WordAnswer, WordRequest};
 use crate::request::{Conn, Shared};
 use crate::tree::QuotaTotals;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::fs;
+use std::mem::take;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 
 /// Java's trace mask before anybody set it: requests, server packets, sessions and warnings.
 const TRACE_MASK: i64 = 306;
+/// Answers with lists in them that are under way at once; other connections wait for their end.
+const LISTINGS_MAX: usize = 8;
 
 /// Answers words; shared by all connections.
 pub struct Desk {
@@ -35,6 +43,17 @@ pub struct Desk {
     environment: EnvironmentInfo,
     /// Kept for `gtmk` and `stmk`. What is logged is chosen by `--log-level` and `RUST_LOG` instead.
     trace_mask: AtomicI64,
+    /// For answers with lists in them.
+    listings: Arc<Semaphore>,
+}
+
+/// What `dump` lists.
+#[derive(Default)]
+struct Dump {
+    sessions: Expiries<i64>,
+    local_sessions: Option<Expiries<i64>>,
+    ephemerals: Ephemerals,
+    connections: Expiries<(SocketAddr, i64)>,
 }
 
 impl Desk {
@@ -47,18 +66,47 @@ impl Desk {
         client_port: Arc<AtomicU16>,
     ) -> Self {
         let (environment, trace_mask) = (environment::look(), AtomicI64::new(TRACE_MASK));
-        Self { config, shared, metrics, inbox, clock, client_port, environment, trace_mask }
+        let listings = Arc::new(Semaphore::new(LISTINGS_MAX));
+        Self {
+            config,
+            shared,
+            metrics,
+            inbox,
+            clock,
+            client_port,
+            environment,
+            trace_mask,
+            listings,
+        }
     }
 
-    pub async fn answer(&self, asked: WordRequest) -> Vec<u8> {
-        let Some(word) = Word::from_bytes(asked.word) else { return Vec::new() };
-        let status = match word {
+    pub async fn answer(&self, asked: WordRequest) -> WordAnswer {
+        let Some(word) = Word::from_bytes(asked.word) else { return Box::new(std::iter::empty()) };
+        let is_refused = admin::refusal(word, &self.config.four_letter_words).is_some();
+        // No connection waits for longer without a session.
+        let patience = Duration::from_millis(self.config.sessionless_cnxn_timeout_ms.into());
+        let place = match word.lists() && !is_refused {
+            true => match timeout(patience, self.listings.clone().acquire_owned()).await {
+                Ok(place) => place.ok(),
+                Err(_) => return Box::new(std::iter::empty()),
+            },
+            false => None,
+        };
+        let mut status = match word {
             Word::Ruok => Status::default(), // Answered however busy the rest is.
-            _ if admin::refusal(word, &self.config.four_letter_words).is_some() => {
-                Status::default()
-            }
+            _ if is_refused => Status::default(),
             _ => self.status(word).await,
         };
+        let mut dump = Dump::default();
+        if word == Word::Dump && !is_refused {
+            dump = self.dump().await;
+            status.dump = DumpCounts {
+                sessions: dump.sessions.counts(),
+                local_sessions: dump.local_sessions.as_ref().map(Expiries::counts),
+                owners: dump.ephemerals.owners(),
+                connections: dump.connections.counts(),
+            };
+        }
         let answer = admin::answer(word, &asked.rest, &self.config, &self.metrics, &status);
         match answer.effect {
             Effect::None => {}
@@ -68,7 +116,28 @@ impl Desk {
             }
             Effect::SetTraceMask(mask) => self.trace_mask.store(mask, Ordering::Relaxed),
         }
-        answer.text.into_bytes()
+        let mut parts = vec![Part::Text(answer.text)];
+        for (list, after) in answer.lists {
+            parts.push(self.part(list, &mut dump));
+            parts.push(Part::Text(after));
+        }
+        let (clock, zone) = (self.clock, TimeZone::system());
+        let date: Date = Box::new(move |wall_ms| java_date(wall_ms, &zone));
+        let describe: Describe = Box::new(move |conn| describe(conn, clock));
+        Box::new(Listing::new(self.shared.clone(), parts.into(), date, describe, place))
+    }
+
+    fn part(&self, list: List, dump: &mut Dump) -> Part {
+        match list {
+            List::Connections { brief } => Part::Connections { at: 0, brief },
+            List::WatchesByPath => listing::watches_by_path(&self.shared),
+            List::WatchesBySession => listing::watches_by_session(&self.shared),
+            List::Sessions => Part::Sessions(take(&mut dump.sessions)),
+            List::LocalSessions => Part::Sessions(dump.local_sessions.take().unwrap_or_default()),
+            List::SessionTimeouts => Part::SessionTimeouts(None),
+            List::Ephemerals => Part::Ephemerals(take(&mut dump.ephemerals)),
+            List::ConnectionExpiries => Part::ConnectionExpiries(take(&mut dump.connections)),
+        }
     }
 
     async fn status(&self, word: Word) -> Status {
@@ -95,9 +164,6 @@ impl Desk {
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..Status::default()
         };
-        if word.needs_connections() {
-            status.connections = self.connections();
-        }
         if word.needs_dir_sizes() {
             status.data_dir_bytes = bytes_in(&self.config.data_dir.join("version-2"));
             status.log_dir_bytes = bytes_in(&self.config.data_log_dir.join("version-2"));
@@ -107,9 +173,7 @@ impl Desk {
                 let (connections, paths, watches) = watches.data_totals();
                 status.watches = WatchTotals { connections, paths, watches };
             }
-            Word::Wchc | Word::Wchp => status.watch_list = self.watch_list(),
             Word::Envi => status.environment = environment::look(),
-            Word::Dump => self.look_at_expiries(&mut status).await,
             _ => {}
         }
         self.look_at_tree(word, &mut status);
@@ -126,85 +190,68 @@ impl Desk {
         status.approximate_data_size_bytes = tree.approximate_data_size();
         match word {
             Word::Mntr => status.quotas = quotas(&tree.quota_totals()),
-            Word::Dump => {
-                status.ephemerals = tree.ephemerals();
-                let sessions = tree.sessions().iter();
-                status.session_timeouts = sessions.map(|(&id, &ms)| (id, ms)).collect();
-                status.session_timeouts.sort_unstable();
-            }
             Word::Hash => status.digests = tree.digests().collect(),
             _ => {}
         }
     }
 
-    fn connections(&self) -> Vec<ConnectionInfo> {
-        let of = |conn: Arc<Conn>| {
-            let figures = conn.stats.figures();
-            let session = conn.session().map(|session| SessionInfo {
-                id: session.0,
-                last_operation: admin::operation_name(figures.last_op),
-                established_ms: self.clock.wall_ms_at(conn.opened_ms),
-                timeout_ms: figures.timeout_ms as u32,
-                last_cxid: figures.last_xid,
-                last_zxid: Zxid::from_wire(figures.last_zxid),
-                last_response_ms: figures.last_answer_ms,
-                last_latency_ms: figures.last_latency_ms,
-                min_latency_ms: figures.min_latency_ms,
-                avg_latency_ms: figures.avg_latency_ms,
-                max_latency_ms: figures.max_latency_ms,
-            });
-            ConnectionInfo {
-                remote: conn.peer,
-                reads: figures.reads,
-                writes: figures.writes,
-                outstanding: conn.outstanding(),
-                received: figures.received,
-                sent: figures.sent,
-                session,
-            }
-        };
-        self.shared.conns.all().into_iter().map(of).collect()
-    }
-
-    fn watch_list(&self) -> Vec<(String, i64)> {
-        let session = |watcher| self.shared.conns.get(watcher).and_then(|conn| conn.session());
-        let all = self.shared.state.watches.data_watches().into_iter();
-        let mut all: Vec<_> = all
-            // One whose connection has just gone is no watch any more.
-            .filter_map(|(path, watcher)| Some((path, session(watcher)?.0)))
-            .collect();
-        all.sort_unstable();
-        all
-    }
-
-    async fn look_at_expiries(&self, status: &mut Status) {
+    async fn dump(&self) -> Dump {
         let (to, from) = oneshot::channel();
         self.inbox.put(Event::Sessions(to));
         let (sessions, locals) = from.await.unwrap_or_default();
-        let zone = TimeZone::system();
-        let date = |at_ms| java_date(self.clock.wall_ms_at(at_ms), &zone);
-        let dated = |(at_ms, SessionId(id)): (u64, SessionId)| (date(at_ms), id);
-        status.session_expiries = sessions.into_iter().map(dated).collect();
-        status.local_session_expiries =
-            locals.map(|locals| locals.into_iter().map(dated).collect());
-        let sessionless_ms = u64::from(self.config.sessionless_cnxn_timeout_ms.max(1));
-        let mut connections: Vec<_> = self.shared.conns.all();
-        let expiry_ms = |conn: &Arc<Conn>| {
-            let timeout_ms = match conn.session() {
-                Some(_) => conn.stats.figures().timeout_ms.max(0) as u64,
-                None => sessionless_ms,
-            };
-            // Java looks at its connections this often, and gives each until the next look.
-            ((conn.heard_ms() + timeout_ms) / sessionless_ms + 1) * sessionless_ms
+        let dated = |all: Vec<(u64, SessionId)>| {
+            let at = |(at_ms, id): (u64, SessionId)| (self.clock.wall_ms_at(at_ms), id.0);
+            Expiries::new(all.into_iter().map(at).collect())
         };
-        connections.sort_by_key(expiry_ms);
-        status.connection_expiries = connections
-            .iter()
-            .map(|conn| {
-                let session = conn.session().map_or(0, |session| session.0);
-                (date(expiry_ms(conn)), conn.peer, session)
-            })
-            .collect();
+        let owners = self.shared.state.tree.read().ephemeral_owners();
+        let sessionless_ms = u64::from(self.config.sessionless_cnxn_timeout_ms.max(1));
+        let (mut connections, mut at) = (Vec::new(), 0);
+        while let Some(conns) = self.shared.conns.next(&mut at, 1024) {
+            connections.extend(conns.iter().map(|conn| {
+                let session = conn.session();
+                let timeout_ms = match session {
+                    Some(_) => conn.stats.figures().timeout_ms.max(0) as u64,
+                    None => sessionless_ms,
+                };
+                // Java looks at its connections this often, and gives each until the next look.
+                let looks = (conn.heard_ms() + timeout_ms) / sessionless_ms + 1;
+                let at_ms = self.clock.wall_ms_at(looks * sessionless_ms);
+                (at_ms, (conn.peer, session.map_or(0, |session| session.0)))
+            }));
+        }
+        Dump {
+            sessions: dated(sessions),
+            local_sessions: locals.map(dated),
+            ephemerals: Ephemerals::new(owners),
+            connections: Expiries::new(connections),
+        }
+    }
+}
+
+/// What `cons` and `stat` show of a connection.
+fn describe(conn: &Conn, clock: Clock) -> ConnectionInfo {
+    let figures = conn.stats.figures();
+    let session = conn.session().map(|session| SessionInfo {
+        id: session.0,
+        last_operation: admin::operation_name(figures.last_op),
+        established_ms: clock.wall_ms_at(conn.opened_ms),
+        timeout_ms: figures.timeout_ms as u32,
+        last_cxid: figures.last_xid,
+        last_zxid: Zxid::from_wire(figures.last_zxid),
+        last_response_ms: figures.last_answer_ms,
+        last_latency_ms: figures.last_latency_ms,
+        min_latency_ms: figures.min_latency_ms,
+        avg_latency_ms: figures.avg_latency_ms,
+        max_latency_ms: figures.max_latency_ms,
+    });
+    ConnectionInfo {
+        remote: conn.peer,
+        reads: figures.reads,
+        writes: figures.writes,
+        outstanding: conn.outstanding(),
+        received: figures.received,
+        sent: figures.sent,
+        session,
     }
 }
 

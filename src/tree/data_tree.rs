@@ -19,6 +19,10 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::collections::BTreeMap;
 
+/// So many ephemeral znodes, with paths of so many bytes, are put in order under the tree's lock.
+const SORTED_MAX: usize = 1024;
+const SORTED_BYTES_MAX: usize = 64 * 1024;
+
 /// Znodes, access lists and sessions at [`Tree::last_zxid`].
 pub struct Tree {
     pub(super) nodes: Arena,
@@ -184,19 +188,30 @@ impl Tree {
     }
 
     /// Paths of a session's ephemeral znodes, in no order that means anything.
-    pub fn ephemeral_paths(&self, session: i64) -> impl Iterator<Item = &str> {
+    fn ephemeral_paths(&self, session: i64) -> impl Iterator<Item = &str> {
         self.owners.nodes(session).map(|id| self.path(id))
     }
 
-    /// Ephemeral znodes by session, both sorted.
-    pub fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
-        let sessions = self.owners.iter().map(|(owner, _)| owner);
-        let mut all: Vec<_> = sessions
-            .filter(|&owner| self.is_ephemeral(owner))
-            .map(|session| (session, self.ephemerals_of(session)))
-            .collect();
-        all.sort_unstable();
-        all
+    /// A session's ephemeral znodes, a copy that can be gone through in several holds of the tree's lock, with
+    /// [`Self::ephemeral_path`]. Few are in the order of their paths, many in none, as Java's are.
+    pub fn ephemeral_ids(&self, session: i64) -> Vec<NodeId> {
+        let mut ids: Vec<NodeId> = self.owners.nodes(session).collect();
+        let len = |&id: &NodeId| self.nodes.get(id).path_len as usize;
+        if ids.len() <= SORTED_MAX && ids.iter().map(len).sum::<usize>() <= SORTED_BYTES_MAX {
+            ids.sort_unstable_by_key(|&id| self.path(id));
+        }
+        ids
+    }
+
+    /// The path of a session's ephemeral znode; `None` if the znode was deleted since its id was copied.
+    pub fn ephemeral_path(&self, id: NodeId, session: i64) -> Option<&str> {
+        let node = (id < self.nodes.places()).then(|| self.nodes.get(id))?;
+        (node.is_live() && self.owners.value(node.owner) == session).then(|| self.path(id))
+    }
+
+    /// Sessions that own ephemeral znodes, in no order.
+    pub fn ephemeral_owners(&self) -> Vec<i64> {
+        self.owners.iter().map(|(owner, _)| owner).filter(|&o| self.is_ephemeral(o)).collect()
     }
 
     /// Owners that are no living session although they look like one: what Java sweeps at start (D-67).

@@ -51,5 +51,5 @@ pub use options::Options;
 pub use quota::{Exceeded, QuotaTotals, Unreadable};
 pub use read::{Data, Znode};
 pub use state::State;
-pub use watch::Watches;
+pub use watch::{WatchedPlace, Watches};
 pub use watch_kind::{FiredCounts, Trigger, WatchKind, WatcherId};

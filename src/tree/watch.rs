@@ -16,6 +16,18 @@ use std::collections::BTreeSet;
 
 const SHARDS: usize = 64;
 
+/// Places of a shard that are looked at under one hold of its lock, for lists...
+const LOOKS_MAX: usize = 2048;
+/// ...unless paths of so many bytes were found before.
+const LOOK_BYTES_MAX: usize = 64 * 1024;
+
+/// A place among the watched paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WatchedPlace {
+    shard: usize,
+    path: usize,
+}
+
 /// All watches of this server.
 pub struct Watches {
     shards: Vec<Mutex<Shard>>,
@@ -138,15 +150,71 @@ impl Watches {
     }
 
     /// Every watched path with its watcher, of the data table alone: what `wchc` and `wchp` show. In no order, and not of
-    /// one moment.
-    pub fn data_watches(&self) -> Vec<(String, WatcherId)> {
-        let mut all = Vec::new();
+    /// one moment. `None` if the paths are more than `bytes_max` long.
+    pub fn data_watches(&self, bytes_max: usize) -> Option<Vec<(String, WatcherId)>> {
+        let (mut all, mut len) = (Vec::new(), 0);
         for shard in &self.shards {
             let shard = shard.lock();
-            let of_data = shard.iter().filter(|record| record.2 & WatchKind::DATA_TABLE != 0);
-            all.extend(of_data.map(|(path, watcher, _)| (shard.path(path).to_owned(), watcher)));
+            for (path, watcher, _) in shard.iter().filter(|r| r.2 & WatchKind::DATA_TABLE != 0) {
+                let path = shard.path(path);
+                len += 1 + path.len();
+                if bytes_max < len {
+                    return None;
+                }
+                all.push((path.to_owned(), watcher));
+            }
         }
-        all
+        Some(all)
+    }
+
+    /// Goes on through the watched paths, under one hold of one shard's lock, and appends those found with their watchers,
+    /// of the data table alone. `false`: that was all. A path whose watches come and go meanwhile may be found twice.
+    pub fn next_data_watches(
+        &self,
+        at: &mut WatchedPlace,
+        to: &mut impl Extend<(String, Vec<WatcherId>)>,
+    ) -> bool {
+        let Some(shard) = self.shards.get(at.shard) else { return false };
+        let shard = shard.lock();
+        let (mut len, end) = (0, shard.path_places().min(at.path + LOOKS_MAX));
+        while at.path < end && len < LOOK_BYTES_MAX {
+            if let Some((path, watchers)) = shard.watchers(at.path, WatchKind::DATA_TABLE) {
+                len += path.len() + 4 * watchers.len();
+                to.extend([(path.to_owned(), watchers)]);
+            }
+            at.path += 1;
+        }
+        if at.path >= shard.path_places() {
+            *at = WatchedPlace { shard: at.shard + 1, path: 0 };
+        }
+        at.shard < SHARDS
+    }
+
+    /// The watches of `watcher` in one of the shards, by their places there; `None` if there are no more shards.
+    pub fn places_of(&self, shard: usize, watcher: WatcherId) -> Option<Vec<u32>> {
+        Some(self.shards.get(shard)?.lock().places_of(watcher))
+    }
+
+    /// Takes places of a shard's watches, as many as one hold of its lock allows, and gives the paths of those that are
+    /// still `watcher`'s, of the data table alone.
+    pub fn data_paths_at(
+        &self,
+        shard: usize,
+        watcher: WatcherId,
+        places: &mut Vec<u32>,
+    ) -> Vec<String> {
+        let (shard, mut paths, mut len) = (self.shards[shard].lock(), Vec::new(), 0);
+        for _ in 0..LOOKS_MAX {
+            if LOOK_BYTES_MAX <= len {
+                break;
+            }
+            let Some(at) = places.pop() else { break };
+            if let Some(path) = shard.path_of(at, watcher, WatchKind::DATA_TABLE) {
+                len += path.len();
+                paths.push(path.to_owned());
+            }
+        }
+        paths
     }
 
     /// Number of watched paths.

@@ -169,6 +169,41 @@ impl Shard {
             .map(|record| (record.path, record.watcher, record.kinds))
     }
 
+    /// Places of watched paths, free ones included.
+    pub const fn path_places(&self) -> usize {
+        self.paths.items.len()
+    }
+
+    /// The path at a place with its watchers that have one of `kinds`; `None` if there is no path or none has.
+    pub fn watchers(&self, at: usize, kinds: u8) -> Option<(&str, Vec<WatcherId>)> {
+        let entry = self.paths.items.get(at)?.as_ref()?;
+        let (mut watchers, mut at) = (Vec::new(), entry.first);
+        while at != NONE {
+            let record = self.records.get(at);
+            if record.kinds & kinds != 0 {
+                watchers.push(record.watcher);
+            }
+            at = record.next_of_path;
+        }
+        (!watchers.is_empty()).then_some((&entry.path, watchers))
+    }
+
+    /// Places of a watcher's records.
+    pub fn places_of(&self, watcher: WatcherId) -> Vec<u32> {
+        let (mut places, mut at) = (Vec::new(), self.by_watcher.get(&watcher).copied());
+        while let Some(place) = at {
+            places.push(place);
+            at = Some(self.records.get(place).next_of_watcher).filter(|&next| next != NONE);
+        }
+        places
+    }
+
+    /// The path of the record at a place, if it is one of `watcher` with one of `kinds`.
+    pub fn path_of(&self, at: u32, watcher: WatcherId, kinds: u8) -> Option<&str> {
+        let record = self.records.items.get(at as usize)?.as_ref()?;
+        (record.watcher == watcher && record.kinds & kinds != 0).then(|| self.path(record.path))
+    }
+
     /// A watched path by its number.
     pub fn path(&self, at: u32) -> &str {
         &self.paths.get(at).path

@@ -147,3 +147,48 @@ fn watches_go_with_their_connection() {
     world.say(b, [create(1, "/a", ""), sync(2, "/")]);
     assert!(world.heard(c).is_empty());
 }
+
+// rows: P-58 P-59
+#[test]
+fn set_watches_of_many_paths_takes_several_holds_and_loses_no_change() {
+    let mut world = World::new();
+    let (a, b) = (world.client(), world.client());
+    world.say(b, [create(1, "/first", ""), create(2, "/last", "")]);
+    let _answers = world.heard(b);
+    let many: Vec<String> = (0..10_000).map(|n| format!("/none/{n}")).collect();
+    let many: Vec<&str> = many.iter().map(|path| &**path).collect();
+    world.push(a, &set_watches(4, &["/first"], &many, &["/last"]));
+    let now_us = world.server.now_us();
+    world[a].turn(now_us);
+    let watches = world.server.shared.state.watches.count();
+    assert!((2..=4096).contains(&watches), "{watches} watches are brought back under one hold");
+    assert!(world.heard(a).is_empty());
+    // Both change while the rest of the paths waits for its turn.
+    world.push(b, &[set(3, "/first", "x"), create(4, "/last/x", "")].concat());
+    world[b].turn(now_us);
+    for command in world[b].take_commands() {
+        world.server.command(command);
+    }
+    while world.server.flush() {}
+    world.run();
+    let told =
+        ["event @5 NodeDataChanged /first", "event @-1 NodeChildrenChanged /last", "-8 @6 ok"];
+    assert_eq!(world.heard(a), told);
+    assert_eq!(world.server.shared.state.watches.count(), 10_000);
+}
+
+// rows: P-58
+#[test]
+fn set_watches_waits_for_a_client_that_does_not_take_its_events() {
+    let mut world = World::new();
+    let a = world.client();
+    let gone = vec!["/gone"; 60_000];
+    world[a].fetches = false;
+    world.say(a, [set_watches(2, &gone, &[], &[])]);
+    let unsent = world[a].unsent();
+    assert!((1 << 20..5 << 18).contains(&unsent), "{unsent} bytes of events are made at once");
+    world.set_fetches(a, true);
+    let heard = world.heard(a);
+    assert_eq!(heard.len(), 60_001);
+    assert_eq!(heard[60_000], "-8 @2 ok");
+}

@@ -56,6 +56,35 @@ fn ephemerals_are_asked_for_by_the_start_of_their_paths() {
     assert_eq!(world.heard(client), ["5 @5 ok [\"/a/b\"]"]);
 }
 
+// rows: P-60b
+#[test]
+fn a_long_list_of_ephemerals_takes_several_holds() {
+    let mut world = World::new();
+    let (client, other) = (world.client(), world.client());
+    for n in 0..20_000 {
+        world.push(client, &create_ephemeral(1, &format!("/e{n:05}")));
+    }
+    world.run();
+    assert_eq!(world.heard(client).len(), 20_000);
+    let path: Ustring<'_> = Some("/e".into());
+    world.push(client, &request(5, op::GET_EPHEMERALS, &path));
+    let (now_us, before) = (world.server.now_us(), world[client].turns);
+    world[client].turn(now_us);
+    assert!(world.heard(client).is_empty(), "one hold is not enough");
+    // What is deleted before its turn is not in the answer, and nothing else is missing from it.
+    world.push(other, &[delete(1, "/e00007"), delete(2, "/e19999")].concat());
+    world[other].turn(now_us);
+    for command in world[other].take_commands() {
+        world.server.command(command);
+    }
+    while world.server.flush() {}
+    world.run();
+    let (heard, turns) = (world.heard(client), world[client].turns - before);
+    assert!(heard.len() == 1 && heard[0].starts_with("5 @20004 ok [\"/e"), "{:.80}", heard[0]);
+    let found = heard[0].matches("\"/e").count();
+    assert!((19_998..=20_000).contains(&found) && turns >= 3, "{found} found in {turns} turns");
+}
+
 // rows: P-18
 #[test]
 fn a_session_that_is_being_closed_is_given_to_nobody() {

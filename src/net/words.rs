@@ -1,0 +1,21 @@
+//! What connections ask of the server that answers four-letter words.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+/// Answers four-letter words.
+pub type Words =
+    dyn Fn(WordRequest) -> Pin<Box<dyn Future<Output = WordAnswer> + Send>> + Send + Sync;
+
+/// The answer to a four-letter word: pieces that are made one by one, while they are sent. A piece may be empty.
+pub type WordAnswer = Box<dyn Iterator<Item = Vec<u8>> + Send>;
+
+/// A four-letter word and who sent it.
+#[derive(Clone, Debug)]
+pub struct WordRequest {
+    pub word: [u8; 4],
+    /// What came with it.
+    pub rest: Vec<u8>,
+    pub peer: SocketAddr,
+}

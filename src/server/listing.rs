@@ -1,0 +1,384 @@
+//! Answers to the four-letter words that list what there is, made in pieces while they are sent: a piece is in memory at a
+//! time, and each lock is held for a part of a list, about a millisecond at most.
+//!
+//! What comes and goes meanwhile may be in a list or not, as in Java's, which are not of one moment either.
+
+use crate::admin::{self, Expiries, Line};
+use crate::model::sync::Arc;
+use crate::request::{Conn, Shared};
+use crate::tree::{NodeId, WatchedPlace, WatcherId};
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+use std::mem::take;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A piece is full at this size, but for what one hold of a lock adds.
+const PIECE_BYTES: usize = 256 * 1024;
+/// Holds of locks for one piece, which is smaller than that if little is found: others have their turn on this thread.
+const PIECE_HOLDS: usize = 64;
+/// What is looked at under one hold...
+const LOOKS_MAX: usize = 1024;
+/// ...unless so many bytes were found before.
+const LOOK_BYTES_MAX: usize = 64 * 1024;
+/// Watches whose paths are not longer together are listed in order.
+const SORTED_BYTES_MAX: usize = 64 * 1024;
+
+/// Prints a wall clock's milliseconds.
+pub type Date = Box<dyn Fn(u64) -> String + Send>;
+/// What `cons` and `stat` show of a connection.
+pub type Describe = Box<dyn Fn(&Conn) -> admin::ConnectionInfo + Send>;
+
+/// An answer. A piece may be empty.
+pub struct Listing {
+    shared: Arc<Shared>,
+    parts: VecDeque<Part>,
+    date: Date,
+    describe: Describe,
+    /// Given back with the answer's end.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// What is left of a text or a list.
+pub enum Part {
+    Text(String),
+    Connections {
+        at: usize,
+        brief: bool,
+    },
+    WatchesByPath(ByPath),
+    WatchesBySession(BySession),
+    Sessions(Expiries<i64>),
+    /// After this session's, if there is one.
+    SessionTimeouts(Option<i64>),
+    Ephemerals(Ephemerals),
+    ConnectionExpiries(Expiries<(SocketAddr, i64)>),
+}
+
+/// Sessions that own ephemeral znodes, and the znodes of one of them.
+#[derive(Default)]
+pub struct Ephemerals {
+    owners: VecDeque<i64>,
+    owner: i64,
+    ids: VecDeque<NodeId>,
+    has_head: bool,
+}
+
+/// Watched paths in the order of their places.
+#[derive(Default)]
+pub struct ByPath {
+    place: WatchedPlace,
+    /// Found and not listed. An empty path has been.
+    found: VecDeque<(String, Vec<WatcherId>)>,
+    is_last: bool,
+}
+
+/// Watchers by session, and the watches of one of them in one shard of the tables.
+#[derive(Default)]
+pub struct BySession {
+    watchers: VecDeque<(i64, WatcherId)>,
+    shard: usize,
+    /// Places of watches in the shard before.
+    places: Vec<u32>,
+    has_head: bool,
+}
+
+impl Listing {
+    pub fn new(
+        shared: Arc<Shared>,
+        parts: VecDeque<Part>,
+        date: Date,
+        describe: Describe,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        Self { shared, parts, date, describe, _place: place }
+    }
+
+    /// Appends what one hold of a lock gives of the first part. `false`: that was all of it.
+    fn put(&mut self, to: &mut String) -> bool {
+        let shared = &self.shared;
+        match self.parts.front_mut() {
+            None => false,
+            Some(Part::Text(text)) => {
+                to.push_str(&take(text));
+                false
+            }
+            Some(Part::Connections { at, brief }) => {
+                let Some(conns) = shared.conns.next(at, LOOKS_MAX) else { return false };
+                for conn in conns {
+                    Line::Connection { of: &(self.describe)(&conn), brief: *brief }.put(to);
+                }
+                true
+            }
+            Some(Part::WatchesByPath(list)) => list.put(shared, to),
+            Some(Part::WatchesBySession(list)) => list.put(shared, to),
+            Some(Part::Sessions(all)) => {
+                all.put(to, LOOKS_MAX, &self.date, |&session| Line::Session(session))
+            }
+            Some(Part::SessionTimeouts(last)) => {
+                let tree = shared.state.tree.read();
+                let from = last.map_or(i64::MIN, |last| last.saturating_add(1));
+                let mut left = tree.sessions().range(from..);
+                for (&session, &timeout_ms) in left.by_ref().take(LOOKS_MAX) {
+                    Line::SessionTimeout { session, timeout_ms }.put(to);
+                    *last = Some(session);
+                }
+                left.next().is_some()
+            }
+            Some(Part::Ephemerals(list)) => list.put(shared, to),
+            Some(Part::ConnectionExpiries(all)) => all.put(to, LOOKS_MAX, &self.date, |one| {
+                Line::ConnectionExpiry { peer: one.0, session: one.1 }
+            }),
+        }
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut text = String::new();
+        for _ in 0..PIECE_HOLDS {
+            if self.parts.is_empty() || PIECE_BYTES <= text.len() {
+                break;
+            }
+            if !self.put(&mut text) {
+                self.parts.pop_front();
+            }
+        }
+        (!text.is_empty() || !self.parts.is_empty()).then(|| text.into_bytes())
+    }
+}
+
+/// `wchp`: sessions by path.
+pub fn watches_by_path(shared: &Shared) -> Part {
+    match few_watches(shared) {
+        Some(all) => Part::Text(admin::watches_by_path(&all)),
+        None => Part::WatchesByPath(ByPath::default()),
+    }
+}
+
+/// `wchc`: paths by session.
+pub fn watches_by_session(shared: &Shared) -> Part {
+    if let Some(all) = few_watches(shared) {
+        return Part::Text(admin::watches_by_session(&all));
+    }
+    let (mut watchers, mut at) = (Vec::new(), 0);
+    while let Some(conns) = shared.conns.next(&mut at, LOOKS_MAX) {
+        watchers.extend(conns.iter().filter_map(|conn| Some((conn.session()?.0, conn.id))));
+    }
+    watchers.sort_unstable();
+    Part::WatchesBySession(BySession { watchers: watchers.into(), ..BySession::default() })
+}
+
+/// All watches in order, unless they are many.
+fn few_watches(shared: &Shared) -> Option<Vec<(String, i64)>> {
+    let mut all: Vec<_> = shared
+        .state
+        .watches
+        .data_watches(SORTED_BYTES_MAX)?
+        .into_iter()
+        // One whose connection has just gone is no watch any more.
+        .filter_map(|(path, watcher)| Some((path, session(shared, watcher)?)))
+        .collect();
+    all.sort_unstable();
+    Some(all)
+}
+
+fn session(shared: &Shared, watcher: WatcherId) -> Option<i64> {
+    Some(shared.conns.get(watcher)?.session()?.0)
+}
+
+impl Ephemerals {
+    pub fn new(mut owners: Vec<i64>) -> Self {
+        owners.sort_unstable();
+        Self { owners: owners.into(), ..Self::default() }
+    }
+
+    pub fn owners(&self) -> usize {
+        self.owners.len()
+    }
+
+    fn put(&mut self, shared: &Shared, to: &mut String) -> bool {
+        let tree = shared.state.tree.read();
+        let start = to.len();
+        for _ in 0..LOOKS_MAX {
+            if LOOK_BYTES_MAX < to.len() - start {
+                return true;
+            }
+            let Some(id) = self.ids.pop_front() else {
+                let Some(owner) = self.owners.pop_front() else { return false };
+                self.owner = owner;
+                self.ids = tree.ephemeral_ids(owner).into();
+                self.has_head = false;
+                if LOOKS_MAX < self.ids.len() {
+                    return true;
+                }
+                continue;
+            };
+            if let Some(path) = tree.ephemeral_path(id, self.owner) {
+                if !std::mem::replace(&mut self.has_head, true) {
+                    Line::Owner(self.owner).put(to);
+                }
+                Line::Path(path).put(to);
+            }
+        }
+        true
+    }
+}
+
+impl ByPath {
+    fn put(&mut self, shared: &Shared, to: &mut String) -> bool {
+        if self.found.is_empty() {
+            self.is_last =
+                !shared.state.watches.next_data_watches(&mut self.place, &mut self.found);
+        }
+        let start = to.len();
+        while to.len() - start < LOOK_BYTES_MAX
+            && let Some((mut path, mut watchers)) = self.found.pop_front()
+        {
+            let rest = watchers.split_off(watchers.len().min(LOOKS_MAX));
+            let mut sessions: Vec<i64> =
+                watchers.into_iter().filter_map(|watcher| session(shared, watcher)).collect();
+            sessions.sort_unstable();
+            if !path.is_empty() && !sessions.is_empty() {
+                Line::WatchedPath(&take(&mut path)).put(to);
+            }
+            sessions.into_iter().for_each(|session| Line::Session(session).put(to));
+            if !rest.is_empty() {
+                self.found.push_front((path, rest));
+            }
+        }
+        !self.is_last || !self.found.is_empty()
+    }
+}
+
+impl BySession {
+    fn put(&mut self, shared: &Shared, to: &mut String) -> bool {
+        let watches = &shared.state.watches;
+        let Some(&(session, watcher)) = self.watchers.front() else { return false };
+        if self.places.is_empty() {
+            let Some(places) = watches.places_of(self.shard, watcher) else {
+                self.watchers.pop_front();
+                (self.shard, self.has_head) = (0, false);
+                return true;
+            };
+            self.places = places;
+            self.shard += 1;
+        }
+        if self.places.is_empty() {
+            return true;
+        }
+        let mut paths = watches.data_paths_at(self.shard - 1, watcher, &mut self.places);
+        paths.sort_unstable();
+        for path in paths {
+            if !std::mem::replace(&mut self.has_head, true) {
+                Line::Watcher(session).put(to);
+            }
+            Line::Path(&path).put(to);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SessionId;
+    use crate::request::Limits;
+    use crate::tree::{Options, State, Tree, WatchKind};
+
+    /// A server with connections whose sessions are their numbers, from 1 on.
+    fn server(connections: i64) -> Arc<Shared> {
+        let state = State::new(Tree::new(Options::default()), 1);
+        let shared = Shared::new(state, Limits::default());
+        for number in 1..=connections {
+            let peer = "127.0.0.1:1".parse().unwrap();
+            let conn = shared.conns.add(|id| Conn::new(id, peer, 0));
+            conn.push_welcome(SessionId(number), &mut Vec::new(), |_| {});
+        }
+        Arc::new(shared)
+    }
+
+    fn listed(shared: &Arc<Shared>, part: Part) -> String {
+        let parts = [part, Part::Text("end\n".to_owned())].into();
+        let nothing: Describe = Box::new(|_| unreachable!("no connection is listed"));
+        let pieces =
+            Listing::new(shared.clone(), parts, Box::new(|_| String::new()), nothing, None);
+        let mut text = String::new();
+        for piece in pieces {
+            assert!(piece.len() < PIECE_BYTES + 4 * LOOK_BYTES_MAX, "a piece of {}", piece.len());
+            text.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        text.strip_suffix("end\n").unwrap().to_owned()
+    }
+
+    /// Each head with the lines below it, in order.
+    fn groups(text: &str) -> Vec<Vec<&str>> {
+        let mut groups: Vec<Vec<&str>> = Vec::new();
+        for line in text.lines() {
+            if !line.starts_with('\t') {
+                groups.push(Vec::new());
+            }
+            groups.last_mut().unwrap().push(line);
+        }
+        groups.iter_mut().for_each(|group| group[1..].sort_unstable());
+        groups.sort_unstable();
+        groups
+    }
+
+    fn watch(shared: &Shared, paths: impl Iterator<Item = (u32, String)>) -> Vec<(String, i64)> {
+        let mut all: Vec<_> = paths
+            .map(|(watcher, path)| {
+                shared.state.watches.add(&path, WatcherId(watcher), WatchKind::DATA);
+                (path, i64::from(watcher) + 1)
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    // rows: W-23 W-24
+    #[test]
+    fn many_watches_are_listed_in_pieces_and_none_is_missing() {
+        let shared = server(5);
+        // The fifth has child watches alone, and the fourth has left.
+        shared.state.watches.add("/child", WatcherId(4), WatchKind::CHILD);
+        shared.state.watches.add("/left", WatcherId(3), WatchKind::DATA);
+        shared.conns.remove(WatcherId(3));
+        let paths = (0..60_000).map(|n| (u32::from(n % 10 == 0), format!("/some/path/{}", n / 2)));
+        let all = watch(&shared, paths);
+        let by_path = listed(&shared, watches_by_path(&shared));
+        assert!(by_path.len() > 2 * PIECE_BYTES);
+        assert!(groups(&by_path) == groups(&admin::watches_by_path(&all)), "wchp is not whole");
+        let by_session = listed(&shared, watches_by_session(&shared));
+        let expected = admin::watches_by_session(&all);
+        assert!(groups(&by_session) == groups(&expected), "wchc is not whole");
+    }
+
+    // rows: W-23 W-24
+    #[test]
+    fn few_watches_are_listed_in_order() {
+        let shared = server(3);
+        let all = watch(&shared, (0..900).map(|n| (n * 7 % 3, format!("/{}", n * 31 % 300))));
+        assert!(listed(&shared, watches_by_path(&shared)) == admin::watches_by_path(&all));
+        assert!(listed(&shared, watches_by_session(&shared)) == admin::watches_by_session(&all));
+    }
+
+    #[test]
+    fn many_watchers_of_one_path_stand_below_one_head() {
+        let shared = server(9000);
+        let all = watch(&shared, (0..9000).map(|watcher| (watcher, "/watched".to_owned())));
+        let text = listed(&shared, watches_by_path(&shared));
+        assert!(groups(&text) == groups(&admin::watches_by_path(&all)));
+    }
+
+    #[test]
+    fn sessions_of_a_learner_are_listed_in_order_and_whole() {
+        let shared = server(0);
+        assert_eq!(listed(&shared, Part::SessionTimeouts(None)), "");
+        let expiries = Expiries::new((0..5000).map(|n| (n, n as i64)).collect());
+        let text = listed(&shared, Part::Sessions(expiries));
+        assert_eq!(text.lines().filter(|line| line.starts_with('\t')).count(), 5000);
+        assert_eq!(text.lines().count(), 5005, "a head for each second");
+    }
+}

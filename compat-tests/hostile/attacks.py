@@ -48,7 +48,7 @@ def roles_of(case, long):
 
 
 def play(command, only=(), roles=(), long=False):
-    """Plays the cases; gives the names of those that failed."""
+    """Plays the cases; gives the names of the cases that failed."""
     failed = []
     signal.signal(signal.SIGALRM, too_long)
     for case in CASES:

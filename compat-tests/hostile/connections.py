@@ -38,7 +38,7 @@ def before_the_hello(trial):
             taken, closed = pour(peers, bytes(MIB), 24 * MIB)
             grown = target.memory() - before
             trial.say(f"{name}: {taken // MIB} MiB sent, memory grew by {grown // MIB} MiB, {len(closed)} of 4 closed")
-            assert grown < 16 * MIB and len(closed) == 4, "bytes are kept of connections that have not said who they are"
+            assert grown < 16 * MIB and len(closed) == 4, "bytes are kept of connections without a hello"
         if trial.role != LEADER and not trial.long:
             return  # The same code, and 10 s.
         slow = quorum_port(server, port)
@@ -121,7 +121,7 @@ def descriptors(trial):
         told = [line for line in server.log.read_text(errors="replace").splitlines() if "open files" in line and "WARN" in line]
         trial.say(f"{logs} files of the log; told {len(told)} times: {told[-1][28:] if told else ''}")
         assert logs > 3, "no file of the log was begun meanwhile"
-        assert told or trial.is_java, "nobody is told which limit to raise"
+        assert told or trial.is_java, "the log does not say which limit to raise"
         for peer in peers:
             peer.close()
         until("clients are served again", lambda: server.serves())

@@ -76,7 +76,7 @@ def far_promises(trial):
                 threads = at_learner_ports(members, away.number, leap, over)
                 for thread in threads:
                     thread.start()
-                time.sleep(trial.of(5, 60))
+                time.sleep(trial.of(4, 60))
                 over.set()
                 for thread in threads:
                     thread.join(15)

@@ -31,7 +31,7 @@ def far_zxids(last):
             0x7fff_fffe_ffff_ffff, 0x7fff_ffff_ffff_ffff, -1, -(1 << 63)]
 
 
-def acknowledge(member, number, last, kind, zxids, port=None):
+def acknowledge(member, number, last, kind, zxids, port=None, patience=0.3):
     """Two connections for each zxid; how many were synchronised, and how many of those closed for their ACK."""
     synchronised = closed = 0
     for zxid in zxids:
@@ -43,7 +43,7 @@ def acknowledge(member, number, last, kind, zxids, port=None):
                 learner.synchronise(known)
                 synchronised += 1
                 learner.send(packet(ACK, zxid))
-                closed += learner.is_closed(0.3)
+                closed += learner.is_closed(patience)
             except (Closed, TimeoutError):
                 pass
             finally:
@@ -65,7 +65,7 @@ def false_acknowledgements(trial):
         target.server, port = server, None if trial.role == LEADER else master
         before, last = elections(ensemble.members), leader.zxid()
         if trial.role == LEADER:
-            synchronised, closed = acknowledge(server, away.number, last, FOLLOWER_INFO, [last + 1])  # No write is under way.
+            synchronised, closed = acknowledge(server, away.number, last, FOLLOWER_INFO, [last + 1], patience=1 if trial.is_java else 5)  # No write is under way.
             trial.say(f"the next zxid, as an absent voter: {synchronised} of 2 connections synchronised, {closed} closed for their ACK")
             assert synchronised == closed or trial.is_java, "a connection goes on after an ACK of the next zxid"
         with Beside(server.address) as beside:
@@ -75,12 +75,13 @@ def false_acknowledgements(trial):
                     kind = OBSERVER_INFO  # Other learners a follower does not take.
                 last = leader.zxid()
                 zxids = far_zxids(last)
-                synchronised, closed = acknowledge(server, number, last, kind, zxids, port)
+                is_judged = name == "an absent voter" and trial.role == LEADER and not trial.is_java
+                synchronised, closed = acknowledge(server, number, last, kind, zxids, port, 5 if is_judged else 0.3)
                 lives(server.process)
                 trial.say(f"as {name}: {synchronised} of {2 * len(zxids)} connections synchronised, {closed} closed for their ACK")
-                if name == "an absent voter" and trial.role == LEADER:
+                if is_judged:
                     assert synchronised, "the attack does not come so far"
-                    assert closed == synchronised or trial.is_java, "a connection goes on after an ACK of what was not proposed"
+                    assert closed == synchronised, "a connection goes on after an ACK of what was not proposed"
         trial.say(beside.words())
         assert elections(ensemble.members) == before, f"members looked for a leader: {before}, {elections(ensemble.members)} now"
         ensemble.start(away)
@@ -100,14 +101,13 @@ def unread_syncs(trial):
         one = request(SESSION, 1, SYNC, buffer(b"/"))
         piece, wanted, taken, peak, is_closed = one * 8192, count * len(one), 0, 0, False
         before, counts, began = memory(leader.process), elections(ensemble.members), time.monotonic()
-        learner.socket.settimeout(1)
+        learner.socket.settimeout(3)
         with Beside(leader.address) as beside:
             while taken < wanted and time.monotonic() < began + trial.of(15, 120):
                 try:
                     taken += learner.socket.send(piece[taken % len(one):])
                 except TimeoutError:
-                    if time.monotonic() > began + 6:
-                        break  # It is not read any more.
+                    break  # It is not read any more.
                 except OSError:
                     is_closed = True
                     break
@@ -126,7 +126,7 @@ def unread_syncs(trial):
         if not trial.is_java:
             assert peak < UNREAD_MAX, "answers that are not read are kept without a bound"
             assert left < LEFT_MAX, "memory is not given back"
-        assert beside.longest() < 3, "one learner's syncs stop everybody's writes"
+            assert beside.longest() < 5, "one learner's syncs stop everybody's writes"
         ensemble.start(away)
 
 
@@ -150,7 +150,7 @@ def forged_super(trial):
         owner.read()
         body = lambda data: buffer(b"/guarded") + buffer(data) + struct.pack(">i", -1)  # noqa: E731
         told = []
-        for name, identities in (("nobody", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
+        for name, identities in (("no identity", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
             learner = Learner(leader, away.number, accepted=leader.zxid() >> 32).synchronise(leader.zxid())
             data = name.encode()
             learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
@@ -163,5 +163,5 @@ def forged_super(trial):
             learner.close()
             lives(leader.process)
         trial.say(f"taken: {told}")
-        assert dict(told) == {"nobody": False, "super": True, "x509 and super": True}, "not as Java's leader: see docs/security.md"
+        assert dict(told) == {"no identity": False, "super": True, "x509 and super": True}, "not as Java's leader"
         ensemble.start(away)

@@ -37,11 +37,11 @@ def churn(client, path, seconds, count_max):
     return number
 
 
-@at(OBSERVER, FOLLOWER)
+@at(OBSERVER, long=(FOLLOWER,))
 def slow_tree_to_a_member(trial):
     """A member that lost its disk reads its tree slowly, through a proxy: the leader's snapshots go on, and the member gets there."""
     number = 3 if trial.role == OBSERVER else 1
-    made, settings = throttle.made(number, SLOW_BYTES), ["snapCount=2000", "zookeeper.forceSnapshotSync=true"]
+    made, settings = throttle.made(number, SLOW_BYTES), ["initLimit=120", "snapCount=2000", "zookeeper.forceSnapshotSync=true"]
     with trial.members("oo+o" if trial.role == OBSERVER else "ooo", settings, made) as ensemble:
         slow = ensemble.members[number - 1]
         ensemble.stop(slow)

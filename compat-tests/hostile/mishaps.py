@@ -98,7 +98,7 @@ def clock_steps(trial):
             for member in sorted(ensemble.members, key=lambda member: member is not leader):
                 for step in ("+3600", "-3600", "+0"):
                     member.clock.write_text(f"{step}\n")
-                    deadline = time.monotonic() + trial.of(1.5, 10)
+                    deadline = time.monotonic() + trial.of(1.1, 10)
                     while time.monotonic() < deadline:
                         for owner in owners:
                             owner.ping()
@@ -229,8 +229,8 @@ def distant_member_inside(trial):
                 rest = [member.number for member in cluster.members if member is not far]
                 wires.set([far.number], rest, loss=0.05, delay_ms=50)  # Each way, so 100 ms there and back.
             near = [member.address for member in cluster.members if member is not far]
-            with Beside(near[0], pause=0.05) as beside, Writers(near, 8, 1000, window=32) as writers:
-                time.sleep(trial.of(5, 120))
+            with Beside(near[0], pause=0.05) as beside, Writers(near, 4, 1000, window=8) as writers:
+                time.sleep(trial.of(4, 120))
             trial.say(f"{name}: {writers.words()}; {beside.words()}; elections {before} to {elections(cluster.members)}")
             assert elections(cluster.members) == before, f"members looked for a leader with {name}"
             wires.heal()

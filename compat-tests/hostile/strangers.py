@@ -1,6 +1,6 @@
-"""A server that is none: it speaks the protocols between servers as it likes.
+"""Strangers that speak the protocols between servers: packets of learners, notifications of elections.
 
-`Learner` connects to a leader's port for learners. What it says of itself need not be true.
+`Learner` connects to a port for learners. The server id and the epoch it gives need not be its own.
 """
 
 import socket

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 
-from members import Ensemble, until
+from members import Ensemble, Failed, until
 from server import Server
 
 KIB, MIB = 1024, 1024 * 1024
@@ -75,7 +75,7 @@ def elections(members):
 
 
 def pour(peers, piece, bytes_max, seconds=60):
-    """Sends to each as much as it takes, `bytes_max` at most; gives how many bytes were taken in all, and who was closed."""
+    """Sends to each as much as it takes, `bytes_max` at most; gives how many bytes were taken in all, and which were closed."""
     left, closed, taken = {peer: bytes_max for peer in peers}, set(), 0
     for peer in peers:
         peer.setblocking(False)
@@ -123,7 +123,10 @@ class Members:
 
     def __enter__(self):
         try:
-            self.ensemble.start()
+            try:
+                self.ensemble.start()
+            except Failed:  # A busy machine takes its time to start three JVMs.
+                self.ensemble.wait()
         except BaseException:
             print(self.ensemble.tails())
             self.ensemble.remove()

@@ -101,13 +101,15 @@ def unread_syncs(trial):
         one = request(SESSION, 1, SYNC, buffer(b"/"))
         piece, wanted, taken, peak, is_closed = one * 8192, count * len(one), 0, 0, False
         before, counts, began = memory(leader.process), elections(ensemble.members), time.monotonic()
-        learner.socket.settimeout(3)
+        learner.socket.settimeout(0.5)
+        sent_at = began
         with Beside(leader.address) as beside:
             while taken < wanted and time.monotonic() < began + trial.of(15, 120):
                 try:
-                    taken += learner.socket.send(piece[taken % len(one):])
+                    taken, sent_at = taken + learner.socket.send(piece[taken % len(one):]), time.monotonic()
                 except TimeoutError:
-                    break  # It is not read any more.
+                    if time.monotonic() > sent_at + 6:
+                        break  # It is not read any more.
                 except OSError:
                     is_closed = True
                     break

@@ -187,8 +187,16 @@ class Returning:
         self.session, self.password = session, answer[24:40]
         return reader, writer
 
+    async def patiently(self):
+        """The first connection, on a machine that may be busy."""
+        while True:
+            try:
+                return await self.connect()
+            except (OSError, EOFError, asyncio.TimeoutError):
+                await asyncio.sleep(0.2)
+
     async def live(self, killed, connected):
-        reader, writer = await self.connect()
+        reader, writer = await self.patiently()
         connected()
         if await reader.read(1):
             raise Failed("a byte that was not asked for")

@@ -1,0 +1,229 @@
+"""Connections without a session or a hello, at every port, and what they cost."""
+
+import collections
+import pathlib
+import re
+import select
+import signal
+import socket
+import struct
+import time
+
+from client import Client
+from members import until
+from server import free_port
+from strangers import FOLLOWER_INFO, OBSERVER_INFO, PING, election_hello, hello, packet_head, quorum_port
+from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, ends, lives, memory, pour
+
+
+def learner_ports(trial, target, master):
+    """Ports at which a server in that role takes learners. Java's followers have their port for observers alone."""
+    if trial.role == LEADER:
+        return {"its port for learners": target.server.quorum_port}
+    ports = {"its port for observers": master}
+    return ports if trial.is_java else {**ports, "its port for learners": target.server.quorum_port}
+
+
+@at(LEADER, FOLLOWER)
+def before_the_hello(trial):
+    """Four connections claim 900 MB and send; others send a byte a second. Closed after little, and after little time."""
+    master = free_port()
+    with trial.target([f"observerMasterPort={master}"]) as target:
+        server = target.server
+        for name, port in learner_ports(trial, target, master).items():
+            before = target.memory()
+            peers = [quorum_port(server, port) for _ in range(4)]
+            for peer in peers:
+                peer.sendall(packet_head(OBSERVER_INFO, 900_000_000))
+            taken, closed = pour(peers, bytes(MIB), 24 * MIB)
+            grown = target.memory() - before
+            trial.say(f"{name}: {taken // MIB} MiB sent, memory grew by {grown // MIB} MiB, {len(closed)} of 4 closed")
+            assert grown < 16 * MIB and len(closed) == 4, "bytes are kept of connections without a hello"
+        if trial.role != LEADER and not trial.long:
+            return  # The same code, and 10 s.
+        slow = quorum_port(server, port)
+        began = time.monotonic()
+        for byte in hello(OBSERVER_INFO, 77):
+            try:
+                slow.send(bytes([byte]))
+            except OSError:
+                break
+            if ends(slow, 1):
+                break
+        took = time.monotonic() - began
+        trial.say(f"a hello of a byte a second: closed after {took:.0f} s")
+        assert took < 30, "a hello may take as long as it likes"
+
+
+@at(LEADER, FOLLOWER)
+def after_the_hello(trial):
+    """120 connections say hello as observers, and each keeps a packet of 2 MB unfinished."""
+    master = free_port()
+    with trial.target([f"observerMasterPort={master}"]) as target:
+        server, before = target.server, target.memory()
+        peers = [quorum_port(server, server.quorum_port if trial.role == LEADER else master) for _ in range(120)]
+        for number, peer in enumerate(peers):
+            peer.sendall(hello(OBSERVER_INFO, 1000 + number) + packet_head(PING, 2_000_000))
+        taken, closed = pour(peers, bytes(MIB), 1_900_000)
+        grown = target.memory() - before
+        trial.say(f"{taken // MIB} MiB sent, memory grew by {grown // MIB} MiB, {len(closed)} of 120 closed")
+        assert grown < 128 * MIB, "packets that never end are kept without a bound"
+        c = Client([server.address])
+        assert c.make("/served")[0] == 0
+        c.close()
+
+
+@at(ALONE, long=(LEADER, FOLLOWER, OBSERVER))
+def connects_at_once(trial):
+    """800 connects come while the server does not accept: none has to try again seconds later."""
+    with trial.target(["maxClientCnxns=0"]) as target:
+        server = target.server
+        server.process.send_signal(signal.SIGSTOP)
+        peers = []
+        for _ in range(800):
+            peer = socket.socket()
+            peer.setblocking(False)
+            peer.connect_ex((server.host, server.port))
+            peers.append(peer)
+        deadline, waiting = time.monotonic() + 5, peers
+        while waiting and time.monotonic() < deadline:
+            poll = select.poll()
+            for peer in waiting:
+                poll.register(peer, select.POLLOUT)
+            ready = {number for number, _ in poll.poll(500)}
+            waiting = [peer for peer in waiting if peer.fileno() not in ready]
+        server.process.send_signal(signal.SIGCONT)
+        maximum = int(pathlib.Path("/proc/sys/net/core/somaxconn").read_text())
+        trial.say(f"{800 - len(waiting)} of 800 are connected while the server stands still (system's maximum: {maximum})")
+        assert 800 - len(waiting) >= min(800, maximum), "the system drops connects that could wait"
+        for peer in peers:
+            peer.close()
+
+
+def descriptors(trial):
+    """Connections take all descriptors that they get; the log goes on to its next files."""
+    limit = 400 if trial.is_java else 64  # A JVM has more files of its own.
+    settings = ["maxClientCnxns=0", "snapCount=20", "preAllocSize=64"]
+    with trial.alone(settings, ["prlimit", f"--nofile={limit}:{limit}"]) as server:
+        honest = Client([server.address])
+        assert honest.make("/honest")[0] == 0
+        peers = []
+        for _ in range(2 * limit):
+            peer = socket.socket()
+            peer.setblocking(False)
+            peer.connect_ex(("127.0.0.1", server.port))
+            peers.append(peer)
+        time.sleep(1)
+        for number in range(400):
+            assert honest.set("/honest", b"%d" % number) == 0
+        lives(server.process)
+        logs = len(list((server.folder / "data/version-2").glob("log.*")))
+        told = [line for line in server.log.read_text(errors="replace").splitlines() if "open files" in line and "WARN" in line]
+        trial.say(f"{logs} files of the log; told {len(told)} times: {told[-1][28:] if told else ''}")
+        assert logs > 3, "no file of the log was begun meanwhile"
+        assert told or trial.is_java, "the log does not say which limit to raise"
+        for peer in peers:
+            peer.close()
+        until("clients are served again", lambda: server.serves())
+
+
+def descriptors_of_a_member(trial):
+    """Strangers take all that they get at every port of every member; the ensemble writes on, and a lost follower comes back."""
+    limit = 400 if trial.is_java else 80
+    members = trial.members("ooo", ["maxClientCnxns=0", "snapCount=20", "preAllocSize=64"])
+    for member in members.ensemble.members:
+        member.before = ["prlimit", f"--nofile={limit}:{limit}"]
+    with members as ensemble:
+        leader = ensemble.leader()
+        honest = Client([leader.address], 60_000)
+        assert honest.make("/honest")[0] == 0
+        peers = []
+        for member in ensemble.members:
+            for port in (member.port, member.quorum_port, member.election_port):
+                for _ in range(limit):
+                    peer = socket.socket()
+                    peer.setblocking(False)
+                    peer.connect_ex((member.host, port))
+                    peers.append(peer)
+        time.sleep(1)
+        for number in range(200):
+            assert honest.set("/honest", b"%d" % number) == 0
+        for member in ensemble.members:
+            lives(member.process)
+        for peer in peers:
+            peer.close()
+        follower = next(member for member in ensemble.members if member is not leader)
+        follower.end(signal.SIGKILL)
+        ensemble.start(follower)
+        assert honest.set("/honest", b"again") == 0
+
+
+REASON = re.compile(r"\d+|'[^']*'|\"[^\"]*\"|0x[0-9a-f]+")
+
+
+def lines_by_second(log, offset):
+    """How often each kind of line stands in the log per second, numbers left out."""
+    found = collections.Counter()
+    for line in log.read_text(errors="replace")[offset:].splitlines():
+        stamp, _, rest = line.strip().partition(" ")
+        if rest:
+            found[(stamp[:19], REASON.sub("#", rest)[:60])] += 1
+    return found
+
+
+def quiet(log, offset, what):
+    counts = lines_by_second(log, offset)
+    (_, reason), most = max(counts.items(), key=lambda item: item[1], default=((None, "nothing"), 0))
+    trial.say(f"{what}: {sum(counts.values())} lines, at most {most} a second of {reason!r}")
+    # The log's seconds and those between two lines are not the same.
+    assert most <= 2, f"{what}: {most} lines a second: {reason}"
+
+
+def size(log):
+    return len(log.read_text(errors="replace"))
+
+
+def log_floods(trial):
+    """Strangers at every port, a member with another one's number, clients above their number: a line a second and reason."""
+    with trial.members("ooo", ["maxClientCnxns=3"]) as ensemble:
+        leader = ensemble.leader()
+        ports = {"client": leader.port, "quorum": leader.quorum_port, "election": leader.election_port}
+        kept = [Client([leader.address]) for _ in range(2)]
+        attacks = [
+            ("refused clients", "client", b""),
+            ("requests of clients that mean nothing", "client", struct.pack(">i", 900_000_000)),
+            ("nonsense at the quorum port", "quorum", b"nonsense" * 4),
+            ("an unknown observer that comes again", "quorum", hello(OBSERVER_INFO, 900)),
+            ("a follower that comes again", "quorum", hello(FOLLOWER_INFO, 1 if leader.number != 1 else 2)),
+            ("nonsense at the election port", "election", b"nonsense" * 4),
+            ("a server with the same myid", "election", election_hello(leader.number)),
+            ("a server that is unknown and comes again", "election", election_hello(900)),
+            ("a member's number from elsewhere", "election", election_hello(1 if leader.number != 1 else 2)),
+            ("nothing at the election port", "election", b""),
+        ]
+        failed = []
+        for what, port, said in attacks:
+            offset = size(leader.log)
+            if what == "refused clients":
+                kept += [socket.create_connection((leader.host, leader.port)) for _ in range(2)]
+            elif port == "client":
+                while len(kept) > 2:
+                    kept.pop().close()
+                time.sleep(0.3)
+            for _ in range(200):
+                with socket.create_connection((leader.host, ports[port]), timeout=10) as peer:
+                    try:
+                        peer.sendall(said)
+                        if port == "client" and said:
+                            ends(peer, 5)
+                    except OSError:
+                        pass
+            time.sleep(0.5)
+            try:
+                quiet(leader.log, offset, what)
+            except AssertionError as error:
+                failed.append(str(error))
+        for client in kept[:2]:
+            client.socket.close()
+        assert not failed, "; ".join(failed)
+        until("all members serve", ensemble.serves)

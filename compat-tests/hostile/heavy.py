@@ -1,0 +1,126 @@
+"""Heavy honest load: a slow learner, a slow disk, one client that floods; the ensemble slows and does not break."""
+
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import throttle
+from honest import Beside, Writers
+from members import until
+from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, elections, memory, mib, ms
+
+MB = 1_000_000
+SLOW_BYTES = 2 * MB  # A second.
+
+
+def peaks(ensemble):
+    return {str(member): memory(member.process, "VmHWM") for member in ensemble.members if member.process}
+
+
+def told(figures):
+    return ", ".join(f"{name} {mib(count)}" for name, count in figures.items())
+
+
+@at(FOLLOWER, long=(OBSERVER,))
+def slow_learner(trial):
+    """16 clients write 1 MB values while one member hears its leader at 2 MB/s: no election, and the member stays."""
+    made = throttle.made(3 if trial.role == OBSERVER else 1, SLOW_BYTES)
+    with trial.members("oo+o" if trial.role == OBSERVER else "ooo", made=made) as ensemble:
+        leader, slow = ensemble.leader(), ensemble.members[2 if trial.role == OBSERVER else 0]
+        if leader is slow:  # Another one leads then.
+            ensemble.stop(slow)
+            ensemble.wait()
+            ensemble.start(slow)
+            leader = ensemble.leader()
+        before, mode = elections(ensemble.members), slow.mode()
+        assert mode == trial.role, f"the slow member is {mode}"
+        with Beside(leader.address, pause=0.1) as beside, Writers([leader.address], 16, MB, window=2, patience=110) as writers:
+            began, enough = time.monotonic(), trial.of(350, 4000)  # More MB than were ever kept for a member.
+            while writers.answered < enough and time.monotonic() < began + trial.of(20, 240):
+                time.sleep(0.1)
+            writers.stop()
+            taken, deadline = writers.answered, time.monotonic()
+            seconds = deadline - began
+            while any(writer.client.received < writer.client.sent for writer in writers.all) and not writers.failed():
+                if time.monotonic() > deadline + trial.of(40, 300):
+                    raise AssertionError(f"{sum(w.client.sent - w.client.received for w in writers.all)} writes are not answered")
+                time.sleep(0.3)
+            drained = time.monotonic() - deadline
+        after, highest = elections(ensemble.members), peaks(ensemble)
+        trial.say(f"{taken} MB written in {seconds:.0f} s, answers until {drained:.1f} s later; elections {before} to {after};"
+                  f" memory {told(highest)}; {beside.words()}")
+        others = [number for number in before if number != slow.number]
+        assert all(before[number] == after[number] for number in others), "members looked for a leader"
+        assert after[slow.number] == before[slow.number] or trial.is_java, "the slow member was thrown out"
+        if not trial.is_java:
+            assert max(highest.values()) < 1000 * MIB, "what a slow member has not taken is kept without a bound"
+
+
+@at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
+def flood_beside_honest(trial):
+    """One client floods with pipelined writes, another one writes now and then: how long that one waits."""
+    with trial.target() as target:
+        with Beside(target.address, pause=trial.of(0.1, 1)) as beside:
+            time.sleep(trial.of(1, 10))
+            alone = beside.longest()
+            for size, window in ((1000, 4000), (500_000, 200)):
+                since = time.monotonic()
+                with Writers([target.address], 1, size, window) as writers:
+                    time.sleep(trial.of(4, 60))
+                trial.say(f"{window} writes of {size:,} bytes under way, {writers.words()}: {beside.words(since)} ({ms(alone)} alone)")
+                # In one queue with the flood it would wait for all of it.
+                queue = window / max(1, writers.answered / writers.seconds)
+                assert beside.longest(since) < max(5, queue / 2), f"one client starves another: all that waits takes {queue:.1f} s"
+
+
+def slowed():
+    """The launcher that makes flushes slow, compiled here; None where it can't be made."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="oxkeeper-slow-"))
+    program, source = folder / "slow_flush", pathlib.Path(__file__).with_name("slow_flush.c")
+    try:
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True, capture_output=True)
+        subprocess.run([program, folder / "none", "true"], check=True, capture_output=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        shutil.rmtree(folder)
+        return None
+    return program
+
+
+def delayed(member):
+    """How many flushes of a member were delayed."""
+    count = member.slow.with_name("slow.count")
+    return count.stat().st_size if count.exists() else 0
+
+
+def slow_disk(trial):
+    """Flushes of a follower, then of the leader, take 200 ms more, under load: no election, memory bounded, all answered."""
+    program = slowed()
+    if not program:
+        return trial.say("left out: no gcc, or no seccomp")
+    members = trial.members()
+    for member in members.ensemble.members:
+        member.slow = member.folder / "slow"
+        member.before = [program, member.slow]
+    with members as ensemble:
+        leader = until("a leader", ensemble.leader)
+        follower = next(member for member in ensemble.members if member is not leader)
+        before, start, clients = elections(ensemble.members), peaks(ensemble), [member.address for member in ensemble.members]
+        for name, slow in (("no disk", []), ("a follower's disk", [follower]), ("the leader's disk", [leader]),
+                           ("a quorum's disks", [leader, follower])):
+            counts = {member: delayed(member) for member in slow}
+            for member in slow:
+                member.slow.touch()
+            with Beside(clients[0], pause=0.05) as beside, Writers(clients, 12, 10_000, window=64) as writers:
+                time.sleep(trial.of(4, 60))
+            counts = {member: delayed(member) - count for member, count in counts.items()}
+            trial.say(f"{name} slow: {writers.words()}; {beside.words()}; flushes delayed: {counts}")
+            assert all(count >= 3 for count in counts.values()), f"flushes are not slow: {counts}"
+            for member in slow:
+                member.slow.unlink()
+            assert elections(ensemble.members) == before, f"members looked for a leader while {name} was slow"
+        highest = peaks(ensemble)
+        trial.say(f"memory at most {told(highest)}")
+        assert all(highest[name] - start[name] < 400 * MIB for name in start) or trial.is_java, "memory grows with a slow disk"
+    shutil.rmtree(program.parent)

@@ -1,0 +1,169 @@
+"""Strangers that say they are members: acknowledgements of what was never proposed, syncs by the million, forged identities."""
+
+import struct
+import time
+
+from client import GET_ACL, NO_AUTH, SET, Client, acl
+from honest import Beside
+from members import until
+from server import free_port
+from strangers import ACK, CREATE_SESSION, FOLLOWER_INFO, OBSERVER_INFO, Closed, Learner, packet, request
+from target import FOLLOWER, LEADER, MIB, at, elections, lives, memory, mib
+from wire import buffer
+
+SYNC = 9
+SESSION = 0x7700_0000_0000_0001
+UNREAD_MAX, LEFT_MAX = 160 * MIB, 64 * MIB
+
+
+def absent(ensemble):
+    """Stops the voter with the largest number that does not lead, or the leader if that is it; gives it."""
+    member = ensemble.voters[-1]
+    ensemble.stop(member)
+    ensemble.wait(f"{member} stopped: the others")
+    return member
+
+
+def far_zxids(last):
+    """Acknowledgements of what this leader has not proposed, none of which Java or we can have meant."""
+    epoch = last >> 32
+    return [last + (1 << 20), epoch << 32 | 0x7fff_ffff, epoch << 32 | 0xffff_ffff, epoch + 1 << 32 | 1,
+            0x7fff_fffe_ffff_ffff, 0x7fff_ffff_ffff_ffff, -1, -(1 << 63)]
+
+
+def acknowledge(member, number, last, kind, zxids, port=None, patience=0.3):
+    """Two connections for each zxid; how many were synchronised, and how many of those closed for their ACK."""
+    synchronised = closed = 0
+    for zxid in zxids:
+        for known in (last, 0):  # A DIFF, or all that there is.
+            time.sleep(0.05)  # The end of the last connection is known then.
+            learner = None
+            try:
+                learner = Learner(member, number, kind, accepted=last >> 32, port=port)
+                learner.synchronise(known)
+                synchronised += 1
+                learner.send(packet(ACK, zxid))
+                closed += learner.is_closed(patience)
+            except (Closed, TimeoutError):
+                pass
+            finally:
+                if learner:
+                    learner.close()
+    return synchronised, closed
+
+
+@at(LEADER, FOLLOWER)
+def false_acknowledgements(trial):
+    """ACKs of zxids that were never proposed: under the server's own number, an absent voter's, an unknown observer's."""
+    master = free_port()
+    with trial.target([f"observerMasterPort={master}", "maxClientCnxns=0"]) as target:
+        target.is_calm = False  # A voter is stopped.
+        ensemble = target.ensemble
+        away = absent(ensemble)
+        leader = until("a leader", ensemble.leader)
+        server = leader if trial.role == LEADER else next(member for member in ensemble.running() if member is not leader)
+        target.server, port = server, None if trial.role == LEADER else master
+        before, last = elections(ensemble.members), leader.zxid()
+        if trial.role == LEADER:
+            synchronised, closed = acknowledge(server, away.number, last, FOLLOWER_INFO, [last + 1], patience=1 if trial.is_java else 5)  # No write is under way.
+            trial.say(f"the next zxid, as an absent voter: {synchronised} of 2 connections synchronised, {closed} closed for their ACK")
+            assert synchronised == closed or trial.is_java, "a connection goes on after an ACK of the next zxid"
+        with Beside(server.address) as beside:
+            for name, number, kind in (("its own number", server.number, FOLLOWER_INFO), ("an absent voter", away.number, FOLLOWER_INFO),
+                                       ("an unknown observer", 900, OBSERVER_INFO)):
+                if trial.role == FOLLOWER:
+                    kind = OBSERVER_INFO  # Other learners a follower does not take.
+                last = leader.zxid()
+                zxids = far_zxids(last)
+                is_judged = name == "an absent voter" and trial.role == LEADER and not trial.is_java
+                synchronised, closed = acknowledge(server, number, last, kind, zxids, port, 5 if is_judged else 0.3)
+                lives(server.process)
+                trial.say(f"as {name}: {synchronised} of {2 * len(zxids)} connections synchronised, {closed} closed for their ACK")
+                if is_judged:
+                    assert synchronised, "the attack does not come so far"
+                    assert closed == synchronised, "a connection goes on after an ACK of what was not proposed"
+        trial.say(beside.words())
+        assert elections(ensemble.members) == before, f"members looked for a leader: {before}, {elections(ensemble.members)} now"
+        ensemble.start(away)
+
+
+@at(LEADER)
+def unread_syncs(trial):
+    """A fake voter asks for millions of syncs and reads no answer: memory, and an honest client beside."""
+    with trial.target() as target:
+        target.is_calm = False
+        ensemble = target.ensemble
+        away = absent(ensemble)
+        leader = until("a leader", ensemble.leader)
+        target.server, last, count = leader, leader.zxid(), trial.of(2_000_000, 12_600_000)
+        learner = Learner(leader, away.number, FOLLOWER_INFO, accepted=last >> 32, receive_bytes=4096).synchronise(last)
+        learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
+        one = request(SESSION, 1, SYNC, buffer(b"/"))
+        piece, wanted, taken, peak, is_closed = one * 8192, count * len(one), 0, 0, False
+        before, counts, began = memory(leader.process), elections(ensemble.members), time.monotonic()
+        learner.socket.settimeout(0.5)
+        sent_at = began
+        with Beside(leader.address) as beside:
+            while taken < wanted and time.monotonic() < began + trial.of(15, 120):
+                try:
+                    taken, sent_at = taken + learner.socket.send(piece[taken % len(one):]), time.monotonic()
+                except TimeoutError:
+                    if time.monotonic() > sent_at + 6:
+                        break  # It is not read any more.
+                except OSError:
+                    is_closed = True
+                    break
+                peak = max(peak, memory(leader.process) - before)
+            time.sleep(1)
+            peak = max(peak, memory(leader.process) - before)
+            seconds = time.monotonic() - began
+            learner.close()
+            deadline = time.monotonic() + 10
+            while (left := memory(leader.process) - before) > LEFT_MAX // 2 and time.monotonic() < deadline:
+                time.sleep(0.2)
+        trial.say(f"{taken // len(one):,} syncs taken in {seconds:.1f} s{', then closed' if is_closed else ''}; memory at most {mib(peak)} more,"
+                  f" {mib(left)} after the connection's end; {beside.words()}")
+        lives(leader.process)
+        assert elections(ensemble.members) == counts, "members looked for a leader"
+        if not trial.is_java:
+            assert peak < UNREAD_MAX, "answers that are not read are kept without a bound"
+            assert left < LEFT_MAX, "memory is not given back"
+            assert beside.longest() < 5, "one learner's syncs stop everybody's writes"
+        ensemble.start(away)
+
+
+@at(LEADER)
+def forged_super(trial):
+    """A learner forwards a write in the name of `super`: whoever reaches the learners' port may write all, in Java as here."""
+    with trial.target() as target:
+        target.is_calm = False
+        ensemble = target.ensemble
+        owner = Client([target.address])
+        owner.auth("digest", "user:secret")
+        assert struct.unpack_from(">iqi", owner.read())[2] == 0
+        assert owner.make("/guarded", b"0", lists=acl((31, "auth", "")))[0] == 0
+        stranger = Client([target.address])
+        assert stranger.set("/guarded", b"1") == NO_AUTH, "the access list does not guard"
+        away = absent(ensemble)
+        leader = until("a leader", ensemble.leader)
+        target.server = leader
+        owner = Client([leader.address])
+        owner.auth("digest", "user:secret")
+        owner.read()
+        body = lambda data: buffer(b"/guarded") + buffer(data) + struct.pack(">i", -1)  # noqa: E731
+        told = []
+        for name, identities in (("no identity", []), ("super", [("super", "")]), ("x509 and super", [("x509", "CN=a"), ("super", "")])):
+            learner = Learner(leader, away.number, accepted=leader.zxid() >> 32).synchronise(leader.zxid())
+            data = name.encode()
+            learner.send(request(SESSION, 0, CREATE_SESSION, struct.pack(">i", 30_000)))
+            learner.send(request(SESSION, 1, SET, body(data), identities))
+            until_taken = time.monotonic() + 1.5
+            while (found := owner.get("/guarded")[1]) != data and time.monotonic() < until_taken:
+                time.sleep(0.02)
+            told.append((name, found == data))
+            learner.send(request(SESSION, 2, GET_ACL, buffer(b"/guarded"), identities))  # No learner forwards a read.
+            learner.close()
+            lives(leader.process)
+        trial.say(f"taken: {told}")
+        assert dict(told) == {"no identity": False, "super": True, "x509 and super": True}, "not as Java's leader"
+        ensemble.start(away)

@@ -1,0 +1,241 @@
+"""What happens to servers: permissions that are removed, clocks that step, processes that stand still, a distant member, locked doors."""
+
+import glob
+import os
+import shutil
+import signal
+import struct
+import sys
+import time
+import traceback
+
+import change
+import network
+from client import Client
+from cluster import Cluster
+from honest import Beside, Writers
+from members import until
+from target import ALONE, FOLLOWER, LEADER, OBSERVER, at, elections, lives, ms
+from wire import Lost
+
+REQUIRE_AUTH, NO_AUTH = -124, -102
+
+
+@at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
+def permissions_removed(trial):
+    """The data folder's permissions go while a server runs: it goes on or ends with the reason; nothing acknowledged is lost."""
+    if os.geteuid() != 0:
+        return trial.say("left out: not root")
+    # Still the owner, but permissions count for it, as for any other user.
+    before = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    with trial.target(["snapCount=100", "preAllocSize=64"], before) as target:
+        target.is_calm = False
+        server, data = target.server, target.server.folder / "data/version-2"
+        addresses = [server.address] if trial.role == ALONE else target.ensemble.addresses
+        client = Client(addresses, 60_000)
+        assert client.make("/kept", b"0")[0] == 0
+        mode, process = data.stat().st_mode, server.process
+        data.chmod(0)
+        acknowledged, deadline = 0, time.monotonic() + trial.of(5, 30)
+        while time.monotonic() < deadline and acknowledged < 2000:
+            try:
+                client.socket.settimeout(3)
+                assert client.set("/kept", b"%d" % (acknowledged + 1)) == 0
+                acknowledged += 1
+            except (Lost, OSError):
+                time.sleep(0.5)  # For its process to be over.
+                if process.poll() is not None and trial.role == ALONE:
+                    break
+                try:
+                    client.connect()
+                except Exception:
+                    break
+        time.sleep(0.5)
+        code = process.poll()
+        said = [line for line in server.log.read_text(errors="replace").splitlines() if "ermission denied" in line]
+        told = f"ended with {code}" if code is not None else "runs on"
+        trial.say(f"{acknowledged:,} writes acknowledged, the server {told}; log: {said[0].strip()[:160] if said else 'no reason'}")
+        client.socket.close()
+        data.chmod(mode)
+        assert code != 0 or trial.is_java, "it ends as if all were well"
+        assert said, "the log does not say that permissions are missing"
+        if code is not None:
+            if trial.role == ALONE:
+                server.start()
+            else:
+                server.process = None
+                target.ensemble.start(server)
+        elif target.ensemble:
+            target.ensemble.wait()
+        client = Client([server.address])
+        client.sync()
+        kept = int(client.get("/kept")[1])
+        assert kept >= acknowledged, f"write {acknowledged} was acknowledged, and {kept} is there"
+        client.close()
+
+
+def clock_steps(trial):
+    """The clock of one member after the other steps by an hour, forth and back: no election, no session ends, writes go on."""
+    found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+    if not found:
+        return trial.say("left out: no libfaketime (Debian's package faketime)")
+    if trial.is_java:
+        return trial.say("left out: Java's members don't find each other under libfaketime")
+    members = trial.members("oo+o")
+    for member in members.ensemble.members:
+        member.clock = member.folder / "clock"
+        member.clock.write_text("+0\n")
+        # The monotonic clock goes on, as when an operator sets the time.
+        member.before = ["env", f"LD_PRELOAD={found[0]}", f"FAKETIME_TIMESTAMP_FILE={member.clock}", "FAKETIME_NO_CACHE=1",
+                         "DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+    with members as ensemble:
+        leader = until("a leader", ensemble.leader)
+        owners = [Client([member.address], 4000) for member in ensemble.members]
+        for owner in owners:
+            assert owner.make(f"/mine-{owner.id:x}", flags=1)[0] == 0
+        before, seen = elections(ensemble.members), set()
+        with Beside(leader.address) as beside:
+            for member in sorted(ensemble.members, key=lambda member: member is not leader):
+                for step in ("+3600", "-3600", "+0"):
+                    member.clock.write_text(f"{step}\n")
+                    deadline = time.monotonic() + trial.of(1.1, 10)
+                    while time.monotonic() < deadline:
+                        for owner in owners:
+                            owner.ping()
+                        time.sleep(0.5)
+                    path = f"/at-{member.number}{step}"
+                    client = Client([member.address])
+                    assert client.make(path)[0] == 0
+                    seen.add(round((client.get(path)[2][2] / 1000 - time.time()) / 3600))
+                    client.close()
+        expired = [owner for owner in owners if not owners[0].exists(f"/mine-{owner.id:x}")]
+        trial.say(f"ctimes were off by {sorted(seen)} hours; elections {before} to {elections(ensemble.members)}, {len(expired)} of"
+                  f" {len(owners)} sessions expired; {beside.words()}")
+        assert seen == {-1, 0, 1}, "the clocks did not step"
+        assert not expired, "a step of the clock ends sessions"
+        assert elections(ensemble.members) == before, "members looked for a leader"
+
+
+def stopped(trial):
+    """SIGSTOP of each role for longer than syncLimit: the others serve on, the stopped one joins again, nothing is lost."""
+    seconds = trial.of(12, 60)
+    with trial.members("ooo+o", ["syncLimit=10"]) as ensemble, trial.alone(["maxSessionTimeout=600000"]) as alone:
+        leader = until("a leader", ensemble.leader)
+        follower = next(member for member in ensemble.voters if member is not leader)
+        observer, others = ensemble.members[3], [member for member in ensemble.voters if member is not follower]
+        honest = Client([alone.address], 600_000)
+        assert honest.make("/alone")[0] == 0
+        for name, members in (("follower and observer", [follower, observer]), ("leader", [leader])):
+            serving = [member for member in ensemble.members if member not in members]
+            addresses = [member.address for member in serving if member in others] or [serving[0].address]
+            if name == "leader":
+                addresses = [member.address for member in serving]
+            with Beside(addresses, may_lose=True) as beside:
+                time.sleep(0.5)
+                for member in members:
+                    member.freeze()
+                if name == "leader":
+                    alone.process.send_signal(signal.SIGSTOP)
+                since = time.monotonic()
+                time.sleep(seconds)
+                for member in members:
+                    member.thaw()
+                alone.process.send_signal(signal.SIGCONT)
+                again = time.monotonic()
+                ensemble.wait(f"after the stop of the {name}: all")
+                back, path, acknowledged = time.monotonic() - again, beside.path, beside.acknowledged
+                for member in members:
+                    client = Client([member.address])
+                    client.sync()
+                    kept = int(client.get(path)[1])
+                    assert kept >= acknowledged, f"{member} has {kept}, and {acknowledged} was acknowledged before the sync"
+                    client.close()
+                lost = beside.lost
+            trial.say(f"{name} for {seconds} s: clients of others wait {ms(beside.longest(since))} at most, cut {lost} times;"
+                      f" all serve {back:.1f} s after its end")
+            lives(alone.process)
+            # A leader that is lost without a word is missed after syncLimit (5 s), and an election follows.
+            assert beside.longest(since) < (15 if name == "leader" else 5), f"a stopped {name} stops others"
+        assert honest.exists("/alone"), "the standalone server is not there after its stop"
+
+
+@at(ALONE, FOLLOWER, long=(LEADER, OBSERVER))
+def locked_doors(trial):
+    """enforce.auth: without an identity nothing is answered. reconfig with skipACL: taken of anybody, and of none without it."""
+    settings = ["enforce.auth.enabled=true", "enforce.auth.schemes=digest"]
+    with trial.target(settings) as target:
+        stranger = Client([target.address])
+        try:
+            error = stranger.make("/stranger")[0]
+        except Lost:
+            error = "closed"
+        client = Client([target.address])
+        client.auth("digest", "user:secret")
+        assert struct.unpack_from(">iqi", client.read())[2] == 0
+        taken = client.make("/known")[0]
+        made = client.exists("/stranger")
+        client.close()
+    trial.say(f"enforce.auth: without an identity {error}, with one {taken}")
+    assert error == REQUIRE_AUTH and taken == 0 and not made, "not as Java"
+    if trial.role == ALONE:
+        return
+    told = {}
+    for skips in ("yes", "no"):
+        with trial.target(["reconfigEnabled=true", f"skipACL={skips}"]) as target:
+            client = Client([target.address])
+            away = next(member for member in target.ensemble.voters if member.mode() == "follower" and member is not target.server)
+            told[skips] = change.reconfig(client, leaving=str(away.number) if trial.role != OBSERVER else "3")[0]
+            config = change.config(client) if skips == "yes" else ""
+            told[f"{skips}: members"] = config.count("server.") or None
+            target.is_calm = skips == "no"
+            client.socket.close()
+    trial.say(f"reconfig by anybody, with skipACL and without: {told}")
+    assert told["yes"] == 0 and told["no"] == NO_AUTH, "not as Java"
+
+
+def distant_member(trial):
+    """A member 100 ms and 5 % loss away, in a network of its own, under load: no election, and it keeps up."""
+    # In a process of its own: it leaves the machine's network for good.
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = distant_member_inside(trial)
+        except BaseException as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            print(f"    {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})", flush=True)
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "see above"
+
+
+def distant_member_inside(trial):
+    if why := network.leave_machine():
+        trial.say(f"left out: {why}")
+        return 0
+    wires = network.Namespaces()
+    wires.private = True
+    cluster = Cluster("j" if trial.is_java else "o", 3, "true" if trial.is_java else trial.command, wires, ["syncLimit=20"])
+    try:
+        cluster.start()
+        leader = until("a leader", cluster.leader)
+        follower = next(member for member in cluster.members if member is not leader)
+        before = elections(cluster.members)
+        for name, far in (("all near", None), ("a follower far away", follower), ("the leader far away", leader)):
+            if far:
+                rest = [member.number for member in cluster.members if member is not far]
+                wires.set([far.number], rest, loss=0.05, delay_ms=50)  # Each way, so 100 ms there and back.
+            near = [member.address for member in cluster.members if member is not far]
+            with Beside(near[0], pause=0.05) as beside, Writers(near, 4, 1000, window=8) as writers:
+                time.sleep(trial.of(4, 120))
+            trial.say(f"{name}: {writers.words()}; {beside.words()}; elections {before} to {elections(cluster.members)}")
+            assert elections(cluster.members) == before, f"members looked for a leader with {name}"
+            wires.heal()
+        until("all members are alike", lambda: len({member.zxid() for member in cluster.members}) == 1)
+        return 0
+    finally:
+        cluster.end_all()
+        shutil.rmtree(cluster.folder, ignore_errors=True)

@@ -1,0 +1,120 @@
+"""Snapshots and trees for learners: that they are written under all circumstances, and what is felt of them."""
+
+import random
+import socket
+import struct
+import threading
+import time
+
+from client import SET, Client
+from strangers import ACK, ACK_EPOCH, OBSERVER_INFO, hello, packet_head
+from target import KIB, MIB, ends, lives, memory
+from wire import buffer
+
+
+def snapshots(folder):
+    """Whole snapshots that stand in a data directory, by name."""
+    return {path.name for path in (folder / "data/version-2").glob("snapshot.*") if "tmp" not in path.name}
+
+
+def set_large(client, number, data):
+    client.send(SET, buffer(b"/large-%d" % number) + buffer(data) + struct.pack(">i", -1))
+
+
+def large_snapshot(trial):
+    """600 znodes of a megabyte, set again while a snapshot is written: memory, and the longest of small sets."""
+    count, data = 600, random.randbytes(1_000_000)
+    # A snapshot is due after 1301 to 2600 transactions: not before the memory is looked at for the first time.
+    alone = trial.alone(["snapCount=2600"])
+    # Freed znodes go back to the system. glibc keeps them otherwise, and sets alone, without a snapshot, make 240 MiB of holes.
+    alone.server.environment["MALLOC_MMAP_THRESHOLD_"] = str(256 * KIB)
+    with alone as server:
+        client, honest = Client([server.address]), Client([server.address])
+        assert honest.make("/honest")[0] == 0
+        for number in range(count):
+            client.send_make(f"/large-{number}", data)
+            if client.sent - client.received == 8:
+                assert client.receive()[0] == 0
+        for number in range(count):  # Memory that sets of large znodes cost by themselves.
+            set_large(client, number, data)
+            if client.sent - client.received == 4:
+                assert client.receive()[0] == 0
+        before, peak, folder = memory(server.process), 0, server.folder / "data/version-2"
+        known, began = snapshots(server.folder), time.monotonic()
+        done, longest = threading.Event(), {}
+
+        def write_on():
+            at = 0
+            while not done.is_set() or client.received < client.sent:
+                while not done.is_set() and client.sent - client.received < 4:
+                    set_large(client, at := (at + 1) % count, data)
+                assert client.receive()[0] == 0
+
+        writer = threading.Thread(target=write_on)
+        writer.start()
+        named = None
+        # Java's snapshot has its name from the start, and is written for some seconds then.
+        while time.monotonic() < (began + 60 if named is None else named + 4 * (trial.is_java)):
+            if named is None and snapshots(server.folder) != known:
+                named = time.monotonic()
+            is_written = named or any(folder.glob(".snapshot.*.tmp"))
+            phase = "while it is written" if is_written else "before the snapshot"
+            asked = time.monotonic()
+            assert honest.set("/honest", b"1") == 0
+            longest[phase] = max(longest.get(phase, 0), time.monotonic() - asked)
+            peak = max(peak, memory(server.process))
+            time.sleep(0.002)
+        done.set()
+        writer.join()
+        lives(server.process)
+        waits = ", ".join(f"{seconds * 1000:.0f} ms {phase}" for phase, seconds in longest.items())
+        trial.say(f"longest small set: {waits}; memory {before // MIB} MiB, {(peak - before) // MIB} MiB more at most")
+        assert snapshots(server.folder) != known, "no snapshot was written"
+        if not trial.is_java:
+            assert peak - before <= 160 * MIB, "a snapshot costs a copy of the tree"
+
+
+def snapshots_under_fake_observers(trial):
+    """Four strangers ask the leader for its tree as observers and don't read: the leader's snapshots go on.
+
+    The second acknowledges the tree nevertheless: its connection is closed, or it would be alive for as long as it likes.
+    """
+    with trial.members("ooo", ["snapCount=2000", "zookeeper.forceSnapshotSync=true"]) as ensemble:
+        leader = ensemble.leader()
+        client = Client([leader.address], 60_000)
+        for first in range(0, 20_000, 200):  # More than sockets hold, and more than one piece.
+            for number in range(first, first + 200):
+                client.send_make(f"/held-{number}", bytes(1000))
+            for _ in range(200):
+                assert client.receive()[0] == 0
+        peers = []
+        for number in range(4):
+            peer = socket.socket()
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            peer.settimeout(10)
+            peer.connect((leader.host, leader.quorum_port))
+            peer.sendall(hello(OBSERVER_INFO, 1000 + number))
+            assert len(peer.recv(24, socket.MSG_WAITALL)) == 24, "no epoch is told"  # LEADERINFO.
+            peer.sendall(packet_head(ACK_EPOCH, 4) + struct.pack(">ii", 0, -1))
+            peers.append(peer)
+        time.sleep(0.5)
+        peers[1].sendall(packet_head(ACK, -1, 1 << 32) + struct.pack(">i", -1))
+        known, written, number = len(snapshots(leader.folder)), 0, 0
+        began, before = time.monotonic(), memory(leader.process)
+        while number < 33_800 and time.monotonic() < began + 12:
+            for _ in range(100):
+                client.send(SET, buffer(b"/held-0") + buffer(b"x") + struct.pack(">i", -1))
+            for _ in range(100):
+                assert client.receive()[0] == 0
+            number += 100
+        time.sleep(1)
+        written = len(snapshots(leader.folder)) - known
+        grown = memory(leader.process) - before
+        is_closed = ends(peers[1], 2)
+        trial.say(f"the early acknowledgement is {'refused' if is_closed else 'taken'}")
+        trial.say(f"{written} snapshots in {number:,} transactions, memory grew by {grown // MIB} MiB")
+        assert written >= min(3, number // 4000), "strangers switch the leader's snapshots off"
+        assert is_closed or trial.is_java, "a tree is acknowledged that was not sent"
+        lives(leader.process)
+        for peer in peers:
+            peer.close()

@@ -61,13 +61,92 @@ def moves():
         yield bytes([0, kinds.index(kind), len(body)]) + body
 
 
-def said(path):
+def said_in(path):
     """What the dialer and the other side said on a captured connection."""
     sides, speaker = {">": "", "<": ""}, ">"
     for line in path.read_text().splitlines():
         speaker = line[0] if line[0] in sides else speaker
         sides[speaker] += line[1:]
     return (bytes.fromhex(digits) for digits in sides.values())
+
+
+def phases():
+    """How many phases the target `peers` chooses from."""
+    return int(re.search(r"pub const ALL: \[Self; (\d+)\]", (ROOT / "tests/support/phases.rs").read_text())[1])
+
+
+def peers():
+    """For each phase: nothing more, what peers say there, all that a captured connection brought, and a tree to its end."""
+    plain, with_configs = 0, 3
+    # As `one_move` of tests/support/peer_bytes.rs: 16 times the connection's place, and the kind of move.
+    said, report_all, tick, connect, end, elect, snapshot = 5, 10, 11, 12, 13, 14, 15
+    last, following, of_epoch = 1, 3, 2
+    propose, propose_and_commit, commit, inform, activate, new_leader, ack = 0, 1, 2, 3, 5, 6, 10
+    writes = [(propose, following), (ack, last), (commit, last), (propose_and_commit, following), (inform, following)]
+    whole = [(new_leader, last), (ack, of_epoch), (ack, of_epoch), *writes, (ack, 8 + 4)]
+    for phase in range(phases()):
+        yield bytes([phase, plain, 0])
+        yield bytes([phase, plain, 3])
+        for connection in range(2):
+            moves = b"".join(bytes([16 * connection + said, what, zxid, report_all]) for what, zxid in whole)
+            yield bytes([phase, plain, 0]) + moves + bytes([tick, report_all, 16 * 4 + tick, report_all])
+        # Configurations, which are committed.
+        for view in (10, 11, 12, 13):
+            reconfig = bytes([said, 16 * view + propose_and_commit, following, report_all, said, activate, last, report_all])
+            yield bytes([phase, with_configs, 0]) + reconfig + reconfig
+        # A packet of each type.
+        for kind in range(20):
+            yield bytes([phase, plain, 0, 0, kind, 8 * 4 + 3, 12]) + bytes(11) + bytes([3, report_all])
+        request = struct.pack(">qii", 0x0300000000000001, 2, 5) + struct.pack(">i", 2) + b"/0" + struct.pack(">i", 1) + b"z" + struct.pack(">i", -1)
+        yield bytes([phase, plain, 0, 0, 0, last, len(request)]) + request + bytes([report_all, said, ack, last])
+        # The connections end, and another leader is elected; one more learner connects.
+        for leader in (1, 2, 3):
+            yield bytes([phase, plain, 0, end, end, 16 * leader + elect, report_all, tick, report_all, connect, said, 16 * 2 + 12, of_epoch, report_all, snapshot, report_all])
+    # What is left of the tree that phases with SNAP begin with.
+    tree = tree_stream(4)
+    rest = tree[len(tree) // 2 :] + b"\0\0\0\x0aBenWasHere"
+    for phase in range(phases()):
+        yield bytes([phase, 0x80, 0]) + rest + packet(10, 2 << 32, b"") + packet(12, -1, b"")
+    for capture in (GOLDEN / "quorum").glob("*.hex"):
+        learner, leader = said_in(capture)
+        for phase in range(phases()):
+            yield bytes([phase, 0x80, 0]) + leader
+            yield bytes([phase, 0x80, 0]) + learner
+
+
+def packet(kind, zxid, data):
+    return struct.pack(">iqi", kind, zxid, len(data)) + data + struct.pack(">i", -1)
+
+
+def tree_stream(znodes):
+    """As tests/support/trees.rs."""
+    nodes = [("", b"")] + [(f"/{number}", b"\7" * 100) for number in range(znodes)]
+    parts = [struct.pack(">i", len(path)) + path.encode() + struct.pack(">i", len(data)) + data + b"\xff" * 8 + bytes(60) for path, data in nodes]
+    return bytes(8) + b"".join(parts) + b"\0\0\0\x01/"
+
+
+def hellos():
+    """For each opening and phase: the hello of a learner, of an observer and of a server that dials the election port."""
+    info = struct.pack(">qiq", 2, 0x10000, 0)
+    quorum = [packet(kind, 1 << 32, info) for kind in (11, 16)]
+    # As `one_move` of tests/support/hello_bytes.rs.
+    learner_bytes, learner_opening, connect, opening, hello, caller_bytes, message, accept, late = 0, 4, 6, 7, 8, 9, 10, 12, 16 * 4 + 13
+    calls = [next(said_in(capture)) for capture in (GOLDEN / "election").glob("*.hex")]
+    short = [call for call in calls if len(call) < 256]
+    for opened in (0, 1):
+        for phase in range(5):
+            start = bytes([opened, phase, 0])
+            yield start
+            for said in [*quorum, b"ruok", b"GET / HTTP/1.1", b"\x16\x03\x01", b"\xff\xff\xff\xff", b"hello?learner"]:
+                yield start + bytes([learner_opening, learner_bytes, len(said)]) + said + bytes([15])
+                yield start + bytes([learner_bytes, len(said)]) + said + bytes([late, connect, learner_opening, learner_bytes, len(said) // 2]) + said
+            for call in short:
+                yield start + bytes([opening, caller_bytes, len(call)]) + call + bytes([15])
+            host = b"there"
+            vote = struct.pack(">iqqqqii", 0, 2, 0, 1, 1, 2, 0)
+            for number in range(8):
+                said = bytes([hello, number, len(host)]) + host
+                yield start + bytes([opening]) + said + bytes([message, len(vote)]) + vote + bytes([15, accept, opening]) + said + bytes([late])
 
 
 def seeds():
@@ -95,12 +174,10 @@ def seeds():
     yield "config", b"++\n2181\n/d\n2000\n60\n"
     for word in b"conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs".split():
         yield "words", word
-    for capture in (GOLDEN / "quorum").glob("*.hex"):
-        learner, leader = said(capture)
-        yield "peers", b"\0" + leader
-        yield "peers", b"\1" + learner
-    for capture in (GOLDEN / "election").glob("*.hex"):
-        yield "peers", b"\2" + next(said(capture))
+    for start in peers():
+        yield "peers", start
+    for start in hellos():
+        yield "hello", start
     yield "words", struct.pack(">iiqiq", 45, 0, 0, 10_000, 0) + struct.pack(">i", 16) + bytes(17)
     yield "words", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     yield "words", bytes.fromhex("16030100a5010000a10303")

@@ -10,6 +10,7 @@ mod member {
     mod election_connections;
     mod election_hello;
     mod listeners;
+    mod phases;
     mod proposals;
     pub mod quorum_connection;
     mod quorum_outbox;
@@ -507,7 +508,7 @@ fn member_among_strangers_trips_no_assertion_and_stops_when_told() {
             strangers.stop();
         }));
         assert!(lived.is_ok(), "member among strangers {seed}");
-        for (role, steps) in strangers.roles {
+        for (role, steps) in strangers.member.roles {
             *roles.entry(role).or_default() += steps;
         }
     }

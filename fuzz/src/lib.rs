@@ -1,5 +1,6 @@
-//! A simulated disk with files of any content, and starts on it.
+//! A simulated disk with files of any content, and starts on it; and a limit on memory.
 
+use cap::Cap;
 use oxkeeper::model::Zxid;
 use oxkeeper::server::Restorer;
 use oxkeeper::store::disk::Disk;
@@ -7,9 +8,27 @@ use oxkeeper::store::recover::recover;
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{Folders, RecoverOptions};
 use oxkeeper::tree::{Options, Tree};
+use std::alloc::System;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
+
+/// libFuzzer's own limit on an allocation works with a sanitizer only.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// So much more may be allocated at one time than before an input: its bytes are at most 4096, and the member that reads them takes
+/// less than a tenth of this.
+const MEMORY_MAX: usize = 32 << 20;
+
+/// Aborts where what is run has more memory than [`MEMORY_MAX`] at one time.
+pub fn within_memory<T>(run: impl FnOnce() -> T) -> T {
+    let limit = ALLOCATOR.allocated() + MEMORY_MAX;
+    ALLOCATOR.set_limit(limit).expect("a limit above what is allocated");
+    let result = run();
+    ALLOCATOR.set_limit(usize::MAX).expect("no limit");
+    result
+}
 
 static FOLDERS: LazyLock<Folders> =
     LazyLock::new(|| Folders::new(Path::new("/d"), Path::new("/d")));

@@ -8,6 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::tree::txn::Entry;
 use oxkeeper::tree::{Options, Tree};
+use support::moves::Moves;
 use support::standalone::{SETTINGS, Standalone};
 
 /// Operations clients send, so that a byte finds them.
@@ -16,37 +17,28 @@ const KINDS: [i32; 32] = [
     104, 105, 106, 107, -1, -10, -11,
 ];
 
-fn take<'a>(input: &mut &'a [u8], len: usize) -> &'a [u8] {
-    let (front, rest) = input.split_at(len.min(input.len()));
-    *input = rest;
-    front
-}
-
-fn byte(input: &mut &[u8]) -> u8 {
-    take(input, 1).first().copied().unwrap_or_default()
-}
-
-fn play(world: &mut Standalone, mut input: &[u8]) {
+fn play(world: &mut Standalone, input: &[u8]) {
+    let mut moves = Moves(input);
     let (mut xid, mut others) = (100, Vec::new());
-    while !input.is_empty() {
-        match byte(&mut input) % 8 {
+    while !moves.is_empty() {
+        match moves.byte() % 8 {
             // A request of a known kind with any body; the commonest move.
             0..=4 => {
                 xid += 1;
-                let kind = KINDS[usize::from(byte(&mut input)) % KINDS.len()];
-                let len = usize::from(byte(&mut input));
+                let kind = KINDS[usize::from(moves.byte()) % KINDS.len()];
+                let len = usize::from(moves.byte());
                 let mut frame = Vec::from(i32::to_be_bytes(xid));
                 frame.extend(kind.to_be_bytes());
-                frame.extend(take(&mut input, len));
+                frame.extend(moves.take(len));
                 world.exchange(&[&(frame.len() as i32).to_be_bytes()[..], &frame].concat());
             }
             5 => {
-                let len = usize::from(byte(&mut input));
-                world.exchange(take(&mut input, len));
+                let len = usize::from(moves.byte());
+                world.exchange(moves.take(len));
             }
-            6 => world.pass(u64::from(byte(&mut input))),
+            6 => world.pass(u64::from(moves.byte())),
             _ => match others.pop() {
-                Some(other) if byte(&mut input) % 2 == 0 => others.insert(0, world.speak(other)),
+                Some(other) if moves.byte() % 2 == 0 => others.insert(0, world.speak(other)),
                 other => {
                     others.extend(other);
                     others.push(world.connect(0));

@@ -6,12 +6,12 @@
 
 #![no_main]
 
-use oxkeeper_fuzz::{DIR, put, restore};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::names::log_name;
 use oxkeeper::store::record;
 use oxkeeper::store::sim_disk::SimDisk;
+use oxkeeper_fuzz::{DIR, put, restore};
 
 /// A log of the entries in `input`: each is a length byte and that many bytes.
 fn sealed(mut input: &[u8]) -> Vec<u8> {

@@ -5,12 +5,12 @@
 
 #![no_main]
 
-use oxkeeper_fuzz::{DIR, put, restore, tree};
 use libfuzzer_sys::fuzz_target;
 use oxkeeper::model::Zxid;
 use oxkeeper::store::names::{Packing, snapshot_name};
 use oxkeeper::store::sim_disk::SimDisk;
 use oxkeeper::store::{SnapshotWriter, Trailers};
+use oxkeeper_fuzz::{DIR, put, restore, tree};
 
 const PACKINGS: [Packing; 3] = [Packing::Plain, Packing::Gzip, Packing::Snappy];
 

@@ -92,6 +92,11 @@ impl ElectionConnection {
         matches!(self.stage, Stage::Messages)
     }
 
+    /// Bytes that came and are not taken: of the opening, of a hello or of messages.
+    pub fn unfinished_bytes(&self) -> usize {
+        self.input.len()
+    }
+
     /// The connection is made: the opening may have the first word.
     pub fn connected(&mut self) {
         self.open();

@@ -10,27 +10,11 @@ use oxkeeper::model::{Epoch, Zxid};
 use oxkeeper::tree::Options;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::zab::{LearnerConnectionId, Packet, PacketError, SIGNATURE};
+use support::trees::tree_stream;
 
 const SNAP_ZXID: Zxid = Zxid::new(Epoch(1), 7);
 
-/// The stream of a tree with the root and so many znodes with 100 bytes of data each.
-pub fn tree_stream(znodes: usize) -> Vec<u8> {
-    let mut stream = vec![0; 8]; // No sessions, no access lists.
-    let mut znode = |path: &str, data: &[u8]| {
-        for part in [path.as_bytes(), data] {
-            stream.extend_from_slice(&(part.len() as u32).to_be_bytes());
-            stream.extend_from_slice(part);
-        }
-        stream.extend_from_slice(&(-1i64).to_be_bytes());
-        stream.extend_from_slice(&[0; 60]);
-    };
-    znode("", b"");
-    (0..znodes).for_each(|number| znode(&format!("/{number}"), &[7; 100]));
-    stream.extend_from_slice(b"\0\0\0\x01/");
-    stream
-}
-
-/// Znodes of the tree in that stream, those included that every tree has.
+/// Znodes of the tree in such a stream, those included that every tree has.
 pub fn count(znodes: usize) -> usize {
     let mut loader = Loader::new(Options::default());
     assert!(loader.take(&tree_stream(znodes)).unwrap().ended);

@@ -1,6 +1,6 @@
 //! What is sent over a learner connection: packets and trees in their order, and the limit on what is unsent.
 
-use crate::member::quorum_connection::{count, tree_stream};
+use crate::member::quorum_connection::count;
 use bytes::Bytes;
 use oxkeeper::member::quorum_outbox::*;
 use oxkeeper::model::{Epoch, Zxid};
@@ -10,6 +10,7 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::Packet;
 use std::sync::Arc;
 use support::builders;
+use support::trees::tree_stream;
 
 /// More znodes than one piece scans.
 const ZNODES: usize = 10_000;

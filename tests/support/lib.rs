@@ -5,7 +5,8 @@
 //! * Values: [`views`], configurations with their members; [`txns`], transactions as a log has them; [`packets`], packets read from
 //!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and answers as the
 //!   bytes of a connection; [`configured`], configuration as text, and the settings that come of it; [`builders`], peers, trees,
-//!   limits and settings.
+//!   limits and settings; [`trees`], trees as a leader sends them; [`openings`], what the two ends of an opening say; [`moves`], choices
+//!   that a fuzzer makes.
 //! * What other servers say: [`election`], votes that end an election as a test wants; [`stranger`], any packets and notifications.
 //! * Checks of worlds: [`alone`], faults that one check finds and no other; [`quorums`], which servers are enough to decide.
 //! * Disks: [`epoch_files`], of which some may be gone; [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
@@ -14,6 +15,8 @@
 //!   member's sockets report.
 //! * Several servers: [`connections`], [`server`], [`ensemble`], [`ensemble_turns`] and [`ensemble_election`], peers whose worlds a search can copy;
 //!   [`virtual_election_net`], the election connections that ship, in virtual time.
+//! * One member and what its peers send: [`ensemble_member`], its disk and sockets; [`learner_streams`] and [`election_streams`], its
+//!   connections as bytes; [`phases`], the same in each phase of each role; [`peer_bytes`] and [`hello_bytes`], what a fuzzer sends it.
 //! * [`election_net`], the election connections that ship, on real sockets.
 //! * [`written`], pages that a test writes.
 
@@ -26,14 +29,22 @@ pub mod connections;
 pub mod disk;
 pub mod election;
 pub mod election_net;
+pub mod election_streams;
 pub mod elector;
 pub mod ensemble;
 pub mod ensemble_election;
+pub mod ensemble_member;
 pub mod ensemble_turns;
 pub mod epoch_files;
+pub mod hello_bytes;
+pub mod learner_streams;
 pub mod member;
+pub mod moves;
+pub mod openings;
 pub mod packets;
 pub mod peer;
+pub mod peer_bytes;
+pub mod phases;
 pub mod quorums;
 pub mod replica;
 pub mod requests;
@@ -42,6 +53,7 @@ pub mod sockets;
 pub mod standalone;
 pub mod store;
 pub mod stranger;
+pub mod trees;
 pub mod txns;
 pub mod views;
 pub mod virtual_election_net;

@@ -3,7 +3,7 @@
 use super::packets::packets;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
 use oxkeeper::member::{Action, Input, QuorumPeer};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Default)]
 pub struct Sockets {
@@ -13,6 +13,8 @@ pub struct Sockets {
     pub dial: u64,
     /// Election connections that are open or dialed.
     pub election: BTreeSet<ConnectionId>,
+    /// How many packets of each name were sent.
+    sent: BTreeMap<&'static str, usize>,
 }
 
 impl Sockets {
@@ -23,7 +25,9 @@ impl Sockets {
         match action {
             Action::SendTree { frozen, .. } => self.reports.push_back(Input::TreeSent(frozen)),
             Action::SendToLearner { bytes, .. } | Action::SendToLeader { bytes } => {
-                packets(&bytes);
+                for packet in packets(&bytes) {
+                    *self.sent.entry(packet.name()).or_default() += 1;
+                }
             }
             Action::CloseLearner { connection } => {
                 let (from, why) = (QuorumPeer::Learner(connection), "closed here".to_owned());
@@ -33,6 +37,11 @@ impl Sockets {
             Action::Election(action) => self.perform_for_election(action, connects),
             _ => {}
         }
+    }
+
+    /// How many packets of this name the member sent.
+    pub fn sent(&self, name: &str) -> usize {
+        self.sent.get(name).copied().unwrap_or_default()
     }
 
     fn perform_for_election(

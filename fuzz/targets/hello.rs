@@ -1,0 +1,18 @@
+//! Any bytes over connections that have just been made, to the quorum port and to the election port, with an opening and without
+//! one: they are refused with a reason or understood, and the member never asserts, never ends, and keeps no more than it received.
+//!
+//! What an input means is in `tests/support/hello_bytes.rs`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use oxkeeper::member::opening::{NoOpening, Openings};
+use oxkeeper::member::sim_opening::SimOpenings;
+use oxkeeper_fuzz::within_memory;
+use std::sync::Arc;
+use support::hello_bytes::play;
+
+fuzz_target!(|input: &[u8]| {
+    let openings: [Arc<dyn Openings>; 2] = [Arc::new(NoOpening), Arc::new(SimOpenings)];
+    within_memory(|| drop(play(input, &openings)));
+});

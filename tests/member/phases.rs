@@ -1,0 +1,71 @@
+//! The fuzz targets `peers` and `hello` begin where they say: in each phase of each role, also from their seeds.
+
+use oxkeeper::member::opening::{NoOpening, Openings};
+use oxkeeper::member::sim_opening::SimOpenings;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use support::phases::Phase;
+use support::{hello_bytes, peer_bytes};
+
+/// `enter` asserts that the phase is reached.
+#[test]
+fn every_phase_is_reached_with_any_settings_and_openings() {
+    let openings: [Arc<dyn Openings>; 2] = [Arc::new(NoOpening), Arc::new(SimOpenings)];
+    for phase in Phase::ALL {
+        for settings in 0..64 {
+            for openings in &openings {
+                let streams = phase.enter(settings, openings.clone(), 512);
+                assert!(streams.received > 0 || phase == Phase::Looking, "{phase:?}");
+            }
+        }
+    }
+}
+
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let into = tempfile::tempdir().unwrap();
+    let made = Command::new("python3").arg(root.join("fuzz/seeds.py")).arg(into.path()).status();
+    assert!(made.unwrap().success(), "fuzz/seeds.py");
+    let files = std::fs::read_dir(into.path().join(target)).unwrap();
+    let mut paths: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn seeds_of_fuzz_target_peers_take_members_of_every_role_through_their_phases() {
+    let (mut phases, mut roles) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
+    for input in seeds("peers") {
+        *phases.entry(peer_bytes::phase_of(&input)).or_insert(0) += 1;
+        for (role, steps) in peer_bytes::play(&input).member.roles {
+            *roles.entry(role).or_default() += steps;
+        }
+    }
+    for phase in Phase::ALL {
+        assert!(phases.get(&phase).is_some_and(|seeds| *seeds > 20), "{phase:?}: {phases:?}");
+    }
+    for role in
+        ["not serving", "leading learners", "following", "following with observers", "observing"]
+    {
+        assert!(roles.get(role).is_some_and(|steps| *steps > 300), "{role}: {roles:?}");
+    }
+}
+
+#[test]
+fn seeds_of_fuzz_target_hello_connect_to_both_ports() {
+    let openings: [Arc<dyn Openings>; 2] = [Arc::new(NoOpening), Arc::new(SimOpenings)];
+    let (mut roles, mut hellos) = (BTreeMap::<&str, usize>::new(), 0);
+    for input in seeds("hello") {
+        let streams = hello_bytes::play(&input, &openings);
+        hellos += streams.member.sockets.sent("LEADERINFO");
+        for (role, steps) in streams.member.roles {
+            *roles.entry(role).or_default() += steps;
+        }
+    }
+    assert!(hellos > 10, "{hellos} hellos of learners were answered");
+    for role in ["not serving", "leading learners", "following with observers"] {
+        assert!(roles.get(role).is_some_and(|steps| *steps > 100), "{role}: {roles:?}");
+    }
+}

@@ -1,0 +1,238 @@
+//! One member of an ensemble whose other members a test makes up. Its log, its snapshots and its sockets do what the member asks of
+//! them when the test says so; what the other members say is up to the test.
+
+use super::builders::{election_settings, shared};
+use super::election::votes_for;
+use super::member::{MemberOnDisk, notification_bytes};
+use super::openings::words_of;
+use super::sockets::Sockets;
+use oxkeeper::member::election_connections::{ConnectionId, Input as Election};
+use oxkeeper::member::opening::ConnectionKind;
+use oxkeeper::member::{Action, EnsembleSettings, Input};
+use oxkeeper::model::{Epochs, ServerId, View};
+use oxkeeper::replica::{self, Mode, Replica};
+use oxkeeper::request::Limits;
+use oxkeeper::store::Command;
+use oxkeeper::store::worker::Event;
+use oxkeeper::tree::{Options, Tree};
+use oxkeeper::zab::{self, Core, LearnerConnectionId, Notification, Peer, Role};
+use std::collections::BTreeMap;
+
+pub struct EnsembleMember {
+    pub host: MemberOnDisk,
+    pub sockets: Sockets,
+    /// Whether the member's dials of election ports succeed.
+    pub is_reachable: bool,
+    /// The last zxid in the log.
+    logged: oxkeeper::model::Zxid,
+    /// Connections of learners so far.
+    pub learners: u64,
+    /// What other servers say in the openings of their election connections.
+    caller_opening: Vec<u8>,
+    /// Steps in each role.
+    pub roles: BTreeMap<&'static str, usize>,
+}
+
+/// Settings of member `me`, which takes observers at no port of its own.
+pub fn ensemble_settings(me: ServerId, view: View) -> EnsembleSettings {
+    EnsembleSettings {
+        my_id: me,
+        view,
+        election: election_settings(me.0),
+        listen_on_all_addresses: false,
+        observer_master_port: None,
+        backs_up_config: false,
+        writes_config: false,
+        tracked_messages: None,
+    }
+}
+
+impl EnsembleMember {
+    /// A member that starts with this tree and the epochs before the first election of the test.
+    pub fn start(
+        tree: Tree,
+        zab: zab::Settings,
+        replica: replica::Settings,
+        epochs: Epochs,
+        ensemble: EnsembleSettings,
+    ) -> Self {
+        let last = tree.last_zxid();
+        let peer = Peer::member(ensemble.my_id, zab, ensemble.view.clone(), epochs, Some(last));
+        let replica = Replica::member(shared(tree, Limits::default()), peer, replica, 0);
+        Self::of(replica, Some(ensemble))
+    }
+
+    /// A server without an ensemble starts.
+    pub fn start_standalone(tree: Tree) -> Self {
+        let shared = shared(tree, Limits::default());
+        Self::of(Replica::standalone(shared, replica::Settings::DEFAULT, 0), None)
+    }
+
+    fn of(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
+        let openings = ensemble.as_ref().map(|ensemble| ensemble.election.openings.clone());
+        let words = openings.map(|openings| words_of(&*openings, ConnectionKind::Election));
+        let logged = replica.shared().state.tree.read().last_zxid();
+        let mut member = Self {
+            host: MemberOnDisk::new(replica, ensemble),
+            sockets: Sockets::default(),
+            is_reachable: true,
+            logged,
+            learners: 0,
+            caller_opening: words.unwrap_or_default().dialer,
+            roles: BTreeMap::new(),
+        };
+        let out = member.host.start();
+        member.perform(out);
+        member
+    }
+
+    pub fn core(&self) -> &Core {
+        &self.host.member.replica.peer().core
+    }
+
+    pub fn role(&self) -> &Role {
+        self.host.member.replica.peer().role()
+    }
+
+    pub const fn has_ended(&self) -> bool {
+        self.host.ended.is_some()
+    }
+
+    /// Gives an input, unless the member has ended.
+    pub fn step(&mut self, input: Input) {
+        if !self.has_ended() {
+            let out = self.host.step(input);
+            self.perform(out);
+            self.note_role();
+        }
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, ms: u64) {
+        // A driver asks after each turn.
+        let due_us = self.host.member.next_deadline_us();
+        assert!(self.host.now.us < due_us + 1_000_000, "a deadline long ago");
+        if !self.has_ended() {
+            let out = self.host.pass(ms);
+            self.perform(out);
+            self.note_role();
+        }
+    }
+
+    /// The member begins a snapshot.
+    pub fn snapshot(&mut self) {
+        let out = self.host.snapshot();
+        self.perform(out);
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        let Self { sockets, is_reachable, .. } = self;
+        actions.into_iter().for_each(|action| sockets.perform(action, || *is_reachable));
+    }
+
+    /// The role of the member now, as tests count it.
+    pub fn role_name(&self) -> &'static str {
+        match (self.host.member.replica.mode(), self.role()) {
+            (Mode::Resting | Mode::ReadOnly, _) => "not serving",
+            (Mode::Standalone, _) => "standalone",
+            (Mode::Leading, Role::Leading(leader)) if leader.connections().count() > 0 => {
+                "leading learners"
+            }
+            (Mode::Leading, _) => "leading",
+            (Mode::Following, Role::Learning(by)) if by.connections().count() > 0 => {
+                "following with observers"
+            }
+            (Mode::Following, _) => "following",
+            (Mode::Observing, _) => "observing",
+        }
+    }
+
+    fn note_role(&mut self) {
+        *self.roles.entry(self.role_name()).or_default() += 1;
+    }
+
+    /// A thread or a socket has done what it was asked first, and reports it; `false`: nothing was asked.
+    ///
+    /// * `declines`: a snapshot of the member's own is not written, and a log that does not begin where it is to be truncated stays
+    ///   as it is.
+    pub fn report(&mut self, declines: bool) -> bool {
+        if let Some(command) = self.host.asked.log.front() {
+            let may_stay = matches!(command, Command::Truncate { replaced: false, .. });
+            if may_stay && declines {
+                self.host.asked.log.pop_front();
+                self.step(Input::Log(Event::CannotTruncate { last: self.logged }));
+                return true;
+            }
+            for (_, event) in self.host.run_log(1) {
+                match &event {
+                    Event::Flushed(report) => self.logged = report.through,
+                    Event::Truncated { to } => self.logged = *to,
+                    Event::Placed { zxid, replaces: true, .. } => self.logged = *zxid,
+                    _ => {}
+                }
+                self.step(Input::Log(event));
+            }
+        } else if let Some(job) = self.host.asked.snapshots.pop_front() {
+            let written = match job.is_leaders || !declines {
+                true => self.host.write_snapshot(job),
+                false => Input::SnapshotWritten { job, draft: None },
+            };
+            self.step(written);
+        } else if let Some(loaded) = self.host.load_tree(Options::default()) {
+            self.step(loaded);
+        } else if let Some(read) = self.host.read_log() {
+            self.step(read);
+        } else if let Some(report) = self.sockets.reports.pop_front() {
+            self.step(report);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    pub fn report_all(&mut self) {
+        while !self.has_ended() && self.report(false) {}
+    }
+
+    /// Another server dials the election port.
+    pub fn accept(&mut self) -> Option<ConnectionId> {
+        if self.has_ended() {
+            return None;
+        }
+        let (connection, actions) = self.host.accept()?;
+        self.sockets.election.insert(connection);
+        self.perform(actions);
+        self.note_role();
+        self.sockets.election.contains(&connection).then_some(connection)
+    }
+
+    /// Another server's election connection brings a notification; the server connects before that if it has no connection.
+    pub fn notify(&mut self, from: ServerId, notification: &Notification) {
+        let known = self.host.callers.get(&from).copied();
+        let Some(connection) = known.or_else(|| self.accept()) else { return };
+        self.host.callers.insert(from, connection);
+        if known.is_none() {
+            let bytes = self.caller_opening.clone().into();
+            self.step(Input::Election(Election::Received { connection, bytes }));
+        }
+        let bytes = notification_bytes(from, notification, known.is_none());
+        self.step(Input::Election(Election::Received { connection, bytes }));
+    }
+
+    /// The other voters elect `leader`.
+    pub fn elect(&mut self, leader: ServerId) {
+        for vote in votes_for(self.host.member.replica.peer(), leader) {
+            if let zab::Input::Notification { from, notification } = vote {
+                self.notify(from, &notification);
+            }
+        }
+    }
+
+    /// A learner connects.
+    pub fn connect(&mut self) -> LearnerConnectionId {
+        let connection = LearnerConnectionId(self.learners);
+        self.learners += 1;
+        self.step(Input::LearnerConnected { connection, address: "there".to_owned() });
+        connection
+    }
+}

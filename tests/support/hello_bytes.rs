@@ -1,0 +1,107 @@
+//! What a fuzzer sends over connections that have just been made, to the quorum port and to the election port (fuzz target `hello`).
+//!
+//! The input: which openings there are, a phase, a byte of settings, and a list of moves.
+
+use super::election_streams::ElectionStreams;
+use super::learner_streams::LearnerStreams;
+use super::moves::Moves;
+use super::phases::{Openings, Phase};
+use jute::put_frame;
+use oxkeeper::member::QuorumPeer;
+use oxkeeper::member::election_connections::ConnectionId;
+use oxkeeper::member::election_hello::Hello;
+use oxkeeper::model::ServerId;
+use std::sync::Arc;
+
+/// Of a member that takes learners, and of one that does not.
+const PHASES: [Phase; 5] = [
+    Phase::Looking,
+    Phase::LeaderAwaitsEpochs,
+    Phase::LeaderBroadcasts,
+    Phase::ObserverMaster,
+    Phase::FollowerAwaitsLeaderInfo,
+];
+const IDS: [i64; 8] = [0, 1, 2, 3, 9, -1, i64::MIN, i64::MAX];
+const ENTRY_MAX: usize = 2 * 0xf_ffff;
+
+struct Ports {
+    learners: LearnerStreams,
+    elections: ElectionStreams,
+    /// Connections to the quorum port that this input made, oldest first.
+    fresh: Vec<QuorumPeer>,
+}
+
+/// Plays an input; the member as it is then.
+///
+/// * `openings`: those that inputs may choose.
+///
+/// # Panics
+/// When the member ends, asserts, or keeps more than it received.
+pub fn play(input: &[u8], openings: &[Arc<dyn Openings>]) -> LearnerStreams {
+    let mut moves = Moves(input);
+    let openings = openings[usize::from(moves.byte()) % openings.len()].clone();
+    let phase = moves.choose(&PHASES).unwrap_or(Phase::Looking);
+    let settings = moves.byte();
+    let learners = phase.enter(settings, openings.clone(), ENTRY_MAX);
+    let elections = ElectionStreams::new(openings);
+    let mut ports = Ports { learners, elections, fresh: Vec::new() };
+    ports.fresh.push(ports.learners.connect());
+    ports.elections.accept(&mut ports.learners.member);
+    while !moves.is_empty() {
+        ports.one_move(&mut moves);
+        let member = &ports.learners.member;
+        assert!(!member.has_ended(), "{:?}", member.host.ended);
+    }
+    ports.elections.check();
+    ports.learners.end_all();
+    ports.learners
+}
+
+impl Ports {
+    fn one_move(&mut self, moves: &mut Moves<'_>) {
+        let choice = moves.byte();
+        let which = usize::from(choice / 16);
+        let learners = &mut self.learners;
+        let open = self.elections.open(&learners.member);
+        // The newest first.
+        let caller = open.iter().rev().nth(which % open.len().max(1)).copied();
+        let fresh = self.fresh.iter().rev().nth(which % self.fresh.len().max(1)).copied();
+        match (choice % 16, fresh, caller) {
+            (0..3, Some(peer), _) => learners.receive(peer, moves.bytes()),
+            (3, Some(peer), _) => {
+                // As much as the rest of the input has.
+                learners.receive(peer, moves.take(usize::MAX));
+            }
+            (4, Some(peer), _) => learners.open(peer),
+            (5, Some(peer), _) => learners.end(peer),
+            (6, ..) => self.fresh.push(learners.connect()),
+            (7, _, Some(caller)) => self.elections.say_opening(&mut learners.member, caller),
+            (8, _, Some(caller)) => self.hello(caller, moves),
+            (9, _, Some(caller)) => {
+                self.elections.receive(&mut learners.member, caller, moves.bytes());
+            }
+            (10, _, Some(caller)) => {
+                let mut bytes = Vec::new();
+                put_frame(&mut bytes, |to| to.extend_from_slice(moves.bytes()));
+                self.elections.receive(&mut learners.member, caller, &bytes);
+            }
+            (11, _, Some(caller)) => self.elections.end(&mut learners.member, caller),
+            (12, ..) => self.elections.accept(&mut learners.member),
+            (13, ..) => learners.pass([5, 60, 500, 2000, 10_000][which % 5]),
+            (14, ..) => {
+                learners.member.report(false);
+                learners.follow_member();
+            }
+            _ => learners.report_all(),
+        }
+    }
+
+    fn hello(&mut self, caller: ConnectionId, moves: &mut Moves<'_>) {
+        let choice = moves.byte();
+        let text = String::from_utf8_lossy(moves.bytes());
+        let addresses: Vec<_> = text.split('|').map(|host| (host.to_owned(), 3888)).collect();
+        let id = ServerId(IDS[usize::from(choice) % IDS.len()]);
+        let bytes = Hello { id, addresses }.encode(choice & 0x80 != 0);
+        self.elections.receive(&mut self.learners.member, caller, &bytes);
+    }
+}

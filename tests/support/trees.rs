@@ -1,0 +1,30 @@
+//! Trees as a leader sends them after SNAP.
+
+use oxkeeper::model::Zxid;
+use oxkeeper::tree::load::Loader;
+use oxkeeper::tree::{Options, Tree};
+
+/// The stream of a tree with the root and so many znodes with 100 bytes of data each.
+pub fn tree_stream(znodes: usize) -> Vec<u8> {
+    let mut stream = vec![0; 8]; // No sessions, no access lists.
+    let mut znode = |path: &str, data: &[u8]| {
+        for part in [path.as_bytes(), data] {
+            stream.extend_from_slice(&(part.len() as u32).to_be_bytes());
+            stream.extend_from_slice(part);
+        }
+        stream.extend_from_slice(&(-1i64).to_be_bytes());
+        stream.extend_from_slice(&[0; 60]);
+    };
+    znode("", b"");
+    (0..znodes).for_each(|number| znode(&format!("/{number}"), &[7; 100]));
+    stream.extend_from_slice(b"\0\0\0\x01/");
+    stream
+}
+
+/// The tree in that stream.
+pub fn tree_at(zxid: Zxid, znodes: usize) -> Box<Tree> {
+    let mut loader = Loader::new(Options::default());
+    let taken = loader.take(&tree_stream(znodes)).expect("a tree");
+    assert!(taken.ended, "a whole tree");
+    Box::new(loader.finish(zxid).expect("a tree"))
+}

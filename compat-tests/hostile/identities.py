@@ -1,9 +1,8 @@
 """Identities and access lists that are small to send and large to keep."""
 
 import struct
-import time
 
-from client import GET, SET, Client, acl
+from client import SET, Client, acl
 from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, lives, memory
 from wire import Lost, buffer
 

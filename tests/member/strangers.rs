@@ -252,9 +252,9 @@ impl Strangers {
 impl Strangers {
     /// Another server's election connection brings a notification; it is made if there is none.
     fn notify(&mut self, from: ServerId, notification: &zab::Notification) {
-        let known = self.host.callers.get(&from).copied();
+        let known = self.host.accepted.get(&from).copied();
         let Some(connection) = known.or_else(|| self.accept()) else { return };
-        self.host.callers.insert(from, connection);
+        self.host.accepted.insert(from, connection);
         let bytes = notification_bytes(from, notification, known.is_none());
         self.step(Input::Election(Election::Received { connection, bytes }));
     }
@@ -407,7 +407,7 @@ impl Strangers {
     }
 
     fn say_anything_about_elections(&mut self) {
-        let open: Vec<ConnectionId> = self.host.callers.values().copied().collect();
+        let open: Vec<ConnectionId> = self.host.accepted.values().copied().collect();
         match self.below(6) {
             0..3 => {
                 let from = ServerId(self.below(7) as i64 - 1);
@@ -417,7 +417,7 @@ impl Strangers {
             }
             3 if !open.is_empty() => {
                 let connection = open[self.below(open.len() as u64) as usize];
-                self.host.callers.retain(|_, of| *of != connection);
+                self.host.accepted.retain(|_, of| *of != connection);
                 self.sockets.end_election(connection);
                 let error = (self.below(2) == 0).then(|| "reset".to_owned());
                 self.step(Input::Election(Election::Ended { connection, error }));

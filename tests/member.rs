@@ -154,10 +154,10 @@ impl Server {
     /// Over a connection from the other server, whose id is larger.
     fn hear_vote(&mut self, from: i64, notification: &Notification) -> Vec<Action> {
         let from = ServerId(from);
-        let known = self.callers.get(&from).copied();
+        let known = self.accepted.get(&from).copied();
         let connection = known.unwrap_or_else(|| {
             let (connection, _) = self.accept().expect("there is room");
-            self.callers.insert(from, connection);
+            self.accepted.insert(from, connection);
             connection
         });
         let bytes = notification_bytes(from, notification, known.is_none());
@@ -166,7 +166,7 @@ impl Server {
 
     /// Where server `to` is dialed once the connection from it has ended.
     fn redialed(&mut self, to: i64) -> Option<Vec<(String, u16)>> {
-        let connection = self.callers.remove(&ServerId(to))?;
+        let connection = self.accepted.remove(&ServerId(to))?;
         let mut actions = self.step(Input::Election(Election::Ended { connection, error: None }));
         actions.extend(self.step(Input::Election(Election::Dial { to: ServerId(to) })));
         actions.into_iter().find_map(|action| match action {

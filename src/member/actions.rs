@@ -1,5 +1,6 @@
 //! All that a [`super::Member`] can ask for.
 
+use super::dial::HostPort;
 use super::listening::ListenAddress;
 use super::{SnapshotJob, election_connections};
 use crate::model::{ServerId, View, Zxid};
@@ -11,9 +12,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::task::Waker;
-
-/// Host and port.
-pub type Address = (String, u16);
 
 /// What must happen. The performer does it in this order; log commands of one turn may be handed over together before
 /// anything is sent.
@@ -54,7 +52,7 @@ pub enum Action {
     /// [`super::Input::Disconnected`], under this number.
     DialLeader {
         dial: u64,
-        addresses: Vec<Address>,
+        addresses: Vec<HostPort>,
     },
     SendToLeader {
         bytes: Bytes,

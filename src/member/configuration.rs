@@ -1,6 +1,6 @@
 //! What a member does when its ensemble changes: configuration files, ports, and where the other members are.
 
-use super::actions::Address;
+use super::dial::HostPort;
 use super::election_connections::Input;
 use super::{Action, ConfigChange, EnsembleSettings, ListenAddress};
 use crate::model::{Member, PeerAddress, Role, ServerId, View};
@@ -108,7 +108,7 @@ fn set_members<'a>(
     views: impl Iterator<Item = &'a View>,
     me: ServerId,
     out: &mut Vec<Action>,
-) -> BTreeMap<ServerId, Vec<Address>> {
+) -> BTreeMap<ServerId, Vec<HostPort>> {
     let views: Vec<&View> = views.collect();
     let ids = views.iter().flat_map(|view| view.members.keys().copied());
     out.push(Action::SetMembers(ids.collect()));
@@ -131,12 +131,12 @@ fn listen_addresses(
 }
 
 /// Where a member's election ports are.
-pub fn election_address(member: &Member) -> Vec<Address> {
+pub fn election_address(member: &Member) -> Vec<HostPort> {
     member.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect()
 }
 
 /// The election ports of every member but `me`.
-pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<Address>> {
+pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<HostPort>> {
     let others = view.members.values().filter(|member| member.id != me);
     others.map(|member| (member.id, election_address(member))).collect()
 }
@@ -146,7 +146,7 @@ pub fn election_addresses(view: &View, me: ServerId) -> BTreeMap<ServerId, Vec<A
 pub fn all_election_addresses<'a>(
     views: impl Iterator<Item = &'a View>,
     me: ServerId,
-) -> BTreeMap<ServerId, Vec<Address>> {
+) -> BTreeMap<ServerId, Vec<HostPort>> {
     let mut all = BTreeMap::new();
     for (id, addresses) in views.flat_map(|view| election_addresses(view, me)) {
         all.entry(id).or_insert(addresses);

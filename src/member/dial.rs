@@ -1,4 +1,4 @@
-//! Calling another server: which of its addresses is tried when, and when it is given up.
+//! Dialing another server: which of its addresses is tried when, and when it is given up.
 
 use std::time::Duration;
 
@@ -7,6 +7,9 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 /// A leader may not listen yet when its learners come.
 const PAUSE_MIN_MS: u64 = 10;
 const PAUSE_MAX_MS: u64 = 100;
+
+/// Where another server listens: a name or IP address, without brackets, and a port.
+pub type HostPort = (String, u16);
 
 /// How long to try to connect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,15 +60,15 @@ pub enum DialStep {
 }
 
 #[derive(Clone, Copy)]
-enum Stage {
+enum DialStage {
     Pauses { until_ms: u64 },
     Attempts,
     Ended,
 }
 
-struct Address {
+struct DialedAddress {
     name: String,
-    stage: Stage,
+    stage: DialStage,
     pause_ms: u64,
 }
 
@@ -74,7 +77,7 @@ struct Address {
 /// Source: `MultipleAddresses.getReachableAddress`, `Learner.connectToLeader`, ZooKeeper 3.9.5, which ask by ICMP, or at port
 /// 7, which addresses there are, and then dial those.
 pub struct Dial {
-    addresses: Vec<Address>,
+    addresses: Vec<DialedAddress>,
     silence_ms: u64,
     refusals_ms: u64,
     others_ms: Option<u64>,
@@ -96,11 +99,11 @@ impl Dial {
     ///
     /// * `addresses`: as errors name them.
     pub fn new(addresses: Vec<String>, patience: Patience, now_ms: u64) -> Self {
-        let stage = Stage::Pauses { until_ms: now_ms };
+        let stage = DialStage::Pauses { until_ms: now_ms };
         let addresses = addresses.into_iter();
         Self {
             addresses: addresses
-                .map(|name| Address { name, stage, pause_ms: PAUSE_MIN_MS })
+                .map(|name| DialedAddress { name, stage, pause_ms: PAUSE_MIN_MS })
                 .collect(),
             silence_ms: ms(patience.silence),
             refusals_ms: ms(patience.refusals),
@@ -133,17 +136,17 @@ impl Dial {
         }
         for (number, address) in self.addresses.iter_mut().enumerate() {
             match address.stage {
-                Stage::Pauses { until_ms: at_ms } if at_ms <= now_ms => {
-                    address.stage = Stage::Attempts;
+                DialStage::Pauses { until_ms: at_ms } if at_ms <= now_ms => {
+                    address.stage = DialStage::Attempts;
                     let until_ms = now_ms + self.attempt_ms;
                     return DialStep::Attempt { address: number, until_ms };
                 }
-                Stage::Pauses { until_ms: at_ms } => {
+                DialStage::Pauses { until_ms: at_ms } => {
                     until_ms = Some(until_ms.map_or(at_ms, |until_ms| until_ms.min(at_ms)));
                     has_ended = false;
                 }
-                Stage::Attempts => has_ended = false,
-                Stage::Ended => {}
+                DialStage::Attempts => has_ended = false,
+                DialStage::Ended => {}
             }
         }
         if has_ended { DialStep::GiveUp(self.failed.clone()) } else { DialStep::Wait { until_ms } }
@@ -151,17 +154,17 @@ impl Dial {
 
     /// An attempt has failed.
     pub fn attempt_failed(&mut self, address: usize, error: AttemptError, now_ms: u64) {
-        let Some(called) = self.addresses.get_mut(address) else { return };
+        let Some(dialed) = self.addresses.get_mut(address) else { return };
         let is_refused = matches!(error, AttemptError::Refused(_));
         let limit_ms = if is_refused { self.refusals_ms } else { self.silence_ms };
-        let spent_ms = now_ms.saturating_sub(self.began_ms) + called.pause_ms;
+        let spent_ms = now_ms.saturating_sub(self.began_ms) + dialed.pause_ms;
         if !self.is_once && spent_ms <= limit_ms {
-            called.stage = Stage::Pauses { until_ms: now_ms + called.pause_ms };
-            called.pause_ms = (called.pause_ms * 2).min(PAUSE_MAX_MS);
+            dialed.stage = DialStage::Pauses { until_ms: now_ms + dialed.pause_ms };
+            dialed.pause_ms = (dialed.pause_ms * 2).min(PAUSE_MAX_MS);
             return;
         }
-        called.stage = Stage::Ended;
-        self.failed = DialError::Failed { address: called.name.clone(), error };
+        dialed.stage = DialStage::Ended;
+        self.failed = DialError::Failed { address: dialed.name.clone(), error };
         if is_refused && self.others_until_ms.is_none() {
             self.others_until_ms = self.others_ms.map(|others_ms| now_ms + others_ms);
         }

@@ -34,7 +34,7 @@ pub enum ConnectionError {
     TooEarly(usize),
 }
 
-enum Stage {
+enum HelloStage {
     /// The opening speaks. `hello`: what a dialed connection says after it.
     Opening {
         opening: Box<dyn Opening>,
@@ -49,7 +49,7 @@ enum Stage {
 
 /// The machine.
 pub struct ElectionConnection {
-    stage: Stage,
+    stage: HelloStage,
     input: BytesMut,
     output: Vec<u8>,
     is_writing: bool,
@@ -62,17 +62,17 @@ pub struct ElectionConnection {
 impl ElectionConnection {
     /// A connection that the peer made: its hello is to come until `deadline_ms`.
     pub fn accepted(opening: Box<dyn Opening>, deadline_ms: u64) -> Self {
-        Self::new(Stage::Opening { opening, hello: None }, deadline_ms)
+        Self::new(HelloStage::Opening { opening, hello: None }, deadline_ms)
     }
 
     /// A connection that this server makes: connected, opened and `hello` written until `deadline_ms`.
     ///
     /// * `hello`: as [`Hello::encode`] gives it.
     pub fn dialed(opening: Box<dyn Opening>, hello: Vec<u8>, deadline_ms: u64) -> Self {
-        Self::new(Stage::Opening { opening, hello: Some(hello) }, deadline_ms)
+        Self::new(HelloStage::Opening { opening, hello: Some(hello) }, deadline_ms)
     }
 
-    fn new(stage: Stage, deadline_ms: u64) -> Self {
+    fn new(stage: HelloStage, deadline_ms: u64) -> Self {
         let input = BytesMut::new();
         Self { stage, input, output: Vec::new(), is_writing: false, deadline_ms, error: None }
     }
@@ -80,8 +80,8 @@ impl ElectionConnection {
     /// When it must be closed unless opening and hello are over by then.
     pub const fn deadline_ms(&self) -> Option<u64> {
         match self.stage {
-            Stage::Messages => None,
-            Stage::Opening { .. } | Stage::AwaitingHello | Stage::WritingHello => {
+            HelloStage::Messages => None,
+            HelloStage::Opening { .. } | HelloStage::AwaitingHello | HelloStage::WritingHello => {
                 Some(self.deadline_ms)
             }
         }
@@ -89,7 +89,7 @@ impl ElectionConnection {
 
     /// Whether the hello was read or written, so that messages may be sent.
     pub const fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Messages)
+        matches!(self.stage, HelloStage::Messages)
     }
 
     /// Bytes that came and are not taken: of the opening, of a hello or of messages.
@@ -118,16 +118,16 @@ impl ElectionConnection {
         }
         let next = match self.stage {
             // Input is bounded by what a message may have; after that it is taken as it comes.
-            Stage::WritingHello if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
+            HelloStage::WritingHello if 4 + MESSAGE_BYTES_MAX < self.input.len() => {
                 Err(ConnectionError::TooEarly(self.input.len()))
             }
-            Stage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
+            HelloStage::Opening { .. } if OPENING_BYTES_MAX < self.input.len() => {
                 let text = format!("{} bytes came in the opening", self.input.len());
                 Err(ConnectionError::Opening(text))
             }
-            Stage::Opening { .. } | Stage::WritingHello => Ok(None),
-            Stage::AwaitingHello => self.next_hello(),
-            Stage::Messages => next_message(&mut self.input)
+            HelloStage::Opening { .. } | HelloStage::WritingHello => Ok(None),
+            HelloStage::AwaitingHello => self.next_hello(),
+            HelloStage::Messages => next_message(&mut self.input)
                 .map(|message| message.map(Received::Message))
                 .map_err(|LengthError(len)| ConnectionError::Length(len)),
         };
@@ -136,16 +136,16 @@ impl ElectionConnection {
     }
 
     fn open(&mut self) {
-        let Stage::Opening { opening, hello } = &mut self.stage else { return };
+        let HelloStage::Opening { opening, hello } = &mut self.stage else { return };
         match opening.step(&mut self.input, &mut self.output) {
             Ok(Opened::NotYet) => {}
             Ok(Opened::Done) => {
                 self.stage = match hello.take() {
                     Some(hello) => {
                         self.output.extend(hello);
-                        Stage::WritingHello
+                        HelloStage::WritingHello
                     }
-                    None => Stage::AwaitingHello,
+                    None => HelloStage::AwaitingHello,
                 };
             }
             Err(why) => self.error = Some(ConnectionError::Opening(why)),
@@ -159,7 +159,7 @@ impl ElectionConnection {
         }
         let Some((hello, taken)) = Hello::parse(&self.input)? else { return Ok(None) };
         self.input.advance(taken);
-        self.stage = Stage::Messages;
+        self.stage = HelloStage::Messages;
         Ok(Some(Received::Hello(hello)))
     }
 
@@ -188,8 +188,8 @@ impl ElectionConnection {
     /// What was taken has been written.
     pub fn written(&mut self) {
         self.is_writing = false;
-        if matches!(self.stage, Stage::WritingHello) && self.output.is_empty() {
-            self.stage = Stage::Messages;
+        if matches!(self.stage, HelloStage::WritingHello) && self.output.is_empty() {
+            self.stage = HelloStage::Messages;
         }
     }
 }

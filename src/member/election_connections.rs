@@ -8,8 +8,9 @@
 //! What a message means and when to dial again (`zab`): a server is dialed when a message is to be sent to it or when `zab`
 //! asks for it. Sockets, names and the race between several addresses of one server (`net::election`).
 
+use super::dial::HostPort;
 use super::election_connection::{ElectionConnection, Received};
-use super::election_hello::{Address, Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
+use super::election_hello::{Fate, Hello, OldObservers, fate_of_accepted, fate_of_dialed};
 use super::election_listeners::{self, ListenerId, Listeners};
 use super::listening::ListenAddress;
 use super::opening::{ConnectionKind, Openings};
@@ -18,13 +19,15 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ConnectionStage::{AwaitingHello, Dialing, Established};
+
 /// Servers in no known configuration with an election connection: joiners, and strangers that find the port.
 const UNKNOWN_SERVERS_MAX: usize = 64;
 /// Accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
 
 /// Where each server's election port is; at least one address each.
-pub type ServerAddresses = BTreeMap<ServerId, Vec<Address>>;
+pub type ServerAddresses = BTreeMap<ServerId, Vec<HostPort>>;
 
 /// Names a connection from the time it is dialed or accepted. Never used twice.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -35,7 +38,7 @@ pub struct ConnectionId(pub u64);
 pub struct Settings {
     pub me: ServerId,
     /// Own addresses, as the hello says them.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<HostPort>,
     /// Listen on every address of the machine, at the ports of `addresses` (`quorumListenOnAllIPs`).
     pub on_all_addresses: bool,
     /// The hello says all addresses, which servers before 3.6 do not understand (`multiAddress.enabled`).
@@ -72,7 +75,7 @@ pub enum Input {
     /// The servers of the configurations. Connections to servers that are left out stay until they break.
     SetPeers(ServerAddresses),
     /// Listens at other addresses, and says those in hellos. Connections stay.
-    MoveTo(Vec<Address>),
+    MoveTo(Vec<HostPort>),
     /// * `connection`: a new id. `peer`: the address it comes from, for the log.
     Accepted {
         connection: ConnectionId,
@@ -121,7 +124,7 @@ pub enum Action {
     Dial {
         connection: ConnectionId,
         to: ServerId,
-        addresses: Vec<Address>,
+        addresses: Vec<HostPort>,
         grace_ms: Option<u64>,
     },
     /// Answered by [`Input::Written`]; at most one at a time for each connection.
@@ -192,7 +195,7 @@ struct Peer {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
+enum ConnectionStage {
     /// Dialed by this server: being connected, or the opening or the hello is not over.
     Dialing(ServerId),
     /// Accepted: the hello has not come.
@@ -202,7 +205,7 @@ enum Stage {
 }
 
 struct Connection {
-    stage: Stage,
+    stage: ConnectionStage,
     machine: ElectionConnection,
     /// The other end's address, for the log.
     peer: String,
@@ -316,7 +319,13 @@ impl ElectionConnections {
     /// Dials unless an attempt is under way, whether there is a connection or not.
     ///
     /// * `told`: where the server's hello said just now that it is.
-    fn dial_again(&mut self, to: ServerId, told: Vec<Address>, now_ms: u64, out: &mut Vec<Action>) {
+    fn dial_again(
+        &mut self,
+        to: ServerId,
+        told: Vec<HostPort>,
+        now_ms: u64,
+        out: &mut Vec<Action>,
+    ) {
         if to == self.settings.me {
             return;
         }
@@ -341,7 +350,7 @@ impl ElectionConnections {
         let deadline_ms = now_ms + self.settings.connect_timeout_ms;
         let opening = self.settings.openings.dialed(ConnectionKind::Election, &addresses);
         let machine = ElectionConnection::dialed(opening, hello.encode(multi_address), deadline_ms);
-        let held = Connection { stage: Stage::Dialing(to), machine, peer: String::new() };
+        let held = Connection { stage: Dialing(to), machine, peer: String::new() };
         self.connections.insert(connection, held);
         out.push(Action::Dial { connection, to, addresses, grace_ms });
     }
@@ -354,14 +363,14 @@ impl ElectionConnections {
         out: &mut Vec<Action>,
     ) {
         let held = self.connections.values();
-        if AWAITED_HELLOS_MAX <= held.filter(|held| held.stage == Stage::AwaitingHello).count() {
+        if AWAITED_HELLOS_MAX <= held.filter(|held| held.stage == AwaitingHello).count() {
             tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection refused: {AWAITED_HELLOS_MAX} others have not said who they are");
             return out.push(Action::Close { connection });
         }
         let deadline_ms = now_ms + self.settings.hello_timeout_ms;
         let opening = self.settings.openings.accepted(ConnectionKind::Election);
         let machine = ElectionConnection::accepted(opening, deadline_ms);
-        let held = Connection { stage: Stage::AwaitingHello, machine, peer };
+        let held = Connection { stage: AwaitingHello, machine, peer };
         let before = self.connections.insert(connection, held);
         assert!(before.is_none(), "{connection:?} is used twice");
         self.connections.get_mut(&connection).expect("just put there").machine.connected();
@@ -375,7 +384,7 @@ impl ElectionConnections {
                 (Ok(Some(Received::Hello(hello))), _) => {
                     self.on_hello(connection, hello, now_ms, out);
                 }
-                (Ok(Some(Received::Message(message))), Stage::Established(from)) => {
+                (Ok(Some(Received::Message(message))), Established(from)) => {
                     out.push(Action::Report(Event::Heard { from, message }));
                 }
                 (Ok(Some(Received::Message(_))), stage) => panic!("a message while {stage:?}"),
@@ -424,7 +433,7 @@ impl ElectionConnections {
     /// From now on this is the connection to `to`.
     fn establish(&mut self, connection: ConnectionId, to: ServerId, out: &mut Vec<Action>) {
         let held = self.connections.get_mut(&connection).expect("the caller has looked");
-        held.stage = Stage::Established(to);
+        held.stage = Established(to);
         let has_several = self.addresses.get(&to).is_some_and(|addresses| 1 < addresses.len());
         if let Some(timeout_ms) = self.settings.reach_timeout_ms.filter(|_| has_several) {
             out.push(Action::LimitSilence { connection, to, timeout_ms });
@@ -444,7 +453,7 @@ impl ElectionConnections {
 
     fn write(&mut self, connection: ConnectionId, out: &mut Vec<Action>) {
         let Some(held) = self.connections.get_mut(&connection) else { return };
-        if let Stage::Established(to) = held.stage
+        if let Established(to) = held.stage
             && held.machine.has_room()
             && let Some(peer) = self.peers.get_mut(&to)
             && let Some(message) = peer.unsent.take()
@@ -460,7 +469,7 @@ impl ElectionConnections {
     fn on_written(&mut self, connection: ConnectionId, now_ms: u64, out: &mut Vec<Action>) {
         let Some(held) = self.connections.get_mut(&connection) else { return };
         held.machine.written();
-        if let Stage::Dialing(to) = held.stage
+        if let Dialing(to) = held.stage
             && held.machine.is_open()
         {
             let peer = self.peers.entry(to).or_default();
@@ -480,10 +489,10 @@ impl ElectionConnections {
     fn on_ended(&mut self, connection: ConnectionId, error: Option<String>, out: &mut Vec<Action>) {
         let Some(held) = self.connections.get(&connection) else { return };
         let why = match (held.stage, error) {
-            (Stage::AwaitingHello, None) => "the connection ended in its hello".to_owned(),
-            (Stage::AwaitingHello, Some(error)) => format!("read hello: {error}"),
-            (Stage::Dialing(_) | Stage::Established(_), None) => "closed by the peer".to_owned(),
-            (Stage::Dialing(_) | Stage::Established(_), Some(error)) => error,
+            (AwaitingHello, None) => "the connection ended in its hello".to_owned(),
+            (AwaitingHello, Some(error)) => format!("read hello: {error}"),
+            (Dialing(_) | Established(_), None) => "closed by the peer".to_owned(),
+            (Dialing(_) | Established(_), Some(error)) => error,
         };
         self.end(connection, &why, out);
     }
@@ -499,11 +508,11 @@ impl ElectionConnections {
             return;
         };
         let to = match stage {
-            Stage::AwaitingHello => {
+            AwaitingHello => {
                 tracing::warn!(target: crate::model::STRANGERS, peer = %at, %error, "election connection closed");
                 return;
             }
-            Stage::Dialing(to) => {
+            Dialing(to) => {
                 let peer = self.peers.entry(to).or_default();
                 peer.dialing = None;
                 peer.failures = peer.failures.saturating_add(1);
@@ -516,7 +525,7 @@ impl ElectionConnections {
                 }
                 to
             }
-            Stage::Established(to) => {
+            Established(to) => {
                 tracing::info!(target: crate::model::STRANGERS, %error, at, "election connection to server {} ended", to.0);
                 self.peers.entry(to).or_default().connection = None;
                 to
@@ -532,10 +541,11 @@ impl ElectionConnections {
     fn on_time(&mut self, now_ms: u64, out: &mut Vec<Action>) {
         let is_late = |held: &Connection| held.machine.deadline_ms().is_some_and(|at| at <= now_ms);
         let late = self.connections.iter().filter(|(_, held)| is_late(held));
-        let late: Vec<(ConnectionId, Stage)> = late.map(|(&id, held)| (id, held.stage)).collect();
+        let late: Vec<(ConnectionId, ConnectionStage)> =
+            late.map(|(&id, held)| (id, held.stage)).collect();
         for (connection, stage) in late {
             out.push(Action::Close { connection });
-            if stage == Stage::AwaitingHello {
+            if stage == AwaitingHello {
                 let held = self.connections.remove(&connection);
                 let peer = held.map(|held| held.peer).unwrap_or_default();
                 tracing::warn!(target: crate::model::STRANGERS, %peer, "election connection closed: it did not say who it is");
@@ -563,14 +573,14 @@ impl ElectionConnections {
             self.connections.get(id).is_some_and(|held| held.stage == stage)
         };
         for (&to, peer) in &self.peers {
-            assert!(peer.connection.is_none_or(|id| is(&id, Stage::Established(to))), "{to:?}");
-            assert!(peer.dialing.is_none_or(|id| is(&id, Stage::Dialing(to))), "{to:?}");
+            assert!(peer.connection.is_none_or(|id| is(&id, Established(to))), "{to:?}");
+            assert!(peer.dialing.is_none_or(|id| is(&id, Dialing(to))), "{to:?}");
         }
         for (id, held) in &self.connections {
             let named = match held.stage {
-                Stage::AwaitingHello => continue,
-                Stage::Dialing(to) => self.peers.get(&to).and_then(|peer| peer.dialing),
-                Stage::Established(to) => self.peers.get(&to).and_then(|peer| peer.connection),
+                AwaitingHello => continue,
+                Dialing(to) => self.peers.get(&to).and_then(|peer| peer.dialing),
+                Established(to) => self.peers.get(&to).and_then(|peer| peer.connection),
             };
             assert_eq!(named, Some(*id), "{:?}", held.stage);
         }

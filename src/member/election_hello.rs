@@ -1,10 +1,8 @@
 //! The hello of an election connection (ZooKeeper: `QuorumCnxManager.InitialMessage`), and which of two connections stays.
 
+use super::dial::HostPort;
 use crate::model::ServerId;
 use core::net::IpAddr;
-
-/// A name or address, without brackets, and a port.
-pub type Address = (String, u16);
 
 /// One address; since 3.5.
 const VERSION_1: i64 = -65536;
@@ -19,7 +17,7 @@ const OLD_OBSERVER: ServerId = ServerId(i64::MAX);
 pub struct Hello {
     pub id: ServerId,
     /// Where the server says that it listens for elections; may be none. Wildcards are left out.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<HostPort>,
 }
 
 /// Why bytes are not a hello.
@@ -70,7 +68,7 @@ impl Hello {
     /// * `multi_address`: whether all addresses may be told, or the first alone.
     pub fn encode(&self, multi_address: bool) -> Vec<u8> {
         let told = if multi_address { self.addresses.len() } else { 1 };
-        let one = |(host, port): &Address| match host.contains(':') {
+        let one = |(host, port): &HostPort| match host.contains(':') {
             true => format!("[{host}]:{port}"),
             false => format!("{host}:{port}"),
         };
@@ -90,7 +88,7 @@ fn long(bytes: &[u8], at: usize) -> Option<i64> {
 }
 
 /// `host:port`, or `[host]:port` for an IPv6 address.
-fn address(text: &str) -> Option<Address> {
+fn address(text: &str) -> Option<HostPort> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once("]:")?,
         None => text.split_once(':')?,

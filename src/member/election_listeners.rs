@@ -1,6 +1,6 @@
 //! Where election connections are accepted: which places, and the number of each attempt to listen at one.
 
-use super::election_hello::Address;
+use super::dial::HostPort;
 use super::listening::{ListenAddress, ListenStep, Listening, Port};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +36,8 @@ impl Listeners {
     }
 
     /// Listens at these addresses from now on and at no others. At every address of the machine a port can be bound only once.
-    pub fn set(&mut self, addresses: &[Address], on_all_addresses: bool, out: &mut Vec<Change>) {
-        let place = |(host, port): &Address| ListenAddress {
+    pub fn set(&mut self, addresses: &[HostPort], on_all_addresses: bool, out: &mut Vec<Change>) {
+        let place = |(host, port): &HostPort| ListenAddress {
             host: (!on_all_addresses).then(|| host.clone()),
             port: *port,
         };

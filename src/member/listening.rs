@@ -77,7 +77,7 @@ pub enum ListenStep {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum ListenStage {
     /// Bound from then on.
     Closed {
         until_ms: u64,
@@ -93,7 +93,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub struct Listening {
     port: Port,
-    stage: Stage,
+    stage: ListenStage,
     /// Attempts to bind that have failed since the last one that succeeded.
     failures: u32,
 }
@@ -101,39 +101,39 @@ pub struct Listening {
 impl Listening {
     /// An address that is to be bound now.
     pub const fn new(port: Port) -> Self {
-        Self { port, stage: Stage::Closed { until_ms: 0 }, failures: 0 }
+        Self { port, stage: ListenStage::Closed { until_ms: 0 }, failures: 0 }
     }
 
     /// To be asked after each report, and once the time has come that it has named.
     pub fn next(&mut self, now_ms: u64) -> ListenStep {
         match self.stage {
-            Stage::Closed { until_ms } if until_ms <= now_ms => {
-                self.stage = Stage::Binding;
+            ListenStage::Closed { until_ms } if until_ms <= now_ms => {
+                self.stage = ListenStage::Binding;
                 ListenStep::Bind
             }
-            Stage::Bound { until_ms } if until_ms <= now_ms => ListenStep::Accept,
-            Stage::Closed { until_ms } | Stage::Bound { until_ms } => {
+            ListenStage::Bound { until_ms } if until_ms <= now_ms => ListenStep::Accept,
+            ListenStage::Closed { until_ms } | ListenStage::Bound { until_ms } => {
                 ListenStep::Wait { until_ms: Some(until_ms) }
             }
-            Stage::Binding => ListenStep::Wait { until_ms: None },
+            ListenStage::Binding => ListenStep::Wait { until_ms: None },
         }
     }
 
     /// The address is bound.
     pub const fn bound(&mut self) {
-        (self.stage, self.failures) = (Stage::Bound { until_ms: 0 }, 0);
+        (self.stage, self.failures) = (ListenStage::Bound { until_ms: 0 }, 0);
     }
 
     /// The address can't be bound. Returns how many attempts have failed in a row.
     pub const fn bind_failed(&mut self, now_ms: u64) -> u32 {
-        self.stage = Stage::Closed { until_ms: now_ms + self.port.bind_pause_ms() };
+        self.stage = ListenStage::Closed { until_ms: now_ms + self.port.bind_pause_ms() };
         self.failures = self.failures.saturating_add(1);
         self.failures
     }
 
     /// A connection could not be accepted, or not be kept.
     pub const fn accept_failed(&mut self, now_ms: u64) {
-        self.stage = Stage::Bound { until_ms: now_ms + self.port.accept_pause_ms() };
+        self.stage = ListenStage::Bound { until_ms: now_ms + self.port.accept_pause_ms() };
     }
 
     /// What connects to the address.
@@ -143,14 +143,14 @@ impl Listening {
 
     /// Whether the address is bound.
     pub const fn is_bound(&self) -> bool {
-        matches!(self.stage, Stage::Bound { .. })
+        matches!(self.stage, ListenStage::Bound { .. })
     }
 
     /// When the address is to be bound again.
     pub const fn retry_ms(&self) -> Option<u64> {
         match self.stage {
-            Stage::Closed { until_ms } => Some(until_ms),
-            Stage::Binding | Stage::Bound { .. } => None,
+            ListenStage::Closed { until_ms } => Some(until_ms),
+            ListenStage::Binding | ListenStage::Bound { .. } => None,
         }
     }
 }

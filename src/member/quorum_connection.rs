@@ -325,10 +325,10 @@ impl QuorumConnection {
     }
 }
 
-/// The protocol of a caller that has the wrong port.
+/// The protocol of a peer that dialed the wrong port.
 fn foreign(head: &[u8]) -> Option<QuorumError> {
     let head = *head.first_chunk()?;
     // A hello of the election begins with a version below 0.
-    let calls_elections = (head == [0xff; 4]).then_some(QuorumError::ElectionHello);
-    Foreign::recognise(head).map(QuorumError::Foreign).or(calls_elections)
+    let election_hello = (head == [0xff; 4]).then_some(QuorumError::ElectionHello);
+    Foreign::recognise(head).map(QuorumError::Foreign).or(election_hello)
 }

@@ -1,6 +1,6 @@
 //! Connections between a leader and its learners: which of them count, and what comes over them.
 
-use super::actions::Address;
+use super::dial::HostPort;
 use super::message_tracker::MessageTracker;
 use super::{Action, Now, QuorumPeer};
 use crate::model::ServerId;
@@ -139,7 +139,7 @@ impl QuorumConnections {
     }
 
     /// The next voter in turn: each observer begins with another one, so that observers spread over the voters.
-    fn observer_master(&self, port: u16, core: &Core) -> Vec<Address> {
+    fn observer_master(&self, port: u16, core: &Core) -> Vec<HostPort> {
         let voters: Vec<ServerId> = core.view.voters().collect();
         let at = (self.dials + core.me.0.unsigned_abs()) as usize % voters.len().max(1);
         let member = voters.get(at).and_then(|id| core.view.members.get(id));
@@ -322,7 +322,7 @@ mod tests {
         let me = ServerId(1);
         let core = Peer::member(me, Settings::DEFAULT, view, Epochs::default(), last).core;
         let mut connections = QuorumConnections::new(Some(9), None);
-        let mut asked: Vec<Address> = Vec::new();
+        let mut asked: Vec<HostPort> = Vec::new();
         for _ in 0..3 {
             let mut out = Vec::new();
             connections.dial(ServerId(2), &core, Now { us: 0, wall_ms: 0 }, &mut out);

@@ -28,6 +28,8 @@ pub use rng::Rng;
 pub use view::{ChangeError, Member, PeerAddress, Role, Rule, View, ViewError, plain_host};
 pub use zxid::{Epoch, Epochs, Zxid};
 
+use std::collections::BTreeSet;
+
 /// Target of log lines that strangers, single clients or looping peers can cause: one a second of each kind is written
 /// (`server/log_pace.rs`).
 pub const STRANGERS: &str = "oxkeeper::strangers";
@@ -61,6 +63,17 @@ pub struct ServerId(pub i64);
 impl std::fmt::Display for ServerId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// Servers as a sentence names them: `server 1`, or `servers 1, 2`.
+pub struct ServerList<'a>(pub &'a BTreeSet<ServerId>);
+
+impl std::fmt::Display for ServerList<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<String> = self.0.iter().map(ServerId::to_string).collect();
+        let noun = if ids.len() == 1 { "server" } else { "servers" };
+        write!(f, "{noun} {}", ids.join(", "))
     }
 }
 

@@ -105,7 +105,7 @@ mod tests {
         let listener = socket.listen(0).unwrap();
         let at = listener.local_addr().unwrap();
         let connect = || tokio::time::timeout(Duration::from_millis(100), TcpStream::connect(at));
-        // A caller that finds no room there gets no answer.
+        // A connection that finds no room there gets no answer.
         let mut kept = Vec::new();
         while let Ok(stream) = connect().await {
             kept.push(stream.unwrap());
@@ -120,7 +120,7 @@ mod tests {
 
     // rows: Q-60 C-26
     #[tokio::test]
-    async fn one_that_is_silent_is_called_for_as_long_as_it_may_be() {
+    async fn silent_server_is_dialed_until_patience_ends() {
         let (listener, kept) = silent().await;
         let of = |silence_ms| Patience {
             silence: Duration::from_millis(silence_ms),
@@ -132,17 +132,17 @@ mod tests {
         let error = dial(there(), of(150)).await.unwrap_err();
         assert!(error.to_string().ends_with("no answer"), "{error}");
         assert!(Duration::from_millis(150) <= began.elapsed() && began.elapsed() < LONG);
-        let calling = tokio::spawn(dial(there(), of(60_000)));
+        let dialing = tokio::spawn(dial(there(), of(60_000)));
         tokio::time::sleep(Duration::from_millis(50)).await;
         for _ in 0..=kept.len() {
             listener.accept().await.unwrap();
         }
-        calling.await.unwrap().unwrap();
+        dialing.await.unwrap().unwrap();
     }
 
     // rows: Q-60 C-180
     #[tokio::test]
-    async fn one_that_refuses_is_called_again_for_a_while() {
+    async fn server_that_refuses_is_dialed_again_until_patience_ends() {
         let port = free_port();
         let there = || vec![("127.0.0.1".to_owned(), port)];
         let short = Patience { silence: LONG, refusals: Duration::from_millis(200), others: None };
@@ -151,11 +151,11 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         assert!(Duration::from_millis(100) <= began.elapsed() && began.elapsed() < LONG);
         // It comes late.
-        let calling = tokio::spawn(dial(there(), Patience { refusals: LONG, ..short }));
+        let dialing = tokio::spawn(dial(there(), Patience { refusals: LONG, ..short }));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-        let (accepted, called) = tokio::join!(listener.accept(), calling);
-        assert_eq!(accepted.unwrap().1, called.unwrap().unwrap().local_addr().unwrap());
+        let (accepted, dialed) = tokio::join!(listener.accept(), dialing);
+        assert_eq!(accepted.unwrap().1, dialed.unwrap().unwrap().local_addr().unwrap());
     }
 
     // rows: Q-30 C-60 C-61
@@ -171,10 +171,10 @@ mod tests {
         // An address that is slow to answer still has some time once another one has refused.
         drop(listener);
         let patience = Patience { silence: LONG, refusals: LONG, others: Some(LONG) };
-        let calling = tokio::spawn(dial(all, patience));
+        let dialing = tokio::spawn(dial(all, patience));
         tokio::time::sleep(Duration::from_millis(50)).await;
         let _listener = TcpListener::bind(there).await.unwrap();
-        assert_eq!(calling.await.unwrap().unwrap().peer_addr().unwrap(), there);
+        assert_eq!(dialing.await.unwrap().unwrap().peer_addr().unwrap(), there);
     }
 
     // rows: Q-30 C-60 C-61

@@ -1,8 +1,7 @@
-//! A directory that can't be started from: when a member of an ensemble may put it aside and come up as one that knows
-//! nothing, and how.
+//! A directory that can't be started from: when a member of an ensemble may quarantine it and start without data, and how.
 //!
-//! Why no committed transaction is lost by that: such a server casts no vote, its word opens no epoch, and what it
-//! acknowledges counts only behind a leader's whole tree. So every leader is still chosen, and every epoch opened, by a
+//! Why no committed transaction is lost by that: such a server casts no vote, no epoch is opened by its ACKEPOCH, and its
+//! ACKs count only after it has installed a leader's whole tree. So every leader is still chosen, and every epoch opened, by a
 //! majority whose disks are whole; that majority and the one that committed a transaction have a server in common, and it
 //! is one of the whole ones. If whole ones are no majority, no leader is chosen, and somebody has to bring data back.
 //! What it promised has to be known for that, so a lost acceptedEpoch is no such case.
@@ -31,8 +30,8 @@ const LEAP_MAX: u32 = 1 << 20;
 /// A log without a record, there as long as the mark is. Java does not know the mark and would vote with an empty tree; a log
 /// without a snapshot it refuses.
 const GUARD: &str = "log.0";
-/// Before the name of what was put aside: no reader takes it for a snapshot or a log.
-const ASIDE: &str = "damaged";
+/// Before the name of a quarantined file: no reader takes it for a snapshot or a log.
+const QUARANTINED: &str = "damaged";
 
 /// What keeps a server from starting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,23 +60,23 @@ pub enum Trouble {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rescue {
     Refuse,
-    /// Put all of it aside and know nothing.
-    PutAside,
+    /// Rename snapshots and logs, and start without data.
+    Quarantine,
 }
 
 /// Chooses what to do about a directory that can't be started from.
 ///
 /// ```text
-/// trouble          alone    member      why
-/// log              refuse   put aside   the disk's fault, and this one's alone; Java ends
-/// hole             refuse   put aside   likewise; Java ends (ZOOKEEPER-4925), or made it (4882)
-/// snapshots        refuse   put aside   likewise; Java goes on from an older state
-/// emptied          refuse   put aside   the disk's fault too; Java starts as a new server, and votes
-/// no snapshot      refuse   refuse      the log may be all there is (ZOOKEEPER-3056): snapshot.trust.empty decides
-/// currentEpoch     refuse   put aside   how much the history is worth can't be told; Java ends
-/// acceptedEpoch    refuse   refuse      a promise that was forgotten would be broken: two leaders of one epoch
-/// meaning          refuse   refuse      no damage: every member would lose it, and a newer version knows it
-/// access           refuse   refuse      no damage, and nothing could be put aside
+/// trouble          alone    member       why
+/// log              refuse   quarantine   the fault of this server's disk alone; Java ends
+/// hole             refuse   quarantine   the fault of this server's disk; Java ends (ZOOKEEPER-4925), or made it (4882)
+/// snapshots        refuse   quarantine   the fault of this server's disk; Java goes on from an older state
+/// emptied          refuse   quarantine   the fault of this server's disk; Java starts as a new server, and votes
+/// no snapshot      refuse   refuse       the log may be all there is (ZOOKEEPER-3056): snapshot.trust.empty decides
+/// currentEpoch     refuse   quarantine   how much the history is worth can't be told; Java ends
+/// acceptedEpoch    refuse   refuse       a promise that was forgotten would be broken: two leaders of one epoch
+/// meaning          refuse   refuse       no damage: every member would lose it, and a newer version knows it
+/// access           refuse   refuse       no damage, and no file could be renamed
 /// ```
 ///
 /// A server that is alone has nobody to ask. What one member can do without, a majority cannot: what is not damaged for sure
@@ -96,7 +95,7 @@ pub const fn rescue(trouble: Trouble, is_member: bool) -> Rescue {
             | Trouble::Emptied
             | Trouble::CurrentEpoch,
             true,
-        ) => Rescue::PutAside,
+        ) => Rescue::Quarantine,
     }
 }
 
@@ -137,7 +136,7 @@ pub fn mark(folders: &Folders) -> PathBuf {
     folders.snapshots.join(MARK)
 }
 
-/// Whether what is in the directory does not count, since it was put aside and no leader's tree has come.
+/// Whether what is in the directory does not count: its data was quarantined, and no leader's tree has come since.
 pub fn is_marked<D: Disk>(disk: &D, folders: &Folders) -> io::Result<bool> {
     Ok(disk.list(&folders.snapshots)?.iter().any(|name| name == MARK))
 }
@@ -154,10 +153,10 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
 
 /// Gives snapshots and log files names under which nobody takes them for such; returns the new ones.
 ///
-/// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server speaks again behind the tree
-/// that it will get, as one that had never lost anything. A currentEpoch that can't be read becomes the accepted one: a
-/// smaller could let one win who lacks what this server has got, and a greater is never behind the epoch of that tree.
-/// One beyond acceptedEpoch tells that one of the two is wrong: what counts as promised then is the greater.
+/// Both epochs stay. acceptedEpoch is what was promised, and with currentEpoch this server counts again after it has installed a
+/// leader's tree, like a server that has lost nothing. A currentEpoch that can't be read becomes the accepted one: a
+/// smaller epoch could let a server win that lacks transactions of this one, and a greater epoch is never before that of the tree.
+/// A currentEpoch beyond acceptedEpoch tells that one of the two is wrong: the greater then counts as promised.
 /// The mark comes first, so that a start after a crash in between finds neither a part of the history nor an empty
 /// directory that it could take for a new one.
 ///
@@ -165,7 +164,7 @@ pub fn knows_promises<D: Disk>(disk: &D, dir: &Path) -> bool {
 /// Those of the disk.
 pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<PathBuf>, EpochError> {
     let dir = &folders.snapshots;
-    let mut aside = move_files(disk, folders)
+    let mut quarantined = move_files(disk, folders)
         .map_err(|source| EpochError::Read { path: dir.clone(), source })?;
     if let Err(EpochError::Unpromised { current, accepted, .. }) = epoch::check_current(disk, dir)
         && current.0.saturating_sub(accepted.0) <= LEAP_MAX
@@ -179,7 +178,7 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
                 disk.rename(&path, &to)?;
                 Ok(to)
             });
-            aside.push(to.map_err(|source| EpochError::Read { path, source })?);
+            quarantined.push(to.map_err(|source| EpochError::Read { path, source })?);
             None
         }
         Err(error) => return Err(error),
@@ -188,7 +187,7 @@ pub fn rename_as_damaged<D: Disk>(disk: &D, folders: &Folders) -> Result<Vec<Pat
     if let (None, Some(accepted)) = (current, epoch::read(disk, dir, EpochFile::Accepted)?) {
         epoch::save(disk, dir, EpochFile::Current, accepted)?;
     }
-    Ok(aside)
+    Ok(quarantined)
 }
 
 fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> {
@@ -204,16 +203,16 @@ fn move_files<D: Disk>(disk: &D, folders: &Folders) -> io::Result<Vec<PathBuf>> 
     }
     let snapshots = names::snapshots(disk, &folders.snapshots)?;
     let logs = names::logs(disk, &folders.logs)?;
-    let mut aside = Vec::new();
+    let mut quarantined = Vec::new();
     for (dir, files) in [(&folders.snapshots, snapshots), (&folders.logs, logs)] {
         for file in files.into_iter().filter(|file| file.name != GUARD) {
             let to = free_name(disk, dir, &file.name)?;
             disk.rename(&dir.join(&file.name), &to)?;
-            aside.push(to);
+            quarantined.push(to);
         }
         disk.sync_dir(dir)?;
     }
-    Ok(aside)
+    Ok(quarantined)
 }
 
 /// A leader's whole tree is on disk: what is in the directory counts again.
@@ -233,8 +232,8 @@ pub fn unmark<D: Disk>(disk: &D, snapshots: &Path, logs: &Path) -> io::Result<()
 fn free_name<D: Disk>(disk: &D, dir: &Path, name: &str) -> io::Result<PathBuf> {
     let there = disk.list(dir)?;
     let names = (0..).map(|number: u32| match number {
-        0 => format!("{ASIDE}.{name}"),
-        number => format!("{ASIDE}-{number}.{name}"),
+        0 => format!("{QUARANTINED}.{name}"),
+        number => format!("{QUARANTINED}-{number}.{name}"),
     });
     let free = names.into_iter().find(|name| !there.contains(name));
     Ok(dir.join(free.expect("there are fewer files than numbers")))

@@ -80,7 +80,7 @@ where
             Err(error) => (quarantine::trouble(&error), Some(StartError::Recover(Box::new(error)))),
         }
     };
-    let may_quarantine = quarantine::rescue(trouble, is_member) == Rescue::PutAside
+    let may_quarantine = quarantine::rescue(trouble, is_member) == Rescue::Quarantine
         && quarantine::knows_promises(disk, &folders.snapshots);
     let why = match error {
         Some(error) if !may_quarantine => return Err(error),

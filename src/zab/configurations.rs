@@ -1,14 +1,14 @@
 //! The configurations that count: the one in force, and those that were proposed after it and may have been committed.
 //!
-//! From the moment a server knows of a newer configuration, every decision of its own needs a quorum of each. One that is
-//! committed takes the place of all before it. So does one that another follows in this server's history, because a leader
-//! proposes one at a time.
+//! From the moment a server knows of a newer configuration, every decision of its own needs a quorum of each. A committed
+//! configuration replaces all before it. So does a configuration that another follows in this server's history, because a
+//! leader proposes one at a time.
 //!
 //! Once the history of an open epoch is on its disk, a configuration was committed nowhere that is neither in the history nor
 //! named by NEWLEADER, and is newer than the one named: quorums of all configurations that the leader knows have promised to that
-//! epoch, and had it been committed one of those servers would have had it, and been ahead of the leader. One that is older than the
-//! one named may have been committed: it may be in the leader's history before that one, and a tree that replaces this server's
-//! history tells of its last configuration only.
+//! epoch, and had it been committed one of those servers would have had it, and been ahead of the leader. A configuration older
+//! than the named one may have been committed: the leader's history may have it before the named one, and a tree that replaces
+//! this server's history tells of its last configuration only.
 //!
 //! Source: `QuorumPeer.processReconfig`, `QuorumPeer.setLastSeenQuorumVerifier`, `Learner.syncWithLeader`, ZooKeeper 3.9.5,
 //! which counts the newest proposed configuration only.
@@ -63,7 +63,7 @@ impl Core {
         self.all_views().any(|view| view.members.contains_key(&id))
     }
 
-    /// Whether this server only listens. One that is in no configuration follows, and has no vote.
+    /// Whether this server is an observer. A server that is in no configuration follows, and has no vote.
     pub(super) fn is_observer(&self) -> bool {
         self.view.is_observer(self.me)
     }
@@ -247,7 +247,7 @@ impl Core {
     /// The newest configuration that is committed, as far as the history of the leader of `epoch` is committed through
     /// `through`: one that this history has, or the one that NEWLEADER named. The latter may be of a later epoch than this one,
     /// where data was lost and configuration files were not; of this epoch it is committed only as part of the history, for leaders
-    /// of Java's name what they have proposed. One that neither names may have come to nothing.
+    /// of Java's name what they have proposed. A configuration that neither names may be uncommitted.
     pub(super) fn committed_view(&self, epoch: Epoch, through: Zxid) -> Option<&View> {
         let begin = Zxid::new(epoch, 0);
         let (begin, through) = (begin.to_wire(), through.max(begin).to_wire());

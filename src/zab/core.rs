@@ -83,8 +83,8 @@ pub struct Core {
     pub view: View,
     /// The newest configuration that was proposed: until it is committed, every decision needs a quorum of both.
     pub next: Option<View>,
-    /// Those that were proposed before it and after the one in force, oldest first. They may have been committed, so that
-    /// every decision needs a quorum of each.
+    /// Configurations that were proposed before `next` and after the one in force, oldest first. They may have been
+    /// committed, so that every decision needs a quorum of each.
     pub earlier: Vec<View>,
     pub(super) seen: SeenViews,
     /// Finds the configuration in a payload that proposes one.
@@ -279,8 +279,8 @@ impl Core {
     }
 
     /// Ends the role if a learner, a voter, is promised to a later epoch than this server's: it can follow no leader before
-    /// a later epoch is opened. It has promised itself to a rival that did not come to lead. One whose history is of a later
-    /// epoch would take the place of this ensemble's.
+    /// a later epoch is opened. It has promised itself to a rival that did not come to lead. A learner whose history is of
+    /// a later epoch would replace this ensemble's history.
     pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
         let can_come = self.giving_way.may(learner) && self.foreign_epoch(learner, ours).is_none();
         let gives_way = ours < theirs && self.is_voter(learner) && can_come;
@@ -358,9 +358,9 @@ impl Core {
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
         self.seen.before_cut = None;
-        // The epoch of this server stands for the lost history until its leader's is saved. One that does not know it would claim less
-        // with this history than others acknowledged of the lost one; one whose epoch is later than its leader's, as an observer's
-        // may be, would claim more.
+        // Until the leader's epoch is saved, this server's epoch stands for the lost history. If it is not known, this server would
+        // claim less with the new history than others acknowledged of the lost one; if it is later than the leader's, as an
+        // observer's may be, this server would claim more.
         let is_known = 0 < self.doubt_ticks || Epoch(0) < self.current;
         let knows_epoch = is_known && self.current <= epoch;
         self.is_unsure &= !knows_epoch;

@@ -4,7 +4,7 @@ use super::{Action, LearnerConnectionId, Packet};
 use crate::model::ServerId;
 use std::collections::BTreeMap;
 
-/// So many learners wait at most. Those of servers in no configuration make room for members.
+/// So many learners wait at most. Learners in no configuration make room for members.
 const EARLY_MAX: usize = 256;
 
 #[derive(Clone, Debug)]

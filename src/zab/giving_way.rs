@@ -5,8 +5,8 @@
 //! of an absent voter, and each such election stops writes and uses up epochs. So each voter has a pause of its own, which grows,
 //! and all voters together have a limit: an honest voter that is ahead is let in at its first try.
 //!
-//! Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise. One that
-//! is further ahead has a damaged file, is none of this ensemble, or has taken part in many attempts to lead that came to
+//! Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise. A server
+//! that is further ahead has a damaged file, is none of this ensemble, or has taken part in many attempts to lead that came to
 //! nothing. It is not believed, unless no leader comes without it: the limit grows meanwhile, by 1024 with each initLimit.
 //! What was believed is taken off the limit, which comes back as fast, so that a stranger who invents promises needs more than a
 //! year without a leader to reach the last epoch.

@@ -1,8 +1,9 @@
 //! What was logged lately: the last committed transactions, and those that are not committed yet.
 
-use crate::model::Zxid;
+use crate::model::{Epoch, Zxid};
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::fmt;
 
 /// The window for learners that missed a little: at least so many transactions (`commitLogCount`), ...
 pub const WINDOW_TXNS: usize = 500;
@@ -15,6 +16,23 @@ const LOGGED_BYTES: usize = 96;
 
 /// One logged transaction.
 pub type Logged = (Zxid, Bytes);
+
+/// The epoch that a history stands for, and its last zxid. Of two servers the one with the greater end is ahead.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct HistoryEnd {
+    pub epoch: Epoch,
+    /// `None`: the server has nothing that counts.
+    pub last: Option<Zxid>,
+}
+
+impl fmt::Display for HistoryEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last {
+            Some(last) => write!(f, "epoch {}, last zxid {last}", self.epoch.0),
+            None => write!(f, "epoch {}, no last zxid", self.epoch.0),
+        }
+    }
+}
 
 const fn cost(logged: &Logged) -> usize {
     logged.1.len() + LOGGED_BYTES

@@ -4,13 +4,15 @@
 //!
 //! Source: `Leader`, `LearnerHandler`, ZooKeeper 3.9.5.
 
+use super::history::HistoryEnd;
 use super::learner_handler::{LearnerHandler, Stage};
 use super::learner_handlers::{Hello, LearnerHandlers};
 use super::waiting_syncs::WaitingSyncs;
 use super::{Action, Core, Input, LearnerConnectionId, Learners, Note, Packet, Promise};
-use crate::model::{Epoch, ServerId, Zxid};
+use crate::model::{Epoch, ServerId, ServerList, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// How far the leader itself has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,6 +30,20 @@ pub(super) enum Phase {
     Leaving {
         to: ServerId,
     },
+}
+
+/// What the leader does in a phase, to follow "while".
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Discovering => "waiting for accepted epochs",
+            Self::Promising => "waiting for ACKEPOCH",
+            Self::Opening => "saving currentEpoch",
+            Self::Synchronising => "waiting for ACKs of NEWLEADER",
+            Self::Broadcasting => "broadcasting",
+            Self::Leaving { to } => return write!(f, "handing over to server {to}"),
+        })
+    }
 }
 
 /// A leader, from its election to its end.
@@ -260,7 +276,7 @@ impl Leader {
         } else if !core.gives_way(info.id, accepted, self.epoch) {
             let (theirs, ours) = (accepted.0, self.epoch.0);
             if is_observer && ours < theirs && core.is_voter(info.id) {
-                // Its word counts by the proposed configuration, and would be given twice.
+                // By the proposed configuration its promise counts in the quorum, and it would be given twice.
                 let why = format!(
                     "it votes by what is proposed, and is promised to epoch {theirs}, ours is {ours}"
                 );
@@ -344,11 +360,11 @@ impl Leader {
     ) {
         let Some(server) = self.handlers.on_promised(id, last) else { return };
         if self.phase == Phase::Promising {
-            let ours = (core.current, Some(core.history.last()));
-            if let Some(theirs) = current.map(|current| (current, last))
+            let ours = HistoryEnd { epoch: core.current, last: Some(core.history.last()) };
+            if let Some(theirs) = current.map(|epoch| HistoryEnd { epoch, last })
                 && ours < theirs
             {
-                let why = format!("it is ahead of us: {theirs:?}, ours is {ours:?}");
+                let why = format!("it is ahead of us: {theirs}; we are at {ours}");
                 if !core.view.is_voter(server) && core.without_other().is_none() {
                     last.into_iter().for_each(|last| self.note_end(core, server, last));
                     self.ahead.push((id, server, why));
@@ -482,7 +498,7 @@ impl Leader {
         } else if settings.init_ticks() < self.ticks {
             let why = match self.accepted.next() {
                 None if self.phase == Phase::Discovering => "no epoch is left".to_owned(),
-                _ => format!("no quorum within initLimit, while {:?}", self.phase),
+                _ => format!("no quorum within initLimit while {}", self.phase),
             };
             core.end_role(why);
         }
@@ -500,7 +516,7 @@ impl Leader {
     fn look_after_quorum(&self, core: &mut Core) {
         let there = self.servers_from(core, Stage::Synchronised);
         if !core.is_quorum(&there, self.without_other(core)) {
-            core.end_role(format!("only {there:?} follow, which is no quorum"));
+            core.end_role(format!("no quorum is synchronised, only {}", ServerList(&there)));
         }
     }
 }

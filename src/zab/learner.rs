@@ -248,7 +248,7 @@ impl Learner {
                 | Phase::Serving { .. },
                 packet,
             ) => self.on_history(core, packet, out),
-            (phase, packet) => Err(format!("unexpected {} while {phase:?}", packet.name())),
+            (phase, packet) => Err(format!("unexpected {} while {phase}", packet.name())),
         }
     }
 
@@ -259,7 +259,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         if epoch < core.accepted && self.is_observer && !core.is_voter(core.me) {
-            // The promise of one that only observes counts in no quorum.
+            // An observer's promise counts in no quorum.
             self.say_ack_epoch(core, epoch, None, out);
             return Ok(());
         }
@@ -359,7 +359,7 @@ impl Learner {
                 self.append(core, zxid, entry, out)?;
                 self.on_decided(core, zxid, leader, out)
             }
-            packet => Err(format!("unexpected {} while {:?}", packet.name(), self.phase)),
+            packet => Err(format!("unexpected {} while {}", packet.name(), self.phase)),
         }
     }
 

@@ -6,6 +6,7 @@ use super::packet::Packet;
 use super::{Action, LearnerConnectionId, Sync};
 use crate::model::{ServerId, Zxid};
 use bytes::Bytes;
+use std::fmt;
 
 /// How far a learner has come.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -26,6 +27,22 @@ pub(super) enum Stage {
     Synchronised,
     /// UPTODATE was sent.
     Active,
+}
+
+/// How far the learner has come, to follow "a learner that".
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Known => "waits for LEADERINFO",
+            Self::Told => "was sent LEADERINFO",
+            Self::Promised => "has sent ACKEPOCH",
+            Self::Reading => "waits for the log to be read",
+            Self::WantsSnapshot => "waits for a snapshot",
+            Self::Synchronising => "was sent NEWLEADER",
+            Self::Synchronised => "has acknowledged NEWLEADER",
+            Self::Active => "was sent UPTODATE",
+        })
+    }
 }
 
 #[derive(Clone, Debug)]

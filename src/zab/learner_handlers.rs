@@ -89,7 +89,12 @@ impl LearnerHandlers {
         packet: &Packet,
         out: &mut Vec<Action>,
     ) {
-        self.close(id, format!("unexpected {} in stage {stage:?}", packet.name()), out);
+        let name = packet.name();
+        let why = match stage {
+            Some(stage) => format!("unexpected {name} from a learner that {stage}"),
+            None => format!("unexpected {name} before FOLLOWERINFO or OBSERVERINFO"),
+        };
+        self.close(id, why, out);
     }
 
     /// Something has come from a learner. Returns its stage; `None`: no hello has come.

@@ -1,6 +1,7 @@
 //! How far a learner has come with its leader.
 
 use crate::model::Epoch;
+use std::fmt;
 
 /// How far the learner has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,6 +35,23 @@ pub(super) enum Phase {
     Serving {
         epoch: Epoch,
     },
+}
+
+/// What the learner does in a phase, to follow "while".
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, epoch) = match self {
+            Self::Asking => return f.write_str("waiting for LEADERINFO"),
+            Self::Promising { epoch } => ("saving acceptedEpoch", epoch),
+            Self::Waiting { epoch } => ("waiting for DIFF, TRUNC or SNAP", epoch),
+            Self::Synchronising { epoch } => ("waiting for NEWLEADER", epoch),
+            Self::Settling { epoch } => ("flushing the history", epoch),
+            Self::Adopting { epoch } => ("saving currentEpoch", epoch),
+            Self::Adopted { epoch } => ("waiting for UPTODATE", epoch),
+            Self::Serving { epoch } => ("serving", epoch),
+        };
+        write!(f, "{what} in epoch {}", epoch.0)
+    }
 }
 
 impl Phase {

@@ -15,7 +15,7 @@
 //! 4. Election begins once all that was appended is durable.
 //!
 //! After each step every machine asserts its invariants (`assert_invariants`), in release builds too: each assertion takes
-//! the same time in an ensemble of any size. Those that look at every learner are for tests and the simulator. No packet or
+//! the same time in an ensemble of any size. Assertions that look at every learner are for tests and the simulator. No packet or
 //! notification breaks one: packets of other servers are judged before they are taken in.
 //!
 //! # Not here

@@ -83,9 +83,9 @@ pub enum Note {
 pub struct Learners {
     /// All that are connected.
     pub connected: u64,
-    /// Those that get what is proposed, whether they vote or not.
+    /// Learners that are sent proposals, whether they vote or not.
     pub followers: u64,
-    /// Of these, those that do not vote.
+    /// Followers that do not vote.
     pub non_voting: u64,
     pub observers: u64,
 }

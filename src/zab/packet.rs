@@ -62,7 +62,7 @@ mod kind {
     pub const SESSION_MOVED: i32 = 0x6f78;
 }
 
-/// Who a learner is.
+/// A learner's id and versions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LearnerInfo {
     pub id: ServerId,
@@ -79,7 +79,7 @@ pub struct Request {
     pub op: i32,
     /// As the client sent it.
     pub body: Bytes,
-    /// Who the client had shown to be; nobody where a server asks in its own name.
+    /// The client's authenticated identities; none where a server asks in its own name.
     pub who: Vec<Identity>,
 }
 

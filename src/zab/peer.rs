@@ -60,8 +60,8 @@ const EARLY_LOOKING_TICKS: u32 = 100;
 /// Notifications of so many servers in no known configuration are kept for the next election: joiners, and strangers.
 const UNKNOWN_HEARD_MAX: usize = 64;
 
-/// From then on it pauses before it looks for a leader again: 10 ms, and twice as long each time, up to a second. Who is
-/// never let in must not keep those busy who serve.
+/// From then on it pauses before it looks for a leader again: 10 ms, and twice as long each time, up to a second. A learner
+/// that is never let in must not keep serving members busy.
 const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
 
@@ -393,8 +393,8 @@ impl Peer {
             && !core.view.is_voter(core.me)
     }
 
-    /// Those who don't know the proposal take no candidate that only it lets vote: others, whom it kept from electing each
-    /// other, do without it from then on.
+    /// Ends the candidacy of a server that only a proposed configuration lets vote: voters that don't know that configuration
+    /// never elect it, and its votes may have kept the others from electing one of themselves.
     fn withdraw_in_time(&mut self, out: &mut Vec<Action>) {
         if self.stands_ticks == 1 && matches!(self.role, Role::Looking(Some(_))) {
             self.stands_ticks = 0;

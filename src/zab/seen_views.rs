@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 /// Versions of configurations that were proposed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SeenViews {
-    /// Those that this server's history has.
+    /// Configurations in this server's history.
     pub in_history: BTreeSet<i64>,
-    /// Those that it had before a cut that is under way.
+    /// Configurations in the history before a truncation that is under way.
     pub before_cut: Option<BTreeSet<i64>>,
-    /// The one that NEWLEADER named.
+    /// The configuration that NEWLEADER named.
     pub named: Option<i64>,
-    /// Those that `.dynamic.next` has, oldest first.
+    /// Configurations in `.dynamic.next`, oldest first.
     pub saved: Vec<i64>,
-    /// One that this server's history has as a transaction, and the one it followed.
+    /// A configuration that is a transaction of this server's history, and the configuration before it.
     pub followed: Option<(i64, i64)>,
 }

@@ -1,11 +1,11 @@
 //! Where election connections are accepted, and what a port does that can't be bound or can't accept.
 
 use core::net::SocketAddr;
-use oxkeeper::member::election_hello::Address;
+use oxkeeper::member::dial::HostPort;
 use oxkeeper::member::election_listeners::{Change, ListenerId, Listeners};
 use oxkeeper::member::listening::{ClientListening, ListenAddress, ListenStep, Listening, Port};
 
-fn at(host: &str, port: u16) -> Address {
+fn at(host: &str, port: u16) -> HostPort {
     (host.to_owned(), port)
 }
 

@@ -265,7 +265,7 @@ impl Strangers {
     }
 
     fn say_anything_about_elections(&mut self) {
-        let open: Vec<ConnectionId> = self.member.host.callers.values().copied().collect();
+        let open: Vec<ConnectionId> = self.member.host.accepted.values().copied().collect();
         match self.below(6) {
             0..3 => {
                 let from = ServerId(self.below(7) as i64 - 1);
@@ -274,7 +274,7 @@ impl Strangers {
             }
             3 if !open.is_empty() => {
                 let connection = open[self.below(open.len() as u64) as usize];
-                self.member.host.callers.retain(|_, of| *of != connection);
+                self.member.host.accepted.retain(|_, of| *of != connection);
                 self.member.sockets.end_election(connection);
                 let error = (self.below(2) == 0).then(|| "reset".to_owned());
                 self.step(Input::Election(Election::Ended { connection, error }));

@@ -1,10 +1,10 @@
 //! Election connections on real sockets without the rest of a member, for tests.
 
 use bytes::Bytes;
+use oxkeeper::member::dial::HostPort;
 use oxkeeper::member::election_connections::{
     Action, ElectionConnections, Event, Input, ServerAddresses, Settings,
 };
-use oxkeeper::member::election_hello::Address;
 use oxkeeper::model::ServerId;
 use oxkeeper::net::Sink;
 use oxkeeper::net::election::{ElectionSockets, Report};
@@ -60,7 +60,7 @@ impl ElectionNet {
         self.tell(Input::DialAll);
     }
 
-    pub fn move_to(&self, addresses: Vec<Address>) {
+    pub fn move_to(&self, addresses: Vec<HostPort>) {
         self.tell(Input::MoveTo(addresses));
     }
 

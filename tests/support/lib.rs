@@ -1,6 +1,7 @@
 //! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of the machines on them.
 //!
-//! Nothing here decides anything of a server. Each file uses those above it in this list only:
+//! What servers decide, the machines that ship decide. There are two exceptions (ARCHITECTURE.md), for peers without a member and a
+//! replica: [`ensemble`] decides which connection to a leader is current, [`ensemble_turns`] and [`peer`] answer PING and SYNC. Each file uses those above it in this list only:
 //!
 //! * Values: [`views`], configurations with their members; [`txns`], transactions as a log has them; [`packets`], packets read from
 //!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and answers as the

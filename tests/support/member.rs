@@ -45,7 +45,7 @@ pub struct MemberOnDisk {
     log: LogThread,
     pub asked: PendingWork,
     /// Open election connections that other servers made.
-    pub callers: BTreeMap<ServerId, ConnectionId>,
+    pub accepted: BTreeMap<ServerId, ConnectionId>,
     pub ended: Option<Ended>,
 }
 
@@ -73,8 +73,8 @@ impl MemberOnDisk {
         let settings = Settings { ensemble, log_read: LogReadLimit::Bytes(100) };
         let shared = replica.shared().clone();
         let member = Member::new(replica, settings, now);
-        let (asked, callers) = (PendingWork::default(), BTreeMap::new());
-        Self { member, shared, now, place, log, asked, callers, ended: None }
+        let (asked, accepted) = (PendingWork::default(), BTreeMap::new());
+        Self { member, shared, now, place, log, asked, accepted, ended: None }
     }
 
     /// Gives an input, asks the threads for what the member wants of them, and returns all actions.
@@ -110,7 +110,7 @@ impl MemberOnDisk {
                 self.asked.reads.push_back(read);
             }
             Action::Election(election_connections::Action::Close { connection }) => {
-                self.callers.retain(|_, open| open != connection);
+                self.accepted.retain(|_, open| open != connection);
             }
             Action::Wake(waker) => waker.wake_by_ref(),
             Action::End(ended) => self.ended = Some(ended.clone()),

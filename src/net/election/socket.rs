@@ -1,7 +1,7 @@
 //! One election socket: how it is made and set up, and the task that moves its bytes both ways.
 
+use crate::member::dial::HostPort;
 use crate::member::election_connections::{ConnectionId, Input};
-use crate::member::election_hello::Address;
 use crate::model::ServerId;
 use crate::net::Sink;
 use crate::net::dial::dial_once;
@@ -73,7 +73,7 @@ pub enum Order {
 ///
 /// # Errors
 /// When none answers: that of the last one.
-pub async fn dial(addresses: Vec<Address>, grace: Option<Duration>) -> io::Result<TcpStream> {
+pub async fn dial(addresses: Vec<HostPort>, grace: Option<Duration>) -> io::Result<TcpStream> {
     dial_once(addresses, NO_LIMIT, grace).await
 }
 

@@ -58,7 +58,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     /// Connections to a listener, and what becomes of them.
-    async fn called(count: usize) -> (Vec<TcpStream>, mpsc::UnboundedReceiver<PeerEvent>) {
+    async fn dialed(count: usize) -> (Vec<TcpStream>, mpsc::UnboundedReceiver<PeerEvent>) {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (sender, events) = mpsc::unbounded_channel();
         let address = ListenAddress { host: Some("127.0.0.1".to_owned()), port };
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_of_another_protocol_are_told_apart() {
+    async fn connection_of_another_protocol_is_closed_with_its_name() {
         let told: [(&[u8], &str); 3] = [
             (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefghi", "TLS"),
             (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
             (b"\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\x02\0\0\0\x09a:1:2:3:4", "swapped"),
         ];
         for (bytes, word) in told {
-            let (mut streams, mut events) = called(1).await;
+            let (mut streams, mut events) = dialed(1).await;
             streams[0].write_all(bytes).await.unwrap();
             let (_, why) = gone(&mut events).await;
             assert!(why.contains(word), "{why}");
@@ -127,7 +127,7 @@ mod tests {
     // rows: Q-53
     #[tokio::test]
     async fn packet_that_is_kept_keeps_little_memory() {
-        let (mut streams, mut events) = called(1).await;
+        let (mut streams, mut events) = dialed(1).await;
         let entry = Bytes::from(vec![7; 36]);
         let packet = Packet::Proposal { zxid: crate::model::Zxid::ZERO, entry }.to_bytes();
         let (mut kept, mut handle) = (Vec::new(), None);

@@ -20,7 +20,7 @@ impl Ballot {
         Self { versioned: false, ..Self::settled(heard) }
     }
 
-    /// As the word of a server that says its election is over.
+    /// As the vote of a server whose election is over.
     pub fn settled(heard: &Notification) -> Self {
         let &Notification { state, vote, round, version, .. } = heard;
         Self { state, vote, round, versioned: 0 < version }
@@ -63,22 +63,23 @@ impl Ballots {
         self.0.get(&from)
     }
 
-    /// Whom those who are no longer looking say to lead.
+    /// The leaders in the votes of servers whose election is over.
     pub fn settled_leaders(&self) -> impl Iterator<Item = ServerId> {
         let settled = self.0.values().filter(|cast| cast.state != PeerState::Looking);
         settled.map(|cast| cast.vote.leader)
     }
 
-    /// Who agrees with `ballot`.
+    /// The servers whose votes agree with `ballot`.
     pub fn for_same(&self, ballot: &Ballot) -> BTreeSet<ServerId> {
         self.0.iter().filter(|(_, cast)| ballot.agrees(cast)).map(|(&id, _)| id).collect()
     }
 
     /// The servers that make `ballot` the outcome of an election that others have ended: a quorum, if the leader itself
-    /// says that it leads. Without its word, those who still follow a leader that died would elect it for ever.
+    /// says that it leads. Without the leader's own vote, servers that still follow a dead leader would elect it for
+    /// ever.
     ///
-    /// A configuration that was proposed to this server does not count here, as it does in Java: it may have come to
-    /// nothing, and who follows an established leader decides nothing.
+    /// A configuration that was proposed to this server does not count here, as it does in Java: it may never be
+    /// committed, and a server that follows an established leader decides nothing.
     ///
     /// * `me`, `round`: when `ballot` is for this server, only an election of its own round can have made it leader.
     pub fn settle(

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurrentVote {
     pub state: PeerState,
-    /// How the election ended. From NEWLEADER on `epoch` has to be the new one, at the leader as well: those who join
-    /// later count votes of the same epoch only (ZOOKEEPER-1732).
+    /// How the election ended. From NEWLEADER on `epoch` has to be the new one, at the leader as well: servers that
+    /// join later count votes of the same epoch only (ZOOKEEPER-1732).
     pub vote: Vote,
     /// Round of that vote; -1 for a leader that a reconfiguration named.
     pub vote_round: i64,
@@ -48,7 +48,7 @@ impl CurrentVote {
     }
 }
 
-/// Whose votes made a server leader, as long as its followers have not come.
+/// The electors of a leader, as long as its followers have not come.
 ///
 /// A voter may still change its mind while it waits for better votes. A leader that goes on waiting for it keeps the
 /// ensemble from electing another until initLimit is over (ZOOKEEPER-3109).
@@ -60,12 +60,12 @@ pub struct Backing {
 }
 
 impl Backing {
-    /// * `electors`: who agreed on `vote` in `round`, this server among them.
+    /// * `electors`: the servers that agreed on `vote` in `round`, this one among them.
     pub fn new(vote: Vote, round: i64, electors: BTreeSet<ServerId>) -> Self {
         Self { vote, round, electors }
     }
 
-    /// Takes note of a notification and tells whether those who still stand by their vote are a quorum.
+    /// Takes note of a notification and tells whether the electors that stand by their vote are a quorum.
     ///
     /// An elector that is looking with the vote it gave has only not ended its election yet.
     #[must_use]

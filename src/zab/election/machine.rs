@@ -26,8 +26,8 @@ pub enum Input {
     Notification { from: ServerId, notification: Notification },
     /// There is a new connection to `to`; what went into the last one may be lost.
     ElectionConnected { to: ServerId },
-    /// A connection that there was to `to` broke: it is held for dead until it is heard of again. One that never had a connection is
-    /// not: it may be starting at this moment, as all do after a power cut, and have the better vote.
+    /// A connection that there was to `to` broke: that server is held for dead until it is heard of again. A server that never had
+    /// a connection is not: it may be starting at this moment, as all do after a power cut, and have the better vote.
     ElectionDisconnected { to: ServerId },
     /// See [`Setup::oracle`].
     Oracle { agrees: bool },
@@ -53,7 +53,7 @@ pub struct Elected {
     /// `vote.leader` leads, perhaps this server itself.
     pub vote: Vote,
     pub round: i64,
-    /// Who agreed, as far as it is known here.
+    /// The servers that agreed, as far as it is known here.
     pub electors: BTreeSet<ServerId>,
 }
 
@@ -64,11 +64,11 @@ pub struct Setup {
     pub views: Views,
     /// Whether a newer configuration may be adopted (`reconfigEnabled`).
     pub adopts_views: bool,
-    /// For itself; [`Vote::NOTHING`] from one that doesn't vote.
+    /// This server's vote for itself; [`Vote::NOTHING`] if it doesn't vote.
     pub vote: Vote,
     /// Whether this server may go on without the other of two voters, where there is an oracle to say so.
     pub oracle: Option<bool>,
-    /// Whose connection broke and did not come back: they are not waited for (see [`Input::ElectionDisconnected`]).
+    /// Servers whose connection broke and did not come back: they are not waited for (see [`Input::ElectionDisconnected`]).
     pub down: BTreeSet<ServerId>,
     /// Round of the last election, 0 before the first.
     pub last_round: i64,
@@ -83,12 +83,12 @@ pub struct Election {
     setup: Setup,
     /// Text of the current configuration.
     config: Bytes,
-    /// Whom it wants; never worse than its own vote within a round.
+    /// This server's vote; within a round never worse than its vote for itself.
     vote: Vote,
     round: i64,
     /// Votes of this round.
     votes: Ballots,
-    /// What those say who are not looking, of whatever round.
+    /// Votes of servers that are not looking, of whatever round.
     settled: Ballots,
     /// Held for dead.
     down: BTreeSet<ServerId>,
@@ -101,9 +101,9 @@ pub struct Election {
     ends_at: Option<u64>,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
     found: Option<Found>,
-    /// All were told once more, for somebody follows another than the one elected.
+    /// All were told once more, since a voter follows another server than the one elected.
     has_doubted: bool,
-    /// Who says that it leads, until which tick that counts.
+    /// Servers that say that they lead, and until which tick that counts.
     leading: BTreeMap<ServerId, u64>,
     /// When servers that don't vote were last answered.
     answered: BTreeMap<ServerId, u64>,
@@ -113,7 +113,7 @@ pub struct Election {
 /// See [`Election::found`].
 #[derive(Clone, Debug)]
 struct Found {
-    /// As one of those who follow it told it last.
+    /// The last notification that told of the leader.
     heard: Notification,
     /// The tick at which it is followed all the same.
     until: u64,
@@ -201,10 +201,10 @@ impl Election {
 
     fn on_connected(&mut self, to: ServerId, out: &mut Vec<Action>) {
         self.down.remove(&to);
-        // Someone is back: what it has to say should not wait for a pause that has grown over minutes.
+        // A server is back: its notification should not wait for a pause that has grown over minutes.
         self.resend_ticks = self.resend_min_ticks();
         self.resend_at = self.now + self.resend_ticks;
-        // One that is in no configuration known here may tell of a newer one.
+        // A server in no configuration known here may tell of a newer configuration.
         let views = &self.setup.views;
         if to != self.setup.me && (views.is_voter(to) || !views.has_member(to)) {
             self.tell(to, out);
@@ -213,7 +213,7 @@ impl Election {
 
     fn on_heard(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
         if from == self.setup.me {
-            return; // One that has our id: what it says of itself is not for us.
+            return; // From a server with our id: its vote is not for us.
         }
         self.down.remove(&from);
         if let Some(view) = self.newer_view(from, heard) {
@@ -272,7 +272,8 @@ impl Election {
         self.tell(from, out);
     }
 
-    /// One whose vote was proposed to us, and not to itself, wants nobody; it hears nothing of earlier rounds than its own.
+    /// Joins the round of a server that votes by a configuration proposed to this server and not to it: it votes for nothing, and
+    /// drops notifications of earlier rounds.
     fn join_round(&mut self, heard: &Notification, out: &mut Vec<Action>) {
         let wants_nobody = heard.state == PeerState::Looking && heard.vote == Vote::NOTHING;
         if wants_nobody && self.round < heard.round {
@@ -291,7 +292,7 @@ impl Election {
         }
         if self.round < heard.round {
             if self.ends_at.is_some() && heard.vote < self.vote {
-                // If it was one of ours, it votes in that round now: who is elected all the same waits for it in vain.
+                // If the sender agreed with us, it votes in that round now: a leader elected without it would wait for it in vain.
                 return self.votes.remove(from);
             }
             self.round = heard.round;
@@ -303,13 +304,13 @@ impl Election {
             self.vote = heard.vote;
             self.tell_all(out);
         } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
-            // It may have missed what was told while it still followed, and would hear of it with the next resend only.
+            // The sender may have missed our vote while it still followed, and would hear of it with the next resend only.
             self.tell(from, out);
         }
         self.votes.put(from, Ballot::of_round(heard));
     }
 
-    /// One that has ended its election tells who leads.
+    /// Takes the vote of a server whose election is over, for the leader that it follows or is.
     fn on_settled(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
         if heard.round == self.round {
             self.votes.put(from, Ballot::of_round(heard));
@@ -353,7 +354,7 @@ impl Election {
         let is_same = |found: &&Found| found.heard.vote.leader == vote.leader;
         let until = self.found.as_ref().filter(is_same).map(|found| found.until);
         if until.is_none() {
-            // Those who follow it speak when they are asked.
+            // Servers that follow the leader answer a vote with theirs.
             let is_silent = |id: &ServerId| id != me && !electors.contains(id);
             views.voters().into_iter().filter(is_silent).for_each(|id| self.tell(id, out));
         }
@@ -396,8 +397,8 @@ impl Election {
         self.end(self.vote, agreeing, out);
     }
 
-    /// Whether a voter says that in this round another one was elected, who lives: that one may have voted with us and
-    /// then been told that it leads, and does not say so unless it is asked. Java's server then waits for `initLimit`.
+    /// Whether a voter says that in this round another server was elected, one that lives: the other server may have voted with
+    /// us and then been elected, and does not say so unless it is asked. Java's server then waits for `initLimit`.
     fn is_doubtful(&self) -> bool {
         let leads = |leader| leader != self.vote.leader && !self.down.contains(&leader);
         self.votes.settled_leaders().any(leads)
@@ -405,7 +406,7 @@ impl Election {
 
     fn note_leading(&mut self, from: ServerId, heard: &Notification) {
         if heard.state == PeerState::Leading {
-            // One that lives says it again when all is told again.
+            // A leader that lives answers each resend.
             self.leading.insert(from, self.now + 2 * self.resend_ticks);
         } else {
             self.leading.remove(&from);
@@ -422,7 +423,7 @@ impl Election {
         (self.setup.oracle == Some(true) && self.vote.leader == me && !is_led).then_some(me)
     }
 
-    /// With an oracle that does not let this server go on alone, the other of two may lead alone: its word is enough.
+    /// With an oracle that does not let this server go on alone, the other of two may lead alone: its vote for itself is enough.
     ///
     /// Source: `FastLeaderElection.receivedLeadingNotification`, ZooKeeper 3.9.5, where it holds among more voters as well.
     fn oracle_follows(&self, from: ServerId, heard: &Notification) -> Option<BTreeSet<ServerId>> {
@@ -477,7 +478,7 @@ impl Election {
         let Setup { vote: own, last_round, .. } = &self.setup;
         let own_is_light = self.setup.views.weighs_nothing(own.leader);
         assert!(own_is_light || *own <= self.vote, "votes for {}, worse than {own}", self.vote);
-        let joined = self.is_over; // Who leads may have been elected in an earlier round.
+        let joined = self.is_over; // The leader may have been elected in an earlier round.
         // Rounds don't overflow, so that a peer which claims the last one is only tiresome.
         assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);
         let (now, until) = (self.now, self.ends_at.unwrap_or_default());

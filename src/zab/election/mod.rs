@@ -1,4 +1,4 @@
-//! Who leads: one server's part in one election (Java: FastLeaderElection).
+//! One server's part in one election of a leader (Java: FastLeaderElection).
 //!
 //! Every voter sends its vote to all others, adopts a better vote that it receives, and ends its election once a quorum
 //! has the same vote. An election decides nothing about transactions: discovery makes sure that a leader holds all

@@ -4,8 +4,8 @@ use crate::model::ServerId;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::fmt;
 
-/// Whom a server wants to lead, or knows to lead. The derived order is the order of the election: a candidate that
-/// weighs nothing is left out before votes are compared.
+/// The leader that a server wants, or that it knows to be elected. The derived order is the order of the election: a
+/// candidate that weighs nothing is left out before votes are compared.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Vote {
     /// The candidate's `currentEpoch`, not the epoch of its zxid.

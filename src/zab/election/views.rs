@@ -1,4 +1,4 @@
-//! Who votes while an ensemble is being changed.
+//! The voters while an ensemble is being changed.
 
 use crate::model::{ServerId, View};
 use std::collections::BTreeSet;
@@ -31,7 +31,8 @@ impl Views {
         self.all().flat_map(View::voters).collect()
     }
 
-    /// Whether `ids` are a quorum in each. One that is not newer than that in force decides nothing, as in Java.
+    /// Whether `ids` are a quorum in each. A proposed configuration that is not newer than the one in force decides nothing, as
+    /// in Java.
     pub fn have_quorums(&self, ids: &BTreeSet<ServerId>) -> bool {
         self.have_quorums_or(ids, None)
     }
@@ -45,7 +46,7 @@ impl Views {
 
     /// Whether a candidate's vote is told to weigh nothing, so that it can't be elected.
     ///
-    /// One that only a proposed configuration knows is judged by that.
+    /// The weight of a candidate that only a proposed configuration knows is its weight there.
     pub fn weighs_nothing(&self, id: ServerId) -> bool {
         self.all().find(|view| view.is_voter(id)).is_some_and(|view| view.weight(id) == 0)
     }

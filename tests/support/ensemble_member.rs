@@ -208,9 +208,9 @@ impl EnsembleMember {
 
     /// Another server's election connection brings a notification; the server connects before that if it has no connection.
     pub fn notify(&mut self, from: ServerId, notification: &Notification) {
-        let known = self.host.callers.get(&from).copied();
+        let known = self.host.accepted.get(&from).copied();
         let Some(connection) = known.or_else(|| self.accept()) else { return };
-        self.host.callers.insert(from, connection);
+        self.host.accepted.insert(from, connection);
         if known.is_none() {
             let bytes = self.caller_opening.clone().into();
             self.step(Input::Election(Election::Received { connection, bytes }));

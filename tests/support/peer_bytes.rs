@@ -135,15 +135,15 @@ fn packet(streams: &LearnerStreams, moves: &mut Moves<'_>) -> Vec<u8> {
     put_i64(&mut packet, zxid(streams, moves));
     match moves.byte() {
         0xff => put_i32(&mut packet, -1),
-        len => put_buffer(&mut packet, Some(moves.take(usize::from(len)))),
+        len => put_buffer(&mut packet, moves.take(usize::from(len))),
     }
     // Identities come with one packet in six.
     if usize::from(choice) < 240 - 2 * KINDS.len() {
         put_i32(&mut packet, -1);
     } else {
         put_i32(&mut packet, 1);
-        put_buffer(&mut packet, Some(moves.bytes()));
-        put_buffer(&mut packet, Some(moves.bytes()));
+        put_buffer(&mut packet, moves.bytes());
+        put_buffer(&mut packet, moves.bytes());
     }
     packet
 }

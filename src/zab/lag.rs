@@ -66,6 +66,8 @@ pub(super) struct Lag {
     /// Ticks for which it has lacked too much; of these, since its last ACK.
     pub ticks: u64,
     pub stalled_ticks: u64,
+    /// The last transaction it had been sent when it acknowledged NEWLEADER.
+    pub joined_at: Zxid,
     /// It was left behind, and this is the last transaction it was sent.
     pub left_at: Option<Zxid>,
 }
@@ -73,6 +75,6 @@ pub(super) struct Lag {
 impl Lag {
     /// Of a learner whose synchronisation begins.
     pub const fn from(acked: Zxid) -> Self {
-        Self { acked, ticks: 0, stalled_ticks: 0, left_at: None }
+        Self { acked, ticks: 0, stalled_ticks: 0, joined_at: Zxid::ZERO, left_at: None }
     }
 }

@@ -452,7 +452,7 @@ impl Leader {
         // An observer too: it may vote by the configuration that is proposed, and has the history and saved the epoch.
         self.acked.insert(server, start);
         if self.is_broadcasting() {
-            return self.handlers.activate(id, out);
+            return self.handlers.activate(core, id, out);
         }
         self.try_establish(core, out);
     }
@@ -471,7 +471,7 @@ impl Leader {
         core.notes.push(Note::Leads { epoch: self.epoch, with });
         out.push(Action::Lead { epoch: self.epoch });
         for id in self.handlers.connections_at(Stage::Synchronised) {
-            self.handlers.activate(id, out);
+            self.handlers.activate(core, id, out);
         }
         if !core.view.is_voter(core.me) {
             // The reconfiguration of an earlier leader is committed now, and another server leads by it.

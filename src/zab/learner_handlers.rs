@@ -218,21 +218,22 @@ impl LearnerHandlers {
         }
         let handler = self.get_mut(id)?;
         handler.stage = Stage::Synchronised;
-        handler.lag.acked = handler.lag.acked.max(handler.start);
         let (server, start, sync) = (handler.id, handler.start, handler.sync);
         if let Some(sync) = sync {
             let under_way = self.syncs_under_way(sync.how);
             core.notes.push(Note::SyncEnded { sync, under_way });
         }
+        self.join(core, id);
         Some((server, start))
     }
 
     /// Sends UPTODATE.
-    pub fn activate(&mut self, id: LearnerConnectionId, out: &mut Vec<Action>) {
+    pub fn activate(&mut self, core: &Core, id: LearnerConnectionId, out: &mut Vec<Action>) {
         if let Some(handler) = self.get_mut(id) {
             handler.stage = Stage::Active;
             handler.say(id, &Packet::UpToDate, out);
         }
+        self.ask_if_lagging(core, id, out);
     }
 
     /// Closes the connections that were silent for too long.

@@ -56,7 +56,10 @@ impl LearnerHandlers {
         }
     }
 
-    /// A learner's answer to PING names what the PING named.
+    /// A learner's answer to PING, which names what the PING named: everything through that was read.
+    ///
+    /// An observer sends no ACK but this. Nor does a follower for what was committed before it acknowledged NEWLEADER: that was on
+    /// its disk then.
     pub fn read_ping(
         &mut self,
         core: &Core,
@@ -64,11 +67,32 @@ impl LearnerHandlers {
         packet: &Packet,
         out: &mut Vec<Action>,
     ) {
-        let is_observer = self.get(id).is_some_and(|handler| handler.is_observer);
-        if is_observer && let Packet::Ping { zxid, .. } = packet {
-            // What was proposed before the PING may have been committed, and sent, after it: a few transactions too many.
-            let read = Zxid::from_wire(*zxid).unwrap_or_default().min(core.history.committed());
-            self.acknowledge(id, read, out);
+        let (Some(handler), Packet::Ping { zxid, .. }) = (self.get_mut(id), packet) else { return };
+        let read = Zxid::from_wire(*zxid).unwrap_or_default();
+        if handler.lag.left_at.is_some_and(|last| last <= read) {
+            return self.close_behind(id, out);
+        }
+        // What was proposed before the PING may have been committed, and sent, after it: a few transactions too many.
+        let max =
+            if handler.is_observer { core.history.committed() } else { handler.lag.joined_at };
+        self.acknowledge(id, read.min(max), out);
+    }
+
+    /// A learner has acknowledged NEWLEADER.
+    pub fn join(&mut self, core: &Core, id: LearnerConnectionId) {
+        let Some(handler) = self.get_mut(id) else { return };
+        handler.lag.acked = handler.lag.acked.max(handler.start);
+        handler.lag.joined_at = core.history.last();
+    }
+
+    /// Asks a learner that has just been sent UPTODATE how far it has read, if commits would wait for it otherwise.
+    pub fn ask_if_lagging(&mut self, core: &Core, id: LearnerConnectionId, out: &mut Vec<Action>) {
+        let Self { by_connection, sizes, .. } = self;
+        let handler = by_connection.get_mut(&id);
+        let lags = |it: &&mut LearnerHandler| core.settings.lag_bytes_max < sizes.lag(it.lag.acked);
+        if let Some(handler) = handler.filter(lags) {
+            let zxid = core.history.last().to_wire();
+            handler.say(id, &Packet::Ping { zxid, touched: None }, out);
         }
     }
 

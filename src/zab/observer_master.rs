@@ -92,7 +92,7 @@ impl ObserverMaster {
             (Some(Stage::Synchronising), Packet::Ack { zxid }) => {
                 let acked = self.handlers.on_ack_new_leader(core, id, self.epoch, zxid, out);
                 if acked.is_some() {
-                    self.handlers.activate(id, out);
+                    self.handlers.activate(core, id, out);
                 }
             }
             // An observer's disk counts in no quorum.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::list::{Line, List, SetCounts};
-use super::{Mode, Status};
+use super::list::{Line, List};
+use super::status::{Mode, SetCounts, Status};
 
 /// Sessions by the time they expire, or of a learner in their order with their timeouts; their ephemerals; connections
 /// by the time they expire. The text up to the first list, and each list with the text after it.

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use super::ConnectionInfo;
 use super::connections::{java_address, render};
+use super::status::{ConnectionInfo, SetCounts};
 
 /// A list that stands in an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -98,13 +98,6 @@ impl<T> Default for Expiries<T> {
     fn default() -> Self {
         Self { all: Vec::new(), next: 0 }
     }
-}
-
-/// What stands above a list of expiries.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct SetCounts {
-    pub sets: usize,
-    pub all: usize,
 }
 
 impl<T: Ord> Expiries<T> {

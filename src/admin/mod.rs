@@ -21,10 +21,11 @@ use std::sync::LazyLock;
 
 pub use dump::{watches_by_path, watches_by_session};
 pub use environment::EnvironmentInfo;
-pub use list::{Expiries, Line, List, SetCounts};
+pub use list::{Expiries, Line, List};
 pub use operations::operation_name;
 pub use status::{
-    ConnectionInfo, DumpCounts, LeaderInfo, MemberInfo, Mode, SessionInfo, Status, WatchTotals,
+    ConnectionInfo, DumpCounts, LeaderInfo, MemberInfo, Mode, SessionInfo, SetCounts, Status,
+    WatchTotals,
 };
 pub use words::{Answer, Effect, Word, answer, refusal};
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use super::EnvironmentInfo;
-use super::list::SetCounts;
 use crate::metrics::Queues;
 use crate::model::{ServerId, View, Zxid};
 
@@ -145,6 +144,13 @@ pub struct DumpCounts {
     /// Sessions with ephemeral znodes.
     pub owners: usize,
     pub connections: SetCounts,
+}
+
+/// What stands above a list of what expires: sets of what expires in the same second, and all.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SetCounts {
+    pub sets: usize,
+    pub all: usize,
 }
 
 /// How many watches there are, and whose.

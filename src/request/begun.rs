@@ -1,8 +1,8 @@
 //! How far the request at the front of a connection's input has come, if one hold of the tree's lock is too short for it.
 //!
-//! Java answers these requests without a lock around the whole (P-58, P-60b, P-60c): what changes meanwhile may be seen or
-//! not. What changes to a znode whose watch was brought back already is told by that watch, and a znode whose turn comes
-//! later is compared with the client's zxid then, so no change is lost in between.
+//! What changes meanwhile may be seen or not (P-58, P-60b, P-60c). What changes to a znode whose watch was brought back
+//! already is told by that watch, and a znode whose turn comes later is compared with the client's zxid then, so no change
+//! is lost in between. A session makes no ephemeral znode before the answer; one that another client deletes may be left out.
 
 use crate::tree::{Count, NodeId};
 use bytes::Bytes;

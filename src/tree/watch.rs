@@ -17,9 +17,11 @@ use std::collections::BTreeSet;
 const SHARDS: usize = 64;
 
 /// Places of a shard that are looked at under one hold of its lock, for lists...
-const LOOKS_MAX: usize = 2048;
+const LOOKS_MAX: usize = 1024;
 /// ...unless paths of so many bytes were found before.
 const LOOK_BYTES_MAX: usize = 64 * 1024;
+/// What a watch is in a list beside its path.
+const LINE_BYTES: usize = 20;
 
 /// A place among the watched paths.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,14 +152,14 @@ impl Watches {
     }
 
     /// Every watched path with its watcher, of the data table alone: what `wchc` and `wchp` show. In no order, and not of
-    /// one moment. `None` if the paths are more than `bytes_max` long.
+    /// one moment. `None` if the list is more than `bytes_max` long.
     pub fn data_watches(&self, bytes_max: usize) -> Option<Vec<(String, WatcherId)>> {
         let (mut all, mut len) = (Vec::new(), 0);
         for shard in &self.shards {
             let shard = shard.lock();
             for (path, watcher, _) in shard.iter().filter(|r| r.2 & WatchKind::DATA_TABLE != 0) {
                 let path = shard.path(path);
-                len += 1 + path.len();
+                len += LINE_BYTES + path.len();
                 if bytes_max < len {
                     return None;
                 }

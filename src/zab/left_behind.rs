@@ -50,7 +50,9 @@ impl LearnerHandlers {
     pub fn acknowledge(&mut self, id: LearnerConnectionId, zxid: Zxid, out: &mut Vec<Action>) {
         let Some(handler) = self.get_mut(id) else { return };
         let lag = &mut handler.lag;
-        (lag.acked, lag.stalled_ticks) = (lag.acked.max(zxid), 0);
+        if lag.acked < zxid {
+            (lag.acked, lag.stalled_ticks) = (zxid, 0);
+        }
         if lag.left_at.is_some_and(|last| last <= lag.acked) {
             self.close_behind(id, out);
         }

@@ -1,7 +1,8 @@
 //! Who is told what, when, and what a client finds after it was away.
 
-use super::harness::World;
+use super::harness::{World, limits};
 use oxkeeper::model::op;
+use oxkeeper::request::Limits;
 use support::requests::{
     create, create_for, delete, get, look, set, set_watches, sync, watch, watch_children,
     watch_exists,
@@ -151,7 +152,7 @@ fn watches_go_with_their_connection() {
 // rows: P-58 P-59
 #[test]
 fn set_watches_of_many_paths_takes_several_holds_and_loses_no_change() {
-    let mut world = World::new();
+    let mut world = World::limited(Limits { frame_max: 1 << 20, ..limits() });
     let (a, b) = (world.client(), world.client());
     world.say(b, [create(1, "/first", ""), create(2, "/last", "")]);
     let _answers = world.heard(b);
@@ -180,7 +181,7 @@ fn set_watches_of_many_paths_takes_several_holds_and_loses_no_change() {
 // rows: P-58
 #[test]
 fn set_watches_waits_for_a_client_that_does_not_take_its_events() {
-    let mut world = World::new();
+    let mut world = World::limited(Limits { frame_max: 1 << 20, ..limits() });
     let a = world.client();
     let gone = vec!["/gone"; 60_000];
     world[a].fetches = false;
@@ -190,5 +191,5 @@ fn set_watches_waits_for_a_client_that_does_not_take_its_events() {
     world.set_fetches(a, true);
     let heard = world.heard(a);
     assert_eq!(heard.len(), 60_001);
-    assert_eq!(heard[60_000], "-8 @2 ok");
+    assert_eq!(heard[60_000], "-8 @1 ok");
 }

@@ -114,6 +114,6 @@ impl ClientConnection {
             Need::Close(reason) => self.lines.push(format!("closed: {reason}")),
             _ => {}
         }
-        before != after || has_news || fetched
+        before != after || has_news || fetched || self.need == Need::Turn
     }
 }

@@ -50,8 +50,8 @@ fn connection_without_a_watch_is_not_counted() {
     fire(&watches, "/a", Trigger::Data);
     fire(&watches, "/b", Trigger::Data);
     assert_eq!(watches.data_totals(), (1, 1, 1));
-    assert_eq!(watches.data_watches(3), Some(vec![("/b".to_owned(), WatcherId(2))]));
-    assert_eq!(watches.data_watches(2), None);
+    assert_eq!(watches.data_watches(22), Some(vec![("/b".to_owned(), WatcherId(2))]));
+    assert_eq!(watches.data_watches(21), None);
 }
 
 // rows: P-34

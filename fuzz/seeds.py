@@ -71,8 +71,9 @@ def said_in(path):
 
 
 def phases():
-    """How many phases the target `peers` chooses from."""
-    return int(re.search(r"pub const ALL: \[Self; (\d+)\]", (ROOT / "tests/support/phases.rs").read_text())[1])
+    """The phases that the target `peers` chooses from, in their order."""
+    listed = (ROOT / "tests/support/phases.rs").read_text().split("pub const ALL: ")[1].split("];")[0]
+    return re.findall(r"Self::(\w+)", listed)
 
 
 def peers():
@@ -84,7 +85,7 @@ def peers():
     propose, propose_and_commit, commit, inform, activate, new_leader, ack = 0, 1, 2, 3, 5, 6, 10
     writes = [(propose, following), (ack, last), (commit, last), (propose_and_commit, following), (inform, following)]
     whole = [(new_leader, last), (ack, of_epoch), (ack, of_epoch), *writes, (ack, 8 + 4)]
-    for phase in range(phases()):
+    for phase in range(len(phases())):
         yield bytes([phase, plain, 0])
         yield bytes([phase, plain, 3])
         for connection in range(2):
@@ -105,13 +106,13 @@ def peers():
     # What is left of the tree that phases with SNAP begin with.
     tree = tree_stream(4)
     rest = tree[len(tree) // 2 :] + b"\0\0\0\x0aBenWasHere"
-    for phase in range(phases()):
+    for phase in range(len(phases())):
         yield bytes([phase, 0x80, 0]) + rest + packet(10, 2 << 32, b"") + packet(12, -1, b"")
     for capture in (GOLDEN / "quorum").glob("*.hex"):
         learner, leader = said_in(capture)
-        for phase in range(phases()):
-            yield bytes([phase, 0x80, 0]) + leader
-            yield bytes([phase, 0x80, 0]) + learner
+        # To a follower that has dialed its leader, and to a leader without a quorum.
+        yield bytes([phases().index("FollowerAwaitsLeaderInfo"), 0x80, 0]) + leader
+        yield bytes([phases().index("LeaderAwaitsEpochs"), 0x80, 0]) + learner
 
 
 def packet(kind, zxid, data):

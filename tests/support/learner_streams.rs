@@ -30,13 +30,11 @@ pub struct LearnerStreams {
     openings: Arc<dyn Openings>,
     /// `jute.maxbuffer` and its `extrasize` together.
     entry_max: usize,
-    /// Bytes that peers sent.
-    pub received: usize,
 }
 
 impl LearnerStreams {
     pub fn new(member: EnsembleMember, openings: Arc<dyn Openings>, entry_max: usize) -> Self {
-        Self { member, streams: BTreeMap::new(), openings, entry_max, received: 0 }
+        Self { member, streams: BTreeMap::new(), openings, entry_max }
     }
 
     /// Open connections: that to the leader first, then those of learners in the order in which they came.
@@ -123,7 +121,6 @@ impl LearnerStreams {
         let now_ms = self.now_ms();
         let Some(stream) = self.streams.get_mut(&peer) else { return };
         stream.received.extend_from_slice(bytes);
-        self.received += bytes.len();
         let mut events = Vec::new();
         let received = stream.connection.receive(bytes, now_ms, &mut events);
         let unfinished = stream.connection.unfinished_bytes();

@@ -104,7 +104,18 @@ impl Phase {
             _ => self.learn(&mut streams),
         }
         streams.report_all();
-        assert!(self.is_reached(&streams.member), "{self:?}: {:?}", streams.member.role_name());
+        let (member, peers) = (&streams.member, streams.peers());
+        let (is_leading, is_learning) = match member.role() {
+            Role::Looking(_) => (false, false),
+            Role::Leading(_) => (true, false),
+            Role::Learning(_) => (false, true),
+        };
+        assert!(
+            self.is_reached(member),
+            "{self:?} is not reached: {}, leading {is_leading}, learning {is_learning}, connections {peers:?}, sent {:?}",
+            member.role_name(),
+            member.sockets.packets_sent
+        );
         streams
     }
 
@@ -288,6 +299,10 @@ pub fn write(zxid: Zxid) -> Bytes {
 }
 
 fn elect(streams: &mut LearnerStreams, leader: ServerId) {
+    while !matches!(streams.member.role(), Role::Looking(Some(_))) {
+        streams.report_all();
+        streams.pass(5);
+    }
     streams.report_all();
     streams.member.elect(leader);
     streams.report_all();

@@ -14,7 +14,7 @@ pub struct Sockets {
     /// Election connections that are open or dialed.
     pub election: BTreeSet<ConnectionId>,
     /// How many packets of each name were sent.
-    sent: BTreeMap<&'static str, usize>,
+    pub packets_sent: BTreeMap<&'static str, usize>,
 }
 
 impl Sockets {
@@ -26,7 +26,7 @@ impl Sockets {
             Action::SendTree { frozen, .. } => self.reports.push_back(Input::TreeSent(frozen)),
             Action::SendToLearner { bytes, .. } | Action::SendToLeader { bytes } => {
                 for packet in packets(&bytes) {
-                    *self.sent.entry(packet.name()).or_default() += 1;
+                    *self.packets_sent.entry(packet.name()).or_default() += 1;
                 }
             }
             Action::CloseLearner { connection } => {
@@ -41,7 +41,7 @@ impl Sockets {
 
     /// How many packets of this name the member sent.
     pub fn sent(&self, name: &str) -> usize {
-        self.sent.get(name).copied().unwrap_or_default()
+        self.packets_sent.get(name).copied().unwrap_or_default()
     }
 
     fn perform_for_election(

@@ -162,7 +162,9 @@ fn write_script(arguments: &Arguments, plan: &Plan, file: &Path) -> ExitCode {
 From {run}{only}"
     );
     let Some(text) = sim::script::script(&title, &tapes, None) else {
-        say!("seed {seed}: {check}: nothing that a machine of agreement does is otherwise");
+        say!(
+            "seed {seed}: {check}: nothing that a machine of agreement does is otherwise, or oxkeeper.lagBytes is small there"
+        );
         return ExitCode::from(2);
     };
     if let Err(error) = std::fs::write(file, text) {

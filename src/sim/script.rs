@@ -42,8 +42,13 @@ pub struct Tape {
 ///
 /// * `title`: lines that say where it is from. `spoil`: puts a bug back, or takes it out again.
 ///
-/// `None`: no machine of agreement does anything else because of that bug.
+/// `None`: no machine of agreement does anything else because of that bug; or learners may be left behind in that world, which the
+/// sizes of transactions decide, and scripts have none.
 pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Option<String> {
+    let lag_max = Settings::DEFAULT.lag_bytes_max;
+    if tapes.iter().any(|tape| tape.start.settings.lag_bytes_max != lag_max) {
+        return None;
+    }
     let mut text: String = title.lines().map(|line| format!("# {line}\n")).collect();
     let Some(spoil) = spoil else {
         for tape in tapes {
@@ -207,9 +212,6 @@ impl Tape {
             (*has_oracle, " oracle"),
         ] {
             line += if is_on { name } else { "" };
-        }
-        if settings.lag_bytes_max != Settings::DEFAULT.lag_bytes_max {
-            line += &format!(" lag {}", settings.lag_bytes_max);
         }
         line += &version(view.version);
         line += &known(proposed, *next_follows);

@@ -34,6 +34,13 @@ CASES = [
     mishaps.permissions_removed, mishaps.clock_steps, mishaps.stopped, mishaps.locked_doors, mishaps.distant_member,
 ]
 
+# They need a quiet machine, much time, or programs that a bare one lacks.
+LONG = [
+    heavy.flood_beside_honest, heavy.slow_disk, large_trees.slow_tree_to_a_member, large_trees.replies_beside_a_tree,
+    many.children_and_watches, many.sessions_that_expire, many.come_back_at_once,
+    mishaps.clock_steps, mishaps.stopped, mishaps.distant_member,
+]
+
 CASE_SECONDS, CASE_SECONDS_LONG = 120, 1200  # Bounds against hanging.
 
 

@@ -13,7 +13,7 @@ from client import Client
 from members import until
 from server import free_port
 from strangers import FOLLOWER_INFO, OBSERVER_INFO, PING, election_hello, hello, packet_head, quorum_port
-from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, ends, lives, memory, pour
+from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, ends, lives, pour
 
 
 def learner_ports(trial, target, master):
@@ -171,7 +171,7 @@ def lines_by_second(log, offset):
     return found
 
 
-def quiet(log, offset, what):
+def quiet(trial, log, offset, what):
     counts = lines_by_second(log, offset)
     (_, reason), most = max(counts.items(), key=lambda item: item[1], default=((None, "nothing"), 0))
     trial.say(f"{what}: {sum(counts.values())} lines, at most {most} a second of {reason!r}")
@@ -220,7 +220,7 @@ def log_floods(trial):
                         pass
             time.sleep(0.5)
             try:
-                quiet(leader.log, offset, what)
+                quiet(trial, leader.log, offset, what)
             except AssertionError as error:
                 failed.append(str(error))
         for client in kept[:2]:

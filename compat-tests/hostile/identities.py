@@ -2,7 +2,7 @@
 
 import struct
 
-from client import SET, Client, acl
+from client import SET, Client
 from target import ALONE, FOLLOWER, LEADER, MIB, OBSERVER, at, lives, memory
 from wire import Lost, buffer
 

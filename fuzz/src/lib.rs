@@ -17,9 +17,8 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// So much more may be allocated at one time than before an input: its bytes are at most 4096, and the member that reads them takes
-/// less than a tenth of this.
-const MEMORY_MAX: usize = 32 << 20;
+/// So much more may be allocated at one time than before an input, which has at most 4096 bytes.
+const MEMORY_MAX: usize = 8 << 20;
 
 /// Aborts where what is run has more memory than [`MEMORY_MAX`] at one time.
 pub fn within_memory<T>(run: impl FnOnce() -> T) -> T {

@@ -21,7 +21,7 @@ pub enum PeerEvent {
         handle: PeerHandle,
         peer: SocketAddr,
     },
-    /// * `permit`: one of the connection's [`REPORTS_MAX`], until the driver takes the event.
+    /// * `permit`: one of the connection's `REPORTS_MAX`, until the driver takes the event.
     Received {
         from: QuorumPeer,
         event: QuorumEvent,

@@ -31,7 +31,7 @@ pub struct Forwarding {
     revalidations: VecDeque<(SessionId, Option<LearnerConnectionId>)>,
     /// Empty unless this is a follower.
     pub observers: ObserverMaster,
-    /// Of the syncs in `requests` and of `revalidations` those of observers.
+    /// Unanswered questions of observers: their syncs and revalidations.
     observer_questions: ObserverQuestions,
     /// Monotonic milliseconds at which the leader was last told whose clients were heard of.
     told_ms: u64,

@@ -58,7 +58,7 @@ impl Sizes {
     }
 }
 
-/// How far a learner is behind.
+/// What a learner has acknowledged, and for how long it has lacked too much.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lag {
     /// It has acknowledged everything through this.
@@ -68,7 +68,7 @@ pub(super) struct Lag {
     pub stalled_ticks: u64,
     /// The last transaction it had been sent when it acknowledged NEWLEADER.
     pub joined_at: Zxid,
-    /// It was left behind, and this is the last transaction it was sent.
+    /// The last transaction that the learner was sent before it was left behind; `None`: it was not left behind.
     pub left_at: Option<Zxid>,
 }
 

@@ -9,11 +9,12 @@
 //! `UPDATE_EXPECT=1 cargo test --test parity` rewrites the page. Commit the change with the test that caused it.
 
 mod parity {
+    pub mod facts;
     pub mod marks;
     pub mod page;
 }
 
-use parity::{marks, page};
+use parity::{facts, marks, page};
 use std::path::PathBuf;
 use support::written::expect_file;
 
@@ -29,4 +30,20 @@ fn page_is_up_to_date() {
     let marks = marks::in_project(&root()).unwrap_or_else(|wrong| panic!("{wrong}"));
     let page = page::write(&rows, &marks).unwrap_or_else(|wrong| panic!("{wrong}"));
     expect_file(&root().join("docs/parity.md"), &page);
+}
+
+/// Each row of the parity page is a fact of docs/zookeeper, once, and each id in a source is one of those facts.
+#[test]
+fn ids_resolve_to_facts_about_zookeeper() {
+    let rows = std::fs::read_to_string(root().join("docs/parity-rows.tsv")).expect("rows");
+    let rows = page::parse_rows(&rows).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let facts = facts::facts(&root());
+    let lacking = rows.iter().filter(|row| facts.get(&row.id) != Some(&1)).map(|row| &row.id);
+    let lacking: Vec<_> = lacking.collect();
+    assert!(lacking.is_empty(), "not once in docs/zookeeper: {lacking:?}");
+    let twice: Vec<_> = facts.iter().filter(|(_, count)| 1 < **count).collect();
+    assert!(twice.is_empty(), "more than once in docs/zookeeper: {twice:?}");
+    let named = facts::named(&root());
+    let unknown: Vec<_> = named.iter().filter(|(id, _)| !facts.contains_key(*id)).collect();
+    assert!(unknown.is_empty(), "no facts of docs/zookeeper: {unknown:?}");
 }

@@ -341,6 +341,56 @@ fn a_refused_start_names_the_line_and_what_to_do() {
     refused(&bad.run(missing), 3, &["zoo.cfg:2: dataDir=", "datadir.autocreate"]);
 }
 
+/// A server that is started with the environment of Java's scripts alone, no argument.
+fn start_by_variables(dir: tempfile::TempDir, text: &str, env: &[(&str, &str)], port: u16) -> Server {
+    fs::write(dir.path().join("other.cfg"), text).expect("a configuration");
+    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let output = Stdio::from(fs::File::create(dir.path().join("err")).expect("a file"));
+    let mut command = Command::new(OXKEEPER);
+    command.env("ZOOCFGDIR", dir.path()).env("ZOOCFG", "other.cfg").envs(env.iter().copied());
+    let child = command.stdout(Stdio::null()).stderr(output).spawn().expect("a server");
+    wait_for(addr);
+    Server { dir, addr, child }
+}
+
+// rows: C-134 C-267 C-268
+#[test]
+fn variables_of_javas_scripts_name_the_file_and_its_flags() {
+    let (dir, port) = (tempfile::tempdir().expect("a directory"), free_port());
+    let data = dir.path().join("data").display().to_string();
+    let text = format!("dataDir={data}\nclientPortAddress=127.0.0.1\nclientPort={port}\n");
+    let flags = [
+        ("SERVER_JVMFLAGS", "-Xmx1g -Dzookeeper.4lw.commands.whitelist=ruok -Dreadonlymode.enabled=true"),
+        ("JVMFLAGS", "-Dzookeeper.4lw.commands.whitelist=conf"),
+    ];
+    let server = start_by_variables(dir, &text, &flags, port);
+    let ask = |name| word(server.addr, name, PATIENCE).expect("an answer");
+    assert!(ask("conf").contains(&format!("dataDir={data}")), "{}", ask("conf"));
+    assert_eq!(ask("ruok"), "ruok is not executed because it is not in the whitelist.\n");
+    // Words that a server's own scripts and clients ask for need no list; the second one if there is a read-only mode.
+    assert!(ask("srvr").contains("Mode: standalone"), "{}", ask("srvr"));
+    assert_eq!(ask("isro"), "rw");
+}
+
+// rows: C-31
+#[test]
+fn members_of_the_dynamic_file_are_served() {
+    let (dir, port) = (tempfile::tempdir().expect("a directory"), free_port());
+    let here = dir.path().display().to_string();
+    fs::write(dir.path().join("myid"), "7").expect("a file");
+    let (quorum, election) = (free_port(), free_port());
+    let member = format!("server.7=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{port}");
+    fs::write(dir.path().join("members"), &member).expect("a file");
+    let text = format!(
+        "dataDir={here}\ninitLimit=5\nsyncLimit=5\nstandaloneEnabled=false\nreconfigEnabled=true\n\
+         4lw.commands.whitelist=*\ndynamicConfigFile={here}/members\n"
+    );
+    let server = start_by_variables(dir, &text, &[], port);
+    let ask = |name| word(server.addr, name, PATIENCE).expect("an answer");
+    assert!(ask("srvr").contains("Mode: leader"), "{}", ask("srvr"));
+    assert!(ask("conf").contains(&format!("membership: \n{member}")), "{}", ask("conf"));
+}
+
 /// A disk error like any other: told, and the end of the process, not of a signal.
 // rows: P-87
 #[test]

@@ -4,6 +4,7 @@
 //! * purity: the rooms that decide touch no clock, file, socket, thread or chance.
 //! * size: files, functions and what performs actions stay small enough to read.
 //! * circles: files of one room use each other in one direction; `map` prints rooms, arrows and circles.
+//! * wording: comments, pages, names of tests and log lines keep to plain words.
 //! * layout: the map matches the disk, dependencies have reasons, scripts stay thin, nothing is half-built.
 
 mod tidy {
@@ -14,6 +15,7 @@ mod tidy {
     pub mod rooms;
     pub mod size;
     pub mod source;
+    pub mod wording;
 }
 
 /// Each room and the rooms it may use. Arrows point one way: nothing may use `server`.

@@ -1,18 +1,26 @@
 //! Every bit of an access list against every operation: judged, pre-checked, and where a read looks.
 
 use super::harness::{Client, World, limits};
-use jute::Vector;
-use jute::proto::{CreateRequest, GetAclRequest};
+use jute::proto::{CheckVersionRequest, CreateRequest, GetAclRequest};
+use jute::{Encode, Vector};
 use oxkeeper::auth::{Schemes, permits};
 use oxkeeper::model::{AccessList, Acl, Identity, op, perms};
 use oxkeeper::request::Limits;
 use oxkeeper::request::access::refusal;
-use support::requests::{create, delete, get, look, request, set, set_acl, sync};
+use support::requests::{create, delete, get, look, raw, request, set, set_acl, sync};
+use support::standalone::parts;
 
 const BITS: [i32; 5] = [perms::READ, perms::WRITE, perms::CREATE, perms::DELETE, perms::ADMIN];
 
 fn set_bits(xid: i32, path: &str, bits: i32) -> Vec<u8> {
     set_acl(xid, path, &Acl { perms: bits, who: Identity::new("world", "anyone") })
+}
+
+/// A multi of one `check`, of any version.
+fn check(xid: i32, path: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    CheckVersionRequest { path: Some(path.into()), version: -1 }.encode(&mut body);
+    raw(xid, op::MULTI, &parts(&[(op::CHECK, body)]))
 }
 
 fn get_acl(xid: i32, path: &str) -> Vec<u8> {
@@ -63,6 +71,18 @@ fn each_operation_asks_for_its_bit_and_no_other() {
             assert!(is_done || heard[0].ends_with("error -102"), "{name}: {heard:?}");
             assert_eq!(is_done, is_allowed, "{name} with {bits:#b}: {heard:?}");
         }
+    }
+}
+
+// rows: P-52 P-80
+#[test]
+fn check_in_a_multi_asks_for_read_and_no_other_bit() {
+    for bits in BITS.into_iter().flat_map(|bit| [bit, perms::ALL & !bit]) {
+        let (mut world, client) = guarded(bits);
+        world.say(client, [check(4, "/a")]);
+        let heard = world.heard(client);
+        let expected = if bits & perms::READ != 0 { "4 @4 ok [13]" } else { "4 @4 ok [-102]" };
+        assert_eq!(heard, [expected], "{bits:#b}");
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a leader proposes, or answers, when a client asks for another configuration.
 
-use jute::Encode;
-use jute::proto::ReconfigRequest;
+use jute::proto::{ReconfigRequest, SetAclRequest};
+use jute::{Encode, Vector};
 use oxkeeper::auth::Schemes;
-use oxkeeper::model::{Code, ServerId, SessionId, View, Zxid, op};
+use oxkeeper::model::{Acl, Code, Identity, ServerId, SessionId, View, Zxid, op, perms};
 use oxkeeper::request::Ensemble;
 use oxkeeper::request::prep::{Asker, Prep, Prepared, Rules};
 use oxkeeper::tree::txn::{Entry, Txn, config_in};
@@ -40,10 +40,21 @@ impl Leader {
         request: &ReconfigRequest<'_>,
         skip_acl: bool,
     ) -> Result<View, Code> {
+        self.ask_as(&[], ensemble, request, skip_acl)
+    }
+
+    /// The transaction that a request is proposed as.
+    fn propose(
+        &mut self,
+        who: &[Identity],
+        ensemble: Option<Ensemble>,
+        (kind, request): (i32, &dyn Encode),
+        skip_acl: bool,
+    ) -> (Zxid, Vec<u8>) {
         let asker = Asker {
             session: SessionId(1),
             xid: 1,
-            who: &[],
+            who,
             standing: Ok(()),
             may_own: Ok(()),
             wall_ms: 7,
@@ -53,8 +64,31 @@ impl Leader {
         };
         let (mut body, mut entry) = (Vec::new(), Vec::new());
         request.encode(&mut body);
-        let prepared = self.prep.prepare(&self.tree, &asker, op::RECONFIG, &body, &mut entry);
+        let prepared = self.prep.prepare(&self.tree, &asker, kind, &body, &mut entry);
         let Some(Prepared::Proposal(zxid)) = prepared else { panic!("{prepared:?}") };
+        (zxid, entry)
+    }
+
+    /// /zookeeper/config gets this list.
+    fn set_config_acl(&mut self, acl: &Acl) {
+        let acl = Vector::Owned(vec![acl.to_record()]);
+        let path = Some("/zookeeper/config".into());
+        let request = SetAclRequest { path, acl, version: -1 };
+        let (zxid, entry) = self.propose(&[], None, (op::SET_ACL, &request), true);
+        let entry = Entry::decode(&entry).unwrap();
+        assert_eq!(self.tree.apply(&entry.header, &entry.txn, &mut Vec::new()).code, Code::OK);
+        self.prep.applied(zxid);
+    }
+
+    /// * `who`: the identities of the client that asks.
+    fn ask_as(
+        &mut self,
+        who: &[Identity],
+        ensemble: Option<Ensemble>,
+        request: &ReconfigRequest<'_>,
+        skip_acl: bool,
+    ) -> Result<View, Code> {
+        let (zxid, entry) = self.propose(who, ensemble, (op::RECONFIG, request), skip_acl);
         let Some(text) = config_in(&entry) else {
             let code = entry[entry.len() - 4..].try_into().unwrap();
             return Err(Code(i32::from_be_bytes(code)));
@@ -98,6 +132,28 @@ fn one_at_a_time_and_by_a_quorum_of_the_new() {
     assert_eq!(leader.asks(&leaving), Ok(vec![1, 2]));
     let mut fixed = Leader::with(Rules { reconfigs: false, ..Rules::DEFAULT });
     assert_eq!(fixed.asks(&leaving), Err(Code::RECONFIG_DISABLED));
+}
+
+/// /zookeeper/config guards reconfigurations: of its list's bits WRITE alone allows one, and super needs none.
+// rows: P-54 U-23
+#[test]
+fn reconfiguration_asks_for_write_on_the_configuration_and_no_other_bit() {
+    let leaving = ReconfigRequest { leaving_servers: Some("3".into()), ..NOTHING };
+    let of = Identity::new("ip", "10.0.0.1");
+    let bits = [perms::READ, perms::WRITE, perms::CREATE, perms::DELETE, perms::ADMIN];
+    for perms in bits.into_iter().flat_map(|bit| [bit, perms::ALL & !bit]) {
+        let mut leader = Leader::new(Rules::DEFAULT);
+        leader.set_config_acl(&Acl { perms, who: of.clone() });
+        let is_allowed = perms & perms::WRITE != 0;
+        let expected = if is_allowed { Ok(vec![1, 2]) } else { Err(Code::NO_AUTH) };
+        let asked = leader.ask_as(std::slice::from_ref(&of), ensemble(&[1, 2, 3]), &leaving, false);
+        let voters = asked.map(|view| view.voters().map(|id| id.0).collect::<Vec<_>>());
+        assert_eq!(voters, expected, "{perms:#b}");
+        leader.prep.applied(Zxid::from_wire(i64::MAX).unwrap());
+        let stranger = [Identity::new("ip", "10.0.0.2")];
+        let asked = leader.ask_as(&stranger, ensemble(&[1, 2, 3]), &leaving, false);
+        assert_eq!(asked.map(|view| view.version), Err(Code::NO_AUTH), "{perms:#b}");
+    }
 }
 
 // rows: Q-98 G-18

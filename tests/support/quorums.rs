@@ -43,3 +43,41 @@ impl Count {
 pub fn is_quorum(view: &View, is_there: impl Fn(ServerId) -> bool) -> bool {
     Count::of(view, is_there).is_quorum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::view_of;
+    use std::collections::BTreeMap;
+
+    /// Configurations of five voters, of two voters and three observers, and of groups whose servers weigh more or less, or nothing.
+    fn views() -> Vec<View> {
+        let ids = |ids: &[i64]| ids.iter().map(|&id| ServerId(id)).collect();
+        let groups = BTreeMap::from([(1, ids(&[0, 1, 2])), (2, ids(&[3])), (3, ids(&[4]))]);
+        let two_groups = BTreeMap::from([(1, ids(&[0, 1, 2])), (2, ids(&[3, 4]))]);
+        let weights = |weights: [u64; 5]| (0..5).map(ServerId).zip(weights).collect();
+        let rules = [
+            Rule::Majority,
+            Rule::Hierarchical { groups: groups.clone(), weights: weights([1; 5]) },
+            Rule::Hierarchical { groups, weights: weights([3, 1, 1, 1, 0]) },
+            Rule::Hierarchical { groups: two_groups, weights: weights([2, 2, 3, 0, 5]) },
+        ];
+        let of = |rule| View { rule, ..view_of(1, 0..5, []) };
+        let few = view_of(1, [0, 1], [2, 3, 4]);
+        rules.into_iter().map(of).chain([few]).collect()
+    }
+
+    #[test]
+    fn two_quorums_of_a_configuration_have_a_voter_in_common() {
+        for view in views() {
+            let is_of = |set: u8| move |id: ServerId| set >> id.0 & 1 == 1;
+            let quorums: Vec<u8> = (0..32).filter(|&set| is_quorum(&view, is_of(set))).collect();
+            assert!(!quorums.is_empty(), "{view:?}");
+            for (one, other) in quorums.iter().flat_map(|a| quorums.iter().map(move |b| (a, b))) {
+                let is_in_both = is_of(one & other);
+                let mut voters = view.voters();
+                assert!(voters.any(is_in_both), "{one:#b} and {other:#b} of {view:?}");
+            }
+        }
+    }
+}

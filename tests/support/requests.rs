@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jute::data::Stat;
 use jute::proto::{
-    CreateRequest, DeleteRequest, GetDataRequest, ReplyHeader, RequestHeader, SetAclRequest,
+    CreateRequest, DeleteRequest, GetDataRequest, MultiHeader, ReplyHeader, RequestHeader, SetAclRequest,
     SetDataRequest, SetWatches, SyncRequest, WatcherEvent,
 };
 use jute::{Decode, Encode, Reader, Ustring, Vector, put_frame};
@@ -237,7 +237,8 @@ fn welcome_line(welcome: &Welcome) -> String {
     format!("session {:#x} {} ms{flag}", welcome.session_id, welcome.timeout_ms)
 }
 
-/// What a body says, shortly: data in quotes, version, path or children.
+/// What a body says, shortly: data in quotes, version, path or children; of a multi the operations of its answers, which have no body
+/// there, or their errors.
 fn body_text(kind: i32, body: &[u8]) -> String {
     let mut from = Reader::new(body);
     let mut text = String::new();
@@ -257,6 +258,18 @@ fn body_text(kind: i32, body: &[u8]) -> String {
                     names.iter().flatten().map(|name| name.into_owned()).collect();
                 names.sort();
                 let _infallible = write!(text, " {names:?}");
+            }
+            op::MULTI => {
+                let mut answers = Vec::new();
+                loop {
+                    let header: MultiHeader = from.read()?;
+                    if header.done {
+                        break;
+                    }
+                    let is_error = header.kind == -1;
+                    answers.push(if is_error { from.read::<i32>()? } else { header.kind });
+                }
+                let _infallible = write!(text, " {answers:?}");
             }
             op::GET_ACL => {
                 let list = from.read::<Vector<'_, jute::data::Acl<'_>>>()?;

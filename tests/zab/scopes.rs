@@ -186,10 +186,15 @@ fn small() -> Vec<Scope> {
         begin,
         rounds_max: usize::MAX,
     };
-    let changes = |name, views| {
-        let budget = Budget { changes: 1, crashes: 1, elections: 3, ..Budget::default() };
+    let changes = |name, cuts, views| {
+        let budget = Budget { changes: 1, crashes: 1, cuts, elections: 3, ..Budget::default() };
         let conditions = Conditions { changes: true, ..three() };
         Scope { views, ..scope(name, conditions, budget, established) }
+    };
+    let start = |name, waits, cuts| {
+        let conditions = Conditions { elects: true, ..Conditions::mild(2, 1) };
+        let budget = Budget { waits, cuts, ..Budget::default() };
+        Scope { rounds_max: ROUNDS_MAX, ..scope(name, conditions, budget, |_| {}) }
     };
     let learns = |name, crashing, conditions, begin: fn(&mut World)| {
         let budget =
@@ -204,22 +209,23 @@ fn small() -> Vec<Scope> {
             established,
         ),
         scope(
+            "a proposal, one may crash, a connection ends",
+            three(),
+            Budget { proposals: 1, crashes: 1, cuts: 1, elections: 3, ..Budget::default() },
+            established,
+        ),
+        scope(
             "three start, one may crash",
             three(),
             Budget { proposals: 1, crashes: 1, elections: 4, ..Budget::default() },
             |_| {},
         ),
-        changes("two of three cease to vote", &[&[2]]),
-        changes("the leader hands over", &[&[0]]),
-        Scope {
-            rounds_max: ROUNDS_MAX,
-            ..scope(
-                "two start together",
-                Conditions { elects: true, ..Conditions::mild(2, 1) },
-                Budget { waits: 4, ..Budget::default() },
-                |_| {},
-            )
-        },
+        changes("two of three cease to vote", 0, &[&[2]]),
+        changes("two of three cease to vote, a connection ends", 1, &[&[2]]),
+        changes("the leader hands over", 0, &[&[0]]),
+        changes("the leader hands over, a connection ends", 1, &[&[0]]),
+        start("two start together", 4, 0),
+        start("two start together, a connection ends", 3, 1),
         learns("one learns by DIFF", &[0], three(), one_behind),
         learns("one learns by TRUNC", &[2], three(), one_astray),
         learns("one learns by SNAP", &[2], Conditions { sends_trees: true, ..three() }, one_astray),

@@ -101,14 +101,20 @@ impl Judge {
     }
 
     /// How much of a quorum has a leader's history on disk, and how much is needed: where it is worst, by the configurations that
-    /// the history itself names, and by those that its leader knows.
-    fn holders(&self, servers: &[Server], at: usize) -> (usize, usize) {
+    /// the history itself names, and by those that its leader knows. Two quorums of one configuration have a server in common
+    /// ([`support::quorums`]), so no two decisions miss each other.
+    ///
+    /// * `promised`: the epoch that these servers also have to have promised, on disk.
+    fn holders(&self, servers: &[Server], at: usize, promised: Epoch) -> (usize, usize) {
         let tree = &servers[at].tree;
         let core = &servers[at].peer.as_ref().expect("it leads").core;
         let lost = self.conditions.loses.map(|at| ServerId(at as i64));
         let has = |id: ServerId| match tree.len().checked_sub(1) {
             // What it acknowledged it had.
             Some(_) if lost == Some(id) => true,
+            _ if servers[id.0 as usize].disk.accepted < promised => {
+                self.lost.iter().any(|(of, _)| *of == id)
+            }
             Some(last) => {
                 let has = servers[id.0 as usize].disk.whole();
                 let had = self.lost.iter().filter(|(of, _)| *of == id).map(|(_, had)| &had[..]);
@@ -243,7 +249,7 @@ impl Witness for Judge {
                 self.check(Event::ToLeader { at, packet, disk, told: server.told, known });
             }
             Seen::Leads(epoch) => {
-                let (holders, quorum) = self.holders(servers, at);
+                let (holders, quorum) = self.holders(servers, at, epoch);
                 self.check(Event::Leads { at, epoch, tree, holders, quorum });
             }
             Seen::Follows => self.check(Event::Follows { at, tree }),
@@ -254,7 +260,7 @@ impl Witness for Judge {
                     "{conditions}: {at} is to commit {through}, which it does not have"
                 );
                 if server.serves {
-                    let leads = server.leads.map(|_| self.holders(servers, at));
+                    let leads = server.leads.map(|_| self.holders(servers, at, Epoch(0)));
                     self.check(Event::Applied { at, tree, leads });
                 }
             }

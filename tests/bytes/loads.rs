@@ -1,0 +1,272 @@
+//! What clients and strangers do to fill a server's buffers.
+
+use super::server::{BIG, FRAME, LONG_NAME, MANY, OUTSTANDING, Server, put, put_set, slow};
+use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};
+use oxkeeper::zab::{LearnerInfo, Packet, Request};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+const MIB: usize = 1 << 20;
+/// An entry: `jute.maxbuffer` and its extrasize.
+const ENTRY: usize = 2 * FRAME;
+/// What a connection takes that does nothing.
+const IDLE: usize = 24 << 10;
+/// One read of a connection of a peer.
+const READ: usize = 64 << 10;
+
+pub struct Load {
+    pub name: &'static str,
+    /// How the rows of docs/limits.md begin that bound it.
+    pub rows: &'static [&'static str],
+    pub bound_bytes: usize,
+    /// Less would be no load.
+    pub least_bytes: usize,
+    /// Gives the connections, which stay open for as long as they are kept.
+    pub apply: fn(&Server) -> Vec<TcpStream>,
+}
+
+const HALF_FRAMES: usize = 100;
+const READERS: usize = 10;
+const WATCHERS: usize = 10;
+const WRITERS: usize = 20;
+const WORDS: usize = 60;
+const HALF_HELLOS: usize = 200;
+const HALF_PACKETS: usize = 40;
+const HALF_VOTES: usize = 40;
+const SYNCERS: usize = 3;
+const TREES: usize = 4;
+
+pub const LOADS: &[Load] = &[
+    Load {
+        name: "clients send frames that do not end",
+        rows: &["a client's frame", "bytes of a client that were read and not processed"],
+        bound_bytes: HALF_FRAMES * (IDLE + FRAME + READ),
+        least_bytes: HALF_FRAMES * FRAME / 2,
+        apply: half_frames,
+    },
+    Load {
+        name: "clients do not read answers",
+        rows: &["answers that a client does not take", "reads of one connection under one hold"],
+        bound_bytes: READERS * (IDLE + 2 * MIB + FRAME),
+        least_bytes: READERS * MIB / 2,
+        apply: unread_answers,
+    },
+    Load {
+        name: "clients do not read watch events",
+        rows: &["watch events that a client does not take", "transactions kept for learners"],
+        bound_bytes: WATCHERS * (IDLE + 2 * 4 * FRAME) + 10 * MIB,
+        least_bytes: 0,
+        apply: unread_events,
+    },
+    Load {
+        name: "clients write without waiting",
+        rows: &["the same in bytes, with the identities", "proposals that are not committed"],
+        bound_bytes: 4 * OUTSTANDING + WRITERS * (IDLE + 2 * (FRAME + READ)) + 10 * MIB,
+        least_bytes: OUTSTANDING / 2,
+        apply: writes,
+    },
+    Load {
+        name: "answers to words are not read",
+        rows: &["answers to four-letter words with lists"],
+        bound_bytes: WORDS * IDLE + 8 * 3 * (64 << 10),
+        least_bytes: 0,
+        apply: words,
+    },
+    Load {
+        name: "hellos of learners do not end",
+        rows: &["learner connections without a hello", "bytes before a learner's hello"],
+        bound_bytes: HALF_HELLOS * (IDLE + READ + 2 * (64 << 10)),
+        least_bytes: HALF_HELLOS * 16 << 10,
+        apply: half_hellos,
+    },
+    Load {
+        name: "packets of learners do not end",
+        rows: &["packets of all learners that are not whole", "a whole packet"],
+        bound_bytes: HALF_PACKETS * (IDLE + READ + 8 * ENTRY),
+        least_bytes: HALF_PACKETS * ENTRY / 2,
+        apply: half_packets,
+    },
+    Load {
+        name: "messages of voters do not end",
+        rows: &["election connections of servers in no", "a message between voters"],
+        bound_bytes: HALF_VOTES * (IDLE + 2 * (512 << 10)),
+        least_bytes: HALF_VOTES * (128 << 10),
+        apply: half_votes,
+    },
+    Load {
+        name: "learners sync and do not read",
+        rows: &["answers to a learner's syncs", "what a learner connection brought"],
+        bound_bytes: SYNCERS * (IDLE + 2 * 16 * MIB + 8 * READ + 4 * ENTRY),
+        least_bytes: SYNCERS * MIB,
+        apply: syncs,
+    },
+    Load {
+        name: "learners do not read trees that change",
+        rows: &["bytes saved for the tree of a server in no", "trees sent at a time to servers in no"],
+        bound_bytes: 2 * (2 * MANY * BIG + 4 * MIB) + TREES * (IDLE + MIB),
+        least_bytes: MANY * BIG / 2,
+        apply: trees,
+    },
+];
+
+/// Sends for as long as the other side takes it.
+fn send_while_taken(stream: &mut TcpStream, bytes: &[u8]) {
+    // It stops where the server reads no more, which is what a load is for.
+    let _cut = stream.write_all(bytes);
+}
+
+fn half_frames(server: &Server) -> Vec<TcpStream> {
+    let sessions = (0..HALF_FRAMES).map(|_| {
+        let mut stream = server.session().into_stream();
+        let bytes = [&(FRAME as i32 - 2).to_be_bytes()[..], &[7; FRAME - 3]].concat();
+        stream.write_all(&bytes).expect("sent");
+        stream
+    });
+    sessions.collect()
+}
+
+fn unread_answers(server: &Server) -> Vec<TcpStream> {
+    let mut bytes = Vec::new();
+    (0..300).for_each(|xid| put(&mut bytes, xid, op::GET_DATA, "/big", |body| body.push(0)));
+    let sessions = (0..READERS).map(|_| {
+        let mut stream = server.slow_session();
+        send_while_taken(&mut stream, &bytes);
+        stream
+    });
+    sessions.collect()
+}
+
+fn unread_events(server: &Server) -> Vec<TcpStream> {
+    let path = format!("/{}", "c".repeat(LONG_NAME));
+    let mut bytes = Vec::new();
+    put(&mut bytes, 1, op::ADD_WATCH, &path, |body| body.extend(0_i32.to_be_bytes()));
+    let watchers: Vec<TcpStream> = (0..WATCHERS)
+        .map(|_| {
+            let mut stream = server.slow_session();
+            send_while_taken(&mut stream, &bytes);
+            stream
+        })
+        .collect();
+    let mut writer = server.session();
+    for round in 0..80 {
+        bytes.clear();
+        (0..100).for_each(|xid| put_set(&mut bytes, 100 * round + xid, &path, b""));
+        writer.send(&bytes).expect("sent");
+        (0..100).for_each(|_| drop(writer.receive(super::super::PATIENCE).expect("set")));
+    }
+    watchers
+}
+
+fn writes(server: &Server) -> Vec<TcpStream> {
+    let data = vec![b'z'; BIG];
+    let mut bytes = Vec::new();
+    (0..64).for_each(|xid| put_set(&mut bytes, xid, "/big", &data));
+    let mut sessions: Vec<TcpStream> =
+        (0..WRITERS).map(|_| server.session().into_stream()).collect();
+    std::thread::scope(|scope| {
+        for stream in &mut sessions {
+            scope.spawn(|| send_while_taken(stream, &bytes));
+        }
+    });
+    sessions
+}
+
+fn words(server: &Server) -> Vec<TcpStream> {
+    let asking = (0..WORDS).map(|n| {
+        let mut stream = slow(server.clients);
+        stream.write_all([b"wchp", b"cons", b"dump"][n % 3]).expect("sent");
+        stream
+    });
+    asking.collect()
+}
+
+fn half_hellos(server: &Server) -> Vec<TcpStream> {
+    let asking = (0..HALF_HELLOS).map(|_| {
+        let mut stream = TcpStream::connect(server.quorum).expect("the port is open");
+        // OBSERVERINFO with data of 60,000 bytes, of which the last is missing.
+        let head = [&16_i32.to_be_bytes()[..], &0_i64.to_be_bytes(), &60_000_i32.to_be_bytes()];
+        send_while_taken(&mut stream, &[&head.concat()[..], &[0; 59_999]].concat());
+        stream
+    });
+    asking.collect()
+}
+
+/// An observer in no configuration.
+///
+/// * `id`: no other learner has it.
+fn observer_info(id: i64) -> Vec<u8> {
+    let info = LearnerInfo { id: ServerId(id), protocol_version: 0x10000, view_version: 0 };
+    Packet::ObserverInfo { accepted: Epoch(0), info }.to_bytes().to_vec()
+}
+
+/// One that waits for LEADERINFO, and acknowledges it: it has the history through `last`.
+fn joining(server: &Server, mut stream: TcpStream, id: i64, last: i64) -> TcpStream {
+    stream.write_all(&observer_info(id)).expect("sent");
+    let leader_info = Packet::LeaderInfo { epoch: Epoch(1) }.to_bytes().len();
+    stream.read_exact(&mut vec![0; leader_info]).expect("LEADERINFO");
+    let epoch = Epoch((server.last_zxid() >> 32) as u32);
+    let packet = Packet::AckEpoch { current: Some(epoch), last: Zxid::from_wire(last) };
+    stream.write_all(&packet.to_bytes()).expect("sent");
+    stream
+}
+
+fn half_packets(server: &Server) -> Vec<TcpStream> {
+    let asking = (0..HALF_PACKETS).map(|n| {
+        let mut stream = TcpStream::connect(server.quorum).expect("the port is open");
+        let len = ENTRY - 16;
+        let head = [&1_i32.to_be_bytes()[..], &0_i64.to_be_bytes(), &(len as i32).to_be_bytes()];
+        let packet = [&observer_info(100 + n as i64)[..], &head.concat(), &vec![0; len - 1]];
+        send_while_taken(&mut stream, &packet.concat());
+        stream
+    });
+    asking.collect()
+}
+
+fn half_votes(server: &Server) -> Vec<TcpStream> {
+    let asking = (0..HALF_VOTES).map(|n| {
+        let mut stream = TcpStream::connect(server.election).expect("the port is open");
+        let (id, address) = (1000 + n as i64, "127.0.0.1:1");
+        let len = (address.len() as i32).to_be_bytes();
+        let hello = [&(-65536_i64).to_be_bytes()[..], &id.to_be_bytes(), &len, address.as_bytes()];
+        let message = [&(500_000_i32).to_be_bytes()[..], &vec![0; 499_999]];
+        send_while_taken(&mut stream, &[hello.concat(), message.concat()].concat());
+        stream
+    });
+    asking.collect()
+}
+
+fn syncs(server: &Server) -> Vec<TcpStream> {
+    let request = Request {
+        session: SessionId(0),
+        xid: 0,
+        op: op::SYNC,
+        body: bytes::Bytes::new(),
+        who: Vec::new(),
+    };
+    let some = Packet::Request(request).to_bytes().repeat(10_000);
+    let asking = (0..SYNCERS).map(|n| {
+        let last = server.last_zxid();
+        let stream = joining(server, slow(server.quorum), 200 + n as i64, last);
+        let mut stream = stream;
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let epoch = Epoch((last >> 32) as u32);
+        stream.write_all(&Packet::Ack { zxid: Zxid::new(epoch, 0) }.to_bytes()).expect("sent");
+        (0..100).for_each(|_| send_while_taken(&mut stream, &some));
+        stream
+    });
+    asking.collect()
+}
+
+fn trees(server: &Server) -> Vec<TcpStream> {
+    let asking =
+        (0..TREES).map(|n| joining(server, slow(server.quorum), 300 + n as i64, 0)).collect();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let (mut writer, data, mut bytes) = (server.session(), vec![b'w'; BIG], Vec::new());
+    for n in 0..MANY {
+        bytes.clear();
+        put_set(&mut bytes, 1, &format!("/many/{n}"), &data);
+        writer.send(&bytes).expect("sent");
+        writer.receive(super::super::PATIENCE).expect("set");
+    }
+    asking
+}

@@ -54,7 +54,7 @@ fn budget() -> Duration {
 
 // What one server does, told as text: the protocol's rules and the museum of ZooKeeper's bugs (docs/museum.md).
 #[test]
-fn scripts() {
+fn scripts_play_as_written() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zab");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -85,7 +85,7 @@ const STATES_MAX: usize = 5_000;
 
 // All orders in which things can happen in small ensembles, as far as the budget goes.
 #[test]
-fn small_ensembles_in_every_order() {
+fn small_ensembles_keep_every_property_in_every_order() {
     let is_long = std::env::var_os("OXKEEPER_LONG").is_some();
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let (states, minutes) = (number("STATES"), number("MINUTES"));
@@ -113,7 +113,7 @@ fn leader(world: &World) -> Option<usize> {
 }
 
 #[test]
-fn three_agree_and_a_fourth_comes_late() {
+fn servers_that_lost_power_have_all_transactions_after_they_rejoin() {
     for elects in [false, true] {
         let mut world = World::of(Conditions { elects, ..Conditions::mild(3, 1) });
         world.calm();
@@ -147,7 +147,7 @@ fn three_agree_and_a_fourth_comes_late() {
 // What is committed stays, in one order, whatever fails; and once nothing fails any more all are alike. `SEED=N`: one world;
 // `FROM=N`: those from there on; `RARE=1`: of them only those in situations that few worlds have.
 #[test]
-fn random_worlds() {
+fn random_worlds_keep_every_property() {
     let began = Instant::now();
     let number = |name: &str| -> Option<u64> {
         std::env::var(name).ok().map(|seed| seed.parse().expect("a seed is a number"))
@@ -233,7 +233,7 @@ fn strangers_that_say_anything_trip_no_assertion() {
 // rows: Q-96
 // One of two goes on alone as long as its oracle says so, and nothing is lost as long as it is always the same one.
 #[test]
-fn two_with_an_oracle() {
+fn one_of_two_voters_leads_alone_while_its_oracle_agrees() {
     let (began, mut seed, mut committed) = (Instant::now(), 0_u64, 0);
     while seed < 20 || began.elapsed() < budget() / 5 {
         seed += 1;
@@ -279,7 +279,7 @@ fn assert_fault_is_found(of: impl Fn(u64, bool) -> Conditions, harmless: &str) {
 
 // The planted fault of a disk that forgets: one that says nothing of it takes committed transactions from all.
 #[test]
-fn a_history_that_is_lost_and_not_missed_is_found() {
+fn unnoticed_loss_of_a_history_is_found() {
     let of = |seed, loses_unknown| Conditions {
         elects: true,
         loses: Some(seed as usize % 3),
@@ -316,7 +316,7 @@ fn oracle_that_turns_to_a_voter_with_less_is_found() {
 
 // What the checks count quorums with agrees with what servers count with.
 #[test]
-fn quorums_are_counted_alike() {
+fn checks_and_servers_count_the_same_quorums() {
     let mut rng = Rng::seeded(7);
     let mut ruled = 0;
     for voters in (1..8).cycle().take(500) {

@@ -84,7 +84,7 @@ fn proposing() -> Leader {
 /// Java's learners before 3.9 clear at NEWLEADER what they were proposed, and die of its COMMIT.
 // rows: Q-72
 #[test]
-fn zk_4394_what_is_not_committed_goes_behind_newleader() {
+fn zk_4394_uncommitted_proposals_are_sent_after_newleader() {
     for (last, first) in [
         (Some(Zxid::ZERO), &["DIFF", "PROPOSAL", "COMMIT"][..]),
         (Some(Zxid::new(EPOCH, 1)), &["DIFF"]),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_of_what_is_believed_grows_without_a_leader_and_shrinks_by_what_was() {
+    fn limit_of_believed_epochs_grows_without_a_leader_and_shrinks_by_each_leap() {
         let mut giving_way = GivingWay::default();
         let wait = |giving_way: &mut GivingWay, ticks| {
             (0..ticks).for_each(|_| giving_way.on_tick(INIT));

@@ -90,7 +90,7 @@ mod tests {
 
     // rows: Q-65 Q-66 Q-67 Q-68 Q-69 Q-70
     #[test]
-    fn every_place_a_learner_can_be_at() {
+    fn synchronisation_follows_from_where_the_learners_log_ends() {
         let table = [
             (None, Plan::Snap),
             (Some(zxid(5, 1)), Plan::Nothing),
@@ -119,7 +119,7 @@ mod tests {
 
     // rows: Q-68 Q-69
     #[test]
-    fn what_the_log_on_disk_tells() {
+    fn synchronisation_by_the_log_on_disk_follows_from_the_entry_before() {
         assert_eq!(around(None, zxid(1, 1)), Plan::Snap);
         assert_eq!(around(Some(zxid(1, 1)), zxid(1, 1)), Plan::Diff { after: zxid(1, 1) });
         assert_eq!(around(Some(zxid(1, 1)), zxid(1, 5)), Plan::Trunc { to: zxid(1, 1) });

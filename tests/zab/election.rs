@@ -124,7 +124,7 @@ fn check<const N: usize>(said: Vec<String>, expected: [&str; N]) {
 
 // rows: Q-27
 #[test]
-fn the_own_vote_counts_and_takes_no_connection() {
+fn own_vote_counts_and_takes_no_connection() {
     let mut alone = One::begin(setup(1, Views::of(view([1], &[])), vote(1, 5, 1), 0));
     let mut said = alone.said();
     said.extend(alone.wait(1000));
@@ -141,7 +141,7 @@ fn the_own_vote_counts_and_takes_no_connection() {
 
 // rows: Q-04
 #[test]
-fn rounds_are_taken_over_left_alone_or_compared() {
+fn later_round_is_joined_earlier_is_answered_and_same_is_compared() {
     let mut one = One::begin(setup(1, Views::of(view(1..=5, &[])), vote(1, 5, 1), 3));
     check(one.said(), ["2<1@5/1 r4", "3<1@5/1 r4", "4<1@5/1 r4", "5<1@5/1 r4"]);
     // A worse vote of the same round is counted, and answered once: its server may have missed ours while it still
@@ -183,7 +183,7 @@ fn later_round_of_a_voter_without_a_candidate_is_taken_over() {
 
 // rows: Q-03
 #[test]
-fn a_candidate_without_weight_is_never_better() {
+fn vote_for_a_candidate_without_weight_is_never_better() {
     let mut view = view(1..=3, &[]);
     let weights = BTreeMap::from([(ServerId(1), 1), (ServerId(2), 1), (ServerId(3), 0)]);
     let groups = BTreeMap::from([(1, ids([1, 2, 3]))]);
@@ -210,7 +210,7 @@ fn candidate_without_weight_votes_for_one_with_as_much_history() {
 
 // rows: Q-05
 #[test]
-fn a_quorum_waits_for_a_better_vote() {
+fn election_waits_200_ms_for_a_better_vote_after_a_quorum_agrees() {
     let mut one = One::of_three();
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
     check(one.wait(150), []);
@@ -221,7 +221,7 @@ fn a_quorum_waits_for_a_better_vote() {
 }
 
 #[test]
-fn nobody_waits_for_the_dead() {
+fn election_does_not_wait_for_a_voter_whose_connection_broke() {
     let mut one = One::of_three();
     check(one.step(Input::ElectionDisconnected { to: ServerId(3) }), []);
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1", "elected 1@5/1 r1 by [1, 2]"]);
@@ -247,7 +247,7 @@ fn nobody_waits_for_the_dead() {
 }
 
 #[test]
-fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
+fn later_round_is_joined_during_the_last_wait_only_for_a_better_vote() {
     let mut one = One::of_three();
     one.hear(2, Looking, vote(1, 5, 1), 1);
     check(one.hear(3, Looking, vote(3, 4, 1), 8), []);
@@ -268,7 +268,7 @@ fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
 
 // rows: Q-06 C-165 C-166
 #[test]
-fn all_is_told_again_in_growing_pauses() {
+fn vote_is_sent_again_in_growing_pauses() {
     let mut one = One::of_three();
     let told: Vec<String> =
         one.wait(130_000).into_iter().filter(|said| said.contains("2<")).collect();
@@ -280,7 +280,7 @@ fn all_is_told_again_in_growing_pauses() {
 }
 
 #[test]
-fn zk_2164_who_is_not_there_is_dialed_every_second() {
+fn zk_2164_voter_without_a_connection_is_dialed_every_second() {
     let dials: Vec<String> =
         One::of_three().wait(3500).into_iter().filter(|said| said.contains("dial")).collect();
     assert_eq!(dials, ["1000: dial", "2000: dial", "3000: dial"]);
@@ -288,7 +288,7 @@ fn zk_2164_who_is_not_there_is_dialed_every_second() {
 
 // rows: Q-07
 #[test]
-fn without_data_nobody_elects_or_is_elected() {
+fn server_without_data_neither_elects_nor_is_elected() {
     let mut empty = One::begin(setup(3, Views::of(view(1..=3, &[])), vote(3, -1, 0), 0)).quiet();
     check(empty.hear(1, Looking, vote(1, 5, 1), 1), []);
     check(empty.hear(2, Looking, vote(1, 5, 1), 1), []);
@@ -304,7 +304,7 @@ fn without_data_nobody_elects_or_is_elected() {
 
 // rows: Q-08
 #[test]
-fn an_ensemble_that_has_a_leader_is_joined() {
+fn leader_that_a_quorum_and_itself_name_is_followed() {
     // In another round than its own a server counts what a quorum and the leader itself say.
     let mut late = One::of_three();
     check(late.hear(2, Following, vote(3, 2, 1), 7), []);
@@ -323,7 +323,7 @@ fn an_ensemble_that_has_a_leader_is_joined() {
 }
 
 #[test]
-fn nobody_is_joined_who_does_not_say_that_he_leads() {
+fn server_that_does_not_say_that_it_leads_is_not_followed() {
     let mut one = One::of_three();
     check(one.hear(2, Following, vote(3, 9, 1), 7), []);
     check(one.hear(3, Following, vote(3, 9, 1), 7), []);
@@ -338,7 +338,7 @@ fn nobody_is_joined_who_does_not_say_that_he_leads() {
 
 // rows: Q-10
 #[test]
-fn zk_1807_who_does_not_vote_tells_voters_only_and_learns_the_leader() {
+fn zk_1807_observer_notifies_voters_only_and_learns_the_leader() {
     let views = || Views::of(view(1..=3, &[8, 9]));
     let mut observer = One::begin(setup(9, views(), Vote::NOTHING, 0));
     let min = i64::MIN;
@@ -376,7 +376,7 @@ fn non_voter_is_answered_while_it_looks_and_not_without_end() {
 
 // rows: Q-11
 #[test]
-fn a_newer_configuration_is_handed_out() {
+fn newer_configuration_ends_the_election_if_it_may_be_adopted() {
     let newer = |from, adopts_views, text: &'static str| {
         let setup =
             Setup { adopts_views, ..setup(1, Views::of(view(1..=3, &[])), vote(1, 5, 1), 0) };
@@ -396,7 +396,7 @@ fn a_newer_configuration_is_handed_out() {
 
 // rows: Q-12
 #[test]
-fn while_the_ensemble_changes_both_quorums_are_needed() {
+fn election_needs_both_quorums_while_a_configuration_is_proposed() {
     let next = View { version: 9, ..view(3..=5, &[]) };
     let views = Views { current: view(1..=3, &[]), proposed: vec![next] };
     let mut one = One::begin(setup(3, views.clone(), vote(3, 5, 1), 0));
@@ -486,7 +486,7 @@ fn current_vote(state: PeerState) -> CurrentVote {
 
 // rows: Q-10
 #[test]
-fn whoever_looks_is_told_who_leads() {
+fn looking_server_is_answered_with_the_current_vote() {
     let views = Views::of(view(1..=3, &[9]));
     for state in [Following, Leading, Observing] {
         let answer =
@@ -506,7 +506,7 @@ fn whoever_looks_is_told_who_leads() {
 }
 
 #[test]
-fn zk_3109_a_leader_learns_that_its_electors_changed_their_mind() {
+fn zk_3109_leader_notices_that_its_electors_changed_their_votes() {
     let views = Views::of(view(1..=5, &[]));
     let begin = Backing::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
     let (mut backing, mut led) = (begin.clone(), begin);
@@ -524,7 +524,7 @@ fn zk_3109_a_leader_learns_that_its_electors_changed_their_mind() {
 
 // rows: Q-08
 #[test]
-fn whoever_may_lead_already_is_asked_once_more() {
+fn server_that_may_lead_already_is_asked_once_more() {
     let begin = || {
         let mut one = One::begin(setup(3, Views::of(view(1..=3, &[])), vote(3, 5, 1), 1)).quiet();
         // Server 2 voted with us, and heard of its follower afterwards.

@@ -287,7 +287,7 @@ fn undisturbed_all_follow_the_best_and_no_round_has_two_leaders() {
 }
 
 #[test]
-fn zk_3398_once_faults_stop_everyone_converges() {
+fn zk_3398_elections_converge_once_faults_stop() {
     for seed in 0..400 {
         let servers = if seed % 2 == 0 { 3 } else { 5 };
         let mut world = World::new(seed, servers, 1 + seed % 60);

@@ -111,7 +111,7 @@ mod tests {
 
     // rows: Q-09
     #[test]
-    fn what_is_compared_depends_on_who_is_looking() {
+    fn looking_votes_agree_in_all_and_settled_votes_in_leader_and_epoch() {
         use PeerState::{Following, Leading, Looking};
         let looking = ballot(Looking, 1, 5, 3);
         assert!(looking.agrees(&looking));

@@ -67,7 +67,7 @@ impl Check for Agreement {
 }
 
 #[test]
-fn another_order_a_loss_and_an_invention_are_found() {
+fn reordered_lost_and_invented_transactions_are_found() {
     use super::planted::{entries, fails, holds, leads};
     let three = entries(&[(1, 1), (1, 2), (1, 3)]);
     let mut check = Agreement::default();

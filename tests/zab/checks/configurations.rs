@@ -75,7 +75,7 @@ mod tests {
     use support::views::view_of;
 
     #[test]
-    fn configurations_in_force_without_a_decision_are_found() {
+    fn uncommitted_older_and_forgotten_configurations_are_found() {
         let view = |version| view_of(version, [1, 2, 3], []);
         let (first, second, third) = (view(5), view(7), view(9));
         let mut check = Configurations::default();

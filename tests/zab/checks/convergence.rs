@@ -33,7 +33,7 @@ impl Check for Convergence {
 }
 
 #[test]
-fn who_is_left_behind_is_found() {
+fn server_that_lacks_transactions_is_found() {
     use super::planted::{entries, fails, holds};
     let tree = entries(&[(1, 1), (1, 2)]);
     let mut check = Convergence::default();

@@ -47,7 +47,7 @@ impl Check for Promises {
 }
 
 #[test]
-fn words_before_deeds_are_found() {
+fn packets_ahead_of_their_senders_disk_are_found() {
     use super::planted::{entries, fails, holds};
     use oxkeeper::model::{Epoch, Zxid};
     use oxkeeper::zab::Promise;

@@ -48,8 +48,8 @@ pub fn state_text(peer: &Peer) -> String {
         Role::Looking(_) => "looks for a leader",
         Role::Leading(leader) if leader.is_broadcasting() => "leads",
         Role::Leading(_) => "is about to lead",
-        Role::Learning(learner) if learner.is_serving() => "is led",
-        Role::Learning(_) => "is about to be led",
+        Role::Learning(learner) if learner.is_serving() => "serves under a leader",
+        Role::Learning(_) => "joins a leader",
     };
     let (committed, last) = (core.history.committed(), core.history.last());
     let (accepted, current) = (core.accepted.0, core.current.0);
@@ -63,7 +63,7 @@ pub fn report_text(report: &Input) -> String {
     match report {
         Input::Flushed { through } => format!("disk has {through:?}"),
         Input::Promised { promise, epoch } => format!("disk has {} {}", name_of(*promise), epoch.0),
-        Input::Truncated { to } => format!("disk is cut to {to:?}"),
+        Input::Truncated { to } => format!("disk is truncated to {to:?}"),
         other => format!("disk: {other:?}"),
     }
 }
@@ -74,7 +74,7 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
         Action::Append { zxid, .. } => format!("append {zxid:?}"),
         Action::Commit { through } => format!("commit {through:?}"),
         Action::Promise { promise, epoch } => format!("save {} {}", name_of(*promise), epoch.0),
-        Action::Truncate { to } => format!("cut to {to:?}"),
+        Action::Truncate { to } => format!("truncate to {to:?}"),
         Action::Install { zxid } => format!("install tree {zxid:?}"),
         Action::ToLearner { connection, bytes } => {
             let said: Vec<String> = packets(bytes).iter().map(text_of).collect();
@@ -95,21 +95,21 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             format!("close learner {}: {why}", learner(*connection))
         }
         Action::FromLearner { connection, packet } => {
-            format!("take from {}: {}", learner(*connection), text_of(packet))
+            format!("pass on from learner {}: {}", learner(*connection), text_of(packet))
         }
         Action::Connect { leader } => format!("connect to {}", leader.0),
-        Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
-        Action::Disconnect => "hang up".to_owned(),
+        Action::FromLeader { packet } => format!("pass on from leader: {}", text_of(packet)),
+        Action::Disconnect => "disconnect from leader".to_owned(),
         Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
         Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
-        Action::StopServing => "serve nobody".to_owned(),
+        Action::StopServing => "stop serving".to_owned(),
         Action::SendNotification { to, notification: said } => {
             let Vote { epoch, zxid, leader } = said.vote;
             let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));
             let state = format!("{:?}", said.state).to_lowercase();
             let round = said.round;
             format!(
-                "tell {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}",
+                "notify {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}",
                 to.0, leader.0
             )
         }

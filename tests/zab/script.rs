@@ -12,8 +12,8 @@
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
 //! | `disk`, `disk N` | all that was asked of the disk is done, or the next N things |
-//! | `disk can't cut, ends at Z` | instead of the cut that is next |
-//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is cut to Z`, `disk has tree Z` | just this, whatever else was asked of it before |
+//! | `disk can't truncate, ends at Z` | instead of the next truncation |
+//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is truncated to Z`, `disk has tree Z` | just this, whatever else was asked of it before |
 //! | `learner L progress`, `leader progress` | a tree gets on |
 //! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
@@ -119,7 +119,7 @@ impl Stage for OneServer {
                 }
                 return;
             }
-            ["disk", "can't", "cut", "ends", "at", last] => {
+            ["disk", "can't", "truncate", "ends", "at", last] => {
                 let asked = &mut self.server().disk.asked;
                 let is_cut = |write: &Write| matches!(write, Write::Truncate(_));
                 let at = asked.iter().position(is_cut).expect("no cut was asked for");
@@ -130,7 +130,7 @@ impl Stage for OneServer {
             ["disk", "has", "current", epoch] => self.has(promised(Promise::Current, epoch)),
             ["disk", "has", "tree", at] => self.has(Input::Installed { zxid: zxid(at) }),
             ["disk", "has", at] => self.has(Input::Flushed { through: zxid(at) }),
-            ["disk", "is", "cut", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
+            ["disk", "is", "truncated", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
             ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
             ["elected", id] => return self.elect(server(id)),
             ["zxids", "used", "up"] => {

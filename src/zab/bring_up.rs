@@ -96,7 +96,7 @@ impl LearnerHandlers {
         let Some(handler) = self.get_mut(id) else { return };
         if handler.is_observer && u64::from(max) <= under_way {
             let why =
-                format!("{under_way} others are being synchronised, and {max} at a time may be");
+                format!("{under_way} others are being synchronised already, the limit is {max}");
             return self.close(id, why, out);
         }
         let committed = core.history.committed();

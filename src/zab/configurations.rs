@@ -203,7 +203,7 @@ impl Core {
                 self.see_view(view);
             }
             Err(error) => {
-                tracing::warn!(target: crate::model::STRANGERS, %error, "configuration of the leader not understood");
+                tracing::warn!(target: crate::model::STRANGERS, %error, "the configuration in NEWLEADER can't be read and is ignored: check that all servers run versions that work together");
             }
         }
     }

@@ -45,7 +45,7 @@ impl EarlyLearners {
             return;
         }
         let (Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) = &hello else {
-            return close(connection, "it did not say who it is", out);
+            return close(connection, "it sent no FOLLOWERINFO or OBSERVERINFO", out);
         };
         let id = info.id;
         if EARLY_MAX <= self.0.len() {
@@ -73,7 +73,7 @@ impl EarlyLearners {
                 true
             }
             None => {
-                close(connection, "we do not lead", out);
+                close(connection, "this server does not lead", out);
                 false
             }
         });
@@ -82,7 +82,7 @@ impl EarlyLearners {
     /// This server follows: no learner waits any longer.
     pub fn close_all(&mut self, out: &mut Vec<Action>) {
         for connection in std::mem::take(&mut self.0).into_keys() {
-            close(connection, "we do not lead", out);
+            close(connection, "this server does not lead", out);
         }
     }
 

@@ -278,7 +278,7 @@ impl Leader {
             if is_observer && ours < theirs && core.is_voter(info.id) {
                 // By the proposed configuration its promise counts in the quorum, and it would be given twice.
                 let why = format!(
-                    "it votes by what is proposed, and is promised to epoch {theirs}, ours is {ours}"
+                    "it is to vote by the proposed configuration, and is promised to epoch {theirs}, ours is {ours}"
                 );
                 return self.handlers.close(id, why, out);
             }
@@ -297,13 +297,13 @@ impl Leader {
         let (server, ours) = (server.0, self.epoch.0);
         if self.foreign.insert(server) {
             tracing::error!(
-                server,
-                "server {server} stays out: its data is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
-                 the other members was lost, or that server is of another ensemble. To have what that server has, stop the \
-                 others and start them with empty directories beside it; to do without it, empty its version-2 directories"
+                peer = server,
+                "server {server} is refused: its history is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
+                 the other members was lost, or that server is of another ensemble. To keep that server's history, stop the \
+                 others and start them with empty directories beside it; to discard it, empty its version-2 directories"
             );
         }
-        let why = format!("its data is of epoch {theirs}, later than {ours}");
+        let why = format!("its history is of epoch {theirs}, later than ours, {ours}");
         self.handlers.close(connection, why, out);
     }
 

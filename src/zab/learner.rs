@@ -146,7 +146,7 @@ impl Learner {
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
             Input::CannotTruncate { last } => {
-                tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
+                tracing::info!(%last, "the log can't be truncated as the leader asked: the leader is asked for its tree");
                 if let Some(epoch) = self.phase.epoch() {
                     core.want_tree(epoch);
                 }
@@ -160,7 +160,7 @@ impl Learner {
                 }
             }
             Input::Progress { connection: None } => self.silent_ticks = 0,
-            Input::LeaderGone => core.end_role(format!("leader {} is gone", self.leader.0)),
+            Input::LeaderGone => core.end_role(format!("leader {} disconnected", self.leader.0)),
             // An own election is the peer's.
             Input::Propose { .. }
             | Input::Notification { .. }
@@ -302,7 +302,7 @@ impl Learner {
     ) -> Result<(), String> {
         let mut acked = None;
         if core.is_unsure && !matches!(packet, Packet::Snap { .. }) {
-            return Err(format!("{} although we have nothing that counts", packet.name()));
+            return Err(format!("{} although this server has no data that counts", packet.name()));
         }
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
@@ -316,7 +316,7 @@ impl Learner {
                 self.how = How::Trunc { to: zxid };
             }
             Packet::Snap { zxid } if epoch < zxid.epoch() => {
-                return Err(format!("a tree at {zxid} from the leader of epoch {}", epoch.0));
+                return Err(format!("SNAP {zxid} from the leader of epoch {}", epoch.0));
             }
             Packet::Snap { zxid } => {
                 // Of older epochs and beyond the leader's history: committed nowhere. What this very leader proposed
@@ -331,7 +331,7 @@ impl Learner {
                 acked = Some(zxid);
                 self.how = How::Snap { zxid };
             }
-            packet => return Err(format!("{} in place of the history", packet.name())),
+            packet => return Err(format!("{} in place of DIFF, TRUNC or SNAP", packet.name())),
         }
         self.acked = acked.unwrap_or(core.history.last());
         self.phase = Phase::Synchronising { epoch };
@@ -372,7 +372,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         let Some(view) = core.history.entry(zxid).and_then(|entry| (core.finds_view)(entry)) else {
-            return Err(format!("{zxid} is said to be a reconfiguration, and is none here"));
+            return Err(format!("the leader activates {zxid}, which is no reconfiguration here"));
         };
         if !self.is_serving() {
             // It is in force for all others: what this server may decide without them must not wait for UPTODATE.
@@ -400,7 +400,7 @@ impl Learner {
         let last = core.history.last();
         if zxid <= last {
             // A leader may propose again what this server has: in a synchronisation, or after a connection was lost.
-            tracing::debug!(%zxid, %last, "proposal known already");
+            tracing::debug!(%zxid, %last, "this proposal is in the log already");
             return Ok(());
         }
         if let Some(epoch) = self.phase.epoch().filter(|epoch| *epoch < zxid.epoch()) {
@@ -408,7 +408,7 @@ impl Learner {
             return Err(format!("proposal {zxid} from the leader of epoch {}", epoch.0));
         }
         if zxid.epoch() == last.epoch() && Some(zxid) != last.next() {
-            let text = format!("proposal {zxid} after {last}: what stands between is missing");
+            let text = format!("proposal {zxid} after {last}: the proposals between are missing");
             if !self.is_serving() {
                 return Err(text);
             }

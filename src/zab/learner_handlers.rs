@@ -158,13 +158,13 @@ impl LearnerHandlers {
         if !core.giving_way.believes(accepted, core.accepted, core.settings.init_ticks()) {
             let (theirs, ours) = (accepted.0, core.accepted.0);
             return Some(format!(
-                "server {id} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
+                "server {id} says it is promised to epoch {theirs}, ours is {ours}: elections can't have led there; is its acceptedEpoch damaged?"
             ));
         }
         let is_twice = self.is_elsewhere(&core.settings, info.id);
         is_twice.then(|| {
             format!(
-                "a server {id} is connected and was heard of a moment ago: do two have one myid?"
+                "a server {id} is connected and was heard from a moment ago: do two servers have one myid?"
             )
         })
     }
@@ -251,7 +251,7 @@ impl LearnerHandlers {
         };
         let silent = self.by_connection.iter().filter(|(_, handler)| is_silent(handler));
         for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
-            self.close(id, "nothing was heard of it for too long".to_owned(), out);
+            self.close(id, "it was silent for too long".to_owned(), out);
         }
     }
 

@@ -124,7 +124,7 @@ impl ObserverMaster {
         {
             // An observer's transactions of this epoch are committed: they must not be cut off because this follower has
             // not heard of their commits yet.
-            let why = format!("it has {last}, and of that epoch we have heard of {committed} only");
+            let why = format!("it has {last}, ahead of {committed}, the last commit known here");
             return self.handlers.close(id, why, out);
         }
         let new_leader = self.new_leader(core);

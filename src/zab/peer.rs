@@ -488,7 +488,7 @@ impl Peer {
                     && !backing.holds_after(&views, from, &notification)
                 {
                     self.core.stats.disloyal += 1;
-                    self.stand_down("voters changed their minds".to_owned(), out);
+                    self.stand_down("voters changed their votes".to_owned(), out);
                 }
             }
         }
@@ -550,7 +550,7 @@ impl Peer {
             "elected before the disk has done what it was asked"
         );
         if leader == self.core.me && self.core.is_unsure {
-            return self.stand_down("elected with nothing that counts".to_owned(), out);
+            return self.stand_down("elected without data that counts".to_owned(), out);
         }
         if leader != self.core.me {
             self.role =

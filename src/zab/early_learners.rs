@@ -1,10 +1,10 @@
-//! Learners that came before this server knew that it leads.
+//! Learners that connected before this server knew that it leads.
 
 use super::{Action, LearnerConnectionId, Packet};
 use crate::model::ServerId;
 use std::collections::BTreeMap;
 
-/// So many learners wait at most. Learners in no configuration make room for members.
+/// At most so many learners wait. Learners in no configuration make room for members.
 const EARLY_MAX: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ struct EarlyLearner {
     ticks: u32,
 }
 
-/// The first packets of learners, until this server leads or their time is over. No learner that is a member says more before it is
+/// The first packets of learners, until this server leads or their time is over. A member sends no other packet before it is
 /// answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EarlyLearners(BTreeMap<LearnerConnectionId, EarlyLearner>);

@@ -375,7 +375,7 @@ impl Learner {
             return Err(format!("the leader activates {zxid}, which is no reconfiguration here"));
         };
         if !self.is_serving() {
-            // It is in force elsewhere: what this server decides must depend on it before UPTODATE.
+            // It is in force elsewhere, so it is adopted before UPTODATE: this server must decide nothing without it.
             core.adopt(view, Some(leader), self.leader, out);
             return self.on_commit(core, zxid, out);
         }

@@ -29,8 +29,8 @@ impl Core {
 impl Leader {
     /// This server, if the oracle lets it go on alone and no other voter is connected.
     ///
-    /// Once clients are served, the other voter counts as soon as it has this server's history. Before that, this server waits for it
-    /// when it has connected.
+    /// Once clients are served, the other voter counts as soon as it has this server's history, which it is sent meanwhile. Before
+    /// that, this server waits for it when it has connected.
     pub(super) fn without_other(&self, core: &Core) -> Option<ServerId> {
         let is_there = |handler: &LearnerHandler| {
             let counts = !self.is_broadcasting() || Stage::Synchronised <= handler.stage;

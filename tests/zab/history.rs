@@ -11,7 +11,7 @@ fn zxid(n: u32) -> Zxid {
 #[test]
 fn window_keeps_the_newest_committed_transactions() {
     let mut history = History::new(zxid(10));
-    let entry = Bytes::from(vec![0; (1 << 20) - 8192]); // Eight of them, and all the rest beside.
+    let entry = Bytes::from(vec![0; (1 << 20) - 8192]); // Room for eight, and all the rest.
     for n in 11..=611 {
         history.append(zxid(n), if n <= 20 { entry.clone() } else { Bytes::new() });
     }

@@ -41,7 +41,7 @@ pub fn ids(words: &[&str], name: &str) -> Vec<i64> {
     rest.map_while(|word| word.parse().ok()).collect()
 }
 
-/// What a server is, and what it has in memory.
+/// A server's role, and what it has in memory.
 pub fn state_text(peer: &Peer) -> String {
     let core = &peer.core;
     let role = match peer.role() {
@@ -58,7 +58,7 @@ pub fn state_text(peer: &Peer) -> String {
     )
 }
 
-/// What the disk has done.
+/// A report of the disk as text.
 pub fn report_text(report: &Input) -> String {
     match report {
         Input::Flushed { through } => format!("disk has {through:?}"),
@@ -68,7 +68,9 @@ pub fn report_text(report: &Input) -> String {
     }
 }
 
-/// * `learner`: how the learner of a connection is called.
+/// An action as text.
+///
+/// * `learner`: the name of the learner of a connection.
 pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> String) -> String {
     match action {
         Action::Append { zxid, .. } => format!("append {zxid:?}"),
@@ -209,7 +211,7 @@ pub fn known_views(words: &[&str]) -> Vec<(View, Option<Zxid>)> {
             [at, members @ ..] => (at, None, members),
             [] => panic!("which configuration?"),
         };
-        (view_in_words(zxid(at), members).expect("who belongs to it"), before)
+        (view_in_words(zxid(at), members).expect("its members"), before)
     };
     words.split(|word| *word == "knows").skip(1).map(known).collect()
 }
@@ -226,7 +228,7 @@ fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
     Some(view_of(version.to_wire(), ids(voters), ids(observers)))
 }
 
-/// As a script writes it.
+/// A configuration as a script writes it.
 pub fn members(view: &View) -> String {
     let ids = |role: Kind| {
         let all = view.members.values().filter(move |member| member.role == role);
@@ -287,7 +289,7 @@ pub fn packet_of(words: &[&str]) -> Packet {
         ["INFORM", at, ref view @ ..] => {
             Packet::Inform { zxid: zxid(at), entry: payload_with(zxid(at), view) }
         }
-        // What is in them is for others.
+        // Their content is for the replica.
         ["REQUEST"] => Packet::Request(Request {
             session: SessionId(1),
             xid: 1,

@@ -41,7 +41,7 @@ fn messages_of_java_are_read_and_written_alike() {
     let mut states = Vec::new();
     for (name, hex) in golden.lines().filter_map(|line| line.split_once(' ')) {
         if name == "hello" {
-            continue; // The connection's, not an election's.
+            continue; // The first message of a connection, no notification.
         }
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();

@@ -128,7 +128,7 @@ fn hello_of_an_older_learner_is_read_without_a_configuration_version() {
 fn ack_of_uptodate_is_not_merged_with_other_acks() {
     let ack = |counter| Packet::Ack { zxid: Zxid::new(Epoch(2), counter) };
     let mut packets = Vec::new();
-    // A learner of ours says the last one at UPTODATE, after what it was proposed before.
+    // A learner of ours sends 0 a second time at UPTODATE, after the ACKs of what was proposed before.
     for counter in [0, 1, 2, 3, 0, 4, 5] {
         ack(counter).push_to(&mut packets);
     }

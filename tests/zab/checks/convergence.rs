@@ -1,4 +1,5 @@
-//! Once faults stop, all have the same, in memory and on disk (that it comes to rest at all, the world itself asserts).
+//! Once faults stop, all servers have the same transactions, in memory and on disk (that they come to rest at all, the world itself
+//! asserts).
 
 use super::{Check, Event};
 use support::disk::Entry;

@@ -1,4 +1,4 @@
-//! When a leader commits, what it commits is on the disks of a quorum: at that very moment, not some time later.
+//! When a leader commits a transaction, it is on the disks of a quorum: at that very moment, not some time later.
 
 use super::{Check, Event};
 

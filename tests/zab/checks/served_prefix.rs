@@ -1,4 +1,4 @@
-//! What a server has shown to clients it shows for ever: neither an election nor a restart takes it back.
+//! What a server has served to clients it serves for ever: neither an election nor a restart takes it back.
 
 use super::{Check, Event};
 use std::collections::BTreeMap;

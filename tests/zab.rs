@@ -1,5 +1,5 @@
-//! Peers alone: whole ensembles of [`oxkeeper::zab::Peer`] on virtual disks and connections, one seed decides everything;
-//! and their parts: elections, notifications, packets, the history in memory.
+//! Peers without the rest of a server: whole ensembles of [`oxkeeper::zab::Peer`] on virtual disks and connections, where one seed
+//! decides everything; and their parts: elections, notifications, packets, the history in memory.
 
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a seed")]
 #![allow(clippy::print_stdout, reason = "what was done is worth a line")]
@@ -52,9 +52,9 @@ fn budget() -> Duration {
     if std::env::var_os("OXKEEPER_LONG").is_some() { LONG } else { QUICK }
 }
 
-// What one server does, told as text: the protocol's rules and the museum of ZooKeeper's bugs (docs/museum.md).
+// What servers do about their inputs, as text: the protocol's rules and the museum of ZooKeeper's bugs (docs/museum.md).
 #[test]
-fn scripts() {
+fn scripts_play_as_written() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zab");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -79,13 +79,13 @@ fn scripts() {
     assert!(files.len() > 30, "the scripts were not found");
 }
 
-/// States of each scope; `STATES=N` makes them so many. `OXKEEPER_LONG=1` searches for ten minutes each, or for `MINUTES=N`, larger
-/// ones too. `SCOPE=WORDS` searches those whose name has them.
+/// Limit on the states of each scope; `STATES=N` sets it. `OXKEEPER_LONG=1` searches each scope, larger ones too, for ten minutes or for
+/// `MINUTES=N`. `SCOPE=WORDS` searches the scopes whose names contain these words.
 const STATES_MAX: usize = 5_000;
 
-// All orders in which things can happen in small ensembles, as far as the budget goes.
+// Small ensembles in every order of events, as far as the budget goes.
 #[test]
-fn small_ensembles_in_every_order() {
+fn small_ensembles_keep_every_property_in_every_order() {
     let is_long = std::env::var_os("OXKEEPER_LONG").is_some();
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let (states, minutes) = (number("STATES"), number("MINUTES"));
@@ -113,7 +113,7 @@ fn leader(world: &World) -> Option<usize> {
 }
 
 #[test]
-fn three_agree_and_a_fourth_comes_late() {
+fn servers_that_lost_power_have_all_transactions_after_they_rejoin() {
     for elects in [false, true] {
         let mut world = World::of(Conditions { elects, ..Conditions::mild(3, 1) });
         world.calm();
@@ -144,10 +144,10 @@ fn three_agree_and_a_fourth_comes_late() {
     }
 }
 
-// What is committed stays, in one order, whatever fails; and once nothing fails any more all are alike. `SEED=N`: one world;
-// `FROM=N`: those from there on; `RARE=1`: of them only those in situations that few worlds have.
+// What is committed stays, in one order, whatever fails; and once faults stop all servers have the same. `SEED=N`: one world;
+// `FROM=N`: all from that seed on; `RARE=1`: of these only worlds with situations that few worlds have.
 #[test]
-fn random_worlds() {
+fn random_worlds_keep_every_property() {
     let began = Instant::now();
     let number = |name: &str| -> Option<u64> {
         std::env::var(name).ok().map(|seed| seed.parse().expect("a seed is a number"))
@@ -191,11 +191,11 @@ fn random_worlds() {
     println!(
         "{seed} worlds, {committed} transactions, {decided} configurations adopted, another leader named {named} times; lost: {losses:?}; happened: {happened:?}"
     );
-    assert!(only.is_some() || decided.min(named) > 10, "worlds have to change, too");
+    assert!(only.is_some() || decided.min(named) > 10, "too few reconfigurations happened");
     assert!(only.is_some() || committed > 100, "worlds in which nothing happens prove nothing");
 }
 
-// Each situation of `tests/zab/driver_turns.rs` happens in the first worlds that have it, so that none can vanish unnoticed.
+// Each situation of `tests/zab/driver_turns.rs` happens in the first worlds that can have it: none can vanish unnoticed.
 #[test]
 fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
     let mut happened = BTreeMap::<Happened, usize>::new();
@@ -215,7 +215,7 @@ fn turns_locked_folders_and_oracles_happen_in_the_first_worlds() {
     }
 }
 
-// Whatever packets and notifications say, and whenever: no assertion is for others to break.
+// No packet or notification, at any time, breaks an assertion.
 #[test]
 fn strangers_that_say_anything_trip_no_assertion() {
     let (began, mut seed, mut led, mut followed) = (Instant::now(), 0, 0, 0);
@@ -227,13 +227,13 @@ fn strangers_that_say_anything_trip_no_assertion() {
         (led, followed) = (led + strangers.led, followed + strangers.followed);
     }
     println!("{seed} servers among strangers led {led} times and followed {followed} times");
-    assert!(led.min(followed) > 0, "a server that is never let in proves nothing");
+    assert!(led.min(followed) > 0, "a server that never leads or never follows proves nothing");
 }
 
 // rows: Q-96
-// One of two goes on alone as long as its oracle says so, and nothing is lost as long as it is always the same one.
+// One of two voters goes on alone as long as its oracle says yes, and nothing is lost as long as that is always the same voter.
 #[test]
-fn two_with_an_oracle() {
+fn one_of_two_voters_leads_alone_while_its_oracle_agrees() {
     let (began, mut seed, mut committed) = (Instant::now(), 0_u64, 0);
     while seed < 20 || began.elapsed() < budget() / 5 {
         seed += 1;
@@ -250,7 +250,7 @@ fn two_with_an_oracle() {
         let blessed = seed as usize % 2;
         world.cut_power(1 - blessed);
         world.calm();
-        assert_eq!(leader(&world), Some(blessed), "{seed}: it goes on alone");
+        assert_eq!(leader(&world), Some(blessed), "{seed}: its oracle says yes");
         world.propose(blessed);
         world.calm();
         world.cut_power(blessed);
@@ -258,7 +258,7 @@ fn two_with_an_oracle() {
         for _ in 0..2000 {
             world.step(1 - blessed, oxkeeper::zab::Input::Tick);
         }
-        assert_eq!(leader(&world), None, "{seed}: the other one does not");
+        assert_eq!(leader(&world), None, "{seed}: its oracle says no");
         world.restart(blessed);
         world.calm();
         world.assert_all_alike();
@@ -267,29 +267,29 @@ fn two_with_an_oracle() {
     assert!(committed > 100, "worlds in which nothing happens prove nothing");
 }
 
-/// A planted fault is found in some world, and the same world lives without it.
+/// A planted fault is found in some world, and no check fails in the same world without it.
 ///
-/// * `of`: a world's conditions, by its seed and whether it has the fault. `harmless`: what does no harm.
+/// * `of`: a world's conditions, by its seed and whether it has the fault. `harmless`: what the world has without the fault.
 fn assert_fault_is_found(of: impl Fn(u64, bool) -> Conditions, harmless: &str) {
     let lives =
         |seed, has_fault| explorer::caught(|| World::of(of(seed, has_fault)).live()).is_ok();
-    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("it is found in some world");
+    let broken = (1..100).find(|&seed| !lives(seed, true)).expect("found in some world");
     assert!(lives(broken, false), "{broken}: {harmless} does no harm");
 }
 
-// The planted fault of a disk that forgets: one that says nothing of it takes committed transactions from all.
+// The planted fault of a disk that loses its history: if the server does not notice, the ensemble loses committed transactions.
 #[test]
-fn a_history_that_is_lost_and_not_missed_is_found() {
+fn unnoticed_loss_of_a_history_is_found() {
     let of = |seed, loses_unknown| Conditions {
         elects: true,
         loses: Some(seed as usize % 3),
         loses_unknown,
         ..Conditions::mild(3, seed)
     };
-    assert_fault_is_found(of, "one that knows of its loss");
+    assert_fault_is_found(of, "a server that notices its loss");
 }
 
-// The planted fault of an operator: files are lost of a server whose word others need.
+// The planted fault of an operator: a server loses files whose content the other servers need.
 #[test]
 fn loss_that_others_cannot_make_up_for_is_found() {
     let of = |seed, loses_needed| Conditions {
@@ -298,7 +298,7 @@ fn loss_that_others_cannot_make_up_for_is_found() {
         loses_needed,
         ..Conditions::mild(3, seed)
     };
-    assert_fault_is_found(of, "a loss that they can make up for");
+    assert_fault_is_found(of, "a loss that the others can make up for");
 }
 
 // rows: Q-96
@@ -314,9 +314,9 @@ fn oracle_that_turns_to_a_voter_with_less_is_found() {
     assert_fault_is_found(of, "an oracle that waits until a voter has all");
 }
 
-// What the checks count quorums with agrees with what servers count with.
+// The checks count quorums with code of their own.
 #[test]
-fn quorums_are_counted_alike() {
+fn checks_and_servers_count_the_same_quorums() {
     let mut rng = Rng::seeded(7);
     let mut ruled = 0;
     for voters in (1..8).cycle().take(500) {

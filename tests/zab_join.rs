@@ -1,4 +1,4 @@
-//! What a leader sends to one who joins while it proposes, in which order.
+//! What a leader sends to a learner that joins while it proposes, and in which order.
 
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, Zxid};
@@ -14,7 +14,7 @@ const EPOCH: Epoch = Epoch(1);
 const THREE_AND_AN_OBSERVER: &str =
     "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\n";
 
-/// A leader whose disk takes no time, and what it sent to each connection.
+/// A leader whose disk takes no time, and what it sent on each learner connection.
 struct Leader {
     server: PeerOnDisk,
     sent: Vec<(LearnerConnectionId, Packet)>,
@@ -37,7 +37,7 @@ impl Leader {
         self.step(Input::Learner { connection, packet });
     }
 
-    /// `last`: of the learner's log; `None`: it needs the whole tree.
+    /// A follower joins. `last`: the last zxid of its log; `None`: it needs the whole tree.
     fn joined_by(&mut self, server: i64, last: Option<Zxid>) -> LearnerConnectionId {
         let connection = LearnerConnectionId(server.unsigned_abs());
         let info = learner_info(server);
@@ -46,7 +46,7 @@ impl Leader {
         connection
     }
 
-    /// Starts to join as an observer that needs the whole tree.
+    /// An observer that needs the whole tree begins to join.
     fn observed_by(&mut self, server: i64) -> LearnerConnectionId {
         let connection = LearnerConnectionId(server.unsigned_abs());
         let info = learner_info(server);
@@ -64,7 +64,7 @@ impl Leader {
     }
 }
 
-/// It leads with server 2, has one transaction committed and two that are not.
+/// A leader with follower 2, with one committed transaction and two that are not.
 fn proposing() -> Leader {
     let last = Some(Zxid::ZERO);
     let server = PeerOnDisk::new(peer(1, THREE, SETTINGS, last));
@@ -81,14 +81,14 @@ fn proposing() -> Leader {
     leader
 }
 
-/// Java's learners before 3.9 clear at NEWLEADER what they were proposed, and die of its COMMIT.
+/// Java's learners before 3.9 forget at NEWLEADER what they were proposed, and fail at its COMMIT.
 // rows: Q-72
 #[test]
-fn zk_4394_what_is_not_committed_goes_behind_newleader() {
+fn zk_4394_uncommitted_proposals_are_sent_after_newleader() {
     for (last, first) in [
         (Some(Zxid::ZERO), &["DIFF", "PROPOSAL", "COMMIT"][..]),
         (Some(Zxid::new(EPOCH, 1)), &["DIFF"]),
-        (None, &[]), // SNAP and its tree are sent by others.
+        (None, &[]), // The driver sends SNAP and the tree.
     ] {
         let mut leader = proposing();
         let third = leader.joined_by(3, last);
@@ -110,7 +110,7 @@ fn trees_go_to_two_servers_in_no_configuration_at_a_time_and_to_every_member() {
     let served = |leader: &Leader| strangers.map(|stranger| leader.has_newleader(stranger));
     assert_eq!(served(&leader), [true, true, false, false]);
     let member = leader.joined_by(3, None);
-    assert!(leader.has_newleader(member), "a member waits for no stranger");
+    assert!(leader.has_newleader(member), "a member does not wait for servers in no configuration");
     leader.hear(strangers[1], Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
     leader.step(Input::LearnerGone { connection: strangers[0] });
     leader.step(Input::Tick);
@@ -139,7 +139,7 @@ const fn old(counter: u32) -> Zxid {
     Zxid::new(Epoch(0), counter)
 }
 
-/// It leads with server 2, and had transactions through [`old`] 5 when it started, which are in its log alone.
+/// A leader with follower 2; its transactions through [`old`] 5 are in its log and not in its window.
 fn restarted(settings: Settings) -> Leader {
     let last = Some(old(5));
     let server = PeerOnDisk::new(peer(1, THREE, settings, last));
@@ -151,7 +151,7 @@ fn restarted(settings: Settings) -> Leader {
     leader
 }
 
-/// An observer joins that has transactions through `last`. What the leader does for it at once.
+/// An observer that has transactions through `last` joins; returns what the leader does for it at once.
 fn observed(leader: &mut Leader, server: i64, last: Zxid) -> Option<&'static str> {
     let connection = LearnerConnectionId(server.unsigned_abs());
     let info = learner_info(server);
@@ -179,14 +179,14 @@ fn log_is_read_for_two_servers_in_no_configuration_at_a_time_and_for_every_membe
     let mut joins = |server| observed(&mut leader, server, old(1));
     assert_eq!([101, 102].map(&mut joins), [Some("reads"); 2]);
     assert_eq!([103, 104].map(&mut joins), [Some("sends its tree"); 2]);
-    assert_eq!(joins(3), Some("reads"), "a member waits for no stranger");
+    assert_eq!(joins(3), Some("reads"), "a member does not wait for servers in no configuration");
     let first = LearnerConnectionId(101);
     leader.step(log_read(first));
     assert!(leader.has_newleader(first));
     assert_eq!(
         observed(&mut leader, 106, old(1)),
         Some("sends its tree"),
-        "what was read is on its way"
+        "two reads of the log are not acknowledged yet"
     );
     leader.hear(first, Packet::Ack { zxid: Zxid::new(EPOCH, 0) });
     assert_eq!(observed(&mut leader, 107, old(1)), Some("reads"));
@@ -212,6 +212,6 @@ fn learner_with_too_many_syncs_that_wait_for_a_commit_is_disconnected() {
         actions.iter().any(|action| matches!(action, Action::CloseLearner { .. }))
     };
     assert!((0..WAITING_SYNCS_MAX).all(|_| !closes(second)));
-    assert!(!closes(third), "others are not hindered");
+    assert!(!closes(third), "other learners' syncs are accepted");
     assert!(closes(second));
 }

@@ -356,8 +356,8 @@ fn line(input: &Input) -> String {
         Input::Promised { promise, epoch } => {
             format!("disk has {} {}", format!("{promise:?}").to_lowercase(), epoch.0)
         }
-        Input::Truncated { to } => format!("disk is cut to {to:?}"),
-        Input::CannotTruncate { last } => format!("disk can't cut, ends at {last:?}"),
+        Input::Truncated { to } => format!("disk is truncated to {to:?}"),
+        Input::CannotTruncate { last } => format!("disk can't truncate, ends at {last:?}"),
         Input::Installed { zxid } => format!("disk has tree {zxid:?}"),
         Input::TreeViews { views } => format!("tree{}", known(views, None)),
         Input::Learner { connection, packet } => {

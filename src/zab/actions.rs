@@ -1,10 +1,10 @@
-//! What a peer asks for.
+//! Actions: what a peer asks its driver to do.
 
 use super::{LearnerConnectionId, Notification, Packet, Promise};
 use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 
-/// All a peer can ask for. The driver performs actions in the order they were pushed.
+/// All that a peer can ask for. The driver performs actions in the order in which they were pushed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Append {
@@ -79,9 +79,9 @@ pub enum Action {
         leader: ServerId,
         epoch: Epoch,
     },
-    /// No client is served any more.
+    /// Serve no client any more.
     StopServing,
-    /// Send to another server's election port, in the place of an unsent notification.
+    /// Send to another server's election port, in place of an unsent notification.
     SendNotification {
         to: ServerId,
         notification: Notification,
@@ -93,7 +93,7 @@ pub enum Action {
     ViewsProposed {
         views: Vec<View>,
     },
-    /// The configurations that were kept came to nothing.
+    /// The configurations that were kept for the next start were never committed: remove them.
     ViewForgotten,
     /// A configuration is in force: make it the one of the next start, before anything that follows is sent.
     /// `is_last`: no newer configuration is proposed.

@@ -11,17 +11,17 @@ use super::sync::{self, LogRead, Plan};
 use super::{Action, Core, How, LearnerConnectionId, Note, Sync};
 use crate::model::Zxid;
 
-/// Trees sent at a time to servers in no configuration. Each may keep memory for as long as such a server likes.
+/// Limit on trees sent at a time to servers in no configuration. Such a server may hold a tree's memory for as long as it likes.
 const STRANGERS_TREES_MAX: usize = 2;
 
-/// Ends of the log read and sent at a time to servers in no configuration; others get the tree. Each may take as much memory as
-/// `snapshotSizeFactor` allows, until such a server acknowledges it.
+/// Limit on ends of the log read and sent at a time to servers in no configuration; above it they get the tree. Each may take as
+/// much memory as `snapshotSizeFactor` allows, until such a server acknowledges it.
 const STRANGERS_READ_MAX: usize = 2;
 
 impl LearnerHandlers {
-    /// Chooses how a learner gets the history, and begins it.
+    /// Chooses DIFF, TRUNC or SNAP for a learner, and begins to send the history.
     ///
-    /// * `new_leader`: the NEWLEADER packet that ends it.
+    /// * `new_leader`: the NEWLEADER packet after the history.
     pub fn synchronise(
         &mut self,
         core: &mut Core,
@@ -96,7 +96,7 @@ impl LearnerHandlers {
         let Some(handler) = self.get_mut(id) else { return };
         if handler.is_observer && u64::from(max) <= under_way {
             let why =
-                format!("{under_way} others are being synchronised, and {max} at a time may be");
+                format!("{under_way} others are being synchronised already, the limit is {max}");
             return self.close(id, why, out);
         }
         let committed = core.history.committed();
@@ -116,7 +116,7 @@ impl LearnerHandlers {
             }
         };
         handler.stage = Stage::Synchronising;
-        // Sent before NEWLEADER, and acknowledged with it.
+        // Transactions through this one are sent before NEWLEADER, and acknowledged with it.
         handler.start = through;
         let mut bytes = Vec::new();
         first.encode(&mut bytes);
@@ -134,7 +134,7 @@ impl LearnerHandlers {
         out.push(Action::ToLearner { connection: id, bytes: bytes.into() });
         handler.say(id, new_leader, out);
         if was_read {
-            // Proposed and committed since the log was read, in order.
+            // Proposals and commits since the log was read, in order.
             out.extend(held.into_iter().map(|bytes| Action::ToLearner { connection: id, bytes }));
         } else {
             self.forward_tail(core, id, out);
@@ -185,7 +185,7 @@ impl LearnerHandlers {
         self.iter().filter(is_read_for).filter(|handler| !core.is_member(handler.id)).count()
     }
 
-    /// How many learners other than `id` are being synchronised by a tree, or without, or wait for it.
+    /// How many learners other than `id` are being synchronised or wait for it: by a tree, or without one.
     ///
     /// * `is_for_member`: servers in no configuration are left out, so that no number of them turns a member away.
     fn syncs_waited_for(
@@ -242,9 +242,9 @@ impl LearnerHandlers {
         self.note_sync(core, id, How::Snap { zxid }, txns);
     }
 
-    /// Sends a follower what is proposed and not committed; observers hear of a transaction when it is committed.
+    /// Sends a follower the proposals that are not committed; an observer gets a transaction when it is committed.
     ///
-    /// It goes after NEWLEADER: a learner of Java's before 3.9 forgets what was proposed to it before NEWLEADER, and dies of
+    /// They are sent after NEWLEADER: Java's learners before 3.9 forget at NEWLEADER what was proposed before it, and fail at
     /// its COMMIT (ZOOKEEPER-4394).
     fn forward_tail(&mut self, core: &Core, id: LearnerConnectionId, out: &mut Vec<Action>) {
         let Some(handler) = self.get_mut(id).filter(|handler| !handler.is_observer) else {

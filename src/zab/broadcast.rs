@@ -31,7 +31,7 @@ impl Leader {
         out.push(Action::Append { zxid, payload });
     }
 
-    /// A server's log is durable through `zxid`, which was proposed: a learner that acknowledges more is refused before.
+    /// A server's log is durable through `zxid`, which was proposed: a learner that acknowledges more is disconnected before this.
     pub(super) fn on_ack(
         &mut self,
         core: &mut Core,
@@ -47,7 +47,8 @@ impl Leader {
         self.try_commit(core, out);
     }
 
-    /// Commits the proposals that have a quorum. Proposals after a reconfiguration need a quorum of the new one only.
+    /// Commits the proposals that have a quorum. Proposals after a reconfiguration need a quorum of the new
+    /// configuration only.
     pub(super) fn try_commit(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         while self.is_broadcasting()
             && !self.waits_for_lagging(core)
@@ -75,7 +76,7 @@ impl Leader {
         // The configuration is kept for the next start before a COMMITANDACTIVATE is sent.
         core.activate(view, out);
         self.commit(core, at, Some(Activation { zxid: at, leader }), out);
-        // They would not hear of the configuration, nor of who leads by it.
+        // Learners that were left behind would get neither the configuration nor the leader that it names.
         self.handlers.close_all_behind(out);
         if leader != core.me {
             self.phase = Phase::Leaving { to: leader };
@@ -84,8 +85,8 @@ impl Leader {
         }
     }
 
-    /// Answered between the commits it came between: a learner of Java's answers its clients in the order they asked, and
-    /// one that hears of a later commit first never answers anybody again.
+    /// Answers a sync between the commits that it came between: Java's learners answer their clients in the order of the requests,
+    /// and a learner that gets a later COMMIT before the SYNC never answers any client again.
     pub(super) fn on_sync(
         &mut self,
         core: &Core,
@@ -96,7 +97,7 @@ impl Leader {
             return; // The learner is about to look for a leader, and asks again.
         }
         if self.handlers.is_behind(connection) {
-            return; // It lacks commits before the answer. Its clients ask again when it has synchronised.
+            return; // It lacks commits before the answer. Its clients ask again once it has synchronised.
         }
         if core.history.committed() < core.history.last() {
             let is_connected = |id| self.handlers.get(id).is_some();

@@ -1,14 +1,14 @@
 //! The configurations that count: the one in force, and those that were proposed after it and may have been committed.
 //!
 //! From the moment a server knows of a newer configuration, every decision of its own needs a quorum of each. A committed
-//! configuration replaces all before it. So does a configuration that another follows in this server's history, because a
+//! configuration replaces all before it. So does a configuration that is followed by another in this server's history, because a
 //! leader proposes one at a time.
 //!
-//! Once the history of an open epoch is on its disk, a configuration was committed nowhere that is neither in the history nor
-//! named by NEWLEADER, and is newer than the one named: quorums of all configurations that the leader knows have promised to that
+//! Once the history of an open epoch is on this server's disk, a configuration that is neither in the history nor named by NEWLEADER,
+//! and is newer than the named one, was never committed: quorums of all configurations that the leader knows have promised that
 //! epoch, and had it been committed one of those servers would have had it, and been ahead of the leader. A configuration older
 //! than the named one may have been committed: the leader's history may have it before the named one, and a tree that replaces
-//! this server's history tells of its last configuration only.
+//! this server's history names its last configuration only.
 //!
 //! Source: `QuorumPeer.processReconfig`, `QuorumPeer.setLastSeenQuorumVerifier`, `Learner.syncWithLeader`, ZooKeeper 3.9.5,
 //! which counts the newest proposed configuration only.
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Core {
-    /// The configuration in force, and those to come, oldest first.
+    /// The configuration in force, and the proposed ones, oldest first.
     pub fn all_views(&self) -> impl Iterator<Item = &View> {
         std::iter::once(&self.view).chain(&self.earlier).chain(&self.next)
     }
@@ -33,14 +33,14 @@ impl Core {
 
     /// Whether the voters among `ids` are a quorum of every configuration that counts.
     ///
-    /// * `alone`: enough where it is one of two.
+    /// * `alone`: a voter that suffices by itself where it is one of two.
     pub(super) fn is_quorum(&self, ids: &BTreeSet<ServerId>, alone: Option<ServerId>) -> bool {
         self.all_views().all(|view| view.has_quorum_or(ids, alone))
     }
 
     /// The highest zxid that a quorum has acknowledged, by every configuration that counts.
     ///
-    /// * `alone`: enough where it is one of two.
+    /// * `alone`: a voter that suffices by itself where it is one of two.
     pub(super) fn highest_agreed(
         &self,
         acked: &BTreeMap<ServerId, Zxid>,
@@ -53,17 +53,17 @@ impl Core {
         Some(agreed)
     }
 
-    /// Whether a server votes by any configuration that counts.
+    /// Whether a server votes in any configuration that counts.
     pub(super) fn is_voter(&self, id: ServerId) -> bool {
         self.all_views().any(|view| view.is_voter(id))
     }
 
-    /// Whether a server votes or observes by any configuration that counts.
+    /// Whether a server votes or observes in any configuration that counts.
     pub(super) fn is_member(&self, id: ServerId) -> bool {
         self.all_views().any(|view| view.members.contains_key(&id))
     }
 
-    /// Whether this server is an observer. A server that is in no configuration follows, and has no vote.
+    /// Whether this server is an observer. A server that is in no configuration is a follower without a vote.
     pub(super) fn is_observer(&self) -> bool {
         self.view.is_observer(self.me)
     }
@@ -72,7 +72,7 @@ impl Core {
         self.next.as_ref().map_or(self.view.version, |next| next.version)
     }
 
-    /// A configuration was proposed: from now on it decides as well.
+    /// Notes a proposed configuration: from now on every decision needs a quorum of it, too.
     pub fn see_view(&mut self, view: View) {
         let view = self.read_view(view);
         let is_known = self.all_views().any(|known| known.version == view.version);
@@ -87,7 +87,7 @@ impl Core {
         }
     }
 
-    /// A configuration that this server's history has decides as well.
+    /// Notes a configuration in this server's history: every decision needs a quorum of it, too.
     pub fn see_logged_view(&mut self, view: View) {
         if self.view.version < view.version {
             self.seen.in_history.insert(view.version);
@@ -97,7 +97,7 @@ impl Core {
 
     /// Notes what `.dynamic.next` has.
     ///
-    /// * `views`: oldest first. `newest_counts`: whether the newest decides as well; the others do.
+    /// * `views`: oldest first. `newest_counts`: whether the newest counts, too; the others do.
     pub fn see_saved_views(&mut self, views: Vec<View>, newest_counts: bool) {
         self.seen.saved = views.iter().map(|view| view.version).collect();
         let count = views.len() - usize::from(!newest_counts && !views.is_empty());
@@ -117,27 +117,27 @@ impl Core {
         true
     }
 
-    /// What the history of this server says: configuration `version` took the place of `before`.
+    /// Notes what this server's history says: configuration `version` follows `before`.
     pub fn see_order(&mut self, version: i64, before: i64) {
         self.seen.followed = Some((version, before));
     }
 
-    /// The history has lost its end, or begins anew with a tree that tells of its configurations itself: of those it had it keeps
-    /// these.
+    /// The history was truncated, or begins anew with a tree that names its configurations itself: of the configurations in it
+    /// only those stay that are `kept`.
     pub(super) fn retain_logged_views(&mut self, kept: impl Fn(i64) -> bool) {
         self.seen.in_history.retain(|version| kept(*version));
         self.seen.followed.take_if(|(version, _)| !kept(*version));
     }
 
-    /// The log could not be cut: it has what it had. A tree that was installed since has replaced it, and told of its own.
+    /// The log could not be truncated: the configurations in it count again, unless a tree was installed since, which has named its own.
     pub(super) fn restore_logged_views(&mut self) {
         if let Some(before) = self.seen.before_cut.take() {
             self.seen.in_history = before;
         }
     }
 
-    /// Puts the configuration in force that stands in the history before the newest: its leader proposed the newest after it
-    /// was committed. The newest alone would be left once the history is replaced by a tree. Returns whether there was one.
+    /// Puts the configuration before the newest in the history in force: the leader proposed the newest after that one was
+    /// committed. Later would be too late: a tree that replaces the history names the newest alone. Returns whether there was one.
     pub(super) fn activate_followed(&mut self, out: &mut Vec<Action>) -> bool {
         let before_newest = self.seen.in_history.iter().nth_back(1);
         let is_it = |view: &&View| Some(&view.version) == before_newest;
@@ -145,9 +145,9 @@ impl Core {
         committed.is_some_and(|view| self.activate(view, out).is_some())
     }
 
-    /// The configuration that was proposed, if it is to follow the one in force here and no other: one reconfiguration is
-    /// under way at a time, so that whatever the proposed one followed was decided. Where an oracle may let one voter decide
-    /// alone this is not asked.
+    /// The proposed configuration, if it is to follow the one in force here and no other: one reconfiguration is under way at a
+    /// time, so the configuration that the proposed one follows was committed. `None` where there is an oracle, which may let one
+    /// voter commit alone.
     pub(super) fn next_in_turn(&self) -> Option<&View> {
         let is_in_turn = self.oracle.is_none()
             && self.earlier.is_empty()
@@ -161,7 +161,7 @@ impl Core {
         self.seen.followed.filter(|(version, _)| *version == next.version).map(|(_, before)| before)
     }
 
-    /// Puts a committed configuration in force, if it is newer than the one in force. Returns the one it follows.
+    /// Puts a committed configuration in force, if it is newer than the one in force. Returns the one that it replaces.
     pub(super) fn activate(&mut self, view: View, out: &mut Vec<Action>) -> Option<View> {
         let view = self.read_view(view);
         if !self.settings.reconfigs || view.version <= self.view.version {
@@ -180,8 +180,8 @@ impl Core {
         Some(before)
     }
 
-    /// What a leader of `epoch` makes its learners agree on: what an earlier one left undecided; and the first
-    /// configuration gets a number of its own.
+    /// The configuration that the leader of `epoch` commits with its epoch: one that an earlier leader proposed and did not
+    /// commit, or the one in force. The first configuration gets a version of its own.
     pub(super) fn next_view(&self, epoch: Epoch) -> View {
         let mut view = self.next.as_ref().unwrap_or(&self.view).clone();
         if view.version == 0 && self.settings.reconfigs {
@@ -191,7 +191,7 @@ impl Core {
     }
 
     /// NEWLEADER names a configuration: the one in force at the leader, or one that it has proposed and not committed, as
-    /// leaders of Java's do. Text that is none is passed over, as Java does.
+    /// Java's leaders do. Text that is no configuration is ignored, as in Java.
     pub(super) fn hear_view(&mut self, text: &Bytes) {
         self.seen.named = None;
         if text.len() <= 1 {
@@ -203,13 +203,13 @@ impl Core {
                 self.see_view(view);
             }
             Err(error) => {
-                tracing::warn!(target: crate::model::STRANGERS, %error, "configuration of the leader not understood");
+                tracing::warn!(target: crate::model::STRANGERS, %error, "the configuration in NEWLEADER can't be read and is ignored: check that all servers run versions that work together");
             }
         }
     }
 
-    /// The history of an open epoch is on disk: a configuration that is not in it, and newer than the one that NEWLEADER named,
-    /// was committed nowhere.
+    /// The history of an open epoch is on disk: forgets each configuration that is not in it and is newer than the one that NEWLEADER
+    /// named, because it was never committed.
     pub(super) fn forget_dead_views(&mut self, out: &mut Vec<Action>) {
         let SeenViews { in_history, named, .. } = &self.seen;
         let counts = |view: &View| {
@@ -222,11 +222,11 @@ impl Core {
         self.save_next(out);
     }
 
-    /// Has `.dynamic.next` written, or removed. A configuration that is on its way to the log is saved after it, so that
-    /// one that the log lacks was never acknowledged as part of it.
+    /// Has `.dynamic.next` written, or removed. A configuration that is on its way to the log is saved once the log has it, so that
+    /// a saved configuration that the log lacks was never acknowledged as part of it.
     ///
-    /// All that count are saved, not the newest alone: a tree that replaced the history tells of one, so that after a restart
-    /// nothing else tells of those before it, and any of them may be in force elsewhere.
+    /// All configurations that count are saved, not the newest alone: a tree that replaced the history names one, so after a
+    /// restart nothing else names those before it, and any of them may be in force elsewhere.
     pub(super) fn save_next(&mut self, out: &mut Vec<Action>) {
         let newest = self.next.as_ref().map(|next| next.version);
         let (flushed, last) = (self.flushed.to_wire(), self.history.last().to_wire());
@@ -244,10 +244,10 @@ impl Core {
         });
     }
 
-    /// The newest configuration that is committed, as far as the history of the leader of `epoch` is committed through
-    /// `through`: one that this history has, or the one that NEWLEADER named. The latter may be of a later epoch than this one,
-    /// where data was lost and configuration files were not; of this epoch it is committed only as part of the history, for leaders
-    /// of Java's name what they have proposed. A configuration that neither names may be uncommitted.
+    /// The newest committed configuration, given that the history of the leader of `epoch` is committed through `through`: one in
+    /// that history, or the one that NEWLEADER named. The named one may be of a later epoch than the leader's, where data was lost
+    /// and configuration files were not; of the leader's own epoch it is committed only as part of the history, because Java's
+    /// leaders name what they have only proposed. A configuration that is in neither may be uncommitted.
     pub(super) fn committed_view(&self, epoch: Epoch, through: Zxid) -> Option<&View> {
         let begin = Zxid::new(epoch, 0);
         let (begin, through) = (begin.to_wire(), through.max(begin).to_wire());

@@ -9,7 +9,7 @@ use crate::model::{Epoch, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// The times of an ensemble.
+/// Timeouts and limits of an ensemble.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settings {
     pub tick_time_ms: u64,
@@ -18,30 +18,30 @@ pub struct Settings {
     pub sync_limit: u64,
     /// `forceSnapshotSync`: every learner gets the whole tree.
     pub always_sends_tree: bool,
-    /// `leader.maxConcurrentSnapSyncs`, `leader.maxConcurrentDiffSyncs`: an observer that would be one more has to come
-    /// again. Followers are always let in.
+    /// `leader.maxConcurrentSnapSyncs`, `leader.maxConcurrentDiffSyncs`: above them an observer is disconnected and has to connect
+    /// again. Followers never are.
     pub trees_max: u32,
     pub differences_max: u32,
     /// `commitLogCount`.
     pub window_txns: usize,
-    /// `oxkeeper.lagBytes`: of what was committed a follower may lack so many bytes before commits wait for it.
+    /// `oxkeeper.lagBytes`: bytes of committed transactions that a follower may lack before commits wait for it.
     pub lag_bytes_max: u64,
     /// `reconfigEnabled`.
     pub reconfigs: bool,
-    /// `observerMasterPort` is set: a follower takes observers.
+    /// `observerMasterPort` is set: a follower serves observers.
     pub relays: bool,
-    /// First and last pause between two resends of a vote.
+    /// Shortest and longest pause between two resends of a vote.
     pub resend_min_ms: u32,
     pub resend_max_ms: u32,
     /// `observer.election.DelayMs`: an observer that lost its leader waits for less than this before it looks for another.
     pub observer_election_delay_ms: u64,
     /// `observer.reconnectDelayMs`: an observer waits for less than this before it connects to its leader; where followers
-    /// take observers, before it tries all of them once more.
+    /// serve observers, before it tries all of them once more.
     pub observer_reconnect_delay_ms: u64,
 }
 
 impl Settings {
-    /// Of a member that nothing is said of: a `tickTime` of 2 s, limits of ten ticks.
+    /// The settings of a member whose zoo.cfg has none of them: a `tickTime` of 2 s, limits of ten ticks.
     pub const DEFAULT: Self = Self {
         tick_time_ms: 2000,
         init_limit: 10,
@@ -96,23 +96,24 @@ pub struct Core {
     pub history: History,
     /// How far the log is durable.
     pub flushed: Zxid,
-    /// A data directory without the `initialize` marker, or data that was put aside: what this server has does not count (D-02).
+    /// A data directory without the `initialize` marker, or data in quarantine: what this server has does not count (D-02).
     pub is_unsure: bool,
-    /// The tree does not fit the digests in the log. So many ticks without a leader may go by until it counts all the same: if
-    /// it is wrong, then everywhere.
+    /// The tree does not fit the digests in the log: ticks without a leader until it counts all the same, because digests may be
+    /// wrong in the same way everywhere.
     pub(super) doubt_ticks: u64,
     /// The last answer of the oracle: whether this server may go on without the other of two voters. `None`: there is no
-    /// oracle. Before it was asked it says no.
+    /// oracle. `Some(false)` before it was asked.
     pub oracle: Option<bool>,
-    /// Asked of the disk and not done yet.
+    /// Requests that the disk has not done yet: epochs, truncations, trees.
     promising: u32,
     truncating: u32,
     installing: u32,
-    /// Not to be appended before the log is cut or the tree installed: a crash would leave a log with a hole.
+    /// Transactions that are appended once the log is truncated or the tree installed: before that a crash would leave a log with a
+    /// hole.
     held: Vec<Logged>,
-    /// The history of this epoch's leader can be had as a whole tree only.
+    /// The epoch of a leader that has to send its whole tree, because this server could not truncate its log.
     wants_tree: Option<Epoch>,
-    /// The role is over, for this reason; this one is to lead, without an election.
+    /// The role is over: the reason, and the server that leads next without an election, if a reconfiguration named one.
     pub(super) over: Option<(String, Option<ServerId>)>,
     pub(super) giving_way: GivingWay,
     /// An ERROR has said that no epoch is left.
@@ -127,7 +128,7 @@ pub struct Core {
     /// Inputs since they were last taken; `None`: they are not recorded.
     #[cfg(feature = "sim")]
     pub tape: Option<Vec<Input>>,
-    /// How often this server waited so as not to come with others, and dialed a server to learn from.
+    /// How often this server waited so as not to connect together with others, and how often it dialed a leader or observer master.
     waits: u64,
     dials: u64,
 }
@@ -169,8 +170,8 @@ impl Core {
         }
     }
 
-    /// Ticks of a wait shorter than `delay_ms`, unlike the last one and unlike those of other servers: chance is not known
-    /// here, and need not be, since all that matters is that they do not come together.
+    /// Ticks of a wait shorter than `delay_ms`, unlike the last one and unlike those of other servers. It is computed without
+    /// randomness, which this room does not have: it is enough that servers do not connect together.
     pub(super) fn wait_ticks(&mut self, delay_ms: u64) -> u64 {
         self.waits += 1;
         let mixed =
@@ -179,7 +180,7 @@ impl Core {
             / TICK_MS
     }
 
-    /// Ticks to wait before the one to learn from is dialed.
+    /// Ticks to wait before the leader or observer master is dialed.
     ///
     /// Source: `QuorumPeer.findLearnerMaster`, ZooKeeper 3.9.5.
     pub(super) fn dial_ticks(&mut self) -> u64 {
@@ -205,10 +206,10 @@ impl Core {
         self.is_durable() && self.promising + self.truncating + self.installing == 0
     }
 
-    /// What the disk has done, whatever this server is.
+    /// Notes what the disk has done, in any role.
     pub(super) fn note(&mut self, input: &Input, out: &mut Vec<Action>) {
         match input {
-            // What was flushed before a cut says nothing of what comes after it.
+            // A flush from before a truncation says nothing of what is appended after it.
             Input::Flushed { through } if self.truncating == 0 => {
                 self.flushed = self.flushed.max(*through);
                 self.save_next(out);
@@ -232,7 +233,7 @@ impl Core {
                         assert!(old <= new, "promised to epoch {new} after {old}");
                         self.accepted = *epoch;
                     }
-                    // The tree that came before it counts from here on, if it did not yet.
+                    // The tree that was received before it counts from here on, if it did not yet.
                     Promise::Current => (self.current, self.is_unsure) = (*epoch, false),
                 }
             }
@@ -264,23 +265,23 @@ impl Core {
         self.over.get_or_insert((why, None));
     }
 
-    /// A voter's vote for itself tells of the epoch that its history stands for.
+    /// Notes the epoch in a voter's vote for itself: the epoch that its history stands for.
     pub(super) fn note_vote(&mut self, from: ServerId, vote: &Vote) {
         if vote.leader == from && self.is_voter(from) {
             self.vote_epochs.insert(from, vote.epoch);
         }
     }
 
-    /// The epoch of a learner's history, if it is later than the one that it is about to join: it comes from another
-    /// ensemble, or this one has lost what it had.
+    /// The epoch of a learner's history, if it is later than the one that it is about to join: the learner comes from another
+    /// ensemble, or this one has lost data.
     pub(super) fn foreign_epoch(&self, learner: ServerId, ours: Epoch) -> Option<i64> {
         let theirs = self.vote_epochs.get(&learner).copied();
         theirs.filter(|theirs| i64::from(ours.0) < *theirs)
     }
 
-    /// Ends the role if a learner, a voter, is promised to a later epoch than this server's: it can follow no leader before
-    /// a later epoch is opened. It has promised itself to a rival that did not come to lead. A learner whose history is of
-    /// a later epoch would replace this ensemble's history.
+    /// Ends the role if a learner that votes is promised to a later epoch than this server's: it promised a rival that did not
+    /// come to lead, and can follow no leader before a later epoch is opened. Not for a learner whose history is of a later epoch:
+    /// it would replace this ensemble's history.
     pub(super) fn gives_way(&mut self, learner: ServerId, theirs: Epoch, ours: Epoch) -> bool {
         let can_come = self.giving_way.may(learner) && self.foreign_epoch(learner, ours).is_none();
         let gives_way = ours < theirs && self.is_voter(learner) && can_come;
@@ -292,7 +293,7 @@ impl Core {
         gives_way
     }
 
-    /// Ends the role as well; the next one is under `leader`, which a reconfiguration named.
+    /// Ends the role; in the next one this server goes on without an election, under the `leader` that a reconfiguration named.
     pub(super) fn go_on_under(&mut self, leader: Option<ServerId>, why: String) {
         self.over.get_or_insert((why, leader));
     }
@@ -331,13 +332,13 @@ impl Core {
         self.restore_logged_views();
     }
 
-    /// A leader of this epoch wants a cut that cannot be made. Its epoch is promised to, so that what is said of our log the
-    /// next time is no vote.
+    /// The leader of this epoch asked for a truncation that can't be made, and is to send its tree. The epoch is promised already, so
+    /// the end of this server's log counts as no vote when the leader is told of it again.
     pub(super) fn want_tree(&mut self, epoch: Epoch) {
         self.wants_tree = Some(epoch);
     }
 
-    /// What is said of our log to the leader of `epoch`.
+    /// The end of this server's log as the leader of `epoch` is told; `None`: the server has nothing that counts, or needs the tree.
     pub(super) fn last_for(&self, epoch: Epoch, is_vote: bool) -> Option<Zxid> {
         let wants_tree = !is_vote && self.wants_tree == Some(epoch);
         (!self.is_unsure && !wants_tree).then_some(self.history.last())
@@ -353,7 +354,7 @@ impl Core {
         out.push(Action::Truncate { to });
     }
 
-    /// * `epoch`: of the leader whose tree this is.
+    /// * `epoch`: the epoch of the leader that sent the tree.
     pub(super) fn install(&mut self, zxid: Zxid, epoch: Epoch, out: &mut Vec<Action>) {
         self.history.restart(zxid);
         self.retain_logged_views(|version| zxid.to_wire() < version);
@@ -369,21 +370,21 @@ impl Core {
         out.push(Action::Install { zxid });
     }
 
-    /// Nothing is on its way to the disk that the history of a leader depends on.
+    /// Whether all that the leader's history consists of is on disk: appended, truncated and installed.
     pub(super) fn has_history(&self) -> bool {
         self.is_durable() && self.truncating + self.installing == 0
     }
 
-    /// What holds after each step, whatever this server is.
+    /// Asserts what holds after each step, in any role.
     pub(super) fn assert_invariants(&self) {
         self.history.assert_invariants();
         let (accepted, current) = (self.accepted.0, self.current.0);
         assert!(current <= accepted, "current epoch {current} beyond the accepted one, {accepted}");
         let (flushed, last) = (self.flushed, self.history.last());
-        // What a cut takes back may have been flushed.
+        // What is being truncated may have been flushed.
         assert!(self.truncating > 0 || flushed <= last, "flushed {flushed}, and logged {last}");
         let (held, waits) = (self.held.len(), self.truncating + self.installing);
-        assert!(held == 0 || waits > 0, "{held} transactions wait for {waits} cuts and trees");
+        assert!(held == 0 || waits > 0, "{held} transactions held, {waits} truncations and trees");
         let versions = || self.all_views().map(|view| view.version);
         for (before, after) in versions().zip(versions().skip(1)) {
             assert!(before < after, "configuration {after:#x} is to follow {before:#x}");

@@ -1,10 +1,10 @@
-//! Learners that came before this server knew that it leads.
+//! Learners that connected before this server knew that it leads.
 
 use super::{Action, LearnerConnectionId, Packet};
 use crate::model::ServerId;
 use std::collections::BTreeMap;
 
-/// So many learners wait at most. Learners in no configuration make room for members.
+/// At most so many learners wait. Learners in no configuration make room for members.
 const EARLY_MAX: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ struct EarlyLearner {
     ticks: u32,
 }
 
-/// The first packets of learners, until this server leads or their time is over. No learner that is a member says more before it is
+/// The first packets of learners, until this server leads or their time is over. A member sends no other packet before it is
 /// answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EarlyLearners(BTreeMap<LearnerConnectionId, EarlyLearner>);
@@ -45,7 +45,7 @@ impl EarlyLearners {
             return;
         }
         let (Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }) = &hello else {
-            return close(connection, "it did not say who it is", out);
+            return close(connection, "it sent no FOLLOWERINFO or OBSERVERINFO", out);
         };
         let id = info.id;
         if EARLY_MAX <= self.0.len() {
@@ -73,7 +73,7 @@ impl EarlyLearners {
                 true
             }
             None => {
-                close(connection, "we do not lead", out);
+                close(connection, "this server does not lead", out);
                 false
             }
         });
@@ -82,7 +82,7 @@ impl EarlyLearners {
     /// This server follows: no learner waits any longer.
     pub fn close_all(&mut self, out: &mut Vec<Action>) {
         for connection in std::mem::take(&mut self.0).into_keys() {
-            close(connection, "we do not lead", out);
+            close(connection, "this server does not lead", out);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Why the bytes of a proposal are not logged.
 
-/// Why the bytes that a leader proposes are no transaction of its history.
+/// Why the bytes that a leader proposed are not a transaction of its history.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum EntryError {
     #[error("{0}")]

@@ -1,15 +1,15 @@
-//! What a server makes of a voter that says that it is promised to a later epoch: whether it believes it, and how often a leader
-//! ends its role for it.
+//! Voters that say that they are promised to a later epoch: whether a server believes them, and how often a leader ends its role for
+//! them.
 //!
 //! Such a voter can follow no leader before a later epoch is opened, so an election is due. But a stranger may say so in the name
 //! of an absent voter, and each such election stops writes and uses up epochs. So each voter has a pause of its own, which grows,
-//! and all voters together have a limit: an honest voter that is ahead is let in at its first try.
+//! and all voters together have a limit: an honest voter that is ahead is accepted at its first try.
 //!
 //! Epochs count elections, and an honest server is ahead of its ensemble by the few in which the others did not promise. A server
-//! that is further ahead has a damaged file, is none of this ensemble, or has taken part in many attempts to lead that came to
-//! nothing. It is not believed, unless no leader comes without it: the limit grows meanwhile, by 1024 with each initLimit.
-//! What was believed is taken off the limit, which comes back as fast, so that a stranger who invents promises needs more than a
-//! year without a leader to reach the last epoch.
+//! that is further ahead has a damaged file, belongs to another ensemble, or has taken part in many failed attempts to lead. It is
+//! not believed, unless no leader is elected without it: the limit grows meanwhile, by 1024 with each initLimit. What was believed
+//! is taken off the limit, which comes back as fast, so that a stranger that invents promises needs more than a year without a
+//! leader to reach the last epoch.
 
 use super::inputs::TICK_MS;
 use crate::model::{Epoch, ServerId};
@@ -17,23 +17,22 @@ use std::collections::{BTreeMap, VecDeque};
 
 const HOUR_TICKS: u64 = 60 * 60 * 1000 / TICK_MS;
 const DAY_TICKS: u64 = 24 * HOUR_TICKS;
-/// Elections within an hour, for whichever voters.
+/// Elections within an hour, for all voters together.
 const HOURLY_MAX: usize = 8;
 /// So many epochs another server may be ahead, and so many more with each initLimit without a leader.
 const LEAP: i64 = 1024;
 
-/// The elections that this server has begun on the word of one voter.
+/// The elections that this server has begun because a voter said that it is promised to a later epoch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivingWay {
     voters: BTreeMap<ServerId, Pause>,
     /// Ticks until each of the last elections is an hour old; oldest first.
     recent: VecDeque<u64>,
-    /// Ticks since this server last belonged to a quorum. Less than none: so long it takes until as much is believed as at the
-    /// start.
+    /// Ticks since this server last belonged to a quorum. Below 0: ticks until as much is believed as at the start.
     idle_ticks: i64,
 }
 
-/// The pause before the next election on the word of the same voter.
+/// The pause before the next election for the same voter.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     ticks: u64,
@@ -77,6 +76,7 @@ impl GivingWay {
         ours.may_reach(theirs, u32::try_from(LEAP + more).unwrap_or(u32::MAX))
     }
 
+    /// Whether an election may begin for this voter now.
     pub fn may(&self, voter: ServerId) -> bool {
         let is_over = self.voters.get(&voter).is_none_or(|pause| pause.left == 0);
         is_over && self.recent.len() < HOURLY_MAX
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_of_what_is_believed_grows_without_a_leader_and_shrinks_by_what_was() {
+    fn limit_of_believed_epochs_grows_without_a_leader_and_shrinks_by_each_leap() {
         let mut giving_way = GivingWay::default();
         let wait = |giving_way: &mut GivingWay, ticks| {
             (0..ticks).for_each(|_| giving_way.on_tick(INIT));
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(wait(&mut giving_way, INIT), 2048);
         assert_eq!(wait(&mut giving_way, INIT / 2), 2560);
         giving_way.note_promise(Epoch(5), Epoch(6), INIT);
-        assert_eq!(wait(&mut giving_way, 0), 2560, "nothing was left out");
+        assert_eq!(wait(&mut giving_way, 0), 2560, "no epoch was left out");
         giving_way.note_promise(Epoch(5), Epoch(5 + 2049), INIT);
         assert_eq!(wait(&mut giving_way, 0), 512);
         giving_way.note_promise(Epoch(5), Epoch(5 + 2000), INIT);

@@ -1,4 +1,4 @@
-//! What was logged lately: the last committed transactions, and those that are not committed yet.
+//! The end of the log in memory: the last committed transactions, and those that are not committed yet.
 
 use crate::model::{Epoch, Zxid};
 use bytes::Bytes;
@@ -45,23 +45,23 @@ pub struct History {
     window: VecDeque<Logged>,
     window_txns: usize,
     window_bytes: usize,
-    /// The one before the window's first.
+    /// The zxid before the window's first.
     floor: Zxid,
-    /// Appended and not committed.
+    /// Transactions that are appended and not committed.
     tail: VecDeque<Logged>,
-    /// Nobody will ever ask: a server that is alone.
+    /// Transactions are not kept: a standalone server has no learner that asks for them.
     forgets: bool,
     committed: Zxid,
     last: Zxid,
 }
 
 impl History {
-    /// * `last`: of the log, all of which is in the tree.
+    /// * `last`: the last zxid of the log, all of which is in the tree.
     pub fn new(last: Zxid) -> Self {
         Self::with_window(last, WINDOW_TXNS)
     }
 
-    /// * `txns`: so many that were committed are kept, unless they are large.
+    /// * `txns`: so many committed transactions are kept, unless they are large.
     pub fn with_window(last: Zxid, txns: usize) -> Self {
         Self {
             window: VecDeque::new(),
@@ -75,12 +75,12 @@ impl History {
         }
     }
 
-    /// Of a server that is alone: remembers zxids only.
+    /// The history of a standalone server: remembers zxids only.
     pub fn forgetful(last: Zxid) -> Self {
         Self { forgets: true, ..Self::new(last) }
     }
 
-    /// The last that was appended.
+    /// The last zxid that was appended.
     pub const fn last(&self) -> Zxid {
         self.last
     }
@@ -89,7 +89,7 @@ impl History {
         self.committed
     }
 
-    /// From where on [`Self::window`] is complete.
+    /// [`Self::window`] has all transactions after this zxid.
     pub const fn floor(&self) -> Zxid {
         self.floor
     }
@@ -102,14 +102,14 @@ impl History {
         &self.tail
     }
 
-    /// What was appended after `after`, as far as it is remembered.
+    /// The zxids that were appended after `after`, as far as they are remembered.
     pub fn zxids_after(&self, after: Zxid) -> impl Iterator<Item = Zxid> {
         let from = |queue: &VecDeque<Logged>| queue.partition_point(|(zxid, _)| *zxid <= after);
         let window = self.window.range(from(&self.window)..);
         window.chain(self.tail.range(from(&self.tail)..)).map(|(zxid, _)| *zxid)
     }
 
-    /// What was logged as `zxid`, as far as it is remembered.
+    /// The transaction that was logged as `zxid`, as far as it is remembered.
     pub fn entry(&self, zxid: Zxid) -> Option<&Bytes> {
         let found =
             |queue: &VecDeque<Logged>| queue.binary_search_by_key(&zxid, |(zxid, _)| *zxid).ok();
@@ -125,7 +125,7 @@ impl History {
         }
     }
 
-    /// Everything through `through` is committed; gives each that was not before to `each`.
+    /// Everything through `through` is committed; `each` gets the transactions that were not before.
     pub fn commit(&mut self, through: Zxid, mut each: impl FnMut(&Logged)) {
         assert!(through <= self.last, "commit {through}, and the last is {}", self.last);
         while let Some(logged) = self.tail.pop_front_if(|(zxid, _)| *zxid <= through) {
@@ -143,7 +143,7 @@ impl History {
         }
     }
 
-    /// Drops everything greater.
+    /// Drops everything after `to`.
     pub fn truncate(&mut self, to: Zxid) {
         while self.tail.pop_back_if(|(zxid, _)| to < *zxid).is_some() {}
         while let Some(logged) = self.window.pop_back_if(|(zxid, _)| to < *zxid) {
@@ -162,7 +162,7 @@ impl History {
         *self = Self { tail: kept, last, forgets: self.forgets, ..fresh };
     }
 
-    /// Window, committed, tail, last: in this order.
+    /// Window, committed, tail and last are in this order.
     pub(super) fn assert_invariants(&self) {
         let &Self { floor, committed, last, .. } = self;
         assert!(floor <= committed, "the window begins at {floor}, committed is {committed}");

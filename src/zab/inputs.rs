@@ -1,4 +1,4 @@
-//! What can happen to a peer.
+//! Inputs: what can happen to a peer.
 
 use super::{LogRead, Notification, Packet};
 use crate::model::{Epoch, ServerId, View, Zxid};
@@ -25,12 +25,12 @@ pub enum Promise {
 pub enum Input {
     /// 5 ms of monotonic time have passed.
     Tick,
-    /// Another server's vote, or its leader.
+    /// A notification from an election connection: another server's vote, or the leader that it follows.
     Notification {
         from: ServerId,
         notification: Notification,
     },
-    /// There is a new connection to another server's election port, or none any more.
+    /// An election connection to another server was opened, or [has ended](Self::ElectionDisconnected).
     ElectionConnected {
         to: ServerId,
     },
@@ -86,7 +86,7 @@ pub enum Input {
     Progress {
         connection: Option<LearnerConnectionId>,
     },
-    /// A client of a learner wants to see all that was proposed until now.
+    /// A client of a learner asks for SYNC: it is to see all that was proposed until now.
     Sync {
         connection: LearnerConnectionId,
     },

@@ -1,5 +1,5 @@
-//! What holds of a leader and of its learner connections after each step. Peers cannot break it: their packets are judged
-//! before they are taken in.
+//! Invariants of a leader and of its learner connections, asserted after each step. Peers can't break them: packets are checked
+//! before they change the state.
 
 use super::leader::Phase;
 use super::learner_handler::Stage;
@@ -40,7 +40,7 @@ impl ObserverMaster {
 }
 
 impl Leader {
-    /// In time that does not grow with the ensemble; see [`CHECKS_ALL`].
+    /// Takes a time that does not grow with the ensemble; see [`CHECKS_ALL`].
     pub(super) fn assert_invariants(&self, core: &Core) {
         let (committed, last) = (core.history.committed(), core.history.last());
         if let Some(at) = self.reconfig {
@@ -62,7 +62,7 @@ impl Leader {
         }
     }
 
-    /// An epoch is on disk before it is told, and a leader serves in no other.
+    /// An epoch is on disk before it is sent, and a leader serves in no other.
     fn assert_epochs(&self, core: &Core) {
         let (epoch, accepted, current) = (self.epoch.0, core.accepted.0, core.current.0);
         let is_open = match self.phase {
@@ -88,7 +88,7 @@ impl Leader {
             let has_history = Stage::Reading <= stage;
             assert!(!has_history || is_open, "learner {id} is {stage:?} while {phase:?}");
             let counts = self.acked.contains_key(&handler.id);
-            assert!(stage < Stage::Synchronised || counts, "learner {id} has no place in the log");
+            assert!(stage < Stage::Synchronised || counts, "no acknowledged zxid of learner {id}");
         }
     }
 
@@ -98,6 +98,6 @@ impl Leader {
             assert!(*acked <= last, "server {} acknowledged {acked}, the last is {last}", id.0);
         }
         let both: Vec<&ServerId> = self.aware.intersection(&self.unaware).collect();
-        assert!(both.is_empty(), "{both:?} know of a configuration, and don't");
+        assert!(both.is_empty(), "{both:?} know a configuration, and don't");
     }
 }

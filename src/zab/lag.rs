@@ -9,11 +9,11 @@ const OVERHEAD_BYTES: u64 = 96;
 /// Sizes of the transactions that some learner has not acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sizes {
-    /// Each with the bytes of all transactions so far, its own included.
+    /// Each zxid with the bytes of all transactions through it.
     sums: VecDeque<(Zxid, u64)>,
     /// Bytes of the transactions before the first of `sums`.
     before: u64,
-    /// The newest that was noted, also if it is forgotten.
+    /// The newest transaction that was noted, also if it is forgotten.
     last: Zxid,
     /// Bytes of all that was committed.
     committed: u64,
@@ -40,7 +40,7 @@ impl Sizes {
         count.checked_sub(1).map_or(self.before, |at| self.sums[at].1)
     }
 
-    /// Committed bytes that one which has acknowledged `acked` lacks.
+    /// Committed bytes that a learner lacks which has acknowledged everything through `acked`.
     pub fn lag(&self, acked: Zxid) -> u64 {
         self.committed.saturating_sub(self.through(acked))
     }
@@ -52,7 +52,7 @@ impl Sizes {
         }
     }
 
-    /// Whether anybody can lack more than `bytes`.
+    /// Whether a learner can lack more than `bytes`.
     pub fn may_exceed(&self, bytes: u64) -> bool {
         bytes < self.committed.saturating_sub(self.before)
     }
@@ -61,7 +61,7 @@ impl Sizes {
 /// What a learner has acknowledged, and for how long it has lacked too much.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lag {
-    /// It has acknowledged everything through this.
+    /// The learner has acknowledged everything through this.
     pub acked: Zxid,
     /// Ticks for which it has lacked too much; of these, since its last ACK.
     pub ticks: u64,
@@ -73,7 +73,7 @@ pub(super) struct Lag {
 }
 
 impl Lag {
-    /// Of a learner whose synchronisation begins.
+    /// The lag of a learner whose synchronisation begins.
     pub const fn from(acked: Zxid) -> Self {
         Self { acked, ticks: 0, stalled_ticks: 0, joined_at: Zxid::ZERO, left_at: None }
     }

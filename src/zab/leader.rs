@@ -14,7 +14,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// How far the leader itself has come.
+/// The phase of a leader.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
     /// Waiting for a quorum's accepted epochs.
@@ -59,7 +59,7 @@ pub struct Leader {
     /// Servers that promised, and whose log has the configuration that was proposed; those whose log has not.
     pub(super) aware: BTreeSet<ServerId>,
     pub(super) unaware: BTreeSet<ServerId>,
-    /// Learners that have more than this server, and vote only if the proposed configuration was committed; why, in words.
+    /// Learners that have more than this server, and vote only if the proposed configuration was committed; with the reason.
     pub(super) ahead: Vec<(LearnerConnectionId, ServerId, String)>,
     /// Learners whose data is of a later epoch: an error was logged for each.
     foreign: BTreeSet<i64>,
@@ -88,7 +88,7 @@ impl Leader {
         leader
     }
 
-    /// A server that is alone: it opens no epoch, and its zxids go on from its last one.
+    /// A standalone server: it opens no epoch, and its zxids go on from its last one.
     pub fn alone(core: &Core) -> Self {
         Self { phase: Phase::Broadcasting, ..Self::fresh(core) }
     }
@@ -139,7 +139,7 @@ impl Leader {
         matches!(self.phase, Phase::Broadcasting | Phase::Leaving { .. })
     }
 
-    /// Its learners, in numbers.
+    /// The numbers of its learners.
     pub fn learners(&self, core: &Core) -> Learners {
         let count = |fits: &dyn Fn(&LearnerHandler) -> bool| {
             self.handlers.iter().filter(|handler| handler.is_forwarded() && fits(handler)).count()
@@ -185,7 +185,7 @@ impl Leader {
                 let new_leader = self.new_leader(core);
                 self.handlers.on_log_read(core, connection, read, &new_leader, out);
             }
-            // A truncation or installation of an earlier role; an own election is the peer's.
+            // `Core` and `Peer` deal with these, or an earlier role asked for them.
             Input::Notification { .. }
             | Input::ElectionConnected { .. }
             | Input::ElectionDisconnected { .. }
@@ -258,7 +258,7 @@ impl Leader {
         out: &mut Vec<Action>,
     ) {
         let Hello { accepted, info, is_observer } = hello;
-        // Its promise may be as far ahead as its history: the history is what the operator has to know of.
+        // Before the promise is checked, which may be as far ahead as the history: the operator has to hear of the history.
         if self.phase != Phase::Discovering
             && let Some(theirs) = core.foreign_epoch(info.id, self.epoch)
         {
@@ -268,7 +268,7 @@ impl Leader {
             return;
         }
         if self.phase == Phase::Discovering {
-            // In the name of a server that is in no configuration anybody could use up the epochs; its promise counts nowhere.
+            // The promise of a server in no configuration counts nowhere, and any stranger could use up the epochs with one.
             if core.is_member(info.id) {
                 self.accepted = self.accepted.max(accepted);
             }
@@ -276,9 +276,9 @@ impl Leader {
         } else if !core.gives_way(info.id, accepted, self.epoch) {
             let (theirs, ours) = (accepted.0, self.epoch.0);
             if is_observer && ours < theirs && core.is_voter(info.id) {
-                // By the proposed configuration its promise counts in the quorum, and it would be given twice.
+                // Its promise counts in the quorum of the proposed configuration, and would be given twice.
                 let why = format!(
-                    "it votes by what is proposed, and is promised to epoch {theirs}, ours is {ours}"
+                    "it is to vote by the proposed configuration, and is promised to epoch {theirs}, ours is {ours}"
                 );
                 return self.handlers.close(id, why, out);
             }
@@ -297,17 +297,17 @@ impl Leader {
         let (server, ours) = (server.0, self.epoch.0);
         if self.foreign.insert(server) {
             tracing::error!(
-                server,
-                "server {server} stays out: its data is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
-                 the other members was lost, or that server is of another ensemble. To have what that server has, stop the \
-                 others and start them with empty directories beside it; to do without it, empty its version-2 directories"
+                peer = server,
+                "server {server} is refused: its history is of epoch {theirs}, and this ensemble's is of epoch {ours}. Data of \
+                 the other members was lost, or that server is of another ensemble. To keep that server's history, stop the \
+                 others and start them with empty directories beside it; to discard it, empty its version-2 directories"
             );
         }
-        let why = format!("its data is of epoch {theirs}, later than {ours}");
+        let why = format!("its history is of epoch {theirs}, later than ours, {ours}");
         self.handlers.close(connection, why, out);
     }
 
-    /// Chooses the epoch when a quorum has told which epochs it accepted: no other leader can have a higher one.
+    /// Chooses the epoch when a quorum has sent its accepted epochs: no other leader can have a higher one.
     pub(super) fn try_propose_epoch(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let known = self.servers_from(core, Stage::Known);
         let is_quorum = core.is_quorum(&known, self.without_other(core));
@@ -371,7 +371,7 @@ impl Leader {
                     return self.turn_away(core, out);
                 }
                 if core.without_other().is_some() {
-                    // Without it this server would go on alone, and what only the other one has would be lost.
+                    // Without the other voter this server would go on alone, and what only the other voter has would be lost.
                     core.end_role(format!("server {}: {why}", server.0));
                 }
                 return self.handlers.close(id, why, out);
@@ -390,7 +390,7 @@ impl Leader {
     /// Begins to send a learner the history.
     fn synchronise(&mut self, core: &mut Core, id: LearnerConnectionId, out: &mut Vec<Action>) {
         if let Some(handler) = self.handlers.get(id) {
-            // It may have to truncate transactions that it had acknowledged.
+            // The learner may have to truncate transactions that it had acknowledged.
             self.acked.remove(&handler.id);
         }
         let new_leader = self.new_leader(core);
@@ -419,7 +419,7 @@ impl Leader {
         }
     }
 
-    /// This server's history is the epoch's now: no server of the quorum had a newer one.
+    /// Opens the epoch with this server's history: no server of the quorum had a newer one.
     fn open(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         if self.phase != Phase::Opening {
             return;
@@ -449,7 +449,7 @@ impl Leader {
         let Some((server, start)) = acked else {
             return;
         };
-        // An observer too: it may vote by the configuration that is proposed, and has the history and saved the epoch.
+        // Also of an observer: it may vote by the proposed configuration, and has the history and has saved the epoch.
         self.acked.insert(server, start);
         if self.is_broadcasting() {
             return self.handlers.activate(core, id, out);
@@ -474,7 +474,7 @@ impl Leader {
             self.handlers.activate(core, id, out);
         }
         if !core.view.is_voter(core.me) {
-            // The reconfiguration of an earlier leader is committed now, and another server leads by it.
+            // The reconfiguration of an earlier leader is committed now, and another server has to lead.
             core.end_role("this server does not vote by the configuration now in force".to_owned());
         }
     }
@@ -504,7 +504,8 @@ impl Leader {
         }
     }
 
-    /// Learners end the connection when they have read who leads next: closing it could take that packet from them.
+    /// Ends the role once all followers have disconnected, as they do when they have read the name of the next leader: closing their
+    /// connections here could lose that packet.
     fn try_leave(&self, core: &mut Core, to: ServerId) {
         let is_over = core.settings.ping_ticks() * 2 < self.ticks;
         if is_over || self.handlers.iter().all(|handler| handler.is_observer) {

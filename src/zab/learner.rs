@@ -10,7 +10,7 @@ use super::{Action, Core, How, Input, LearnerConnectionId, Note, Promise};
 use crate::model::{Epoch, ServerId, Zxid};
 use bytes::Bytes;
 
-/// An election connection to the leader that has ended may be replaced within this: 200 ms.
+/// How long an ended election connection to the leader may take to be replaced: 200 ms.
 const LOST_TICKS: u64 = 40;
 
 /// A learner, from its connection to its end.
@@ -20,24 +20,24 @@ pub struct Learner {
     is_observer: bool,
     phase: Phase,
     /// The leader was elected without a quorum of every configuration that counts here. This server's promise must not open
-    /// its epoch: should another quorum open it, they were committed nowhere.
+    /// its epoch: should a quorum without this server open it, those configurations were never committed.
     withholds_promise: bool,
     /// Ticks until this server gives up a leader that it has not reached and whose election connection is gone.
     lost_ticks: Option<u64>,
-    /// Ticks until the leader is dialed, as an observer has to wait for (`observer.reconnectDelayMs`).
+    /// Ticks until the leader is dialed: an observer waits (`observer.reconnectDelayMs`).
     pause_ticks: u64,
-    /// What the leader said is committed; applied from UPTODATE on.
+    /// The leader said that everything through this is committed; applied from UPTODATE on.
     commit_to: Zxid,
     /// UPTODATE came before NEWLEADER's work was done.
     is_up_to_date: bool,
-    /// Acknowledged to the leader one by one.
+    /// Proposals through this need no ACK any more.
     acked: Zxid,
     pub(super) silent_ticks: u64,
-    /// How it comes to the leader's history.
+    /// How this server is synchronised with the leader's history.
     how: How,
     /// The observers of this follower, once it serves.
     pub(super) observer_master: Option<Box<ObserverMaster>>,
-    /// Transactions got on the way.
+    /// Transactions received before UPTODATE.
     caught_up: u64,
 }
 
@@ -106,14 +106,14 @@ impl Learner {
         }
     }
 
-    /// The leader's election connection has ended, or is back. Its process may be gone, or elect another; or both have dialed
-    /// at once, and one connection takes the place of the other.
+    /// The election connection to the leader has ended, or is back. The leader's process may have ended, or look for another leader;
+    /// or both servers dialed at once, and one connection replaces the other.
     pub fn note_election_connection(&mut self, is_there: bool) {
         let is_asking = matches!(self.phase, Phase::Asking);
         self.lost_ticks = (is_asking && !is_there).then_some(LOST_TICKS);
     }
 
-    /// Whether the leader knows how far our log goes, and has not said what follows from it.
+    /// Whether the leader knows the end of this server's log, and has not sent DIFF, TRUNC or SNAP.
     pub const fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Waiting { .. })
     }
@@ -146,7 +146,7 @@ impl Learner {
             }
             Input::Truncated { .. } | Input::Installed { .. } => self.try_adopt(core, out),
             Input::CannotTruncate { last } => {
-                tracing::info!(%last, "our log can't be cut there: the leader is asked for its tree");
+                tracing::info!(%last, "the log can't be truncated as the leader asked: the leader is asked for its tree");
                 if let Some(epoch) = self.phase.epoch() {
                     core.want_tree(epoch);
                 }
@@ -160,8 +160,8 @@ impl Learner {
                 }
             }
             Input::Progress { connection: None } => self.silent_ticks = 0,
-            Input::LeaderGone => core.end_role(format!("leader {} is gone", self.leader.0)),
-            // An own election is the peer's.
+            Input::LeaderGone => core.end_role(format!("leader {} disconnected", self.leader.0)),
+            // `Core` and `Peer` deal with these, or a leader.
             Input::Propose { .. }
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
@@ -214,7 +214,7 @@ impl Learner {
                 out.push(Action::FromLeader { packet });
                 Ok(())
             }
-            // A leader of Java's waits for the acknowledgement of NEWLEADER, and for nothing else.
+            // No answer: a leader of Java's waits for the ACK of NEWLEADER, and for nothing else.
             (_, Packet::Ping { .. }) => Ok(()),
             (
                 Phase::Serving { .. },
@@ -286,13 +286,13 @@ impl Learner {
     ) {
         self.phase = Phase::Waiting { epoch };
         core.notes.push(Note::Synchronising { leader: self.leader, epoch });
-        // A leader of Java's counts every learner that names an epoch, also one without a history that counts.
+        // A leader of Java's counts every learner that names an epoch, even if its history does not count.
         let current = current.filter(|_| !core.is_unsure);
         let last = core.last_for(epoch, current.is_some());
         out.push(Action::ToLeader { bytes: Packet::AckEpoch { current, last }.to_bytes() });
     }
 
-    /// DIFF, TRUNC or SNAP: what the leader makes of this server's log.
+    /// Takes DIFF, TRUNC or SNAP, which the leader chose by the end of this server's log.
     fn on_first(
         &mut self,
         core: &mut Core,
@@ -302,7 +302,7 @@ impl Learner {
     ) -> Result<(), String> {
         let mut acked = None;
         if core.is_unsure && !matches!(packet, Packet::Snap { .. }) {
-            return Err(format!("{} although we have nothing that counts", packet.name()));
+            return Err(format!("{} although this server has no data that counts", packet.name()));
         }
         match packet {
             Packet::Diff { zxid } => self.commit_to = zxid.min(core.history.last()),
@@ -316,22 +316,22 @@ impl Learner {
                 self.how = How::Trunc { to: zxid };
             }
             Packet::Snap { zxid } if epoch < zxid.epoch() => {
-                return Err(format!("a tree at {zxid} from the leader of epoch {}", epoch.0));
+                return Err(format!("SNAP {zxid} from the leader of epoch {}", epoch.0));
             }
             Packet::Snap { zxid } => {
-                // Of older epochs and beyond the leader's history: committed nowhere. What this very leader proposed
-                // stays, for it may count on it.
+                // Transactions of older epochs beyond the leader's history were never committed. What this very leader
+                // proposed stays: the leader may count on it.
                 let last = core.history.last();
                 if zxid < last && (last.epoch() < epoch || zxid < core.history.committed()) {
                     core.truncate(zxid, out);
                 }
                 self.commit_to = zxid;
                 core.install(zxid, epoch, out);
-                // The leader has forgotten our acknowledgements with the connection.
+                // With the last connection the leader has forgotten this server's ACKs.
                 acked = Some(zxid);
                 self.how = How::Snap { zxid };
             }
-            packet => return Err(format!("{} in place of the history", packet.name())),
+            packet => return Err(format!("{} in place of DIFF, TRUNC or SNAP", packet.name())),
         }
         self.acked = acked.unwrap_or(core.history.last());
         self.phase = Phase::Synchronising { epoch };
@@ -372,10 +372,10 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
         let Some(view) = core.history.entry(zxid).and_then(|entry| (core.finds_view)(entry)) else {
-            return Err(format!("{zxid} is said to be a reconfiguration, and is none here"));
+            return Err(format!("the leader activates {zxid}, which is no reconfiguration here"));
         };
         if !self.is_serving() {
-            // It is in force for all others: what this server may decide without them must not wait for UPTODATE.
+            // It is in force elsewhere, so it is adopted before UPTODATE: this server must decide nothing without it.
             core.adopt(view, Some(leader), self.leader, out);
             return self.on_commit(core, zxid, out);
         }
@@ -394,13 +394,13 @@ impl Learner {
         entry: Bytes,
         out: &mut Vec<Action>,
     ) -> Result<(), String> {
-        // The tree goes by the zxid in the transaction, and would be ahead of what is committed with another. An entry that
-        // can't be read would end this server at its COMMIT, and each start on the log that has it.
+        // The tree takes the zxid in the transaction: with another one it would be ahead of what is committed. An entry that
+        // can't be read would end this server at its COMMIT, and at each start from a log that has it.
         (core.checks_entry)(zxid, &entry).map_err(|error| format!("proposal {zxid}: {error}"))?;
         let last = core.history.last();
         if zxid <= last {
-            // A leader may propose again what this server has: in a synchronisation, or after a connection was lost.
-            tracing::debug!(%zxid, %last, "proposal known already");
+            // A leader may propose again what this server has: in a synchronisation, or after a connection ended.
+            tracing::debug!(%zxid, %last, "this proposal is in the log already");
             return Ok(());
         }
         if let Some(epoch) = self.phase.epoch().filter(|epoch| *epoch < zxid.epoch()) {
@@ -408,7 +408,7 @@ impl Learner {
             return Err(format!("proposal {zxid} from the leader of epoch {}", epoch.0));
         }
         if zxid.epoch() == last.epoch() && Some(zxid) != last.next() {
-            let text = format!("proposal {zxid} after {last}: what stands between is missing");
+            let text = format!("proposal {zxid} after {last}: the proposals between are missing");
             if !self.is_serving() {
                 return Err(text);
             }
@@ -417,7 +417,7 @@ impl Learner {
         if !self.is_serving() {
             self.caught_up += 1;
         }
-        // What comes with a synchronisation may follow what is in the tree alone.
+        // During a synchronisation the configuration before this one may be in the tree alone.
         core.see_payload(&entry, self.is_serving());
         core.append(zxid, entry, out);
         Ok(())
@@ -440,8 +440,7 @@ impl Learner {
         Ok(())
     }
 
-    /// Commits what the leader said is committed, here and at this follower's observers. Returns how many transactions
-    /// that were.
+    /// Commits what the leader said is committed, here and at this follower's observers. Returns the number of transactions.
     fn commit(
         &mut self,
         core: &mut Core,
@@ -474,8 +473,8 @@ impl Learner {
         core.settled_on = Some(epoch);
         let zxid = Zxid::new(epoch, 0);
         out.push(Action::ToLeader { bytes: Packet::Ack { zxid }.to_bytes() });
-        // What of the new epoch came before NEWLEADER waits for our vote, unless it was committed without; older ones are
-        // committed with it.
+        // Proposals of the new epoch that came before NEWLEADER need an ACK each, unless they are committed; older ones are
+        // acknowledged with NEWLEADER.
         self.acked = self.acked.max(zxid).max(self.commit_to);
         self.acknowledge(core, out);
         self.try_serve(core, out);
@@ -508,7 +507,7 @@ impl Learner {
         }
     }
 
-    /// Tells the leader what of its proposals is durable here: each one, because Java's counts each one.
+    /// Acknowledges each proposal that is durable here: Java's leader counts them one by one.
     fn acknowledge(&mut self, core: &Core, out: &mut Vec<Action>) {
         if self.is_observer || !self.phase.has_adopted() {
             return;

@@ -1,4 +1,4 @@
-//! A learner, as its leader or observer master sees it.
+//! A learner connection, as its leader or observer master sees it.
 
 use super::history::Logged;
 use super::lag::Lag;
@@ -8,7 +8,7 @@ use crate::model::{ServerId, Zxid};
 use bytes::Bytes;
 use std::fmt;
 
-/// How far a learner has come.
+/// The stage of a learner.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Stage {
     /// FOLLOWERINFO or OBSERVERINFO was received; the learner waits for the epoch.
@@ -29,7 +29,7 @@ pub(super) enum Stage {
     Active,
 }
 
-/// How far the learner has come, to follow "a learner that".
+/// The stage as text, to follow "a learner that".
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -52,11 +52,11 @@ pub(super) struct LearnerHandler {
     pub stage: Stage,
     /// The last zxid of its log, from ACKEPOCH.
     pub last: Option<Zxid>,
-    /// The log was read for it, because its own ends before the window.
+    /// The log was read for the learner, because the learner's own log ends before the window.
     pub was_read_for: bool,
     /// The last zxid sent before NEWLEADER, or that the learner had: later transactions are committed one by one.
     pub start: Zxid,
-    /// Packets held back until it is known what must be sent before them.
+    /// Packets held back until the log is read and what comes before them is sent.
     pub held: Vec<Bytes>,
     /// How the learner gets the history, once that is known.
     pub sync: Option<Sync>,
@@ -85,7 +85,7 @@ impl LearnerHandler {
     }
 }
 
-/// A proposal and its commit, as every kind of learner gets them while it is brought up to date.
+/// A PROPOSAL and its COMMIT, as learners of both kinds get them while they are synchronised.
 pub(super) fn put_committed((zxid, entry): &Logged, to: &mut Vec<u8>) {
     Packet::Proposal { zxid: *zxid, entry: entry.clone() }.encode(to);
     Packet::Commit { zxid: *zxid }.encode(to);

@@ -1,4 +1,4 @@
-//! The learner connections of a leader or an observer master: the stage of each, what all are sent, and silence.
+//! The learner connections of a leader or an observer master: the stage of each, what all are sent, and how long each is silent.
 //!
 //! `bring_up.rs` brings one learner up to date. Quorums, counted ACKs and the epoch belong to the owner of these connections.
 //!
@@ -47,7 +47,7 @@ impl LearnerHandlers {
         self.by_connection.values()
     }
 
-    /// All learners but that of connection `id`.
+    /// All learners except that of connection `id`.
     pub fn others(&self, id: LearnerConnectionId) -> impl Iterator<Item = &LearnerHandler> {
         self.by_connection.iter().filter(move |(other, _)| **other != id).map(|(_, other)| other)
     }
@@ -81,7 +81,7 @@ impl LearnerHandlers {
         out.push(Action::CloseLearner { connection: id, why });
     }
 
-    /// Closes a connection whose learner has sent what no learner sends in that stage.
+    /// Closes a connection whose learner has sent a packet that no learner sends in that stage.
     pub fn close_unexpected(
         &mut self,
         id: LearnerConnectionId,
@@ -97,14 +97,14 @@ impl LearnerHandlers {
         self.close(id, why, out);
     }
 
-    /// Something has come from a learner. Returns its stage; `None`: no hello has come.
+    /// Notes that something was received from a learner. Returns its stage; `None`: its first packet has not come.
     pub fn heard(&mut self, id: LearnerConnectionId) -> Option<Stage> {
         let handler = self.get_mut(id)?;
         handler.silent_ticks = 0;
         Some(handler.stage)
     }
 
-    /// Lets a learner in, in the place of an older connection from the same server; or closes the connection.
+    /// Accepts a learner, in place of an older connection of the same server, or closes the connection. Returns whether it did accept.
     pub fn greet(
         &mut self,
         core: &Core,
@@ -137,7 +137,7 @@ impl LearnerHandlers {
         true
     }
 
-    /// Why a learner is not let in; `None`: it is.
+    /// Why a learner is refused; `None`: it is accepted.
     fn refusal(&self, core: &Core, Hello { accepted, info, .. }: Hello) -> Option<String> {
         let id = info.id.0;
         if info.id == core.me {
@@ -158,19 +158,19 @@ impl LearnerHandlers {
         if !core.giving_way.believes(accepted, core.accepted, core.settings.init_ticks()) {
             let (theirs, ours) = (accepted.0, core.accepted.0);
             return Some(format!(
-                "server {id} says it is promised to epoch {theirs}, ours is {ours}: no elections lead there; is its acceptedEpoch damaged?"
+                "server {id} says it is promised to epoch {theirs}, ours is {ours}: elections can't have led there; is its acceptedEpoch damaged?"
             ));
         }
         let is_twice = self.is_elsewhere(&core.settings, info.id);
         is_twice.then(|| {
             format!(
-                "a server {id} is connected and was heard of a moment ago: do two have one myid?"
+                "a server {id} is connected and was heard from a moment ago: do two servers have one myid?"
             )
         })
     }
 
-    /// Whether a learner with that number is connected and can't have gone away unnoticed: the end of its process would
-    /// have ended the connection, and its machine and the network were heard of too recently.
+    /// Whether a learner with this id is connected and can't have died unnoticed: the end of its process would have ended the
+    /// connection, and its machine and the network were alive a moment ago.
     fn is_elsewhere(&self, settings: &Settings, id: ServerId) -> bool {
         let tick_time = 2 * settings.ping_ticks();
         let lives = |handler: &LearnerHandler| {
@@ -236,7 +236,7 @@ impl LearnerHandlers {
         self.ask_if_lagging(core, id, out);
     }
 
-    /// Closes the connections that were silent for too long.
+    /// Closes the connections of learners that were silent for too long.
     pub fn on_tick(&mut self, core: &Core, out: &mut Vec<Action>) {
         let settings = &core.settings;
         self.send_waiting_trees(core, out);
@@ -251,7 +251,7 @@ impl LearnerHandlers {
         };
         let silent = self.by_connection.iter().filter(|(_, handler)| is_silent(handler));
         for id in silent.map(|(&id, _)| id).collect::<Vec<_>>() {
-            self.close(id, "nothing was heard of it for too long".to_owned(), out);
+            self.close(id, "it was silent for too long".to_owned(), out);
         }
     }
 
@@ -265,7 +265,7 @@ impl LearnerHandlers {
         }
     }
 
-    /// Sends PROPOSAL to followers: observers hear of a transaction when it is committed.
+    /// Sends PROPOSAL to followers: observers get a transaction when it is committed.
     pub fn propose(&mut self, zxid: Zxid, payload: &Bytes, out: &mut Vec<Action>) {
         self.sizes.note(zxid, payload.len());
         let mut followers = self.forwarded().filter(|(_, handler)| !handler.is_observer);
@@ -278,7 +278,7 @@ impl LearnerHandlers {
         }
     }
 
-    /// Commits here, and sends COMMIT to followers and INFORM to observers. Returns how many transactions that were.
+    /// Commits here, and sends COMMIT to followers and INFORM to observers. Returns the number of transactions.
     ///
     /// * `activation`: a reconfiguration among them, for COMMITANDACTIVATE and INFORMANDACTIVATE.
     pub fn commit(

@@ -1,9 +1,9 @@
-//! How far a learner has come with its leader.
+//! The phases of a learner.
 
 use crate::model::Epoch;
 use std::fmt;
 
-/// How far the learner has come.
+/// The phase of a learner.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
     /// The leader is asked for the epoch.

@@ -1,4 +1,4 @@
-//! Learners that lag: what was committed and is not acknowledged is bounded in bytes.
+//! Learners that lag: the committed transactions that a learner has not acknowledged are bounded in bytes.
 //!
 //! A leader commits nothing more while a follower that still acknowledges lacks more than `lag_bytes_max` of what was
 //! committed. Clients' outstanding writes are bounded, so their writes go no faster than followers log them. The leader waits
@@ -6,8 +6,8 @@
 //!
 //! A learner that lags and is not waited for is *left behind*: it is sent no more proposals and commits, so that what is kept
 //! for it stays bounded. Its connection is closed once it has acknowledged all that it was sent; it connects again and is
-//! synchronised from the log. Learners that are being synchronised and observers are never waited for; they may lack four times as
-//! much. An observer acknowledges by its answers to PING.
+//! synchronised from the log. Commits never wait for observers, nor for learners that are being synchronised: these may lack four
+//! times as much. An observer acknowledges by its answers to PING.
 //!
 //! A quorum is never left behind: only what a quorum has acknowledged is committed, and lag counts nothing else.
 
@@ -17,14 +17,14 @@ use super::learner_handlers::LearnerHandlers;
 use super::{Action, Core, LearnerConnectionId, Packet};
 use crate::model::Zxid;
 
-/// A follower that lags is not waited for after this part of syncLimit without an ACK. A flush of what it lacks may take its time: a
+/// A follower that lags is not waited for after this part of syncLimit without an ACK. A flush of what it lacks may take long: a
 /// follower of Java's acknowledges only after all that it has read.
 const STALLED_PART: u64 = 4;
 /// Learners that are not waited for may lack so many times `lag_bytes_max`.
 const UNAWAITED_FACTOR: u64 = 4;
 
 impl LearnerHandler {
-    /// Whether commits wait for it if it lags.
+    /// Whether commits wait for the learner if it lags.
     fn is_awaited(&self, core: &Core) -> bool {
         Stage::Synchronised <= self.stage && !self.is_observer && core.is_member(self.id)
     }
@@ -58,9 +58,9 @@ impl LearnerHandlers {
         }
     }
 
-    /// A learner's answer to PING, which names what the PING named: everything through that was read.
+    /// A learner's answer to PING has the PING's zxid: the learner has read everything through it.
     ///
-    /// An observer sends no ACK but this. Nor does a follower for what was committed before it acknowledged NEWLEADER: that was on
+    /// An observer sends no other ACK. Nor does a follower for what was committed before it acknowledged NEWLEADER: that was on
     /// its disk then.
     pub fn read_ping(
         &mut self,
@@ -104,8 +104,8 @@ impl LearnerHandlers {
         self.close(id, why.to_owned(), out);
     }
 
-    /// Closes the connections of all learners that serve and were left behind. One that is being synchronised is closed when it
-    /// acknowledges NEWLEADER.
+    /// Closes the connections of all learners that serve and were left behind. A learner that is being synchronised is disconnected
+    /// when it acknowledges NEWLEADER.
     pub fn close_all_behind(&mut self, out: &mut Vec<Action>) {
         let serving = self.connections_at(Stage::Synchronised).into_iter();
         for id in serving.chain(self.connections_at(Stage::Active)) {

@@ -1,22 +1,22 @@
-//! Agreement: who leads, and in which order transactions are committed.
+//! Agreement: the election of a leader, and the order in which transactions are committed.
 //!
 //! [`Peer`] is the machine of one server. It looks for a leader (`election`), leads ([`Leader`]) or learns
 //! ([`Learner`], a follower with its observers in `observer_master.rs`); all three share its [`Core`]: the view, the epochs
 //! it promised, and the [`History`]. Leader and observer master share `learner_handlers.rs`. Payloads are opaque bytes. A
-//! server that is alone is a leader too: its own disk is the quorum, and a proposal takes the same way as among several:
+//! standalone server is a leader too: its own disk is the quorum, and a proposal takes the same steps as in an ensemble:
 //! append, flush, count, commit.
 //!
 //! # Invariants
 //! 1. `committed <= logged <= proposed`. While a leader broadcasts, it commits what a quorum of each configuration that counts has
 //!    acknowledged, and nothing else.
-//! 2. An epoch is on disk before a packet names it, and a history before the epoch that stands for it.
+//! 2. An epoch is on disk before a packet names it, and a history before the currentEpoch that stands for it.
 //! 3. A learner commits nothing of a synchronisation before UPTODATE. A leader commits its own history once its epoch is open,
 //!    so that a tree can be sent, and serves no client before a quorum has acknowledged NEWLEADER.
 //! 4. Election begins once all that was appended is durable.
 //!
 //! After each step every machine asserts its invariants (`assert_invariants`), in release builds too: each assertion takes
 //! the same time in an ensemble of any size. Assertions that look at every learner are for tests and the simulator. No packet or
-//! notification breaks one: packets of other servers are judged before they are taken in.
+//! notification can break one: those of other servers are checked before they change the state.
 //!
 //! # Not here
 //! What a payload means (`tree`), what it answers (`request`), how it is stored (`store`).

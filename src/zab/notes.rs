@@ -9,7 +9,7 @@ pub struct Stats {
     /// As leader: transactions proposed and committed.
     pub proposals: u64,
     pub commits: u64,
-    /// As learner, once it serves: transactions proposed and committed.
+    /// As learner that serves: transactions proposed and committed.
     pub proposals_heard: u64,
     pub commits_heard: u64,
     /// Elections begun.
@@ -18,7 +18,7 @@ pub struct Stats {
     pub disloyal: u64,
 }
 
-/// How a learner comes to its leader's history.
+/// How a learner is synchronised with its leader's history.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum How {
     /// By the transactions that it lacks.
@@ -43,13 +43,13 @@ impl How {
     }
 }
 
-/// A learner's way to its leader's history, as its leader sees it.
+/// The synchronisation of a learner, as its leader sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Sync {
     pub learner: ServerId,
     pub is_observer: bool,
     pub how: How,
-    /// Transactions it was sent beside the tree.
+    /// Transactions that it was sent in addition to the tree.
     pub txns: u64,
 }
 
@@ -58,23 +58,23 @@ pub struct Sync {
 pub enum Note {
     /// An election begins.
     Looking { why: String },
-    /// The election is over; this server is to be `state`.
+    /// The election is over; this server's role is `state`.
     Elected { leader: ServerId, state: PeerState },
-    /// The tree does not fit the digests in the log, and counts: nobody has led for initLimit.
+    /// The tree does not fit the digests in the log, and counts all the same: no server has led for initLimit.
     Believed,
     /// The configuration in force has changed.
     Reconfigured { version: i64 },
-    /// A learner is being synchronised. `under_way`: so many learners are, in the same way.
+    /// A learner is being synchronised. `under_way`: so many learners are, by the same kind of synchronisation.
     SyncBegun { sync: Sync, under_way: u64 },
     /// The learner has acknowledged NEWLEADER. `under_way`: so many others have not.
     SyncEnded { sync: Sync, under_way: u64 },
-    /// The leader's epoch is known, and what is missing here is on its way.
+    /// The leader's epoch is known, and the synchronisation begins.
     Synchronising { leader: ServerId, epoch: Epoch },
     /// Clients are served, as leader of `epoch`, with the voters that have its history.
     Leads { epoch: Epoch, with: Vec<ServerId> },
-    /// The leader decides without the other of two voters from here on, as the oracle allows; or no longer.
+    /// The leader commits without the other of two voters from here on, as the oracle allows; or no longer.
     Alone { is_alone: bool },
-    /// Clients are served: `leader` has sent UPTODATE. `txns`: received before that, beside the tree.
+    /// Clients are served: `leader` has sent UPTODATE. `txns`: received before that, in addition to the tree.
     Learns { leader: ServerId, epoch: Epoch, how: How, txns: u64 },
 }
 

@@ -1,6 +1,6 @@
-//! A follower that serves observers (`observerMasterPort`): it passes on its leader's history, commits and epoch.
+//! A follower that serves observers (`observerMasterPort`): it forwards its leader's history, commits and epoch.
 //!
-//! It counts nothing and opens no epoch. The requests of the observers' clients are forwarded by `replica`.
+//! It counts no acknowledgements and opens no epoch. The requests of the observers' clients are forwarded by `replica`.
 //!
 //! Source: `ObserverMaster`, ZooKeeper 3.9.5.
 
@@ -50,7 +50,7 @@ impl ObserverMaster {
                 let new_leader = self.new_leader(core);
                 self.handlers.on_log_read(core, connection, read, &new_leader, out);
             }
-            // The learner's own, of which this server is one.
+            // These concern this server as a learner.
             Input::Progress { connection: None }
             | Input::Notification { .. }
             | Input::ElectionConnected { .. }
@@ -122,9 +122,9 @@ impl ObserverMaster {
             && 0 < last.counter()
             && committed < last
         {
-            // An observer's transactions of this epoch are committed: they must not be cut off because this follower has
-            // not heard of their commits yet.
-            let why = format!("it has {last}, and of that epoch we have heard of {committed} only");
+            // An observer's transactions of this epoch are committed: they must not be truncated because this follower has
+            // not received their COMMITs yet.
+            let why = format!("it has {last}, ahead of {committed}, the last commit known here");
             return self.handlers.close(id, why, out);
         }
         let new_leader = self.new_leader(core);
@@ -139,7 +139,7 @@ impl ObserverMaster {
         self.ticks += 1;
         self.handlers.on_tick(core, out);
         self.handlers.look_after_lag(core, core.history.last());
-        // They lack commits before the next answer to a sync, which the leader gives.
+        // Observers that were left behind lack commits before the next SYNC, which the leader sends.
         self.handlers.close_all_behind(out);
         if self.ticks.is_multiple_of(core.settings.ping_ticks()) {
             self.handlers.ping(core.history.last(), out);

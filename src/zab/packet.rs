@@ -1,4 +1,4 @@
-//! What peers say to each other on the quorum port (Q-40..Q-58).
+//! Packets of learner connections (port 2888; Q-40..Q-58).
 //!
 //! A packet is the jute record `QuorumPacket {int type, long zxid, buffer data, vector<Id> authinfo}`, without a length
 //! in front: where it ends is known once it is read. What stands in `data` depends on the type.
@@ -9,9 +9,9 @@ use crate::model::{Epoch, Identity, ServerId, SessionId, Zxid};
 use bytes::{Buf, Bytes, BytesMut};
 use jute::{put_buffer, put_i32, put_i64};
 
-/// Spoken since 3.4.
+/// The protocol version since 3.4.
 pub const PROTOCOL_VERSION: i32 = 0x1_0000;
-/// Identities a client can have shown; bounded so that a length field buys no memory.
+/// Limit on a client's identities: a length field alone must not cost memory.
 const AUTH_MAX: usize = 4096;
 /// A packet of this many times the longest data may be whole: a request and the identities of its client, which Java takes
 /// as long as each of them is no longer than the data may be.
@@ -20,9 +20,9 @@ const WHOLE_FACTOR: usize = 4;
 /// How long a packet may be. A longer one is refused once its lengths have come, before the rest is waited for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PacketLimits {
-    /// Its data, and each of its identities.
+    /// Limit on its data, and on each of its identities.
     data_max: usize,
-    /// All of it.
+    /// Limit on the whole packet.
     whole_max: usize,
 }
 
@@ -58,7 +58,7 @@ mod kind {
     pub const LEADER_INFO: i32 = 17;
     pub const ACK_EPOCH: i32 = 18;
     pub const INFORM_AND_ACTIVATE: i32 = 19;
-    /// Of our own, far from the numbers that ZooKeeper counts up; its observers log such a packet and go on.
+    /// Our own type, far from the numbers that ZooKeeper counts up; its observers log such a packet and go on.
     pub const SESSION_MOVED: i32 = 0x6f78;
 }
 
@@ -67,7 +67,7 @@ mod kind {
 pub struct LearnerInfo {
     pub id: ServerId,
     pub protocol_version: i32,
-    /// 0 from a server that knows of no configurations, as before 3.5.
+    /// 0 from a server without configurations, as before 3.5.
     pub view_version: i64,
 }
 
@@ -86,7 +86,7 @@ pub struct Request {
 /// One packet. Epochs travel as zxids whose counter is 0.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Packet {
-    /// A follower's first word, with the epoch it has promised itself to.
+    /// A follower's first packet, with its acceptedEpoch.
     FollowerInfo {
         accepted: Epoch,
         info: LearnerInfo,
@@ -98,8 +98,8 @@ pub enum Packet {
     LeaderInfo {
         epoch: Epoch,
     },
-    /// `current`: of the last leader it synchronised with; `None` when it had promised itself to the new epoch before,
-    /// so that this promise must not count twice. `last`: of its log; `None` when it has nothing that counts.
+    /// `current`: the epoch of the last leader that it synchronised with; `None` when it had promised the new epoch before,
+    /// so that the promise does not count twice. `last`: the last zxid of its log; `None` when it has nothing that counts.
     AckEpoch {
         current: Option<Epoch>,
         last: Option<Zxid>,
@@ -145,8 +145,8 @@ pub enum Packet {
         leader: ServerId,
         entry: Bytes,
     },
-    /// From the leader: `zxid` is the last it proposed, `touched` is `None`. From a learner: the sessions that were heard
-    /// of since, each {long session, int timeout}; maybe no session.
+    /// From the leader: `zxid` is the last it proposed, `touched` is `None`. From a learner: the sessions whose clients were heard
+    /// from since the last PING, each {long session, int timeout}; maybe no session.
     Ping {
         zxid: i64,
         touched: Option<Bytes>,
@@ -159,17 +159,17 @@ pub enum Packet {
     /// The answer to a [`Request`] for a sync.
     Sync,
     /// From a follower to one of its observers: the session is at another server now. {long session}. ZooKeeper has no such
-    /// packet. The answer to a question, [`Self::Revalidate`], would not do: the observer may have asked meanwhile, for a
-    /// client that came back, and would take this for the answer.
+    /// packet. [`Self::Revalidate`] would not do: the observer may have sent a REVALIDATE meanwhile, for a client that came back,
+    /// and would take this for the answer.
     SessionMoved {
         session: SessionId,
     },
 }
 
-/// After the tree of a [`Packet::Snap`].
+/// Follows the tree of a [`Packet::Snap`].
 pub const SIGNATURE: &[u8] = b"BenWasHere";
 
-/// Why bytes are no packet.
+/// Why bytes are not a packet.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PacketError {
     #[error("packet of unknown type {0}")]
@@ -187,7 +187,7 @@ pub enum PacketError {
 }
 
 impl Packet {
-    /// Appends the packet as it goes over the wire.
+    /// Appends the packet's bytes.
     pub fn encode(&self, to: &mut Vec<u8>) {
         let epoch = |epoch: Epoch| Zxid::new(epoch, 0).to_wire();
         match self {
@@ -236,8 +236,8 @@ impl Packet {
         }
     }
 
-    /// Puts it after the others that came with it. Of several acknowledgements or commits in a row the last says it all;
-    /// but not where it says something else, as the acknowledgements of NEWLEADER and UPTODATE do, whose counter is 0.
+    /// Appends the packet to others that came with it. Of several ACKs or COMMITs in a row the last replaces the others; but not
+    /// ACKs of NEWLEADER and UPTODATE, whose counter is 0, because they mean something else.
     pub fn push_to(self, packets: &mut Vec<Self>) {
         match (packets.last_mut(), &self) {
             (Some(Self::Ack { zxid: last }), Self::Ack { zxid })
@@ -258,7 +258,7 @@ impl Packet {
         })
     }
 
-    /// As ZooKeeper's sources call it.
+    /// The name of the type in ZooKeeper's sources.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::FollowerInfo { .. } => "FOLLOWERINFO",
@@ -307,7 +307,7 @@ impl Packet {
     /// Takes one packet off the front; `None` while it is not all there.
     ///
     /// # Errors
-    /// [`PacketError`]: the sender is no peer, or not in step.
+    /// [`PacketError`]: the sender is no peer, or lost the place where a packet begins.
     pub fn decode_within(
         from: &mut BytesMut,
         limits: PacketLimits,
@@ -402,7 +402,7 @@ impl Request {
         put_i32(to, self.xid);
         put_i32(to, self.op);
         to.extend_from_slice(&self.body);
-        // Java's null: a client has shown at least its address.
+        // Java's null: a client has at least the identity of its address.
         put_i32(to, if self.who.is_empty() { -1 } else { self.who.len() as i32 });
         for Identity { scheme, id } in &self.who {
             put_buffer(to, scheme.as_bytes());
@@ -439,7 +439,7 @@ fn put(to: &mut Vec<u8>, kind: i32, zxid: i64, data: Option<&[u8]>) {
     put_i32(to, -1); // No identities.
 }
 
-/// Where the parts of a packet are.
+/// Lengths of the parts of a packet.
 struct Shape {
     len: usize,
     data_len: usize,
@@ -457,7 +457,7 @@ impl Shape {
         let is_known =
             matches!(kind, kind::REQUEST..=kind::INFORM_AND_ACTIVATE | kind::SESSION_MOVED);
         if !is_known {
-            return Err(PacketError::Kind(kind)); // Before anything is waited for.
+            return Err(PacketError::Kind(kind)); // Before the rest has come.
         }
         let Some(data_len) = i32_at(12) else { return Ok(None) };
         let len_wrong = PacketError::Data { kind, len: i64::from(data_len) };
@@ -490,7 +490,7 @@ impl Shape {
     }
 }
 
-/// `from`: what stands after the data.
+/// `from`: the bytes after the data.
 fn identities(kind: i32, mut from: Bytes, count: usize) -> Result<Vec<Identity>, PacketError> {
     from.advance(4); // Their number.
     let mut text = || {

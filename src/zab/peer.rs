@@ -1,4 +1,4 @@
-//! One server: what it has promised, what it holds, and what it is just now.
+//! One server: what it has promised, its history, and its role.
 
 use super::early_learners::EarlyLearners;
 use super::election::{
@@ -11,7 +11,7 @@ use crate::model::{Epochs, ServerId, View, Zxid};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a server is just now.
+/// The role of a server.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// `None` until the disk has everything.
@@ -31,42 +31,42 @@ pub struct Peer {
     named: Option<ServerId>,
     /// Learners that connected before this server knew that it leads.
     early: EarlyLearners,
-    /// What others said before our election began: members, and [`UNKNOWN_HEARD_MAX`] servers in no configuration.
+    /// Notifications from before this server's election began: of members, and of [`UNKNOWN_HEARD_MAX`] servers in no configuration.
     heard: BTreeMap<ServerId, Notification>,
-    /// What the others are told once the election is over.
+    /// The vote that other servers are sent once the election is over.
     current_vote: Option<CurrentVote>,
     /// The votes that made this server leader, until their servers follow.
     backing: Option<Backing>,
     round: i64,
-    /// Version of the configuration that others are told.
+    /// Version of the configuration that other servers are sent.
     told_version: i64,
     /// How often in a row this server was a learner and did not come to serve.
     fruitless: u32,
     /// Servers whose election connection broke and is not back: an election does not wait for them.
     down: BTreeSet<ServerId>,
-    /// Ticks that an election which is due has to wait for: this was an observer, and many may have lost one leader; or
-    /// nobody lets it in.
+    /// Ticks that an election which is due has to wait for: this server was an observer, and many observers may have lost one leader;
+    /// or no leader accepts it.
     pause_ticks: u64,
     /// Ticks for which this server lets itself be elected although it does not vote by the configuration in force.
     stands_ticks: u64,
 }
 
-/// A learner that comes to one that learns itself is kept for so long: both may be about to hear that this one leads.
+/// A learner that connects to a server that is a learner itself waits so long: that server may be about to hear that it leads.
 const EARLY_TICKS: u32 = 20;
-/// In the same way a learner that comes to a server that is looking, which may still wait for better votes: half a second. A server
-/// that was named or elected and then started anew does not know of it, and its learners would wait for it until they give it up.
+/// A learner that connects to a server that is looking, and may still wait for better votes, waits half a second. No longer: a server
+/// that was named or elected and then restarted does not know of it, and its learners would wait for it until initLimit is over.
 const EARLY_LOOKING_TICKS: u32 = 100;
 
-/// Notifications of so many servers in no known configuration are kept for the next election: joiners, and strangers.
+/// Notifications of so many servers in no known configuration are kept for the next election: of joiners, and of strangers.
 const UNKNOWN_HEARD_MAX: usize = 64;
 
-/// From then on it pauses before it looks for a leader again: 10 ms, and twice as long each time, up to a second. A learner
-/// that is never let in must not keep serving members busy.
+/// A learner that did not come to serve so many times in a row pauses before it looks for a leader again: 10 ms, and twice as long each
+/// time, up to a second. A learner that is always refused must not keep serving members busy.
 const FRUITLESS_MAX: u32 = 5;
 const PAUSE_TICKS_MAX: u64 = 200;
 
 impl Peer {
-    /// A server that is alone, whose log ends at `last`.
+    /// A standalone server, whose log ends at `last`.
     pub fn alone(me: ServerId, last: Zxid) -> Self {
         let settings = Settings {
             init_limit: u64::from(u32::MAX),
@@ -82,7 +82,7 @@ impl Peer {
 
     /// A member of an ensemble, about to look for a leader.
     ///
-    /// * `last`: of its log, all of it in the tree; `None`: it has nothing that counts (D-02).
+    /// * `last`: the last zxid of its log, all of it in the tree; `None`: it has nothing that counts (D-02).
     pub fn member(
         me: ServerId,
         settings: Settings,
@@ -99,11 +99,11 @@ impl Peer {
         Self { due: Some("this server has just started".to_owned()), ..Self::new(core) }
     }
 
-    /// The tree does not fit the digests in the log. A leader's tree takes its place; if nobody has led for initLimit it counts,
-    /// for its log is whole, and digests may be wrong in the same way everywhere.
+    /// The tree does not fit the digests in the log. A leader's tree replaces it; if no server has led for initLimit it
+    /// counts, for its log is whole, and digests may be wrong in the same way everywhere.
     pub fn doubt(&mut self) {
         if self.core.is_unsure {
-            return; // It has nothing that could count later.
+            return; // This server has nothing that could count later.
         }
         self.core.is_unsure = true;
         self.core.doubt_ticks = self.core.settings.init_ticks().max(1);
@@ -132,7 +132,7 @@ impl Peer {
         &self.role
     }
 
-    /// Whether no wait that ends with a tick is under way.
+    /// Whether no wait is under way that a tick ends.
     pub(super) fn counts_nothing_down(&self) -> bool {
         self.pause_ticks == 0
             && self.stands_ticks == 0
@@ -219,8 +219,8 @@ impl Peer {
         self.settle(out);
     }
 
-    /// First words of learners that came before this server leads: it was elected before it knows of it, or was named by a
-    /// reconfiguration that it has yet to hear of. Gives back what is not of that kind.
+    /// Keeps the first packets of learners that connect before this server leads: others may know earlier that it was elected, or
+    /// named by a reconfiguration. Returns any other input.
     fn take_early(&mut self, input: Input, out: &mut Vec<Action>) -> Option<Input> {
         let is_relayed = |connection: &LearnerConnectionId, packet: Option<&Packet>| matches!(&self.role, Role::Learning(learner) if learner.takes(*connection, packet));
         match (&self.role, input) {
@@ -243,7 +243,7 @@ impl Peer {
         }
     }
 
-    /// What follows from what the role has done: another role, an election once the disk has everything.
+    /// Ends a step: takes another role if this one is over, and begins a due election once the disk has everything.
     fn settle(&mut self, out: &mut Vec<Action>) {
         if let Some(epoch) = self.core.settled_on.take()
             && let Some(current_vote) = &mut self.current_vote
@@ -273,8 +273,8 @@ impl Peer {
         }
     }
 
-    /// A configuration came into force before the leader said so: a follower that is an observer by it, or an observer that is to
-    /// vote by it, goes on under the same leader in its new role.
+    /// A configuration came into force before the leader named it: a follower that is an observer in it, or an observer that is to
+    /// vote in it, goes on under the same leader in its new role.
     fn learn_as_configured(&mut self) {
         if let Role::Learning(learner) = &self.role
             && learner.is_observer() != self.core.is_observer()
@@ -285,7 +285,7 @@ impl Peer {
         }
     }
 
-    /// What others are told of the configuration is the one in force.
+    /// Makes the configuration in force the one that other servers are sent.
     fn tell_of_view(&mut self) {
         let Some(current_vote) = &mut self.current_vote else { return };
         if self.told_version != self.core.view.version {
@@ -294,12 +294,12 @@ impl Peer {
         }
     }
 
-    /// Takes the role that a reconfiguration means for this server.
+    /// Takes the role that a reconfiguration gave this server.
     fn go_on_under(&mut self, leader: ServerId, why: String, out: &mut Vec<Action>) {
         let state = self.state_under(leader);
         let config = Bytes::from(self.core.view.to_string());
         let zxid = self.core.history.last().to_wire();
-        // As Java: no round and no epoch, until the new leader has one.
+        // As in Java: no round and no epoch, until the new leader has one.
         let vote = Vote { epoch: -1, zxid, leader };
         self.current_vote =
             Some(CurrentVote { state, vote, vote_round: -1, round: self.round, config });
@@ -318,7 +318,7 @@ impl Peer {
         }
     }
 
-    /// A leader's connection breaks before its learners look for another.
+    /// Notes which election connections are broken, in any role: a dead leader's breaks before its learners look for another leader.
     fn note_election_connection(&mut self, input: &Input) {
         match input {
             // Strangers connect to the election port too, each with another id.
@@ -359,7 +359,7 @@ impl Peer {
             last => last.to_wire(),
         };
         let votes = core.view.is_voter(core.me) || 0 < self.stands_ticks;
-        // What was put aside is of an epoch that is not known; data that is only doubted is whole, and of the current one.
+        // Data in quarantine is of an unknown epoch; data that is only doubted is whole, and of the current epoch.
         let is_put_aside = core.is_unsure && core.doubt_ticks == 0;
         let current = i64::from(core.current.0);
         let epoch = if is_put_aside { Vote::UNKNOWN_EPOCH } else { current };
@@ -384,8 +384,8 @@ impl Peer {
         }
     }
 
-    /// Whether this server votes by a proposed configuration alone, and a leader hung up on it that knew how far its log
-    /// goes: it may be the only one that has what was decided after the proposal, and then nobody else can lead.
+    /// Whether this server votes by a proposed configuration alone, and a leader that knew the end of its log disconnected it: it
+    /// may be the only server that has what was committed after the proposal, and then no other server can lead.
     fn was_turned_away(&self) -> bool {
         let core = &self.core;
         matches!(&self.role, Role::Learning(learner) if learner.is_waiting())
@@ -403,7 +403,7 @@ impl Peer {
         self.stands_ticks = self.stands_ticks.saturating_sub(1);
     }
 
-    /// Lets a tree that does not fit its digests count once nobody has led for initLimit.
+    /// Lets a tree that does not fit its digests count once no server has led for initLimit.
     fn stop_doubting_in_time(&mut self, out: &mut Vec<Action>) {
         if self.core.doubt_ticks == 0 || !matches!(self.role, Role::Looking(_)) {
             return;
@@ -451,7 +451,7 @@ impl Peer {
         self.current_vote = Some(CurrentVote { state, vote, vote_round: round, round, config });
         self.core.notes.push(Note::Elected { leader, state });
         let has_all = self.core.views().have_quorums(&electors);
-        // An oracle lets one of two decide, whatever is proposed.
+        // An oracle lets one of two voters decide, whatever is proposed.
         let withholds_promise = !has_all && self.core.next.is_some() && self.core.oracle.is_none();
         self.begin(leader, withholds_promise, out);
         // No voter can take back what the oracle allowed.
@@ -488,14 +488,14 @@ impl Peer {
                     && !backing.holds_after(&views, from, &notification)
                 {
                     self.core.stats.disloyal += 1;
-                    self.stand_down("voters changed their minds".to_owned(), out);
+                    self.stand_down("voters changed their votes".to_owned(), out);
                 }
             }
         }
     }
 
-    /// Keeps what a server said until the next election. Of a server in no configuration the configuration's text is kept only if
-    /// it can be adopted.
+    /// Keeps a notification until the next election. The configuration in it is kept of a server in no configuration only if it can
+    /// be adopted.
     fn keep_for_election(&mut self, from: ServerId, mut notification: Notification) {
         let core = &self.core;
         if !core.is_member(from) {
@@ -510,7 +510,7 @@ impl Peer {
         self.heard.insert(from, notification);
     }
 
-    /// Gives up whatever this server is, so that an election follows.
+    /// Gives up the role, so that an election follows.
     fn stand_down(&mut self, why: String, out: &mut Vec<Action>) {
         (self.current_vote, self.backing, self.named) = (None, None, None);
         self.fruitless = match &self.role {
@@ -547,10 +547,10 @@ impl Peer {
     fn begin(&mut self, leader: ServerId, withholds_promise: bool, out: &mut Vec<Action>) {
         assert!(
             self.due.is_none() && self.core.is_settled(),
-            "elected before the disk has done what it was asked"
+            "elected before the disk has done all that was asked of it"
         );
         if leader == self.core.me && self.core.is_unsure {
-            return self.stand_down("elected with nothing that counts".to_owned(), out);
+            return self.stand_down("elected without data that counts".to_owned(), out);
         }
         if leader != self.core.me {
             self.role =
@@ -570,7 +570,7 @@ impl Peer {
         assert!(!wants_another, "{:?} is over, and goes on", self.core.over);
         assert!(self.named.is_none() || due.is_some(), "{:?} is named, {due:?} is due", self.named);
         match &self.role {
-            Role::Looking(None) => assert!(due.is_some(), "looks for nobody, {due:?} is due"),
+            Role::Looking(None) => assert!(due.is_some(), "no election, {due:?} is due"),
             Role::Looking(Some(_)) => {
                 let (last, flushed) = (self.core.history.last(), self.core.flushed);
                 assert!(is_settled, "an election with {last} logged and {flushed} flushed");

@@ -1,4 +1,4 @@
-//! For how many ticks nothing happens if no other input comes, so that an idle server need not tick.
+//! The number of ticks for which nothing happens if no other input comes, so that an idle server need not tick.
 //!
 //! Each number may be too small, never too large: a tick that would have done something must not be late.
 
@@ -23,7 +23,7 @@ impl Peer {
 
 impl Leader {
     fn quiet_ticks(&self, core: &Core) -> u64 {
-        // An oracle's answer is looked at by ticks.
+        // A leader reads its oracle's answer at each tick.
         if !self.is_broadcasting() || core.oracle.is_some() {
             return 0;
         }

@@ -1,5 +1,5 @@
-//! What a role makes of a configuration: whether it goes on under a committed one, and what a leader may decide while
-//! another is proposed (`configurations.rs` has those that count).
+//! What a reconfiguration means for a role: whether it goes on under the committed configuration, and what a leader may decide while
+//! another is proposed (`configurations.rs` has the configurations that count).
 //!
 //! Source: `QuorumPeer.processReconfig`, `Leader.tryToCommit`, `Learner.syncWithLeader`, ZooKeeper 3.9.5.
 
@@ -46,7 +46,7 @@ impl Core {
     }
 }
 
-/// Whether a server votes in both, and is at the same place for its learners.
+/// Whether a server votes in both configurations, with the same addresses and quorum ports.
 fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
     let places = |view: &View| -> Option<BTreeSet<(String, u16)>> {
         let member = view.members.get(&id).filter(|member| member.role == Role::Participant)?;
@@ -56,7 +56,7 @@ fn keeps_place(id: ServerId, before: &View, now: &View) -> bool {
 }
 
 impl Leader {
-    /// A learner that promises has told how far its log goes.
+    /// Notes whether the log of a learner that promised, which ends at `last`, has the proposed configuration.
     pub(super) fn note_end(&mut self, core: &Core, of: ServerId, last: Zxid) {
         if let Some(next) = core.next_in_turn() {
             let knows = next.version <= last.to_wire();
@@ -65,8 +65,8 @@ impl Leader {
     }
 
     /// Closes the connections of learners that are ahead, once the proposed configuration may have been committed as far as
-    /// this server knows, and their transactions with it; one of them is to lead if there is no quorum without them. Until
-    /// then they wait, because an epoch opened without them truncates their logs.
+    /// this server knows, and their transactions with it; this server gives up if there is no quorum without them, so that one of
+    /// them can lead. Until then they wait, because an epoch opened without them truncates their logs.
     pub(super) fn turn_away(&mut self, core: &mut Core, out: &mut Vec<Action>) {
         let may_be_decided =
             |next: &View| core.view.has_quorum(&self.aware) && next.has_quorum(&self.aware);
@@ -91,7 +91,7 @@ impl Leader {
     /// not be asked before an epoch is opened: both need a quorum of either configuration, and the servers that may have
     /// logged the proposal are no quorum of one of them. The others promised, and log nothing before this epoch is open.
     ///
-    /// Otherwise an ensemble may stay without a leader: a newcomer that logged more than any voter did is ahead of every
+    /// Without this rule an ensemble may stay without a leader: a newcomer that logged more than any voter did is ahead of every
     /// elected leader, and can't be elected itself by voters that don't know the proposal.
     pub(super) fn next_is_undecided(&self, core: &Core) -> bool {
         let may_know = |view: &View| {
@@ -102,8 +102,8 @@ impl Leader {
     }
 
     /// The leader, and the followers that have its history and acknowledge its proposals. Not the followers that the
-    /// configuration in force made observers and that are about to come again as such: they would not receive a proposal
-    /// of now before it is committed.
+    /// configuration in force made observers and that are about to reconnect as such: they would not receive a new proposal before
+    /// it is committed.
     pub fn synced(&self, core: &Core) -> BTreeSet<ServerId> {
         let has_history = |handler: &&LearnerHandler| {
             Stage::Synchronised <= handler.stage
@@ -114,8 +114,8 @@ impl Leader {
         learners.chain([core.me]).collect()
     }
 
-    /// The leader by the proposed configuration: this server, if it keeps its address and vote; otherwise the voter that
-    /// acknowledged most, of several the one with the lowest number.
+    /// The leader under the proposed configuration: this server, if it keeps its address and vote; otherwise the voter that
+    /// acknowledged most, of several the one with the lowest id.
     pub(super) fn named(&self, core: &Core, next: &View) -> ServerId {
         if keeps_place(core.me, &core.view, next) {
             return core.me;

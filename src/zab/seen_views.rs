@@ -1,4 +1,4 @@
-//! Where a server knows its proposed configurations from.
+//! Where a server has its proposed configurations from.
 
 use std::collections::BTreeSet;
 

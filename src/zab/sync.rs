@@ -1,7 +1,7 @@
 //! How a learner gets the leader's history: a total table (Q-65..Q-69).
 //!
 //! Source: `LearnerHandler.syncFollower` and `queueCommittedProposals`, ZooKeeper 3.9.5. Where Java's answer can leave a
-//! learner with a hole, this one sends the tree:
+//! learner with a hole, this table sends the tree:
 //! * TRUNC across epochs beyond the leader's last transaction (Java checks the epochs only inside its window).
 
 use super::History;
@@ -11,13 +11,13 @@ use crate::model::Zxid;
 /// What a learner is sent first.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Plan {
-    /// It has all that is committed, and nothing else.
+    /// The learner has all that is committed, and nothing else.
     Nothing,
-    /// DIFF, then what follows.
+    /// DIFF, then the transactions after `after`.
     Diff { after: Zxid },
-    /// It has what nobody committed: TRUNC, then what follows.
+    /// The learner has uncommitted transactions: TRUNC, then the transactions after `to`.
     Trunc { to: Zxid },
-    /// Only the log on disk can tell.
+    /// The window does not reach back so far: read the log on disk.
     ReadLog,
     /// The whole tree.
     Snap,
@@ -26,9 +26,9 @@ pub enum Plan {
 /// What the log on disk holds around a learner's last zxid.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LogRead {
-    /// The last entry at or before the one asked for; `None`: the log does not reach back so far, or it is too much.
+    /// The last entry at or before the learner's last zxid; `None`: the log does not reach back so far, or it is too much to send.
     pub before: Option<Zxid>,
-    /// All after the one asked for, through the one asked for.
+    /// All entries after the learner's last zxid, through the last one asked for.
     pub entries: Vec<Logged>,
 }
 
@@ -41,7 +41,7 @@ pub fn plan(history: &History, last: Option<Zxid>) -> Plan {
     if last == committed {
         return Plan::Nothing;
     }
-    // What an old leader has that no transaction follows yet: its history is what the one before holds (see `around`).
+    // The zxid of an old leader without a transaction in its epoch: its history is that of the epoch before (see `around`).
     let is_fresh = last.counter() == 0;
     if committed < last {
         return match last.epoch() == committed.epoch() && !is_fresh {
@@ -63,7 +63,7 @@ pub fn around(before: Option<Zxid>, last: Zxid) -> Plan {
         // Only an established leader has such a zxid, and its history was committed as it was.
         Some(_) if last.counter() == 0 && last != Zxid::ZERO => Plan::Diff { after: last },
         Some(before) if before.epoch() == last.epoch() => Plan::Trunc { to: before },
-        // Where its history parts from ours cannot be told by the end of it.
+        // The end of the learner's history does not tell where it parts from ours.
         Some(_) | None => Plan::Snap,
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     // rows: Q-65 Q-66 Q-67 Q-68 Q-69 Q-70
     #[test]
-    fn every_place_a_learner_can_be_at() {
+    fn synchronisation_follows_from_where_the_learners_log_ends() {
         let table = [
             (None, Plan::Snap),
             (Some(zxid(5, 1)), Plan::Nothing),
@@ -119,7 +119,7 @@ mod tests {
 
     // rows: Q-68 Q-69
     #[test]
-    fn what_the_log_on_disk_tells() {
+    fn synchronisation_by_the_log_on_disk_follows_from_the_entry_before() {
         assert_eq!(around(None, zxid(1, 1)), Plan::Snap);
         assert_eq!(around(Some(zxid(1, 1)), zxid(1, 1)), Plan::Diff { after: zxid(1, 1) });
         assert_eq!(around(Some(zxid(1, 1)), zxid(1, 5)), Plan::Trunc { to: zxid(1, 1) });

@@ -4,7 +4,7 @@ use super::LearnerConnectionId;
 use crate::model::Zxid;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Syncs of one learner connection that may wait for commits. A learner's clients have about a thousand writes and syncs under
+/// Limit on syncs of one learner connection that wait for commits. A learner's clients have about a thousand writes and syncs under
 /// way, and one for each of their connections.
 pub const WAITING_SYNCS_MAX: usize = 1 << 18;
 /// Places that an empty queue keeps.
@@ -14,14 +14,14 @@ const CAPACITY: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(super) struct WaitingSyncs {
     queue: VecDeque<(Zxid, LearnerConnectionId)>,
-    /// How many of them each connection has.
+    /// How many syncs each connection has in the queue.
     counts: BTreeMap<LearnerConnectionId, usize>,
     /// At this length syncs of connections that have ended are discarded.
     sweep_at: usize,
 }
 
 impl WaitingSyncs {
-    /// `false`: the connection has too many already.
+    /// Adds a sync; `false`: the connection has too many already.
     ///
     /// * `last`: the last proposal. * `is_connected`: whether a connection is still there.
     #[must_use]
@@ -45,7 +45,7 @@ impl WaitingSyncs {
         true
     }
 
-    /// The next sync that is answered before the commit of what follows `through`.
+    /// The next sync that is answered before a transaction after `through` is committed.
     pub fn pop_through(&mut self, through: Zxid) -> Option<(Zxid, LearnerConnectionId)> {
         let (zxid, id) = self.queue.pop_front_if(|(zxid, _)| *zxid <= through)?;
         if let Some(count) = self.counts.get_mut(&id) {
@@ -60,7 +60,7 @@ impl WaitingSyncs {
         Some((zxid, id))
     }
 
-    /// The proposals that the first and the last of them wait for.
+    /// The proposals that the first and the last sync wait for.
     pub fn ends(&self) -> Option<(Zxid, Zxid)> {
         Some((self.queue.front()?.0, self.queue.back()?.0))
     }

@@ -290,7 +290,7 @@ impl Ensemble {
                 }
                 zab::Action::CloseLearner { why, .. } => {
                     // Packets of a connection that was closed reach the replica here, where a member discards them.
-                    let is_closed = why == "it did not say who it is";
+                    let is_closed = why == "it sent no FOLLOWERINFO or OBSERVERINFO";
                     assert!(is_closed || why.contains("used up"), "connection closed: {why}");
                 }
                 _ => {}

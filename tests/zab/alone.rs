@@ -1,4 +1,4 @@
-//! Each check has a planted fault that it finds and no other check does.
+//! Each check finds a planted fault that no other check finds.
 
 use super::checks::Checks;
 use super::checks::faults::Fault;
@@ -19,13 +19,13 @@ const ALONE: [Alone<Fault>; 8] = [
     ("convergence", Fault::ShortDisk),
 ];
 
-/// What the first check says that finds something.
+/// What the first failing check says.
 fn failure(seed: u64, fault: Fault, left_out: Option<&'static str>) -> Option<String> {
     let conditions = Conditions { elects: true, changes: true, ..Conditions::mild(3, seed) };
     let mut world = World::of(Conditions { observers: 1, ..conditions });
     (world.witness.checks.fault, world.witness.checks.left_out) = (Some(fault), left_out);
     let text = caught(|| world.live()).err()?;
-    // It begins with the world's conditions.
+    // The text begins with the world's conditions.
     Some(text.split_once(" }): ").map_or(text.clone(), |(_, text)| text.to_owned()))
 }
 

@@ -1,4 +1,4 @@
-//! Configurations in worlds: who proposes which.
+//! Reconfigurations in worlds.
 
 use super::situations::some_rule;
 use super::world::World;
@@ -8,7 +8,7 @@ use support::quorums::is_quorum;
 use support::views::{VIEW, member};
 
 impl World {
-    /// A leader proposes another configuration, if enough of it have its history.
+    /// A leader proposes another configuration, if a quorum of that configuration is synchronised.
     pub fn change(&mut self, at: usize) {
         let Some(Role::Leading(leader)) = self.servers[at].peer.as_ref().map(Peer::role) else {
             return;
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// A leader proposes this configuration, whose version is the zxid of the proposal.
+    /// A leader proposes this configuration; its version becomes the zxid of the proposal.
     pub fn propose_view(&mut self, at: usize, mut view: View) {
         let zxid = self.servers[at].proposed.next().expect("an epoch is long");
         view.version = zxid.to_wire();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use support::server::Server;
 
-/// All of it follows from a seed.
+/// The conditions of a world, all from its seed.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     pub seed: u64,
@@ -16,42 +16,42 @@ pub struct Conditions {
     pub observers: usize,
     /// Real elections; otherwise an oracle ends them, now and then with the wrong leader.
     pub elects: bool,
-    /// Every learner gets the whole tree.
+    /// Every learner is sent the whole tree.
     pub sends_trees: bool,
-    /// Its disk is slow.
+    /// The server with a slow disk.
     pub slow: Option<usize>,
-    /// This one of two may go on without the other, as their oracles say.
+    /// The one of two voters that may go on without the other, as their oracles say.
     pub blessed: Option<usize>,
-    /// Acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
+    /// The server that acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile.
     pub java: Option<usize>,
-    /// Its members change while it lives.
+    /// Members of the ensemble change.
     pub changes: bool,
-    /// Pairs (from, to) of which the second hears nothing of the first. Nothing is lost: it comes when it is over.
+    /// Pairs (from, to) between which nothing arrives. Nothing is lost: it arrives when the silence is over.
     pub silent: BTreeSet<(usize, usize)>,
-    /// This one's history may be lost when it crashes: at its start it knows nothing, its epochs aside.
+    /// The server whose history may be lost when it crashes: at its start it has nothing but its epochs.
     pub loses: Option<usize>,
-    /// A planted fault: it does not know that there was any.
+    /// A planted fault: it does not notice that loss.
     pub loses_unknown: bool,
-    /// A planted fault: this one's disk says that it has written what it has not.
+    /// A planted fault: the server whose disk reports writes that it has not done.
     pub lying_disk: Option<usize>,
     /// Voters have weights and groups, in the first configuration and in some of the later ones.
     pub has_groups: bool,
     pub starts: Starts,
     /// Files are lost, or come back as they were.
     pub loses_files: bool,
-    /// db.autocreate=false: a server that finds nothing knows that this is not all there was.
+    /// db.autocreate=false: a server with an empty directory knows that its data is missing.
     pub marks_new: bool,
     /// Machines are lost for good.
     pub loses_machine: bool,
-    /// A planted fault: files are lost that the others can't make up for.
+    /// A planted fault: files are lost that the other servers can't make up for.
     pub loses_needed: bool,
     /// Servers take several packets in one turn.
     pub batches: bool,
     /// Configuration folders can't be written for a while.
     pub refuses_config: bool,
-    /// Of two voters now this one and now that one may go on without the other.
+    /// Of two voters now one and now the other may go on alone.
     pub oracle_turns: bool,
-    /// A planted fault: it turns to a voter whatever this one has.
+    /// A planted fault: the oracle turns to a voter without regard to what that voter has.
     pub oracle_is_wrong: bool,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Conditions {
 }
 
 impl Conditions {
-    /// Nothing special.
+    /// Conditions without anything special.
     pub fn mild(voters: usize, seed: u64) -> Self {
         Self {
             seed,
@@ -132,7 +132,7 @@ impl Conditions {
             tick_time_ms: 100,
             sync_limit: 5,
             always_sends_tree: self.sends_trees,
-            // A few transactions: commits wait for followers, and learners are left behind.
+            // A few transactions: so commits wait for followers, and learners are left behind.
             lag_bytes_max: if Rng::new(self.seed, 41).one_in(5) { 300 } else { 64 << 20 },
             reconfigs: self.changes,
             resend_max_ms: 1600,
@@ -143,12 +143,12 @@ impl Conditions {
     }
 }
 
-/// A world's life: three times things fail for a while, then nothing fails any more and all have to become alike.
+/// A world has three chapters: things fail for a while, then faults stop and all servers have to become alike.
 const CHAPTERS: usize = 3;
 const STEPS: usize = 1000;
 
 impl World {
-    /// Gives the number of transactions that were committed.
+    /// Runs the world; returns the number of committed transactions.
     pub fn live(&mut self) -> usize {
         let mut committed = 0;
         self.begin();
@@ -165,7 +165,7 @@ impl World {
         committed
     }
 
-    /// One thing happens.
+    /// One random event.
     fn random_step(&mut self) {
         let at = self.below(self.servers.len());
         match self.below(1000) {
@@ -185,7 +185,7 @@ impl World {
         }
     }
 
-    /// Something of the network breaks, or is mended.
+    /// Something in the network breaks, or is mended.
     fn fail(&mut self, at: usize) {
         let to = self.below(self.servers.len());
         match self.below(8) {
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// Two sides hear nothing of each other; or all hear all again.
+    /// A network partition in two; or its end.
     fn part(&mut self) {
         let silent = &mut self.witness.conditions.silent;
         if !silent.is_empty() {
@@ -235,7 +235,7 @@ impl World {
     }
 
     fn tick_some(&mut self, at: usize) {
-        // A machine that stood still makes up for it at once.
+        // The ticks of a machine that stood still come at once.
         let ticks = match self.below(40) {
             0 => 250,
             1..10 => 20,
@@ -250,7 +250,7 @@ impl World {
         if self.witness.conditions.slow == Some(at) && self.below(8) != 0 {
             return;
         }
-        // A tree is long.
+        // Writing a tree takes long.
         if self.below(4) == 0 { self.write_tree(at) } else { self.write_log(at) }
     }
 
@@ -283,7 +283,7 @@ impl World {
         }
     }
 
-    /// Everybody lives, and nothing fails any more.
+    /// Restarts all servers and ends all faults.
     pub fn heal(&mut self) {
         self.witness.conditions.silent.clear();
         self.witness.stalled = None;
@@ -291,7 +291,7 @@ impl World {
         (0..self.servers.len()).for_each(|at| self.restart(at));
     }
 
-    /// Lets everything that is under way come to its end; gives the rounds of 5 ms that this takes.
+    /// Runs until nothing is under way any more; returns the rounds of 5 ms that this takes.
     pub fn calm(&mut self) -> usize {
         for round in 0..4000 {
             self.round(round);
@@ -303,7 +303,7 @@ impl World {
             }
         }
         panic!(
-            "{}: convergence: it never calms down\n{}",
+            "{}: convergence: the ensemble does not come to rest\n{}",
             self.witness.conditions,
             self.standing()
         );
@@ -311,7 +311,7 @@ impl World {
 
     /// 5 ms in which nothing fails.
     ///
-    /// * `round`: how many there were before it.
+    /// * `round`: the number of rounds before this one.
     pub fn round(&mut self, round: usize) {
         for at in 0..self.servers.len() {
             for _ in 0..8 {
@@ -335,7 +335,7 @@ impl World {
         }
     }
 
-    /// How each of them stands, a line each.
+    /// The state of each server, a line each.
     fn standing(&self) -> String {
         let voters = |view: &View| view.voters().map(|id| id.0).collect::<Vec<_>>();
         let line = |server: &Server| {

@@ -6,7 +6,7 @@ use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, LearnerConnectionId};
 use support::ensemble::Ensemble;
 
-/// What has to happen in some worlds, or their situations prove nothing.
+/// Events that have to happen in some worlds, or their situations prove nothing.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Happened {
     /// A server took packets of several connections in one turn.
@@ -15,7 +15,7 @@ pub enum Happened {
     Discarded,
     /// A server ended because it could not write a configuration file.
     ConfigRefused,
-    /// It was the turn of several inputs that failed.
+    /// The turn that failed had several inputs.
     TurnFailed,
     /// The oracle agrees with a voter, and agreed with the other one before.
     OracleTurned,
@@ -34,13 +34,13 @@ impl Happened {
     ];
 }
 
-/// Events of one turn at most, without the tick at its end.
+/// Limit on the events of one turn, without the tick at its end.
 const TURN_EVENTS_MAX: usize = 16;
-/// Of one that has waited.
+/// Limit on the events of a turn after a pause.
 const STALLED_EVENTS_MAX: usize = 64;
 
 impl World {
-    /// Now and then something of this world's situations happens; what else happens does not depend on it.
+    /// Now and then an event of this world's situations happens; all other events do not depend on it.
     pub fn rare_step(&mut self) {
         let conditions = &self.witness.conditions;
         let (batches, refuses) = (conditions.batches, conditions.refuses_config);
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// A server takes a turn, or takes nothing for a while, so that much has come when its next turn begins.
+    /// A server takes a turn, or takes no input for a while, so that much is waiting when its next turn begins.
     fn stall_or_turn(&mut self) {
         let servers = self.servers.len();
         let Judge { turns, stalled, .. } = &mut self.witness;
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// A server takes what has come on several connections, and performs what follows from it only then.
+    /// A server takes inputs of several connections, and performs its actions only after all of them.
     fn take_turn(&mut self, at: usize, events_max: usize) {
         if self.servers[at].peer.is_none() {
             return;
@@ -96,7 +96,7 @@ impl World {
                     break;
                 }
                 let event = world.witness.turns.pick(events);
-                // Packets that were read together come one after the other.
+                // Packets that were read together follow one another.
                 let more = 1 + world.witness.turns.pick(4);
                 match event.checked_sub(ids.len()) {
                     None => {
@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    /// A folder of configuration files can't be written from now on, or can be again.
+    /// Makes a folder of configuration files read-only, or writable again.
     fn lock_folder(&mut self) {
         let servers = self.servers.len();
         let at = self.witness.turns.pick(servers);
@@ -142,9 +142,9 @@ impl World {
         }
     }
 
-    /// The oracle of two voters may change its mind: it first says no to both, and then agrees with a voter that knows all that
-    /// the other one may have committed or promised. The same rule as that of `src/sim/oracle.rs`: an oracle that turns to a voter without
-    /// that loses what the other one committed alone, here and in ZooKeeper (docs/deviations.md).
+    /// The oracle of two voters may turn to the other voter: it first says no to both, and then yes to a voter that has all that the
+    /// other one may have committed or promised. `src/sim/oracle.rs` has the same rule: an oracle that turns to a voter without that
+    /// loses what the other voter committed alone, here and in ZooKeeper (docs/deviations.md).
     fn ask_oracle(&mut self) {
         let at = self.witness.turns.pick(2);
         match self.witness.turns.below(100) {
@@ -179,7 +179,7 @@ impl World {
         self.step(at, Input::Oracle { agrees });
     }
 
-    /// Whether a voter's disk has all that the other of two may have committed, and all that this one has promised or is about to.
+    /// Whether a voter's disk has all that the other of two voters may have committed, and all that that one has promised or is about to.
     fn knows_all(&self, at: usize) -> bool {
         if self.witness.conditions.oracle_is_wrong {
             return true;
@@ -192,7 +192,7 @@ impl World {
     }
 }
 
-/// The learner connections on which something for this server is under way that may come now, and in which direction.
+/// The learner connections with a packet for this server that may arrive now, and its direction.
 fn arriving(world: &Ensemble<Judge>, at: usize) -> Vec<(LearnerConnectionId, bool)> {
     let of = |goes_to_leader: bool| {
         world.connections.iter().filter_map(move |(&id, it)| {

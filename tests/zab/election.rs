@@ -42,7 +42,7 @@ fn ids<const N: usize>(ids: [i64; N]) -> BTreeSet<ServerId> {
     ids.map(ServerId).into()
 }
 
-/// One election and what it asked for since one last looked.
+/// One election, and its actions since they were last taken.
 struct One {
     election: Election,
     out: Vec<Action>,
@@ -83,7 +83,7 @@ impl One {
         self.out.drain(..).map(|action| short(&action)).collect()
     }
 
-    /// What is pushed until `ms` have passed, each with its time.
+    /// The actions until `ms` have passed, each with its time.
     fn wait(&mut self, ms: u32) -> Vec<String> {
         let mut said = Vec::new();
         for tick in 1..=ms / TICK_MS {
@@ -94,7 +94,7 @@ impl One {
     }
 }
 
-/// `2<3@7/1 r4`: server 2 is told to vote for 3 at zxid 7 of epoch 1, in round 4.
+/// `2<3@7/1 r4`: server 2 is sent a vote for 3 at zxid 7 of epoch 1, in round 4.
 fn short(action: &Action) -> String {
     let of = |vote: &Vote| format!("{}@{}/{}", vote.leader.0, vote.zxid, vote.epoch);
     match action {
@@ -124,7 +124,7 @@ fn check<const N: usize>(said: Vec<String>, expected: [&str; N]) {
 
 // rows: Q-27
 #[test]
-fn the_own_vote_counts_and_takes_no_connection() {
+fn own_vote_counts_and_takes_no_connection() {
     let mut alone = One::begin(setup(1, Views::of(view([1], &[])), vote(1, 5, 1), 0));
     let mut said = alone.said();
     said.extend(alone.wait(1000));
@@ -135,17 +135,17 @@ fn the_own_vote_counts_and_takes_no_connection() {
     said.extend(one.wait(1000));
     assert!(said.iter().any(|line| line.contains("elected 1@5/1 r1 by [1, 2]")), "{said:?}");
     for said in [said, alone.out.iter().map(short).collect()] {
-        assert!(said.iter().all(|line| !line.contains("1<")), "it told itself: {said:?}");
+        assert!(said.iter().all(|line| !line.contains("1<")), "it notified itself: {said:?}");
     }
 }
 
 // rows: Q-04
 #[test]
-fn rounds_are_taken_over_left_alone_or_compared() {
+fn later_round_is_joined_earlier_is_answered_and_same_is_compared() {
     let mut one = One::begin(setup(1, Views::of(view(1..=5, &[])), vote(1, 5, 1), 3));
     check(one.said(), ["2<1@5/1 r4", "3<1@5/1 r4", "4<1@5/1 r4", "5<1@5/1 r4"]);
     // A worse vote of the same round is counted, and answered once: its server may have missed ours while it still
-    // followed. One of an earlier round is answered.
+    // followed. A vote of an earlier round is answered.
     check(one.hear(2, Looking, vote(2, 4, 1), 4), ["2<1@5/1 r4"]);
     check(one.hear(2, Looking, vote(2, 4, 1), 4), []);
     check(one.hear(3, Looking, vote(3, 9, 1), 3), ["3<1@5/1 r4"]);
@@ -153,18 +153,18 @@ fn rounds_are_taken_over_left_alone_or_compared() {
         one.hear(3, Looking, vote(3, 6, 1), 4),
         ["2<3@6/1 r4", "3<3@6/1 r4", "4<3@6/1 r4", "5<3@6/1 r4"],
     );
-    // In a later round it proposes the better of the vote it hears and its own, not of what it proposed before.
+    // In a later round it votes for the better of the vote that it received and its vote for itself, whatever it voted for before.
     check(
         one.hear(2, Looking, vote(2, 4, 1), 6),
         ["2<1@5/1 r6", "3<1@5/1 r6", "4<1@5/1 r6", "5<1@5/1 r6"],
     );
-    // Votes of the round before count no more.
+    // Votes of the round before do not count any more.
     check(one.hear(4, Looking, vote(1, 5, 1), 6), ["4<1@5/1 r6"]);
     check(one.hear(5, Looking, vote(1, 5, 1), 6), ["5<1@5/1 r6"]);
     check(one.wait(200), ["200: elected 1@5/1 r6 by [1, 4, 5]"]);
 }
 
-// Server 4 votes by a configuration that was proposed here, and not to itself.
+// Server 4 votes by a configuration that was proposed to this server, and not to server 4.
 // rows: Q-04
 #[test]
 fn later_round_of_a_voter_without_a_candidate_is_taken_over() {
@@ -174,7 +174,7 @@ fn later_round_of_a_voter_without_a_candidate_is_taken_over() {
     };
     let mut one = One::begin(setup(1, views, vote(1, 5, 1), 3)).quiet();
     check(one.hear(2, Looking, vote(2, 9, 1), 4), ["2<2@9/1 r4", "3<2@9/1 r4", "4<2@9/1 r4"]);
-    // The own vote is cast anew, and those of the round before count no more.
+    // The server votes for itself again, and the votes of the round before do not count any more.
     check(one.hear(4, Looking, Vote::NOTHING, 7), ["2<1@5/1 r7", "3<1@5/1 r7", "4<1@5/1 r7"]);
     check(one.hear(4, Looking, Vote::NOTHING, 7), []);
     check(one.hear(2, Following, vote(2, 9, 1), 4), []);
@@ -183,7 +183,7 @@ fn later_round_of_a_voter_without_a_candidate_is_taken_over() {
 
 // rows: Q-03
 #[test]
-fn a_candidate_without_weight_is_never_better() {
+fn vote_for_a_candidate_without_weight_is_never_better() {
     let mut view = view(1..=3, &[]);
     let weights = BTreeMap::from([(ServerId(1), 1), (ServerId(2), 1), (ServerId(3), 0)]);
     let groups = BTreeMap::from([(1, ids([1, 2, 3]))]);
@@ -191,7 +191,7 @@ fn a_candidate_without_weight_is_never_better() {
     let mut one = One::begin(setup(1, Views::of(view), vote(1, 5, 1), 0)).quiet();
     check(one.hear(3, Looking, vote(3, 9, 9), 1), ["3<1@5/1 r1"]);
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
-    // The one without weight may still come round, and is no reason to wait longer than for others.
+    // The server without weight may still change its vote, and is no reason to wait longer than for others.
     check(one.wait(200), ["200: elected 1@5/1 r1 by [1, 2]"]);
 }
 
@@ -210,7 +210,7 @@ fn candidate_without_weight_votes_for_one_with_as_much_history() {
 
 // rows: Q-05
 #[test]
-fn a_quorum_waits_for_a_better_vote() {
+fn election_waits_200_ms_for_a_better_vote_after_a_quorum_agrees() {
     let mut one = One::of_three();
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1"]);
     check(one.wait(150), []);
@@ -221,7 +221,7 @@ fn a_quorum_waits_for_a_better_vote() {
 }
 
 #[test]
-fn nobody_waits_for_the_dead() {
+fn election_does_not_wait_for_a_voter_whose_connection_broke() {
     let mut one = One::of_three();
     check(one.step(Input::ElectionDisconnected { to: ServerId(3) }), []);
     check(one.hear(2, Looking, vote(1, 5, 1), 1), ["2<1@5/1 r1", "elected 1@5/1 r1 by [1, 2]"]);
@@ -247,7 +247,7 @@ fn nobody_waits_for_the_dead() {
 }
 
 #[test]
-fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
+fn later_round_is_joined_during_the_last_wait_only_for_a_better_vote() {
     let mut one = One::of_three();
     one.hear(2, Looking, vote(1, 5, 1), 1);
     check(one.hear(3, Looking, vote(3, 4, 1), 8), []);
@@ -258,7 +258,7 @@ fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
     let mut left = One::of_three();
     left.hear(2, Looking, vote(1, 5, 1), 1);
     check(left.hear(2, Looking, vote(3, 4, 1), 8), []);
-    assert!(left.wait(400).iter().all(|said| !said.contains("elected")), "it votes elsewhere");
+    assert!(left.wait(400).iter().all(|said| !said.contains("elected")), "2 votes elsewhere");
 
     let mut undisturbed = One::of_three();
     undisturbed.hear(2, Looking, vote(1, 5, 1), 1);
@@ -268,7 +268,7 @@ fn while_it_waits_a_later_round_moves_it_only_with_a_better_vote() {
 
 // rows: Q-06 C-165 C-166
 #[test]
-fn all_is_told_again_in_growing_pauses() {
+fn vote_is_sent_again_in_growing_pauses() {
     let mut one = One::of_three();
     let told: Vec<String> =
         one.wait(130_000).into_iter().filter(|said| said.contains("2<")).collect();
@@ -280,7 +280,7 @@ fn all_is_told_again_in_growing_pauses() {
 }
 
 #[test]
-fn zk_2164_who_is_not_there_is_dialed_every_second() {
+fn zk_2164_voter_without_a_connection_is_dialed_every_second() {
     let dials: Vec<String> =
         One::of_three().wait(3500).into_iter().filter(|said| said.contains("dial")).collect();
     assert_eq!(dials, ["1000: dial", "2000: dial", "3000: dial"]);
@@ -288,7 +288,7 @@ fn zk_2164_who_is_not_there_is_dialed_every_second() {
 
 // rows: Q-07
 #[test]
-fn without_data_nobody_elects_or_is_elected() {
+fn server_without_data_neither_elects_nor_is_elected() {
     let mut empty = One::begin(setup(3, Views::of(view(1..=3, &[])), vote(3, -1, 0), 0)).quiet();
     check(empty.hear(1, Looking, vote(1, 5, 1), 1), []);
     check(empty.hear(2, Looking, vote(1, 5, 1), 1), []);
@@ -304,31 +304,31 @@ fn without_data_nobody_elects_or_is_elected() {
 
 // rows: Q-08
 #[test]
-fn an_ensemble_that_has_a_leader_is_joined() {
-    // In another round than its own a server counts what a quorum and the leader itself say.
+fn leader_that_a_quorum_and_itself_name_is_followed() {
+    // In another round than its own a server counts the votes of a quorum and of the leader itself.
     let mut late = One::of_three();
     check(late.hear(2, Following, vote(3, 2, 1), 7), []);
     check(late.hear(3, Leading, vote(3, 2, 1), 7), ["elected 3@2/1 r7 by [2, 3]"]);
     assert_eq!(late.election.round(), 7);
 
-    // Zxid and round may differ between those who are in.
+    // Zxid and round may differ between servers that are no longer looking.
     let mut differing = One::of_three();
     check(differing.hear(3, Leading, vote(3, 2, 4), 7), []);
     check(differing.hear(2, Following, vote(3, 1, 4), 6), ["elected 3@1/4 r6 by [2, 3]"]);
 
-    // In its own round it counts them with the looking servers that vote alike.
+    // In its own round it counts them together with looking servers that have the same vote.
     let mut same_round = One::of_three();
     check(same_round.hear(2, Looking, vote(3, 6, 1), 1), ["2<3@6/1 r1", "3<3@6/1 r1"]);
     check(same_round.hear(3, Leading, vote(3, 6, 1), 1), ["elected 3@6/1 r1 by [1, 2, 3]"]);
 }
 
 #[test]
-fn nobody_is_joined_who_does_not_say_that_he_leads() {
+fn server_that_does_not_say_that_it_leads_is_not_followed() {
     let mut one = One::of_three();
     check(one.hear(2, Following, vote(3, 9, 1), 7), []);
     check(one.hear(3, Following, vote(3, 9, 1), 7), []);
     check(one.hear(3, Observing, vote(3, 9, 1), 7), []);
-    // Those who follow this very server elected it before it died, unless it was in this round.
+    // Followers of this very server elected it before it restarted, unless their vote is of this round.
     let mut mine = One::of_three();
     check(mine.hear(2, Following, vote(1, 5, 1), 7), []);
     check(mine.hear(3, Following, vote(1, 5, 1), 7), []);
@@ -338,7 +338,7 @@ fn nobody_is_joined_who_does_not_say_that_he_leads() {
 
 // rows: Q-10
 #[test]
-fn zk_1807_who_does_not_vote_tells_voters_only_and_learns_the_leader() {
+fn zk_1807_observer_notifies_voters_only_and_learns_the_leader() {
     let views = || Views::of(view(1..=3, &[8, 9]));
     let mut observer = One::begin(setup(9, views(), Vote::NOTHING, 0));
     let min = i64::MIN;
@@ -347,13 +347,13 @@ fn zk_1807_who_does_not_vote_tells_voters_only_and_learns_the_leader() {
     check(observer.hear(1, Following, vote(3, 9, 1), 7), []);
     check(observer.hear(3, Leading, vote(3, 9, 1), 7), ["elected 3@9/1 r7 by [1, 3]"]);
 
-    // By the votes of those who look as well.
+    // It also counts the votes of looking servers.
     let mut counting = One::begin(setup(9, views(), Vote::NOTHING, 0)).quiet();
     check(counting.hear(1, Looking, vote(3, 9, 1), 2), ["1<3@9/1 r2", "2<3@9/1 r2", "3<3@9/1 r2"]);
     check(counting.hear(3, Looking, vote(3, 9, 1), 2), []);
     check(counting.wait(200), ["200: elected 3@9/1 r2 by [1, 3]"]);
 
-    // An observer of a later round leaves a voter's vote alone: it could never be taken over.
+    // An observer of a later round ignores a voter's vote, because it can never join that round.
     let mut later = One::begin(setup(9, views(), Vote::NOTHING, 6)).quiet();
     check(later.hear(1, Looking, vote(3, 9, 1), 2), []);
 }
@@ -376,7 +376,7 @@ fn non_voter_is_answered_while_it_looks_and_not_without_end() {
 
 // rows: Q-11
 #[test]
-fn a_newer_configuration_is_handed_out() {
+fn newer_configuration_ends_the_election_if_it_may_be_adopted() {
     let newer = |from, adopts_views, text: &'static str| {
         let setup =
             Setup { adopts_views, ..setup(1, Views::of(view(1..=3, &[])), vote(1, 5, 1), 0) };
@@ -389,14 +389,14 @@ fn a_newer_configuration_is_handed_out() {
     check(newer(2, true, text), ["view 2a of 2 with [4]"]);
     check(newer(70, true, text), ["view 2a of 70 with [4]"]);
     check(newer(2, false, text), ["2<1@5/1 r1"]);
-    // What is no configuration is left alone, and the vote counts.
+    // Text that is no configuration is ignored, and the vote counts.
     check(newer(70, true, "server.4=zoo4\nversion=2a"), ["70<1@5/1 r1"]);
     check(One::of_three().hear(2, Looking, vote(2, 4, 1), 1), ["2<1@5/1 r1"]);
 }
 
 // rows: Q-12
 #[test]
-fn while_the_ensemble_changes_both_quorums_are_needed() {
+fn election_needs_both_quorums_while_a_configuration_is_proposed() {
     let next = View { version: 9, ..view(3..=5, &[]) };
     let views = Views { current: view(1..=3, &[]), proposed: vec![next] };
     let mut one = One::begin(setup(3, views.clone(), vote(3, 5, 1), 0));
@@ -407,14 +407,14 @@ fn while_the_ensemble_changes_both_quorums_are_needed() {
     let end = one.wait(200);
     check(end, ["200: elected 3@5/1 r1 by [1, 3, 4]"]);
 
-    // One that only the next configuration knows is a candidate like any other.
+    // A server that votes only in the proposed configuration is a candidate like any other.
     let mut joiner = One::begin(setup(3, views, vote(3, 5, 1), 0)).quiet();
     assert_eq!(joiner.hear(5, Looking, vote(5, 5, 1), 1).len(), 4);
-    // A vote for someone who votes in neither counts for nothing.
+    // A vote for a server that votes in neither configuration does not count.
     check(joiner.hear(1, Looking, vote(7, 9, 9), 4), []);
 }
 
-// A server that followed at once could not promise: the leader may need its promise, and would wait for initLimit.
+// A server that followed at once could not promise: the leader may need its promise, and would wait until initLimit.
 // rows: Q-08
 #[test]
 fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
@@ -435,7 +435,7 @@ fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
     assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 4, 5]");
     let said = begin().wait(1000);
     assert_eq!(said.last().unwrap(), "400: elected 2@5/1 r1 by [1, 2]");
-    // Its own vote counts where it has no more than the leader.
+    // Its own vote counts if its history is not ahead of the leader's.
     let said = begin().hear(4, Following, vote(2, 5, 1), 1);
     assert_eq!(said.last().unwrap(), "elected 2@5/1 r1 by [1, 2, 3, 4]");
     // An observer by the configuration in force has no vote that could be compared: it does not count.
@@ -443,7 +443,7 @@ fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
     one.hear(1, Following, vote(2, 5, 1), 1);
     let said = one.hear(2, Leading, vote(2, 5, 1), 2);
     assert!(!said.iter().any(|what| what.contains("elected")), "{said:?}");
-    // A leader that looks for another one itself is followed no more, and not while this server elects it anew.
+    // A leader that looks for a leader itself is not followed, nor is it while this server elects it again.
     for waits in [1000, 260] {
         let mut one = begin();
         for from in [1, 2] {
@@ -455,7 +455,7 @@ fn leader_is_followed_once_each_quorum_does_or_400_ms_later() {
         let said = one.wait(205);
         assert_eq!(said.last().unwrap(), "200: elected 2@6/1 r5 by [1, 2, 3, 4]");
     }
-    // One that is gone is followed no more.
+    // A leader whose connection broke is not followed.
     let mut one = begin();
     one.step(Input::ElectionDisconnected { to: ServerId(2) });
     let said = one.wait(1000);
@@ -486,7 +486,7 @@ fn current_vote(state: PeerState) -> CurrentVote {
 
 // rows: Q-10
 #[test]
-fn whoever_looks_is_told_who_leads() {
+fn looking_server_is_answered_with_the_current_vote() {
     let views = Views::of(view(1..=3, &[9]));
     for state in [Following, Leading, Observing] {
         let answer =
@@ -498,7 +498,7 @@ fn whoever_looks_is_told_who_leads() {
         assert_eq!(
             (told.state, told.round),
             (state, 8),
-            "who does not vote is told the round that is"
+            "a server that does not vote gets the current round"
         );
         assert_eq!(answer(1, &heard(Following, vote(1, 9, 9), 99)), None);
         assert_eq!(answer(9, &heard(Observing, vote(1, 9, 9), 99)), None);
@@ -506,28 +506,28 @@ fn whoever_looks_is_told_who_leads() {
 }
 
 #[test]
-fn zk_3109_a_leader_learns_that_its_electors_changed_their_mind() {
+fn zk_3109_leader_notices_that_its_electors_changed_their_votes() {
     let views = Views::of(view(1..=5, &[]));
     let begin = Backing::new(vote(1, 5, 1), 2, ids([1, 2, 3]));
     let (mut backing, mut led) = (begin.clone(), begin);
     let mut holds = |from, state, vote, round| {
         backing.holds_after(&views, ServerId(from), &heard(state, vote, round))
     };
-    assert!(holds(2, Looking, vote(1, 5, 1), 2), "it only waits for better votes");
-    assert!(holds(5, Looking, vote(5, 9, 1), 2), "it never was an elector");
-    assert!(holds(3, Following, vote(1, 5, 1), 2), "it has ended its election");
+    assert!(holds(2, Looking, vote(1, 5, 1), 2), "elector 2 only waits for better votes");
+    assert!(holds(5, Looking, vote(5, 9, 1), 2), "server 5 never was an elector");
+    assert!(holds(3, Following, vote(1, 5, 1), 2), "elector 3 has ended its election");
     assert!(!holds(3, Looking, vote(5, 9, 1), 2));
-    assert!(!holds(3, Looking, vote(1, 5, 1), 2), "a mind changed twice is not counted on");
+    assert!(!holds(3, Looking, vote(1, 5, 1), 2), "a vote that changed twice does not count");
     let following = heard(Following, vote(4, 9, 1), 3);
-    assert!(!led.holds_after(&views, ServerId(3), &following), "it follows another");
+    assert!(!led.holds_after(&views, ServerId(3), &following), "elector 3 follows another leader");
 }
 
 // rows: Q-08
 #[test]
-fn whoever_may_lead_already_is_asked_once_more() {
+fn server_that_may_lead_already_is_asked_once_more() {
     let begin = || {
         let mut one = One::begin(setup(3, Views::of(view(1..=3, &[])), vote(3, 5, 1), 1)).quiet();
-        // Server 2 voted with us, and heard of its follower afterwards.
+        // Server 2 voted for server 3, and received the vote of its own follower after that.
         check(one.hear(1, Following, vote(2, 5, 1), 2), []);
         check(one.hear(2, Looking, vote(3, 5, 1), 2), ["2<3@5/1 r2"]);
         check(one.wait(200), ["200: 1<3@5/1 r2", "200: 2<3@5/1 r2"]);

@@ -1,5 +1,5 @@
-//! Elections of several servers over the election connections that ship, on a network that a seed decides: every order of
-//! messages, loss, death and return.
+//! Elections of several servers over the election connections that ship, on a network that a seed decides: any order of
+//! messages, losses, crashes and restarts.
 
 use super::election::{TEXT, setup, view, vote};
 use oxkeeper::member::election_connections::Event;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::elector::Elector;
 use support::virtual_election_net::VirtualElectionNet;
 
-/// What a server does in this world.
+/// The state of a server in this world.
 #[derive(Clone, Debug)]
 enum Phase {
     Dead,
@@ -37,16 +37,15 @@ struct World {
     views: Views,
     own: BTreeMap<i64, Vote>,
     phases: BTreeMap<i64, Phase>,
-    /// Who became leader by a quorum of those who look, by round.
+    /// Servers that were elected by a quorum of looking servers, by round.
     leaders: BTreeMap<i64, BTreeSet<ServerId>>,
-    /// What anyone ever voted, to know that nobody counts a vote which nobody cast. Votes of several rounds may count
-    /// together.
+    /// All votes that were ever cast: no server may count another one. Votes of several rounds may count together.
     cast: BTreeSet<(i64, Vote)>,
-    /// A server, and another one whose connection broke and did not come back, as `zab::Peer` keeps them.
+    /// Pairs of a server and another one whose connection to it broke and is not back, as `zab::Peer` keeps them.
     down: BTreeSet<(i64, ServerId)>,
 }
 
-/// A leader or follower without the other gives up after this.
+/// Ticks after which a leader without followers, or a follower without a leader, gives up.
 const PATIENCE: u32 = 100;
 
 impl World {
@@ -111,7 +110,7 @@ impl World {
                 }
                 Action::DialAll => self.net.dial_all(id),
                 Action::Elected(elected) => self.settle(id, elected),
-                Action::NewerView { .. } => panic!("all have one configuration"),
+                Action::NewerView { .. } => panic!("all servers have one configuration"),
             }
         }
     }
@@ -122,7 +121,7 @@ impl World {
         assert!(self.views.have_quorums(electors), "{id} in round {round}: {electors:?}");
         assert_eq!(self.own[&vote.leader.0], vote, "{id} in round {round}");
         for elector in electors {
-            // Own votes are cast without a message.
+            // A server casts its own vote without a message.
             let cast = elector.0 == id || self.cast.contains(&(elector.0, vote));
             assert!(cast, "{elector:?} never voted for {vote}");
         }
@@ -133,7 +132,7 @@ impl World {
         self.phases.insert(id, Phase::Lives { elector, alone: 0 });
     }
 
-    /// A server is told what its election connections report.
+    /// Passes an event of its election connections on to a server.
     fn on_report(&mut self, at: i64, event: Event) {
         match event {
             Event::ElectionConnected { to } => {
@@ -148,7 +147,7 @@ impl World {
                 self.down.remove(&(at, from));
                 self.hear(from, at, Notification::decode(&message).expect("a notification"));
             }
-            Event::Deaf { .. } => panic!("nothing listens"),
+            Event::Deaf { .. } => panic!("no port is bound in this world"),
         }
     }
 
@@ -210,7 +209,7 @@ impl World {
         }
     }
 
-    /// Ends a server. The others have noticed before this returns.
+    /// Kills a server. The others have noticed before this returns.
     fn kill(&mut self, id: i64) {
         self.phases.insert(id, Phase::Dead);
         self.down.retain(|(at, _)| *at != id);
@@ -241,7 +240,7 @@ impl World {
         })
     }
 
-    /// Whether one leads and all others follow it.
+    /// Whether one server leads and all others follow it.
     fn has_converged(&self) -> bool {
         let mut leaders = BTreeSet::new();
         let settled = self.phases.iter().all(|(id, phase)| {
@@ -254,7 +253,7 @@ impl World {
     }
 }
 
-/// Everyone starts within 20 ticks and nothing goes wrong.
+/// All servers start within 20 ticks, without faults.
 fn start_all(world: &mut World) {
     let mut starts: BTreeMap<i64, u64> = BTreeMap::new();
     for id in world.ids() {
@@ -287,7 +286,7 @@ fn undisturbed_all_follow_the_best_and_no_round_has_two_leaders() {
 }
 
 #[test]
-fn zk_3398_once_faults_stop_everyone_converges() {
+fn zk_3398_elections_converge_once_faults_stop() {
     for seed in 0..400 {
         let servers = if seed % 2 == 0 { 3 } else { 5 };
         let mut world = World::new(seed, servers, 1 + seed % 60);
@@ -306,7 +305,7 @@ fn zk_3398_once_faults_stop_everyone_converges() {
         world.net.mend_all();
         let converges = world.comes_to(3000, World::has_converged);
         assert!(converges, "seed {seed}: {:#?}", world.phases);
-        // And it stays so.
+        // It stays so.
         for _ in 0..300 {
             world.tick();
         }
@@ -333,7 +332,7 @@ fn a_dead_leader_is_replaced_without_a_wait() {
         left.iter().for_each(|id| world.look(*id, round));
         let is_settled = |world: &World, id: &i64| world.phases[id].current_vote().is_some();
         let have_settled = |world: &World| left.iter().all(|id| is_settled(world, id));
-        // Two ways over the network of a tick each, and the write before the second one; none of the 40 ticks that Java waits.
+        // Two messages of a tick each, and the write before the second one; none of the 40 ticks that Java waits.
         assert!(world.comes_to(3, have_settled), "seed {seed}: {:#?}", world.phases);
     }
 }

@@ -1,4 +1,4 @@
-//! Every order in which the messages of three servers can arrive, while no server's clock ticks.
+//! Every order in which the messages of three servers can arrive while no clock ticks.
 
 use super::election::{TEXT, setup, view, vote};
 use oxkeeper::model::ServerId;
@@ -7,7 +7,7 @@ use oxkeeper::zab::{Notification, Views, Vote};
 use std::collections::{BTreeMap, BTreeSet};
 use support::elector::Elector;
 
-/// Three servers and what is unread between each two: the newest only, as the slots keep it.
+/// Three servers, and the newest unread notification between each two, as election connections keep it.
 #[derive(Clone)]
 struct Moment {
     servers: Vec<Elector>,
@@ -43,7 +43,7 @@ impl Moment {
 }
 
 impl Moment {
-    /// When nothing is left to be delivered, time passes until someone says something or nobody looks.
+    /// When nothing is left to be delivered, time passes until a server sends something or none is looking.
     fn after_a_wait(mut self) -> Self {
         let looks = |server: &Elector| server.current_vote().is_none();
         while self.servers.iter().any(looks) && self.slots.is_empty() {
@@ -65,7 +65,7 @@ impl Moment {
     }
 }
 
-/// Gives the number of moments there are.
+/// Visits every moment, and returns their number.
 fn explore(own: [Vote; 3], last_rounds: [i64; 3]) -> usize {
     let views = Views::of(view(1..=3, &[]));
     let mut first = Moment { servers: Vec::new(), slots: BTreeMap::new() };

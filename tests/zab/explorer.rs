@@ -1,9 +1,9 @@
-//! Every order in which things can happen in a small ensemble: writes, deliveries, losses, crashes, elections. The checks are
-//! those of the random worlds.
+//! Every order of events in a small ensemble: writes, deliveries, losses, crashes, elections. The checks are those of the random
+//! worlds.
 //!
-//! It is a depth-first search over copies of a [`World`]; worlds in which all is alike that decides what comes next are one
-//! state, and of each state a hash of 64 bits is kept. A search of our own and not `stateright`: that wants derived hashes and
-//! comparisons throughout the shipped types, and network and disks as its own model, which the worlds have already.
+//! It is a depth-first search over copies of a [`World`]. Worlds that don't differ in anything that decides what comes next are one
+//! state, and of each state a hash of 64 bits is kept. It is not `stateright`, which wants derived hashes and comparisons throughout
+//! the shipped types, and a model of network and disks of its own, which the worlds have already.
 
 #![allow(clippy::disallowed_types, reason = "states are looked up, never iterated over")]
 
@@ -19,38 +19,38 @@ use std::time::{Duration, Instant};
 use support::ensemble::Ensemble;
 use support::views::member;
 
-/// How often each thing may happen from here on.
+/// How often each event may still happen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget {
     pub proposals: u8,
     pub changes: u8,
     pub crashes: u8,
-    /// Connections of learners that end.
+    /// Learner connections that end.
     pub cuts: u8,
-    /// Times that a server is told who leads; anybody may be told of anybody.
+    /// Elections that end at one server, with any server as leader.
     pub elections: u8,
-    /// Times that a leader gives up.
+    /// Leaders that give up.
     pub stands_down: u8,
-    /// Times that a server's clock goes on by [`WAIT_TICKS`].
+    /// Times that the clock of one server goes on by [`WAIT_TICKS`].
     pub waits: u8,
 }
 
-/// What is searched.
+/// An ensemble to search.
 pub struct Scope {
     pub name: &'static str,
     pub conditions: Conditions,
     pub budget: Budget,
     /// Voters of the configurations that a leader may propose; other members become observers.
     pub views: &'static [&'static [i64]],
-    /// Servers that may crash; the others live on.
+    /// Servers that may crash.
     pub crashing: &'static [usize],
-    /// What has happened before.
+    /// What happens before the search.
     pub begin: fn(&mut World),
-    /// Rounds within which all have to come to rest when nothing fails any more.
+    /// Rounds within which all servers have to come to rest when faults stop.
     pub rounds_max: usize,
 }
 
-/// One thing that happens.
+/// One event.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     WriteLog(usize),
@@ -70,7 +70,7 @@ pub enum Step {
         at: usize,
         view: usize,
     },
-    /// So many of the writes that were asked for still reach the disk.
+    /// So many of the pending writes still reach the disk.
     Crash {
         at: usize,
         logged: usize,
@@ -91,20 +91,20 @@ pub enum Step {
 /// A fifth of a second, the time for which an election waits for better votes, and one more.
 const WAIT_TICKS: usize = 41;
 
-/// What a search has done.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Found {
     pub states: usize,
     pub steps: u64,
-    /// States in which nothing more can happen. From each all servers are let come to rest, and have to be alike then.
+    /// States in which nothing more can happen. From each of them all servers come to rest, and have to be alike then.
     pub ends: usize,
-    /// The longest time that this took, in rounds of 5 ms.
+    /// The longest time until they came to rest, in rounds of 5 ms.
     pub rounds: usize,
     pub depth: usize,
     pub took: Duration,
-    /// Nothing is left to be searched.
+    /// Every state was searched.
     pub is_complete: bool,
-    /// What was violated, and the steps that lead there.
+    /// The property that does not hold, and the steps that lead there.
     pub failure: Option<(String, Vec<Step>)>,
 }
 
@@ -137,7 +137,7 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// A state on the way to the one that is looked at, and what has yet to be tried there.
+/// A state on the path to the current one, and the steps that have yet to be tried from it.
 struct Frame {
     state: State,
     steps: Vec<Step>,
@@ -145,7 +145,7 @@ struct Frame {
     by: Option<Step>,
 }
 
-/// Searches until all is seen, something is violated, or a bound is reached.
+/// Searches until all states are seen, a property does not hold, or a limit is reached.
 pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
     let began = Instant::now();
     let (mut seen, mut stack, mut failure) = (HashSet::new(), Vec::new(), None);
@@ -196,7 +196,7 @@ pub fn search(scope: &Scope, states_max: usize, time_max: Duration) -> Found {
     Found { states, steps: count, ends, rounds, depth, took, is_complete, failure }
 }
 
-/// The result of `work`, or what its panic says.
+/// The result of `work`, or the text of its panic.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -205,7 +205,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The steps of a search once more, with a trace of what the servers do.
+/// Repeats the steps of a search, with a trace of what the servers do.
 pub fn trace(scope: &Scope, path: &[Step]) -> String {
     let mut state = State::first(scope);
     let mut text = String::new();
@@ -240,7 +240,7 @@ impl State {
         next
     }
 
-    /// Lets everything come to its end, all servers up, with elections of their own.
+    /// Runs until the ensemble comes to rest, all servers up, with real elections.
     fn rounds_to_calm(&self) -> usize {
         let mut world = self.world.clone();
         (world.has_elections, world.witness.conditions.elects) = (true, true);
@@ -250,7 +250,7 @@ impl State {
         rounds
     }
 
-    /// Forgets what decides nothing.
+    /// Clears what does not decide what comes next.
     fn forget(&mut self) {
         for peer in self.world.servers.iter_mut().filter_map(|server| server.peer.as_mut()) {
             peer.core.stats = Stats::default();
@@ -258,7 +258,7 @@ impl State {
         }
     }
 
-    /// Hashes what decides what comes next. Of servers only those that have done something: most of a state is as before.
+    /// Hashes what decides what comes next. Only servers that have done something are hashed again: most of a state is as before.
     fn digest(&mut self) -> u64 {
         let Ensemble { servers, connections, elections, witness, .. } = &mut *self.world;
         let touched = std::mem::take(&mut witness.touched);
@@ -281,7 +281,7 @@ impl State {
         self.world.servers[at].peer.as_ref().map(Peer::role)
     }
 
-    /// What can happen next; what comes last is tried first.
+    /// The events that can happen next; the last one is tried first.
     fn steps(&self, scope: &Scope) -> Vec<Step> {
         let (world, left) = (&self.world, self.left);
         let count = world.servers.len();
@@ -345,7 +345,7 @@ impl State {
         steps
     }
 
-    /// The configuration in force at a server, but with these voters; all others observe.
+    /// The configuration in force at a server, with these voters; all other members are observers.
     fn view_with(&self, at: usize, voters: &[i64]) -> View {
         let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;
         let role = |id| if voters.contains(&id) { Kind::Participant } else { Kind::Observer };
@@ -354,7 +354,7 @@ impl State {
         View { members, ..core.view.clone() }
     }
 
-    /// As a server that is asked to change its members: a quorum of the next ones is synchronised.
+    /// Whether a leader would take the reconfiguration: a quorum of the next configuration is synchronised.
     fn may_change(&self, at: usize, voters: &[i64]) -> bool {
         let Some(Role::Leading(leader)) = self.role(at) else { return false };
         let core = &self.world.servers[at].peer.as_ref().expect("it leads").core;

@@ -9,9 +9,9 @@ fn zxid(n: u32) -> Zxid {
 }
 
 #[test]
-fn the_window_keeps_what_was_committed_lately() {
+fn window_keeps_the_newest_committed_transactions() {
     let mut history = History::new(zxid(10));
-    let entry = Bytes::from(vec![0; (1 << 20) - 8192]); // Eight of them, and all the rest beside.
+    let entry = Bytes::from(vec![0; (1 << 20) - 8192]); // Room for eight, and all the rest.
     for n in 11..=611 {
         history.append(zxid(n), if n <= 20 { entry.clone() } else { Bytes::new() });
     }
@@ -36,7 +36,7 @@ fn the_window_keeps_what_was_committed_lately() {
 
 // rows: C-146
 #[test]
-fn the_window_is_as_long_as_is_set() {
+fn window_is_as_long_as_commit_log_count_says() {
     let kept = |txns| {
         let mut history = History::with_window(zxid(0), txns);
         history.restart(zxid(0));
@@ -50,7 +50,7 @@ fn the_window_is_as_long_as_is_set() {
 }
 
 #[test]
-fn the_window_holds_fewer_transactions_if_they_are_large() {
+fn window_holds_fewer_transactions_if_they_are_large() {
     let mut history = History::with_window(zxid(0), 500);
     for n in 1..=200 {
         history.append(zxid(n), Bytes::from(vec![0; 1 << 20]));

@@ -1,8 +1,8 @@
-//! Files that are gone or old when a server starts again, and machines that are lost for good.
+//! Files that are missing or old when a server restarts, and machines that are lost for good.
 //!
-//! The rule of `src/sim/lost_data.rs`: what a server can tell leaves it without a vote until a leader has sent its tree, so that so
-//! much may be lost of a minority at any time. What it can't tell is the operator's to avoid: a server that votes with less than
-//! it had is allowed only while a quorum of other servers has all of it, in each configuration that any server believes in.
+//! The rule of `src/sim/lost_data.rs`: a loss that the server itself notices leaves it without a vote until a leader has sent its
+//! tree, so a minority may lose so much at any time. A loss that it can't notice the operator has to avoid: a server may vote with
+//! less than it had only while a quorum of other servers has all of it, in each configuration that any server believes in.
 
 use super::checks::Event;
 use super::world::World;
@@ -11,7 +11,7 @@ use oxkeeper::zab::{Peer, Role};
 use support::disk::{Disk, last_of};
 use support::quorums::is_quorum;
 
-/// What a server's next process does not find as it was.
+/// What a server does not find as it was when it restarts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Loss {
     AcceptedEpoch,
@@ -21,7 +21,7 @@ pub enum Loss {
     Tree,
     /// `.dynamic.next`
     ProposedView,
-    /// `.dynamic`: the operator puts another member's in its place.
+    /// `.dynamic`: the operator replaces it by another member's.
     View,
     /// Both epochs and the history; configuration files stay.
     Everything,
@@ -45,15 +45,15 @@ impl Loss {
     ];
 }
 
-/// A disk after a loss.
+/// A server's disk after a loss.
 struct Left {
     disk: Disk,
-    /// The server tells that its data is not whole, so that it does not vote with it.
+    /// The server notices the loss, so that it does not vote.
     is_noticed: bool,
 }
 
 impl World {
-    /// Now and then something of this world's situations happens; what else happens does not depend on it.
+    /// Now and then an event of this world's situations happens; all other events do not depend on it.
     pub fn lose_some(&mut self) {
         let conditions = &self.witness.conditions;
         let (loses_files, loses_machine) = (conditions.loses_files, conditions.loses_machine);
@@ -66,7 +66,7 @@ impl World {
             0..3 if loses_files => self.back_up(at),
             3..6 if loses_files => {
                 self.cut_power(at);
-                // It is seldom there.
+                // The file seldom exists.
                 let is_saved = !self.servers[at].disk.next.is_empty();
                 let loss = match is_saved && self.witness.more.one_in(3) {
                     true => Loss::ProposedView,
@@ -80,20 +80,20 @@ impl World {
         }
     }
 
-    /// A copy of a disk as a power cut would leave it: an operator may come back to it later.
+    /// Copies a disk as a power cut would leave it: an operator may restore it later.
     fn back_up(&mut self, at: usize) {
         let mut disk = self.servers[at].disk.clone();
         disk.asked.clear();
         self.witness.backups.insert(at, disk);
     }
 
-    /// A server that is down loses files, if the others can do without them.
+    /// A server that is down loses files, if the other servers can do without them.
     pub fn lose(&mut self, at: usize, loss: Loss) {
         if self.servers[at].peer.is_some() || self.servers[at].is_gone {
             return;
         }
         let Some(Left { disk, is_noticed }) = self.left_by(at, loss) else { return };
-        // What a server without a vote had before that, and promised, nobody can compare any more: it gets no vote by losing more.
+        // What a server without a vote had before its last loss, and promised, can't be compared any more: it gets no vote by losing more.
         let votes = |disk: &Disk| !disk.is_unsure && !disk.lacks_current;
         if votes(&disk) && !votes(&self.servers[at].disk) {
             return;
@@ -110,7 +110,7 @@ impl World {
         self.witness.note(|| format!("{at} loses {loss:?}"));
         *self.witness.losses.entry(loss).or_default() += 1;
         if is_noticed || !self.witness.conditions.loses_needed {
-            // Others make up for what it can't tell, by the configurations that count now: not by one that had to have it once.
+            // Other servers make up for what it can't notice, in the configurations that count now: not in an older one.
             let had = self.servers[at].disk.whole().to_vec();
             self.witness.lost.push((ServerId(at as i64), had));
         }
@@ -121,13 +121,13 @@ impl World {
         self.servers[at].disk = disk;
     }
 
-    /// What a loss leaves of a disk, and of what it leaves nobody can start from, nothing; `None`: there is nothing to lose.
+    /// What a loss leaves of a disk: nothing, if no server can start from what is left. `None`: there is nothing to lose.
     fn left_by(&self, at: usize, loss: Loss) -> Option<Left> {
         let mut disk = self.servers[at].disk.clone();
         let is_new = self.witness.conditions.marks_new;
         let mut is_noticed = false;
         match loss {
-            // It does not start, and its operator empties it.
+            // The server does not start, and its operator empties the directory.
             Loss::AcceptedEpoch if Epoch(0) < disk.current => {
                 return self.left_by(at, Loss::Everything);
             }
@@ -138,7 +138,7 @@ impl World {
             }
             Loss::BothEpochs => disk.lose_epochs(true, true),
             Loss::Log => disk.lose_log(),
-            // It is put aside if there were only epochs, and nobody could start from a log alone.
+            // The data is quarantined if only epochs are left, and no server could start from a log alone.
             Loss::Tree if disk.log.is_empty() && Epoch(0) < disk.current => {
                 is_noticed = true;
                 disk.lose();
@@ -162,10 +162,10 @@ impl World {
         Some(Left { disk, is_noticed })
     }
 
-    /// A machine is lost, if the others can do without it.
+    /// A machine is lost, if the other servers can do without it.
     fn lose_machine(&mut self, at: usize) {
         let newest = self.newest_view();
-        // An observer acknowledges no proposal of a reconfiguration that has it vote: without that nobody removes the machine.
+        // An observer acknowledges no proposal of a reconfiguration that makes it a voter, so it does not help to remove the machine.
         let others = |id: ServerId| self.can_do_without(id, at) && !newest.is_observer(id);
         let left = self.servers.iter().filter(|server| !server.is_gone).count();
         if left < 3 || !self.believed_views().iter().all(|view| is_quorum(view, others)) {
@@ -179,7 +179,7 @@ impl World {
         self.servers[at].is_gone = true;
     }
 
-    /// The operator has a leader propose the configuration without those that are gone, if it can be decided.
+    /// The operator has a leader propose the configuration without the lost members, if it can be committed.
     pub fn remove_lost(&mut self) {
         let Some(at) = self.servers.iter().position(|server| server.leads.is_some()) else {
             return;
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// `None`: nobody of it is gone, or all who vote are.
+    /// The configuration without the lost members. `None`: no member is lost, or no quorum of voters is left.
     fn without_lost(&self, view: &View) -> Option<View> {
         let is_gone = |id: &ServerId| self.servers[id.0 as usize].is_gone;
         let mut left = view.clone();
@@ -216,7 +216,7 @@ impl World {
         self.without_lost(&self.newest_view()).is_some()
     }
 
-    /// Whether another server than `at` has all that it ever had, as far as it can tell.
+    /// Whether another server than `at` has all that it ever had, as far as that server knows.
     fn can_do_without(&self, other: ServerId, at: usize) -> bool {
         let Some(server) = self.servers.get(other.0 as usize) else { return false };
         let knows = server.peer.as_ref().is_none_or(|peer| !peer.core.is_unsure);
@@ -224,10 +224,10 @@ impl World {
         other.0 as usize != at && is_whole && !server.is_gone
     }
 
-    /// Whether a server has all that another one has promised, and all that it may have helped to commit.
+    /// Whether server `other` has all that server `at` has promised, and all that `at` may have helped to commit.
     pub fn makes_up_for(&self, other: ServerId, at: usize) -> bool {
         let (has, lost) = (&self.servers[other.0 as usize].disk, &self.servers[at].disk);
-        // What is not in the history of a later epoch was never committed.
+        // A transaction that is not in the history of a later epoch was never committed.
         let is_over = last_of(lost.whole()).epoch() < has.current;
         lost.accepted <= has.accepted
             && lost.current <= has.current
@@ -235,7 +235,7 @@ impl World {
             && (is_over || has.whole().starts_with(lost.whole()))
     }
 
-    /// All that servers decide by, or would after a start.
+    /// All configurations that count at any server, or would after a restart.
     fn believed_views(&self) -> Vec<View> {
         let disks = self.servers.iter().map(|server| &server.disk);
         let saved = disks.flat_map(|disk| disk.view.iter().chain(&disk.next)).cloned();

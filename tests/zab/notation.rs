@@ -41,15 +41,15 @@ pub fn ids(words: &[&str], name: &str) -> Vec<i64> {
     rest.map_while(|word| word.parse().ok()).collect()
 }
 
-/// What a server is, and what it has in memory.
+/// A server's role, and what it has in memory.
 pub fn state_text(peer: &Peer) -> String {
     let core = &peer.core;
     let role = match peer.role() {
         Role::Looking(_) => "looks for a leader",
         Role::Leading(leader) if leader.is_broadcasting() => "leads",
         Role::Leading(_) => "is about to lead",
-        Role::Learning(learner) if learner.is_serving() => "is led",
-        Role::Learning(_) => "is about to be led",
+        Role::Learning(learner) if learner.is_serving() => "serves under a leader",
+        Role::Learning(_) => "joins a leader",
     };
     let (committed, last) = (core.history.committed(), core.history.last());
     let (accepted, current) = (core.accepted.0, core.current.0);
@@ -58,23 +58,25 @@ pub fn state_text(peer: &Peer) -> String {
     )
 }
 
-/// What the disk has done.
+/// A report of the disk as text.
 pub fn report_text(report: &Input) -> String {
     match report {
         Input::Flushed { through } => format!("disk has {through:?}"),
         Input::Promised { promise, epoch } => format!("disk has {} {}", name_of(*promise), epoch.0),
-        Input::Truncated { to } => format!("disk is cut to {to:?}"),
+        Input::Truncated { to } => format!("disk is truncated to {to:?}"),
         other => format!("disk: {other:?}"),
     }
 }
 
-/// * `learner`: how the learner of a connection is called.
+/// An action as text.
+///
+/// * `learner`: the name of the learner of a connection.
 pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> String) -> String {
     match action {
         Action::Append { zxid, .. } => format!("append {zxid:?}"),
         Action::Commit { through } => format!("commit {through:?}"),
         Action::Promise { promise, epoch } => format!("save {} {}", name_of(*promise), epoch.0),
-        Action::Truncate { to } => format!("cut to {to:?}"),
+        Action::Truncate { to } => format!("truncate to {to:?}"),
         Action::Install { zxid } => format!("install tree {zxid:?}"),
         Action::ToLearner { connection, bytes } => {
             let said: Vec<String> = packets(bytes).iter().map(text_of).collect();
@@ -95,21 +97,21 @@ pub fn action_text(action: &Action, learner: impl Fn(LearnerConnectionId) -> Str
             format!("close learner {}: {why}", learner(*connection))
         }
         Action::FromLearner { connection, packet } => {
-            format!("take from {}: {}", learner(*connection), text_of(packet))
+            format!("pass on from learner {}: {}", learner(*connection), text_of(packet))
         }
         Action::Connect { leader } => format!("connect to {}", leader.0),
-        Action::FromLeader { packet } => format!("take from leader: {}", text_of(packet)),
-        Action::Disconnect => "hang up".to_owned(),
+        Action::FromLeader { packet } => format!("pass on from leader: {}", text_of(packet)),
+        Action::Disconnect => "disconnect from leader".to_owned(),
         Action::Lead { epoch } => format!("LEAD epoch {}", epoch.0),
         Action::Follow { leader, epoch } => format!("FOLLOW {} in epoch {}", leader.0, epoch.0),
-        Action::StopServing => "serve nobody".to_owned(),
+        Action::StopServing => "stop serving".to_owned(),
         Action::SendNotification { to, notification: said } => {
             let Vote { epoch, zxid, leader } = said.vote;
             let zxid = Zxid::from_wire(zxid).map_or("-".to_owned(), |zxid| format!("{zxid:?}"));
             let state = format!("{:?}", said.state).to_lowercase();
             let round = said.round;
             format!(
-                "tell {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}",
+                "notify {}: {state} leader {} epoch {epoch} zxid {zxid} round {round}",
                 to.0, leader.0
             )
         }
@@ -209,7 +211,7 @@ pub fn known_views(words: &[&str]) -> Vec<(View, Option<Zxid>)> {
             [at, members @ ..] => (at, None, members),
             [] => panic!("which configuration?"),
         };
-        (view_in_words(zxid(at), members).expect("who belongs to it"), before)
+        (view_in_words(zxid(at), members).expect("its members"), before)
     };
     words.split(|word| *word == "knows").skip(1).map(known).collect()
 }
@@ -226,7 +228,7 @@ fn view_in_words(version: Zxid, words: &[&str]) -> Option<View> {
     Some(view_of(version.to_wire(), ids(voters), ids(observers)))
 }
 
-/// As a script writes it.
+/// A configuration as a script writes it.
 pub fn members(view: &View) -> String {
     let ids = |role: Kind| {
         let all = view.members.values().filter(move |member| member.role == role);
@@ -287,7 +289,7 @@ pub fn packet_of(words: &[&str]) -> Packet {
         ["INFORM", at, ref view @ ..] => {
             Packet::Inform { zxid: zxid(at), entry: payload_with(zxid(at), view) }
         }
-        // What is in them is for others.
+        // Their content is for the replica.
         ["REQUEST"] => Packet::Request(Request {
             session: SessionId(1),
             xid: 1,

@@ -41,7 +41,7 @@ fn messages_of_java_are_read_and_written_alike() {
     let mut states = Vec::new();
     for (name, hex) in golden.lines().filter_map(|line| line.split_once(' ')) {
         if name == "hello" {
-            continue; // The connection's, not an election's.
+            continue; // The first message of a connection, no notification.
         }
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
@@ -72,7 +72,7 @@ fn zk_1810_older_formats_are_read() {
 }
 
 #[test]
-fn zk_3769_what_is_cut_off_is_an_error() {
+fn zk_3769_notification_that_is_cut_off_is_an_error() {
     let whole = notification().encode();
     for len in (0..whole.len()).filter(|len| ![28, 40].contains(len)) {
         let error = Notification::decode(&whole[..len]).unwrap_err();
@@ -101,7 +101,7 @@ fn zk_4787_any_text_is_carried_as_it_is() {
 }
 
 #[test]
-fn our_mark_is_found_behind_the_text_only() {
+fn our_mark_is_found_after_the_text_only() {
     let ours = Notification { is_ours: true, ..notification() };
     let bytes = ours.encode();
     assert_eq!(Notification::decode(&bytes).unwrap(), ours);
@@ -114,7 +114,7 @@ fn our_mark_is_found_behind_the_text_only() {
 }
 
 #[test]
-fn version_of_the_configuration() {
+fn configuration_version_is_read_from_its_text() {
     let of = |text: &'static str| {
         Notification { config: Some(text.into()), ..notification() }.config_version()
     };

@@ -105,7 +105,7 @@ fn bytes_of_no_peer_are_refused_before_they_are_waited_for() {
 /// Before 3.5 no configuration version follows the protocol version, and before 3.4 there is neither.
 // rows: Q-61
 #[test]
-fn learners_of_old_say_less_of_themselves() {
+fn hello_of_an_older_learner_is_read_without_a_configuration_version() {
     let decode = |data: &[u8]| {
         let mut bytes = Vec::new();
         put(&mut bytes, kind::FOLLOWER_INFO, 1 << 32, Some(data));
@@ -125,10 +125,10 @@ fn learners_of_old_say_less_of_themselves() {
 
 // rows: Q-42
 #[test]
-fn the_acknowledgement_of_uptodate_hides_no_other() {
+fn ack_of_uptodate_is_not_merged_with_other_acks() {
     let ack = |counter| Packet::Ack { zxid: Zxid::new(Epoch(2), counter) };
     let mut packets = Vec::new();
-    // A learner of ours says the last one at UPTODATE, after what it was proposed before.
+    // A learner of ours sends 0 a second time at UPTODATE, after the ACKs of what was proposed before.
     for counter in [0, 1, 2, 3, 0, 4, 5] {
         ack(counter).push_to(&mut packets);
     }

@@ -1,4 +1,4 @@
-//! Schedules that broke reconfigurations of other systems, on this one. The names say in whose tracker each is told.
+//! Schedules that broke reconfigurations of other systems. The names of the tests name the system and its issue.
 
 use super::reconfig_holes::{begin, counts, leader, part, reconfigure, run, show};
 use super::world::World;
@@ -11,12 +11,12 @@ fn voters_in_force(world: &World, at: usize) -> usize {
     world.servers[at].peer.as_ref().unwrap().core.view.voters().count()
 }
 
-// Camunda: a member that restarts goes by the last configuration that was committed, and forgets the one that its log ends with.
+// Camunda: a member that restarts uses the last committed configuration, and forgets the one at the end of its log.
 #[test]
 fn camunda_57386_configuration_that_the_log_ends_with_counts_after_a_restart() {
     let mut world = begin(false);
     reconfigure(&mut world, 4, &[2, 3, 4]);
-    // 2 logs it and acknowledges it; it hears of no commit.
+    // 2 logs it and acknowledges it; it gets no COMMIT.
     run(&mut world, 2, &[], &|from, to| (from, to) == (4, 2));
     run(&mut world, 2, &[], &|from, to| (from, to) == (2, 4));
     world.cut_power(2);
@@ -34,7 +34,7 @@ fn camunda_57386_configuration_that_the_log_ends_with_counts_after_a_restart() {
     world.assert_all_alike();
 }
 
-// Scylla, and Camunda 61854: a leader that finds a configuration at the end of its log puts it in force by the quorum of that
+// Scylla, and Camunda 61854: a leader with a configuration at the end of its log puts it in force with a quorum of that
 // configuration alone, before a quorum of the one in force has its log.
 #[test]
 fn scylladb_30936_found_configuration_is_not_left_for_before_both_quorums_have_it() {
@@ -44,10 +44,10 @@ fn scylladb_30936_found_configuration_is_not_left_for_before_both_quorums_have_i
     // Only server 4, the one voter of the new configuration, has it.
     reconfigure(&mut world, 4, &[4]);
     run(&mut world, 2, &[], &|_, _| false);
-    assert_eq!(voters_in_force(&world, 4), 5, "its own word is no quorum of the five");
+    assert_eq!(voters_in_force(&world, 4), 5, "its own ACK is no quorum of the five");
     world.cut_power(4);
     world.restart(4);
-    // It is elected for its log, and then nobody hears of it.
+    // It is elected for its log, and then it is cut off from all others.
     let leads =
         |world: &World| matches!(world.servers[4].peer.as_ref().unwrap().role(), Role::Leading(_));
     for _ in 0..600 {
@@ -59,15 +59,15 @@ fn scylladb_30936_found_configuration_is_not_left_for_before_both_quorums_have_i
     assert!(counts(&world, 4, &[4]), "its log ends with it");
     run(&mut world, 900, &[], &|from, to| from != 4 && to != 4);
     show(&world, "the others have gone on");
-    assert_eq!(voters_in_force(&world, 4), 5, "its own word is no quorum of the five");
-    assert_eq!(world.servers[4].leads, None, "it leads beside the others");
+    assert_eq!(voters_in_force(&world, 4), 5, "its own ACK is no quorum of the five");
+    assert_eq!(world.servers[4].leads, None, "it serves beside another leader");
     let at = leader(&world).expect("four of five are a quorum");
     world.propose(at);
     world.calm();
     world.assert_all_alike();
 }
 
-// etcd's library: a snapshot from before a configuration takes the place of what has it, and the older one is in force again.
+// etcd's library: a snapshot from before a configuration replaces the log that has it, and the older one is in force again.
 #[test]
 fn etcd_raft_456_older_tree_does_not_bring_an_older_configuration_back() {
     let zxid = |counter| Zxid::new(Epoch(1), counter);

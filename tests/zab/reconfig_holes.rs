@@ -15,7 +15,7 @@ pub fn leader(world: &World) -> Option<usize> {
     world.servers.iter().position(|server| server.leads.is_some())
 }
 
-/// Rounds in which disks write, time passes, and packets arrive where `passes(from, to)`.
+/// Rounds in which disks write, time passes, and packets arrive between servers for which `passes(from, to)`.
 ///
 /// * `no_tree`: servers whose disks are too slow to write a tree.
 pub fn run(
@@ -56,7 +56,7 @@ fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
     world.servers[learner].connection.expect("it has a leader")
 }
 
-/// Server `at` proposes a configuration of these voters.
+/// Server `at` proposes a configuration with these voters.
 pub fn reconfigure(world: &mut World, at: usize, voters: &[i64]) {
     let mut view = world.servers[at].peer.as_ref().unwrap().core.view.clone();
     let voter = |&id: &i64| (ServerId(id), member(ServerId(id), Kind::Participant));
@@ -88,7 +88,7 @@ pub fn show(world: &World, what: &str) {
     }
 }
 
-/// Whether a configuration of these voters counts at a server: in force, or proposed.
+/// Whether a configuration with these voters counts at a server: in force, or proposed.
 pub fn counts(world: &World, at: usize, voters: &[i64]) -> bool {
     let core = &world.servers[at].peer.as_ref().unwrap().core;
     core.all_views().any(|view| view.voters().map(|id| id.0).eq(voters.iter().copied()))
@@ -118,7 +118,7 @@ const fn is_one_side(a: usize, b: usize) -> bool {
     (a <= 2) == (b <= 2)
 }
 
-/// Server 0 is back, and {0, 1, 2} and {3, 4} hear nothing of each other.
+/// Server 0 is back, and a partition separates {0, 1, 2} and {3, 4}.
 pub fn part(world: &mut World) {
     world.restart(0);
     run(world, 900, &[], &is_one_side);
@@ -152,7 +152,7 @@ fn configuration_in_a_tree_counts_without_newleader() {
     let mut world = begin(true);
     let id = connection_of(&world, 2);
     world.end_connection(id);
-    // 2 finds its leader; its hello is late.
+    // 2 finds its leader; its FOLLOWERINFO is late.
     for _ in 0..12 {
         for at in 0..5 {
             world.step(at, Input::Tick);
@@ -164,7 +164,7 @@ fn configuration_in_a_tree_counts_without_newleader() {
     show(&world, "2 connects to its leader");
     reconfigure(&mut world, 4, &[3, 4]);
     run(&mut world, 2, &[], &|from, to| [(4, 1), (4, 3)].contains(&(from, to)));
-    // Acknowledged by 1 and 3, so committed; 1 does not hear of that.
+    // Acknowledged by 1 and 3, so committed; 1 gets no COMMIT.
     run(&mut world, 3, &[], &|from, to| [(1, 4), (3, 4), (4, 3)].contains(&(from, to)));
     show(&world, "committed");
     let id = connection_of(&world, 2);
@@ -201,7 +201,7 @@ fn configuration_committed_between_two_others_counts() {
     reconfigure(&mut world, 4, &[3, 4]);
     run(&mut world, 2, &[2], &|from, _| from == 4);
     run(&mut world, 3, &[2], &|from, to| [(1, 4), (3, 4), (4, 3), (4, 2)].contains(&(from, to)));
-    show(&world, "the second is committed; 1 does not hear of that");
+    show(&world, "the second is committed; 1 gets no COMMIT");
     reconfigure(&mut world, 4, &[0, 1, 2, 3, 4]);
     let id = connection_of(&world, 2);
     while world.deliver(id, false) {}
@@ -225,7 +225,7 @@ fn uncommitted_configuration_of_a_java_leader_is_not_in_force() {
     let first = view_of(zxid(1, 0x24).to_wire(), [1, 2, 3], []);
     let second = view_of(zxid(5, 4).to_wire(), [3, 4, 5], []);
     let settings = Settings { reconfigs: true, ..Settings::DEFAULT };
-    // The file of proposed configurations may still have one that came to nothing before this epoch.
+    // The file of proposed configurations may still have one from before this epoch that was never committed.
     let dead = view_of(zxid(4, 9).to_wire(), [1, 3], []);
     for saved in [vec![], vec![dead]] {
         let (epochs, last) = (Epochs::both(Epoch(5)), Some(zxid(5, 3)));
@@ -274,14 +274,14 @@ fn configuration_that_was_truncated_stays_away_after_a_restart() {
     world.calm();
     world.propose(leader(&world).unwrap());
     world.calm();
-    show(&world, "all are alike; what was proposed is gone");
+    show(&world, "all are alike; the proposed configuration is truncated");
     world.assert_all_alike();
     (0..5).for_each(|at| world.cut_power(at));
     (0..5).for_each(|at| world.restart(at));
     world.calm();
     show(&world, "power was gone everywhere");
     let voters = |at: usize| world.servers[at].peer.as_ref().unwrap().core.view.voters().count();
-    assert!((0..5).all(|at| voters(at) == 5), "it is back");
+    assert!((0..5).all(|at| voters(at) == 5), "the truncated configuration is back");
 }
 
 // Data is lost, and configuration files stay: by these the ensemble goes on without servers 0 and 1 (ReconfigRecoveryTest).
@@ -302,7 +302,7 @@ fn configuration_that_only_a_file_has_counts_when_data_is_lost() {
     assert_eq!(leader(&world), None, "a second ensemble");
 }
 
-// The leader has made 2 an observer, and 2 has not heard of it: it comes again as one, and hears of no proposal before it is committed.
+// The leader has made 2 an observer, and 2 has not got the COMMIT: it will reconnect as one, and get no proposal before it is committed.
 #[test]
 fn followers_that_were_made_observers_are_not_counted_on() {
     let mut world = begin(false);

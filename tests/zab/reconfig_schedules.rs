@@ -1,4 +1,4 @@
-//! Schedules of whole ensembles in which a configuration that is in force decides nothing at a server that has acknowledged it.
+//! Schedules of whole ensembles after which a configuration that is in force might not count at a server that has acknowledged it.
 
 use super::conditions::Conditions;
 use super::schedules::{
@@ -11,7 +11,7 @@ use oxkeeper::zab::{Input, Packet, Peer, Settings};
 use support::peer::PeerOnDisk;
 use support::views::{VIEW, view_in, view_of};
 
-// Servers are told who leads, as in the explorer: which elections end so is not the question here.
+// The test names the leader of each election, as the explorer does: which elections end so is not the question here.
 #[test]
 fn epoch_is_opened_without_a_configuration_that_only_newleader_named() {
     let mut world = World::of(Conditions { changes: true, ..Conditions::mild(7, 1) });
@@ -71,7 +71,7 @@ fn configuration_before_the_one_in_a_tree_counts_after_newleader() {
     );
 }
 
-// As above, in a whole ensemble: forgotten by a quorum, it would end with two leaders of one epoch, and each would serve.
+// As above, in a whole ensemble: if a quorum forgot the configuration, two leaders of one epoch would serve.
 #[test]
 fn configuration_before_the_one_in_a_tree_counts_at_a_quorum() {
     two_configurations_decide(false);
@@ -82,12 +82,12 @@ fn configuration_before_the_one_in_a_tree_counts_at_a_quorum_after_a_power_cut()
     two_configurations_decide(true);
 }
 
-/// * `restarts`: whether those that have acknowledged both configurations start again.
+/// * `restarts`: whether the servers that have acknowledged both configurations restart.
 fn two_configurations_decide(restarts: bool) {
     let conditions = Conditions { changes: true, sends_trees: true, ..Conditions::mild(9, 1) };
     let mut world = World::of(conditions);
     two_configurations(&mut world, restarts);
-    // 4 must not open the same epoch by V1 and V3.
+    // 4 must not open the same epoch with quorums of V1 and V3 alone.
     [4, 0, 1, 3, 5].into_iter().for_each(|at| is_elected(&mut world, at, 4));
     exchange_all(&mut world, &[0, 1, 3, 5], &[0, 1, 3, 4, 5]);
     world.propose(4);
@@ -95,7 +95,7 @@ fn two_configurations_decide(restarts: bool) {
     assert_eq!(world.servers[4].leads, None, "two leaders");
 }
 
-// A tree that replaces the history tells of its last configuration only, and so does a snapshot after a restart.
+// A tree that replaces the history names its last configuration only, and so does a snapshot after a restart.
 #[test]
 fn configuration_before_the_one_in_the_log_is_in_force() {
     let first = view_of(zxid(1, 0).to_wire(), 0..5, []);

@@ -1,6 +1,6 @@
-//! What happens before the critical moment of some reconfigurations: tests and small ensembles begin there.
+//! What happens before the critical moment of some reconfigurations, from where tests and small ensembles go on.
 //!
-//! Servers are told who leads, as in the explorer: which elections end so is not the question here.
+//! The schedules name the leader of each election, as the explorer does: which elections end so is not the question here.
 
 use super::world::World;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, Zxid};
@@ -20,7 +20,7 @@ pub fn connection_of(world: &World, learner: usize) -> LearnerConnectionId {
     world.servers[learner].connection.expect("it has a leader")
 }
 
-/// The disks of these servers do all they were asked.
+/// The disks of these servers do all pending writes.
 pub fn write(world: &mut World, servers: &[usize]) {
     for &at in servers {
         for _ in 0..20 {
@@ -36,7 +36,7 @@ pub fn tick(world: &mut World, servers: &[usize], ticks: usize) {
     }
 }
 
-/// Packets between these learners and their leaders arrive, but no UPTODATE, and nothing after one.
+/// Packets between these learners and their leaders arrive, except UPTODATE and what follows it.
 pub fn exchange(world: &mut World, learners: &[usize], servers: &[usize]) {
     for _ in 0..20 {
         for &learner in learners {
@@ -68,7 +68,7 @@ pub fn leave(world: &mut World, learners: &[usize]) {
     }
 }
 
-/// A server hears from the other voters that `leader` leads, from those with high ids first.
+/// A server gets votes of the other voters for `leader`, of those with high ids first.
 pub fn is_elected(world: &mut World, at: usize, leader: usize) {
     let server = &mut world.servers[at];
     server.is_looking = false;
@@ -97,7 +97,7 @@ pub const fn zxid(epoch: u32, counter: u32) -> Zxid {
     Zxid::new(Epoch(epoch), counter)
 }
 
-/// `leader` leads all by the first configuration, and they have a transaction.
+/// `leader` leads all servers in the first configuration, and they have a transaction.
 fn established(world: &mut World, leader: usize) {
     world.calm();
     assert_eq!(world.leader(), Some(leader));
@@ -105,7 +105,7 @@ fn established(world: &mut World, leader: usize) {
     world.calm();
 }
 
-/// `leader` proposes a configuration of these voters, `learners` acknowledge it, and it is in force at the leader alone.
+/// `leader` proposes a configuration with these voters, `learners` acknowledge it, and it is in force at the leader alone.
 fn reconfigure_with(world: &mut World, leader: usize, voters: &[i64], learners: &[usize]) {
     reconfigure(world, leader, voters);
     write(world, &[leader]);
@@ -118,20 +118,20 @@ fn reconfigure_with(world: &mut World, leader: usize, voters: &[i64], learners: 
     assert_eq!(view.voters().count(), voters.len());
 }
 
-/// Another transaction is committed by a leader and one learner.
+/// A leader and one learner commit another transaction.
 fn go_on(world: &mut World, leader: usize, learner: usize) {
     world.propose(leader);
     exchange_all(world, &[learner], &[learner, leader]);
 }
 
-/// `leader` is told to lead, and `others` to follow it.
+/// `leader` is elected, and `others` follow it.
 pub fn is_told_to_lead(world: &mut World, leader: usize, others: &[usize]) {
     is_elected(world, leader, leader);
     others.iter().for_each(|&at| is_elected(world, at, leader));
 }
 
-/// Seven voters before epoch 4, of which all but 6 live: a configuration that only NEWLEADER of epoch 3 named is in force, and what
-/// was committed by it only 5 has.
+/// Seven voters before epoch 4, of which all but 6 are up: a configuration that only NEWLEADER of epoch 3 named is in force, and of
+/// them only 5 has what was committed in it.
 pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     established(world, 6);
     // Epoch 1: 6 proposes V2 = {4, 5, 6}; only 4 logs it.
@@ -142,9 +142,9 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     leave(world, &[0, 1, 2, 3, 4, 5]);
     world.step(6, Input::StandDown { why: "it is cut off".to_owned() });
     tick(world, &[0, 1, 2, 3, 4, 5, 6], 1);
-    // Epoch 2: 3 opens it with {0, 1, 2, 3}, and cuts V2 off at 4 and 6; nobody reads NEWLEADER.
+    // Epoch 2: 3 opens it with {0, 1, 2, 3}, and 4 and 6 truncate V2; no server reads NEWLEADER.
     [3, 0, 1, 2, 4, 6].into_iter().for_each(|at| world.is_elected(at, 3));
-    tick(world, &[4, 6], 80); // They have waited for a quorum of V2.
+    tick(world, &[4, 6], 80); // They waited for a quorum of V2.
     for learner in [0, 1, 2] {
         let id = connection_of(world, learner);
         while world.deliver(id, true) {}
@@ -169,7 +169,7 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     }
     world.crash(3, 0, 0);
     tick(world, &[0, 1, 2, 4, 5, 6], 1);
-    // Epoch 3: 6 leads; it names V2, with {1, 2, 4, 6}; 5 comes late.
+    // Epoch 3: 6 leads, with {1, 2, 4, 6}, and names V2; 5 connects late.
     [6, 4, 1, 2, 5].into_iter().for_each(|at| world.is_elected(at, 6));
     exchange(world, &[1, 2, 4], &[1, 2, 4, 6]);
     assert_eq!(world.servers[6].leads, Some(Epoch(3)));
@@ -191,12 +191,12 @@ pub fn epoch_opened_without_a_named_configuration(world: &mut World) {
     tick(world, &[0, 1, 2, 3, 4, 5], 1);
 }
 
-/// Nine voters, with trees: 7 leads 6 by V2, which 3 and 4 have acknowledged beside V3; 2 and 8 are down.
+/// Nine voters, with trees: 7 leads 6 in V2, which 3 and 4 have acknowledged beside V3; 2 and 8 are down.
 ///
-/// * `restarts`: 3 and 4 start again.
+/// * `restarts`: 3 and 4 restart.
 pub fn two_configurations(world: &mut World, restarts: bool) {
     established(world, 8);
-    // Epoch 1: 2 elects 8 again, and its hello is late. V2 is acknowledged by {3, 4, 6, 7, 8} and in force at 8.
+    // Epoch 1: 2 elects 8 again, and its FOLLOWERINFO is late. {3, 4, 6, 7, 8} acknowledge V2, which is in force at 8.
     leave(world, &[0, 1, 2, 5]);
     tick(world, &[0, 1, 2, 5], 1);
     world.is_elected(2, 8);
@@ -237,7 +237,7 @@ pub fn two_configurations(world: &mut World, restarts: bool) {
         world.crash(at, 0, 0);
         world.restart(at);
     }
-    // 6 and 7 hear from 8 that V2 is in force, and go on by it.
+    // 6 and 7 get a notification from 8 with V2, and go on with it.
     world.restart(8);
     let config = world.servers[8].peer.as_ref().unwrap().core.view.to_string();
     world.crash(8, 0, 0);
@@ -254,7 +254,7 @@ pub fn two_configurations(world: &mut World, restarts: bool) {
     go_on(world, 7, 6);
 }
 
-/// Five voters, with trees: 4 leads 3 by V2 = {3, 4}, and 2 has read a tree with it and nothing more. 0 lags, 1 has acknowledged V2.
+/// Five voters, with trees: 4 leads 3 in V2 = {3, 4}, and 2 has read a tree with it and nothing more. 0 lags, 1 has acknowledged V2.
 pub fn tree_without_newleader(world: &mut World) {
     established(world, 4);
     leave(world, &[0, 2]);
@@ -278,8 +278,8 @@ pub fn tree_without_newleader(world: &mut World) {
     go_on(world, 4, 3);
 }
 
-/// Five voters, with trees: 4 leads 3 by V2 = {3, 4}. 2 has read that V2 is committed while it was synchronised, and after that a
-/// proposal of V3, which nobody else has. 0 lags, 1 has acknowledged V2.
+/// Five voters, with trees: 4 leads 3 in V2 = {3, 4}. 2 has read that V2 is committed while it was synchronised, and after that a
+/// proposal of V3, which no other server has. 0 lags, 1 has acknowledged V2.
 pub fn committed_between_two_others(world: &mut World) {
     established(world, 4);
     leave(world, &[0, 2]);
@@ -304,7 +304,7 @@ pub fn committed_between_two_others(world: &mut World) {
     go_on(world, 4, 3);
 }
 
-/// Five voters, with trees: 4 leads 3 by V2 = {2, 3, 4}, which 2 has logged before it came again and got a tree. 0 and 1 lag.
+/// Five voters, with trees: 4 leads 3 in V2 = {2, 3, 4}, which 2 has logged before it reconnected and got a tree. 0 and 1 lag.
 pub fn kept_after_a_tree(world: &mut World) {
     established(world, 4);
     leave(world, &[0]);

@@ -7,16 +7,16 @@ use super::losses::Loss;
 use super::schedules::{self, is_told_to_lead};
 use super::world::World;
 
-/// Longer than any wait but initLimit's, which is 1 s in these worlds.
+/// Longer than any wait except initLimit, which is 1 s in these worlds.
 const ROUNDS_MAX: usize = 180;
 
-/// Server 2 leads, and all serve.
+/// Server 2 leads, and all servers serve clients.
 fn established(world: &mut World) {
     world.calm();
     assert_eq!(world.leader(), Some(2));
 }
 
-/// Server 0 lacks a transaction that was decided without it.
+/// Server 0 is down, and lacks a transaction that was committed without it.
 fn one_behind(world: &mut World) {
     established(world);
     world.propose(2);
@@ -26,7 +26,7 @@ fn one_behind(world: &mut World) {
     world.calm();
 }
 
-/// Server 2 has a transaction that nobody else has, and the others have another.
+/// Server 2 is down with a transaction that no other server has, and the others have committed another one.
 fn one_astray(world: &mut World) {
     established(world);
     world.propose(2);
@@ -40,7 +40,7 @@ fn one_astray(world: &mut World) {
     world.calm();
 }
 
-/// Server 1 lacks what 0 and 2 have acknowledged, and 0 has lost all that it had, and can tell.
+/// Server 1 lacks what 0 and 2 have acknowledged, and 0 has lost all that it had, and notices.
 fn one_emptied(world: &mut World) {
     established(world);
     world.propose(2);
@@ -70,8 +70,8 @@ fn three_of_four(world: &mut World) {
     world.calm();
 }
 
-/// Ensembles in which a configuration must count that not every server knows: a server that lacks nothing else is told to lead, and
-/// whatever comes in whatever order, no quorum of that configuration is passed over.
+/// Ensembles in which a configuration must count that not every server knows: a server that lacks nothing else is elected, and in
+/// every order of events no quorum of that configuration is passed over.
 fn scheduled() -> Vec<Scope> {
     let scope = |name, voters, sends_trees, begin: fn(&mut World)| Scope {
         name,
@@ -110,7 +110,7 @@ fn scheduled() -> Vec<Scope> {
     ]
 }
 
-/// More happens in each, and some that are larger by themselves: too many states to see all of them.
+/// The small scopes with larger budgets, and some larger scopes: too many states to see all of them.
 pub fn larger() -> Vec<Scope> {
     let mut scopes = small();
     for scope in &mut scopes {
@@ -169,12 +169,12 @@ pub fn larger() -> Vec<Scope> {
     scopes
 }
 
-/// All states of each can be seen within a minute or so, compiled with optimisation.
+/// Scopes whose states can all be seen within about a minute each, compiled with optimisation.
 pub fn all() -> Vec<Scope> {
     small().into_iter().chain(scheduled()).collect()
 }
 
-/// Those of which [`larger`] makes more happen.
+/// The scopes to which [`larger`] gives larger budgets.
 fn small() -> Vec<Scope> {
     let three = || Conditions::mild(3, 1);
     let scope = |name, conditions, budget, begin: fn(&mut World)| Scope {

@@ -1,26 +1,26 @@
 //! Scripts: what happens to one server or to the servers of an ensemble, and what they do about it, as text.
 //!
-//! A block is commands, `----`, and what the servers did. `UPDATE_EXPECT=1` writes the second part anew: commit the
-//! difference only when you can say why.
+//! A block is commands, `----`, and what the servers did. `UPDATE_EXPECT=1` rewrites the second part: commit the difference only when
+//! you can explain it.
 //!
 //! | Command | Meaning |
 //! |---|---|
 //! | `server 1 of 1 2 3 [observers 4] accepted E current E last Z [trees] [single] [reconfigs] [relays] [oracle] [waits E R] [lag BYTES] [version Z] [knows Z [after Z] voters 1 2 [observers 4]]` | it starts; `last -`: nothing that counts; `trees`: forceSnapshotSync; `single`: one synchronisation at a time; `reconfigs`: reconfigEnabled; `relays`: observerMasterPort; `oracle`: oraclePath; `waits`: observer.election.DelayMs, observer.reconnectDelayMs; `lag`: oxkeeper.lagBytes, of which each of a script's transactions takes about 100; `version`: of the configuration in force; `knows`: one that was proposed, `after` which other, if its history says so |
 //! | `elected N` | all other voters tell it that server N leads, which ends its election |
-//! | `zxids used up` | its leadership ends for that |
+//! | `zxids used up` | the leader gives up, because its epoch has no zxid left |
 //! | `oracle yes`, `oracle no` | whether it may go on without the other of two voters |
 //! | `leader PACKET`, `leader gone` | from its leader |
 //! | `learner L PACKET`, `learner L gone` | from the learner of connection L |
-//! | `disk`, `disk N` | all that was asked of the disk is done, or the next N things |
-//! | `disk can't cut, ends at Z` | instead of the cut that is next |
-//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is cut to Z`, `disk has tree Z` | just this, whatever else was asked of it before |
-//! | `learner L progress`, `leader progress` | a tree gets on |
+//! | `disk`, `disk N` | the disk does all that it was asked to do, or the next N things |
+//! | `disk can't truncate, ends at Z` | instead of the next truncation |
+//! | `disk has Z`, `disk has accepted E`, `disk has current E`, `disk is truncated to Z`, `disk has tree Z` | the disk does only this, whatever it was asked to do before |
+//! | `learner L progress`, `leader progress` | some more of a tree was sent or received |
 //! | `propose Z [voters 1 2 [observers 4]]` | a transaction of its own clients; one that proposes a configuration |
 //! | `tree L Z` | a tree is on its way to a learner |
 //! | `log L before Z or -, entries Z Z` | what the log on disk has |
-//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | of the election port |
+//! | `heard N STATE leader N epoch E zxid Z round R [version Z voters 1 2 [observers 4]]`, `heard N STATE nothing round R`, `election connection N up`, `election connection N down` | from election connections |
 //! | `tick N` | N times 5 ms |
-//! | `show votes`, `state` | prints what goes to the election port, too; prints what it holds |
+//! | `show votes`, `state` | prints what goes to election connections, too; prints the server's role and what it has in memory |
 //!
 //! A script that begins with `servers` drives an ensemble: peers on virtual disks, with learner connections and election
 //! connections between them. Each line of an outcome begins with the server that does it, and a learner has its server's id.
@@ -44,8 +44,9 @@
 //! | `state`, `state N` | prints what each server (server N) is, has in memory and on disk, and has applied |
 //! | `quiet`, `loud`, `show votes` | only `state` prints; all is printed again; notifications too |
 //!
-//! Zxids are `epoch:counter`, both as in logs to the base of 16, epochs numbers; a PACKET is its name and its zxid, epoch or, in an ACKEPOCH, both; a FOLLOWERINFO
-//! may have `version Z` or `protocol N` behind that; PROPOSAL, NEWLEADER and INFORMANDACTIVATE may have `[version Z] voters 1 2 [observers 4]` behind that.
+//! Zxids are `epoch:counter`, both hexadecimal as in logs, and epochs are decimal numbers; a PACKET is its name and its zxid, epoch or,
+//! in an ACKEPOCH, both; a FOLLOWERINFO may have `version Z` or `protocol N` after that; PROPOSAL, NEWLEADER and INFORMANDACTIVATE may
+//! have `[version Z] voters 1 2 [observers 4]` after that.
 
 use super::notation::{
     action_text, connection_of, ids, known_views, maybe, notification_of, number, packet_of,
@@ -59,7 +60,7 @@ use support::disk::Write;
 use support::peer::PeerOnDisk;
 use support::views::{view_in, view_of};
 
-/// Runs a script; gives it back with what really happened.
+/// Runs a script; returns it with what the servers did.
 pub fn outcome(text: &str) -> String {
     let mut stage: Box<dyn Stage> = Box::new(OneServer::default());
     let (mut out, mut lines) = (String::new(), text.lines());
@@ -68,7 +69,7 @@ pub fn outcome(text: &str) -> String {
         out.push('\n');
         if line == "----" {
             out.push_str(&std::mem::take(stage.said()));
-            // What was expected, up to an empty line.
+            // Skips what was expected, up to an empty line.
             if lines.by_ref().find(|line| line.is_empty()).is_some() {
                 out.push('\n');
             }
@@ -86,15 +87,15 @@ pub fn outcome(text: &str) -> String {
     text + "\n"
 }
 
-/// What a script's commands are for.
+/// What performs a script's commands: one server, or an ensemble.
 pub trait Stage {
     fn command(&mut self, words: &[&str]);
 
-    /// What the servers did and was not yet written down, a line each.
+    /// What the servers did and is not yet in the outcome, a line each.
     fn said(&mut self) -> &mut String;
 }
 
-/// One server, whose disk, connections and clock are all the script's.
+/// One server; the script stands for its disk, connections and clock.
 #[derive(Default)]
 struct OneServer {
     server: Option<PeerOnDisk>,
@@ -119,7 +120,7 @@ impl Stage for OneServer {
                 }
                 return;
             }
-            ["disk", "can't", "cut", "ends", "at", last] => {
+            ["disk", "can't", "truncate", "ends", "at", last] => {
                 let asked = &mut self.server().disk.asked;
                 let is_cut = |write: &Write| matches!(write, Write::Truncate(_));
                 let at = asked.iter().position(is_cut).expect("no cut was asked for");
@@ -130,7 +131,7 @@ impl Stage for OneServer {
             ["disk", "has", "current", epoch] => self.has(promised(Promise::Current, epoch)),
             ["disk", "has", "tree", at] => self.has(Input::Installed { zxid: zxid(at) }),
             ["disk", "has", at] => self.has(Input::Flushed { through: zxid(at) }),
-            ["disk", "is", "cut", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
+            ["disk", "is", "truncated", "to", to] => self.has(Input::Truncated { to: zxid(to) }),
             ["disk", count] => return (0..number(count)).for_each(|_| self.write_one()),
             ["elected", id] => return self.elect(server(id)),
             ["zxids", "used", "up"] => {
@@ -197,7 +198,7 @@ impl OneServer {
         assert!(!goes_on, "elected {}: the votes are not enough", leader.0);
     }
 
-    /// What was asked of the disk and is done with this is not waited for any more.
+    /// Removes the requests to the disk that `done` answers.
     fn has(&mut self, done: Input) -> Input {
         let is_done = |asked: &Write| match (asked, &done) {
             (Write::Append((asked, _)), Input::Flushed { through }) => asked <= through,
@@ -246,7 +247,7 @@ impl OneServer {
         writeln!(self.said, "= {state}").unwrap();
     }
 
-    /// Whom a leader counts on when a reconfiguration is asked for.
+    /// The servers that a leader counts as synchronised when a reconfiguration is requested.
     fn synced(&mut self) {
         let peer = &self.server().peer;
         let Role::Leading(leader) = peer.role() else { panic!("it does not lead") };

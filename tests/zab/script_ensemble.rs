@@ -13,7 +13,7 @@ use support::views::view_of;
 /// An election that takes longer than this many ticks of 5 ms does not end.
 const ELECTION_TICKS_MAX: usize = 1000;
 
-/// Writes down what the servers do.
+/// Records what the servers do.
 #[derive(Default)]
 struct Writer {
     said: String,
@@ -107,7 +107,7 @@ impl Stage for EnsembleStage {
             ["disconnect", a, b] => self.disconnect(server(a), server(b)),
             ["propose", at, ref view @ ..] => {
                 let at = server(at);
-                assert!(self.ensemble.servers[at].leads.is_some(), "{at} leads nobody");
+                assert!(self.ensemble.servers[at].leads.is_some(), "{at} does not lead");
                 let zxid = self.ensemble.next_zxid(at);
                 self.ensemble.step(at, Input::Propose { zxid, payload: payload_with(zxid, view) });
             }
@@ -180,7 +180,7 @@ impl EnsembleStage {
         }
     }
 
-    /// Delivers a packet on each connection in each direction that is not held; `false`: there was none.
+    /// Delivers one packet on each connection in each direction that is not held; `false`: there was none.
     fn deliver_held_aside(&mut self) -> bool {
         let directions = self.ensemble.connections.values();
         let directions =
@@ -198,13 +198,13 @@ impl EnsembleStage {
         self.ensemble.deliver(id, goes_to_leader)
     }
 
-    /// Each disk that is not held does a thing; `false`: there was none.
+    /// Each disk that is not held does one thing; `false`: there was none.
     fn write_held_aside(&mut self) -> bool {
         let disks: Vec<_> = self.running().filter(|at| !self.disks_held.contains(at)).collect();
         disks.into_iter().fold(false, |moved, at| moved | self.write(at))
     }
 
-    /// The disk of a server does what it was asked first.
+    /// The disk of a server does what it was asked to do first.
     fn write(&mut self, at: usize) -> bool {
         let asked = |ensemble: &Ensemble<Writer>| ensemble.servers[at].disk.asked.len();
         match asked(&self.ensemble) - self.ensemble.servers[at].disk.trees_asked() {
@@ -224,7 +224,7 @@ impl EnsembleStage {
         ended.into_iter().for_each(|id| self.ensemble.end_connection(id));
     }
 
-    /// What a server is, what its disk has, and what it has applied.
+    /// Prints a server's role, what its disk has, and what it has applied.
     fn state(&mut self, at: usize) {
         let Ensemble { servers, witness, .. } = &mut self.ensemble;
         let server = &servers[at];

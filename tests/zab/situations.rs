@@ -1,5 +1,5 @@
-//! Situations that few worlds have: each by a chance of its own, drawn apart from all else, so that a world without them is what
-//! it was before they were thought of.
+//! Situations that few worlds have. Each is drawn by a chance of its own and apart from all others, so that worlds without them stay as
+//! they were before the situation was added.
 
 use super::conditions::Conditions;
 use super::world::World;
@@ -13,7 +13,7 @@ use support::views::view_of;
 pub enum Starts {
     #[default]
     AtOnce,
-    /// Others have had time to elect a leader.
+    /// One after the other, with time for the first to elect a leader.
     InTurn,
     /// The last one 100 ms after the first, or sooner.
     Together,
@@ -21,11 +21,11 @@ pub enum Starts {
 
 /// Rounds of 5 ms in 100 ms.
 const TOGETHER_ROUNDS: usize = 20;
-/// All that start together serve before the wait is over that a lost packet costs (`initLimit`: 200 rounds).
+/// Servers that start together serve before initLimit is over (200 rounds), which a lost packet would cost.
 const SERVES_ROUNDS: usize = 180;
 
 impl Conditions {
-    /// With some of the situations, or with none.
+    /// Adds some of the situations, or none.
     pub fn with_situations(mut self) -> Self {
         let mut rng = Rng::new(self.seed, 2);
         if rng.one_in(40) {
@@ -50,12 +50,12 @@ impl Conditions {
             (self.elects, self.changes, self.refuses_config) = (true, true, true);
             self.batches |= rng.one_in(2);
         }
-        // Of an ensemble that stays as it is, and loses nothing but what a crash may take.
+        // Only in an ensemble without reconfigurations that loses nothing but what a crash may take.
         if rng.one_in(30) && !self.changes && !self.loses_files && !self.has_groups {
             (self.elects, self.oracle_turns) = (true, true);
             self.have_voters(2);
         }
-        // At any time, and so of one whom the others, or a configuration that is proposed, may need.
+        // The loss may happen at any time: not where the other servers, or a proposed configuration, may need that server.
         let is_needed = self.voters < 3
             || self.has_groups
             || self.loses_files
@@ -65,7 +65,7 @@ impl Conditions {
         self
     }
 
-    /// So many voters, and what one of them is stays with a voter.
+    /// Sets the number of voters, and keeps a voter's traits with a voter.
     fn have_voters(&mut self, voters: usize) {
         self.voters = voters;
         for place in [&mut self.slow, &mut self.java].into_iter().flatten() {
@@ -73,7 +73,7 @@ impl Conditions {
         }
     }
 
-    /// Whether it has any of them.
+    /// Whether the world has any of the situations.
     pub fn has_situations(&self) -> bool {
         let has_losses = self.loses_files || self.loses_machine;
         let has_turns = self.batches || self.refuses_config;
@@ -84,7 +84,7 @@ impl Conditions {
             || has_turns
     }
 
-    /// What the ensemble begins with.
+    /// The first configuration of the ensemble.
     pub fn first_view(&self) -> View {
         let (voters, count) = (self.voters as i64, (self.voters + self.observers) as i64);
         let mut view = view_of(0, 0..voters, voters..count);
@@ -95,10 +95,10 @@ impl Conditions {
     }
 }
 
-/// Groups and weights of the voters; majorities if nothing else is drawn, or if it could not decide.
+/// Groups and weights of the voters; majorities if those are drawn, or if the groups have no quorum.
 ///
 /// * `some_weigh_nothing`: a voter without weight is not elected, and votes for none whose history is shorter than its own, so
-///   that there may be no leader if a configuration that is proposed needs its vote, here and in ZooKeeper (1202166862).
+///   there may be no leader if a proposed configuration needs its vote, here and in ZooKeeper (world 1202166862).
 pub fn some_rule(rng: &mut Rng, view: &View, some_weigh_nothing: bool) -> Rule {
     let (count, mut weights) = (rng.range(1, 3), BTreeMap::new());
     let mut groups: BTreeMap<i64, BTreeSet<ServerId>> = BTreeMap::new();
@@ -114,7 +114,7 @@ pub fn some_rule(rng: &mut Rng, view: &View, some_weigh_nothing: bool) -> Rule {
 }
 
 impl World {
-    /// Starts those that did not start with the world.
+    /// Starts the servers that did not start with the world.
     pub fn begin(&mut self) {
         let rounds_max = match self.witness.conditions.starts {
             Starts::AtOnce => return,

@@ -1,5 +1,5 @@
-//! One server among strangers who say anything at any time: it may close connections, give up its role and stay alone, and never
-//! asserts. Its own disk and clients behave.
+//! One server among strangers that send anything at any time: it may close connections, give up its role and stay alone, but no
+//! assertion fails. Its own disk and clients behave.
 
 use bytes::Bytes;
 use oxkeeper::model::Rng;
@@ -13,7 +13,7 @@ use support::views::{VIEW, view_in};
 pub struct Strangers {
     server: PeerOnDisk,
     stranger: Stranger,
-    /// Times it led with a quorum, and served under a leader.
+    /// How often the server led with a quorum, and how often it served under a leader.
     pub led: usize,
     pub followed: usize,
 }
@@ -97,7 +97,7 @@ impl Strangers {
         }
     }
 
-    /// What members would say up to here: a leader's followers, or a leader.
+    /// What members would send up to this point: followers to a leader, or a leader to this server.
     fn behave(&mut self) {
         let last = self.server.peer.core.history.last();
         let next = Epoch(self.server.peer.core.accepted.0.saturating_add(1).min(u32::MAX >> 1));
@@ -164,7 +164,7 @@ impl Strangers {
     }
 }
 
-/// Sometimes a configuration.
+/// The payload of a proposal: sometimes a configuration.
 fn entry(stranger: &mut Stranger, _core: &Core, at: Zxid) -> Bytes {
     if stranger.below(4) != 0 {
         return Bytes::new();

@@ -1,4 +1,4 @@
-//! What a server keeps of servers in no configuration.
+//! What a server keeps in memory of servers in no configuration.
 
 use bytes::Bytes;
 use oxkeeper::model::{Epoch, ServerId, SessionId, Zxid, op};

@@ -45,37 +45,37 @@ pub struct Judge {
     pub more: Rng,
     /// Decides on turns, configuration folders and oracles, which came after the situations of `more`.
     pub turns: Rng,
-    /// How often each of them happened.
+    /// How often each of these happened.
     pub happened: BTreeMap<Happened, usize>,
-    /// Of two voters the one that may go on without the other, where the oracle changes sides.
+    /// The one of two voters to which the oracle says yes, where the oracle turns.
     pub agreed: Option<usize>,
-    /// The voter that it agreed with last, and whether it has changed sides and that voter has not led alone since.
+    /// The voter to which it said yes last, and whether it has turned and that voter has not led alone since.
     pub agreed_last: Option<usize>,
     pub has_turned: bool,
     /// The configurations that counted at the last acknowledgement of each server before its turn.
     before_turn: BTreeMap<usize, BTreeSet<i64>>,
-    /// Copies of disks, of servers that have one.
+    /// Copies of servers' disks.
     pub backups: BTreeMap<usize, Disk>,
-    /// What servers had each time that they lost it: it counts as acknowledged.
+    /// What servers had before each loss: it counts as acknowledged.
     pub lost: Vec<(ServerId, Vec<Entry>)>,
-    /// Versions of the configurations that counted at each server when it last acknowledged something, and were not found to have come
-    /// to nothing since.
+    /// Versions of the configurations that counted at each server when it last acknowledged something, and were not forgotten as
+    /// uncommitted since.
     acknowledged: BTreeMap<usize, BTreeSet<i64>>,
-    /// What was lost how often.
+    /// How often each loss happened.
     pub losses: BTreeMap<Loss, usize>,
     next_payload: u64,
-    /// The input under way is one of a server that leads.
+    /// The server that has the input under way leads.
     is_of_leader: bool,
-    /// A server to which no packet and no notification comes before its next turn.
+    /// A server that gets no packet and no notification before its next turn.
     pub stalled: Option<usize>,
     /// The server that takes several inputs in one turn.
     pub in_turn: Option<usize>,
     /// Configurations in force, counted once for each server; and times that a reconfiguration named another leader.
     pub decided: usize,
     pub named: usize,
-    /// A bit for each server that has done something since they were last taken.
+    /// A bit for each server that has done something since the bits were last taken.
     pub touched: u64,
-    /// What happened, if somebody wants to read it.
+    /// What happened, line by line; `None`: it is not recorded.
     pub trace: Option<Vec<String>>,
 }
 
@@ -88,7 +88,7 @@ impl Judge {
         &self.checks
     }
 
-    /// Panics with the name of the property that does not hold, and how this world is made again.
+    /// Panics with the name of the property that does not hold, and with the conditions that make this world again.
     pub fn check(&mut self, event: Event<'_>) {
         let seen = self.checks.see(event);
         seen.unwrap_or_else(|error| panic!("{}: {error}", self.conditions));
@@ -100,17 +100,17 @@ impl Judge {
         }
     }
 
-    /// How much of a quorum has a leader's history on disk, and how much is needed: where it is worst, by the configurations that
-    /// the history itself names, and by those that its leader knows. Two quorums of one configuration have a server in common
-    /// ([`support::quorums`]), so no two decisions miss each other.
+    /// How many voters have a leader's history on disk, and how many are needed: in the worst case of the configurations that the
+    /// history itself names, and those that its leader knows. Two quorums of one configuration have a voter in common
+    /// ([`support::quorums`]), so two decisions always share one.
     ///
-    /// * `promised`: the epoch that these servers also have to have promised, on disk.
+    /// * `promised`: the epoch that these servers must also have promised, on disk.
     fn holders(&self, servers: &[Server], at: usize, promised: Epoch) -> (usize, usize) {
         let tree = &servers[at].tree;
         let core = &servers[at].peer.as_ref().expect("it leads").core;
         let lost = self.conditions.loses.map(|at| ServerId(at as i64));
         let has = |id: ServerId| match tree.len().checked_sub(1) {
-            // What it acknowledged it had.
+            // It had what it acknowledged.
             Some(_) if lost == Some(id) => true,
             _ if servers[id.0 as usize].disk.accepted < promised => {
                 self.lost.iter().any(|(of, _)| *of == id)
@@ -124,7 +124,7 @@ impl Judge {
         };
         let alone = self.conditions.blessed.or(self.agreed);
         if let Some(blessed) = alone.map(|at| ServerId(at as i64)) {
-            // Nothing that it lacks may be committed: it may go on without the others.
+            // Nothing that this voter lacks may be committed: it may go on without the other.
             return (usize::from(has(blessed)), 1);
         }
         let of = |view: &View| Count::of(view, has);
@@ -139,14 +139,14 @@ impl Judge {
         self.acknowledged.remove(&at);
     }
 
-    /// Notes which configurations a start must find: those that counted when the server last acknowledged a history or a proposal. What
-    /// the leader of an open epoch truncates came to nothing, and so did what is later than its tree.
+    /// Notes which configurations a start must find: those that counted when the server last acknowledged a history or a proposal. A
+    /// configuration that the leader of an open epoch truncates, or that is later than its tree, was never committed.
     fn keep_acknowledged(&mut self, server: &Server, at: usize, seen: &Seen<'_>) {
         let Some(peer) = &server.peer else { return };
         let core = &peer.core;
         let (flushed, last) = (core.flushed.to_wire(), core.history.last().to_wire());
-        // What is on its way to the log is acknowledged later, and what was proposed in this epoch only as part of the log, although
-        // NEWLEADER of a leader of Java's names it.
+        // A configuration on its way to the log is acknowledged later, and one that was proposed in this epoch only as part of the log,
+        // although NEWLEADER of a leader of Java's names it.
         let epoch = core.current;
         let is_of_epoch =
             |version| Zxid::from_wire(version).is_some_and(|proposed| proposed.epoch() == epoch);
@@ -173,7 +173,7 @@ impl Judge {
         }
     }
 
-    /// Whether what one server has sent may come to the other now.
+    /// Whether a packet of one server may arrive at the other now.
     pub fn lets_through(&self, from: usize, to: usize) -> bool {
         !self.conditions.silent.contains(&(from, to)) && self.stalled != Some(to)
     }
@@ -182,8 +182,8 @@ impl Judge {
         *self.happened.entry(what).or_default() += 1;
     }
 
-    /// A server ends because a file of its configurations can't be written. What it said in this turn has reached no other server, and
-    /// what it did in memory alone its next start does not know.
+    /// A server ends because a configuration file can't be written. What it sent in this turn has reached no other server, and its next
+    /// start does not have what it did in memory alone.
     fn fails(&mut self, at: usize) {
         self.note(|| format!("{at} can't write its configuration files"));
         self.count(Happened::ConfigRefused);
@@ -193,8 +193,8 @@ impl Judge {
         kept.retain(|version| before.is_some_and(|before| before.contains(version)));
     }
 
-    /// The configurations that decide on the last transaction of a history, whatever a server believes: the one before it, and its own
-    /// if it is one. One that quorums acknowledged with NEWLEADER may be in no history.
+    /// The configurations that the last transaction of a history needs quorums of, whatever a server believes: the one before it, and the
+    /// one that it is, if it is one. A configuration that quorums acknowledged with NEWLEADER may be in no history.
     fn decide(&self, tree: &[Entry]) -> Vec<View> {
         let Some(((zxid, last), before)) = tree.split_last() else { return Vec::new() };
         let named = before.iter().rev().find_map(|(_, entry)| view_in(entry));
@@ -317,7 +317,7 @@ impl World {
         self.witness.below(n)
     }
 
-    /// Power is gone: of what is on its way to the disk some may have got there.
+    /// Power is lost: some of the pending writes may have reached the disk.
     pub fn cut_power(&mut self, at: usize) {
         if self.servers[at].peer.is_none() {
             return;
@@ -337,7 +337,7 @@ impl World {
         }
     }
 
-    /// The servers that live and belong to the newest configuration.
+    /// The servers that are up and in the newest configuration.
     pub fn members(&self) -> impl Iterator<Item = &Server> {
         let views = self.servers.iter().filter_map(|server| Some(&server.peer.as_ref()?.core.view));
         let newest = views.max_by_key(|view| view.version);
@@ -364,7 +364,7 @@ impl World {
         self.step(at, Input::Propose { zxid, payload });
     }
 
-    /// Ends the elections of some who look for a leader, by an oracle.
+    /// Ends the elections of some looking servers with a leader that the test chooses.
     pub fn elect(&mut self, is_careless: bool) {
         let count = self.witness.conditions.voters;
         let view = self.witness.conditions.first_view();
@@ -393,7 +393,7 @@ impl World {
         (core.current, core.history.last(), at)
     }
 
-    /// Everybody who lives has the same transactions; gives their number.
+    /// Asserts that all members that are up have the same transactions; returns their number.
     pub fn assert_all_alike(&mut self) -> usize {
         let ids = self.members().filter_map(|server| server.peer.as_ref());
         for at in ids.map(|peer| peer.core.me.0 as usize).collect::<Vec<_>>() {

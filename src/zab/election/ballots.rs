@@ -1,26 +1,26 @@
-//! The votes that one server has heard of, and which of them are votes for the same leader.
+//! The votes that one server has received, and which of them are votes for the same leader.
 
 use super::{Notification, PeerState, Views, Vote};
 use crate::model::ServerId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One server's vote as it was last heard.
+/// One server's vote as it was last received.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ballot {
     pub state: PeerState,
     pub vote: Vote,
     pub round: i64,
-    /// Whether the notification's format was told and counts.
+    /// Whether the notification named its format, and formats count.
     pub versioned: bool,
 }
 
 impl Ballot {
-    /// As part of this round, where formats are not told apart.
+    /// The vote as one of this round, where formats are not distinguished.
     pub fn of_round(heard: &Notification) -> Self {
         Self { versioned: false, ..Self::settled(heard) }
     }
 
-    /// As the vote of a server whose election is over.
+    /// The vote as that of a server whose election is over.
     pub fn settled(heard: &Notification) -> Self {
         let &Notification { state, vote, round, version, .. } = heard;
         Self { state, vote, round, versioned: 0 < version }
@@ -28,8 +28,8 @@ impl Ballot {
 
     /// Whether both are votes for the same leadership.
     ///
-    /// Between two that are no longer looking, zxid and round may differ: each took them from another moment of one
-    /// election. Servers that tell no format tell old epochs as well.
+    /// Between two servers that are no longer looking, zxid and round may differ: each took them from another moment of one
+    /// election. Servers that name no format name old epochs, too.
     ///
     /// Source: `Vote.equals`, ZooKeeper 3.9.5.
     fn agrees(&self, other: &Self) -> bool {
@@ -111,7 +111,7 @@ mod tests {
 
     // rows: Q-09
     #[test]
-    fn what_is_compared_depends_on_who_is_looking() {
+    fn looking_votes_agree_in_all_and_settled_votes_in_leader_and_epoch() {
         use PeerState::{Following, Leading, Looking};
         let looking = ballot(Looking, 1, 5, 3);
         assert!(looking.agrees(&looking));

@@ -1,4 +1,4 @@
-//! The vote of a server whose election is over, and whether the electors of a leader stay.
+//! The vote of a server whose election is over, and whether the electors of a leader keep their votes.
 
 use super::{Notification, PeerState, Views, Vote, notification};
 use crate::model::ServerId;
@@ -16,15 +16,15 @@ pub struct CurrentVote {
     pub vote_round: i64,
     /// Round that this server is in.
     pub round: i64,
-    /// Text of the configuration that holds.
+    /// Text of the configuration in force.
     pub config: Bytes,
 }
 
 impl CurrentVote {
-    /// What to answer to `heard`; nothing to a server that is not looking.
+    /// The answer to `heard`; `None` to a server that is not looking.
     ///
-    /// Java answers a server that does not vote whatever it says. Two servers that don't hold each other for voters, as
-    /// after an unlucky change of the ensemble, would go on like that without end.
+    /// Java answers every notification of a server that does not vote. Two servers that don't take each other for voters, as
+    /// after an unlucky reconfiguration, would answer each other without end.
     ///
     /// Source: `FastLeaderElection.WorkerReceiver`, ZooKeeper 3.9.5.
     pub fn answer(
@@ -48,9 +48,9 @@ impl CurrentVote {
     }
 }
 
-/// The electors of a leader, as long as its followers have not come.
+/// The electors of a leader, until its followers have connected.
 ///
-/// A voter may still change its mind while it waits for better votes. A leader that goes on waiting for it keeps the
+/// A voter may still change its vote while it waits for better ones. A leader that goes on waiting for it keeps the
 /// ensemble from electing another until initLimit is over (ZOOKEEPER-3109).
 #[derive(Clone, Debug)]
 pub struct Backing {
@@ -65,9 +65,9 @@ impl Backing {
         Self { vote, round, electors }
     }
 
-    /// Takes note of a notification and tells whether the electors that stand by their vote are a quorum.
+    /// Notes a notification; returns whether the electors that keep their votes are a quorum.
     ///
-    /// An elector that is looking with the vote it gave has only not ended its election yet.
+    /// An elector that is looking with the same vote has only not ended its election yet.
     #[must_use]
     pub fn holds_after(&mut self, views: &Views, from: ServerId, heard: &Notification) -> bool {
         let same = heard.vote == self.vote && heard.round == self.round;

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Milliseconds per [`Input::Tick`].
 pub const TICK_MS: u32 = 5;
-/// How long a better vote is waited for after a quorum agrees.
+/// How long an election waits for a better vote after a quorum agrees.
 const FINALIZE_TICKS: u32 = 200 / TICK_MS;
 const REDIAL_TICKS: u32 = 1000 / TICK_MS;
-/// When a leader is found that a quorum of the configuration in force follows: how long this server waits to hear the same of a
-/// quorum of each proposed one. 400 ms.
+/// When a quorum of the configuration in force follows a leader: how long this server waits until a quorum of each proposed
+/// configuration does, too. 400 ms.
 const UNITE_TICKS: u64 = 400 / TICK_MS as u64;
-/// Servers that don't vote are many, and say themselves who they are: as many are remembered as having been answered.
+/// So many servers that don't vote are remembered as answered. There may be any number of them, since they name themselves.
 const ANSWERED_MAX: usize = 256;
 
 /// All that can happen to a server that looks for a leader.
@@ -22,12 +22,12 @@ const ANSWERED_MAX: usize = 256;
 pub enum Input {
     /// [`TICK_MS`] have passed.
     Tick,
-    /// A notification came in over the connection of `from`.
+    /// A notification came over the election connection to `from`.
     Notification { from: ServerId, notification: Notification },
-    /// There is a new connection to `to`; what went into the last one may be lost.
+    /// There is a new election connection to `to`; what was sent on the last one may be lost.
     ElectionConnected { to: ServerId },
-    /// A connection that there was to `to` broke: that server is held for dead until it is heard of again. A server that never had
-    /// a connection is not: it may be starting at this moment, as all do after a power cut, and have the better vote.
+    /// The election connection to `to` broke: that server counts as dead until it is heard of again. A server that never had a
+    /// connection does not: it may be starting at this moment, as all do after a power cut, and have the better vote.
     ElectionDisconnected { to: ServerId },
     /// See [`Setup::oracle`].
     Oracle { agrees: bool },
@@ -36,14 +36,14 @@ pub enum Input {
 /// All that an election can ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Take the place of whatever is still unsent to `to`; without a connection, dial.
+    /// Send in place of what is still unsent to `to`; without a connection, dial.
     SendNotification { to: ServerId, notification: Notification },
     /// Dial every voter without a connection.
     DialAll,
     /// The election is over; this machine does nothing more.
     Elected(Elected),
-    /// A newer configuration than the current one: to be adopted, and a new election begun with it. This machine
-    /// does nothing more.
+    /// A newer configuration than the current one: adopt it, and begin a new election with it. This machine does
+    /// nothing more.
     NewerView { from: ServerId, view: View },
 }
 
@@ -53,7 +53,7 @@ pub struct Elected {
     /// `vote.leader` leads, perhaps this server itself.
     pub vote: Vote,
     pub round: i64,
-    /// The servers that agreed, as far as it is known here.
+    /// The servers that agreed, as far as this server knows.
     pub electors: BTreeSet<ServerId>,
 }
 
@@ -72,7 +72,7 @@ pub struct Setup {
     pub down: BTreeSet<ServerId>,
     /// Round of the last election, 0 before the first.
     pub last_round: i64,
-    /// First and last pause between two resends (`fastleader.minNotificationInterval`, 200, and `max`, 60 000).
+    /// Shortest and longest pause between two resends (`fastleader.minNotificationInterval`, 200, and `max`, 60 000).
     pub resend_min_ms: u32,
     pub resend_max_ms: u32,
 }
@@ -90,18 +90,18 @@ pub struct Election {
     votes: Ballots,
     /// Votes of servers that are not looking, of whatever round.
     settled: Ballots,
-    /// Held for dead.
+    /// Servers that count as dead.
     down: BTreeSet<ServerId>,
     /// Ticks since the begin.
     now: u64,
-    /// Without news, all is told again at that tick; the pause doubles.
+    /// Without news the vote is sent to all again at that tick; the pause doubles.
     resend_at: u64,
     resend_ticks: u64,
-    /// A quorum agrees, and the election is over then.
+    /// A quorum agrees, and the election is over at that tick.
     ends_at: Option<u64>,
     /// A leader that a quorum of the configuration in force follows, and not yet one of each proposed configuration.
     found: Option<Found>,
-    /// All were told once more, since a voter follows another server than the one elected.
+    /// The vote was sent to all once more, because a voter follows another server than the one elected.
     has_doubted: bool,
     /// Servers that say that they lead, and until which tick that counts.
     leading: BTreeMap<ServerId, u64>,
@@ -113,14 +113,14 @@ pub struct Election {
 /// See [`Election::found`].
 #[derive(Clone, Debug)]
 struct Found {
-    /// The last notification that told of the leader.
+    /// The last notification that named the leader.
     heard: Notification,
     /// The tick at which it is followed all the same.
     until: u64,
 }
 
 impl Election {
-    /// Begins the next round and tells every voter.
+    /// Begins the next round and sends the vote to every voter.
     pub fn begin(setup: Setup, out: &mut Vec<Action>) -> Self {
         let resend_ticks = u64::from(setup.resend_min_ms / TICK_MS).max(1);
         let mut election = Self {
@@ -179,7 +179,7 @@ impl Election {
 
     fn on_tick(&mut self, out: &mut Vec<Action>) {
         self.now += 1;
-        // Not while this server's own vote is about to elect somebody.
+        // Not while this server's own vote is about to elect a leader.
         if self.ends_at.is_none()
             && let Some(Found { heard, .. }) = self.found.take_if(|found| found.until <= self.now)
             && !self.down.contains(&heard.vote.leader)
@@ -201,10 +201,10 @@ impl Election {
 
     fn on_connected(&mut self, to: ServerId, out: &mut Vec<Action>) {
         self.down.remove(&to);
-        // A server is back: its notification should not wait for a pause that has grown over minutes.
+        // A server is back: what it is sent should not wait for a pause that has grown to minutes.
         self.resend_ticks = self.resend_min_ticks();
         self.resend_at = self.now + self.resend_ticks;
-        // A server in no configuration known here may tell of a newer configuration.
+        // A server in no configuration known here may have a newer configuration.
         let views = &self.setup.views;
         if to != self.setup.me && (views.is_voter(to) || !views.has_member(to)) {
             self.tell(to, out);
@@ -213,7 +213,7 @@ impl Election {
 
     fn on_heard(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
         if from == self.setup.me {
-            return; // From a server with our id: its vote is not for us.
+            return; // From a server with this server's id: its vote does not count.
         }
         self.down.remove(&from);
         if let Some(view) = self.newer_view(from, heard) {
@@ -230,7 +230,7 @@ impl Election {
         self.resend_at = self.now + self.resend_ticks;
         let is_behind = heard.round == self.round && heard.vote < self.vote;
         if heard.state == PeerState::Looking && is_behind {
-            // What it was told may be lost, and as long as it speaks more often than this server it would never hear.
+            // It may have lost the better vote, and would never get it while its notifications put off this server's resends.
             self.resend_at = resend_at.min(self.now + self.resend_min_ticks());
         }
         let votes_itself = self.setup.views.is_voter(self.setup.me);
@@ -256,7 +256,7 @@ impl Election {
         let text = String::from_utf8_lossy(heard.config.as_deref()?);
         let parsed = View::parse(&text);
         parsed
-            .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, %error, "configuration of server {}", from.0))
+            .inspect_err(|error| tracing::warn!(target: crate::model::STRANGERS, peer = from.0, %error, "the configuration in a notification can't be read and is ignored: check the version of that server"))
             .ok()
     }
 
@@ -272,8 +272,8 @@ impl Election {
         self.tell(from, out);
     }
 
-    /// Joins the round of a server that votes by a configuration proposed to this server and not to it: it votes for nothing, and
-    /// drops notifications of earlier rounds.
+    /// Joins the later round of a server that votes by a configuration which was proposed to this server and not to that one: it votes
+    /// for nothing, and drops notifications of earlier rounds.
     fn join_round(&mut self, heard: &Notification, out: &mut Vec<Action>) {
         let wants_nobody = heard.state == PeerState::Looking && heard.vote == Vote::NOTHING;
         if wants_nobody && self.round < heard.round {
@@ -286,13 +286,13 @@ impl Election {
 
     fn on_looking(&mut self, from: ServerId, heard: &Notification, out: &mut Vec<Action>) {
         self.settled.remove(from);
-        // A server without data takes what others have agreed on, and its own vote counts for nobody.
+        // A server without data follows a leader that others elected, and its own vote does not count.
         if self.setup.vote.zxid == -1 || heard.vote.zxid == -1 || heard.round < self.round {
             return;
         }
         if self.round < heard.round {
             if self.ends_at.is_some() && heard.vote < self.vote {
-                // If the sender agreed with us, it votes in that round now: a leader elected without it would wait for it in vain.
+                // If the sender agreed with this server, it votes in that round now: a leader elected here would wait for it in vain.
                 return self.votes.remove(from);
             }
             self.round = heard.round;
@@ -304,7 +304,7 @@ impl Election {
             self.vote = heard.vote;
             self.tell_all(out);
         } else if self.votes.get(from).is_none() && self.setup.views.is_voter(self.setup.me) {
-            // The sender may have missed our vote while it still followed, and would hear of it with the next resend only.
+            // The sender may have missed our vote while it still followed, and would get it with the next resend only.
             self.tell(from, out);
         }
         self.votes.put(from, Ballot::of_round(heard));
@@ -322,7 +322,7 @@ impl Election {
         }
     }
 
-    /// The servers whose votes, as they were last heard, make the leader of a settled vote this server's leader too.
+    /// The servers whose last votes make the leader of a settled vote this server's leader, too.
     fn electors_of(&self, heard: &Notification) -> Option<BTreeSet<ServerId>> {
         let (Setup { me, views, .. }, cast) = (&self.setup, Ballot::settled(heard));
         let of_round = (heard.round == self.round)
@@ -354,7 +354,7 @@ impl Election {
         let is_same = |found: &&Found| found.heard.vote.leader == vote.leader;
         let until = self.found.as_ref().filter(is_same).map(|found| found.until);
         if until.is_none() {
-            // Servers that follow the leader answer a vote with theirs.
+            // Servers that follow the leader answer a looking server's vote with theirs.
             let is_silent = |id: &ServerId| id != me && !electors.contains(id);
             views.voters().into_iter().filter(is_silent).for_each(|id| self.tell(id, out));
         }
@@ -362,7 +362,7 @@ impl Election {
         self.found = Some(Found { heard: heard.clone(), until });
     }
 
-    /// Ends the election if a quorum agrees on this server's vote and nobody can have a better one.
+    /// Ends the election if a quorum agrees on this server's vote and no voter can have a better one.
     fn judge(&mut self, out: &mut Vec<Action>) {
         if self.is_over {
             return;
@@ -398,7 +398,7 @@ impl Election {
     }
 
     /// Whether a voter says that in this round another server was elected, one that lives: the other server may have voted with
-    /// us and then been elected, and does not say so unless it is asked. Java's server then waits for `initLimit`.
+    /// us and then been elected, and does not say so unless it gets our vote again. Java's server then waits for `initLimit`.
     fn is_doubtful(&self) -> bool {
         let leads = |leader| leader != self.vote.leader && !self.down.contains(&leader);
         self.votes.settled_leaders().any(leads)
@@ -415,15 +415,15 @@ impl Election {
 
     /// This server, if it may elect itself without the other of two voters.
     ///
-    /// Not while the other one says that it leads: it may have been let go on alone until now, and not know better yet.
-    /// Java's server does not wait for that.
+    /// Not while the other voter says that it leads: its oracle may have let it go on alone until now, and it may not know yet that
+    /// the oracle has changed. Java's server does not wait for that.
     fn alone(&self) -> Option<ServerId> {
         let me = self.setup.me;
         let is_led = self.leading.values().any(|&until| self.now < until);
         (self.setup.oracle == Some(true) && self.vote.leader == me && !is_led).then_some(me)
     }
 
-    /// With an oracle that does not let this server go on alone, the other of two may lead alone: its vote for itself is enough.
+    /// With an oracle that does not let this server go on alone, the other of two voters may lead alone: its vote for itself is enough.
     ///
     /// Source: `FastLeaderElection.receivedLeadingNotification`, ZooKeeper 3.9.5, where it holds among more voters as well.
     fn oracle_follows(&self, from: ServerId, heard: &Notification) -> Option<BTreeSet<ServerId>> {
@@ -437,8 +437,8 @@ impl Election {
         out.push(Action::Elected(Elected { vote, round: self.round, electors }));
     }
 
-    /// A candidate that weighs nothing can't be elected: it votes for any other with as much history. In Java it votes for itself if
-    /// its id is higher, for ever, and no configuration that needs its vote comes to a leader.
+    /// A candidate that weighs nothing can't be elected: it votes for any other with as much history. In Java it votes for itself for
+    /// ever if its id is higher, and a configuration that needs its vote elects no leader.
     fn is_better(&self, new: Vote, than: Vote) -> bool {
         let views = &self.setup.views;
         let is_no_rival =
@@ -446,7 +446,7 @@ impl Election {
         !views.weighs_nothing(new.leader) && (than < new || is_no_rival)
     }
 
-    /// Tells every voter, itself as well: its own vote counts like any other.
+    /// Sends the vote to every other voter, and counts it here: a server's own vote counts like any other.
     fn tell_all(&mut self, out: &mut Vec<Action>) {
         // A new vote begins a new wait.
         self.ends_at = None;
@@ -479,7 +479,7 @@ impl Election {
         let own_is_light = self.setup.views.weighs_nothing(own.leader);
         assert!(own_is_light || *own <= self.vote, "votes for {}, worse than {own}", self.vote);
         let joined = self.is_over; // The leader may have been elected in an earlier round.
-        // Rounds don't overflow, so that a peer which claims the last one is only tiresome.
+        // Rounds don't overflow: a peer that claims the last one does no other harm than that no round follows.
         assert!(joined || *last_round <= self.round, "round {} after {last_round}", self.round);
         let (now, until) = (self.now, self.ends_at.unwrap_or_default());
         let latest = now + u64::from(FINALIZE_TICKS);

@@ -4,16 +4,16 @@
 //! has the same vote. An election decides nothing about transactions: discovery makes sure that a leader holds all
 //! committed ones. So a wrong outcome costs time only, and here time is what matters.
 //!
-//! # Where this is not Java's way, and why
+//! # Where this differs from Java, and why
 //! * Java waits 200 ms for a better vote after a quorum agrees. When all voters that are not known to be dead agree, no
 //!   voter can have a better vote, so the wait ends at once.
 //! * While it waits, Java drops notifications without a better vote. Here they are still counted, for the rule above; a
 //!   worse vote of a later round is dropped all the same.
 //! * A server that does not vote is answered with the vote of this election; Java sends the vote of the last election,
 //!   whose leader may be dead. Such a server is answered at most every 200 ms, and only while it looks: Java's rules let
-//!   two servers answer each other without end when a voter starts anew beside an observer of a later round.
-//! * A voter without an election connection is dialed every second. Java dials as seldom as it resends: after a minute,
-//!   in the end.
+//!   two servers answer each other without end when a voter restarts beside an observer of a later round.
+//! * A voter without an election connection is dialed every second. Java dials only when it resends: in the end once a
+//!   minute.
 
 mod ballots;
 mod current_vote;

@@ -1,10 +1,10 @@
-//! What one server tells another about an election: the message of port 3888.
+//! Notifications: the messages of election connections (port 3888).
 
 use crate::model::ServerId;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::fmt;
 
-/// The leader that a server wants, or that it knows to be elected. The derived order is the order of the election: a
+/// The leader that a server votes for, or that it knows to be elected. The derived order is the order of the election: a
 /// candidate that weighs nothing is left out before votes are compared.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Vote {
@@ -16,11 +16,11 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// In the vote of a voter that has put its data aside: earlier than every epoch, so that no leader takes it for one with a
-    /// later history.
+    /// The epoch in the vote of a voter whose data is in quarantine: earlier than every epoch, so that no leader takes that voter for
+    /// one with a later history.
     pub const UNKNOWN_EPOCH: i64 = -1;
 
-    /// What a server proposes that has no vote: less than anything.
+    /// The vote of a server that does not vote: less than any other.
     pub const NOTHING: Self = Self { epoch: i64::MIN, zxid: i64::MIN, leader: ServerId(i64::MIN) };
 }
 
@@ -62,7 +62,7 @@ pub struct Notification {
     pub is_ours: bool,
 }
 
-/// Format that is sent.
+/// The format that this server sends.
 pub const VERSION: i32 = 2;
 /// Without peer epoch, without version.
 const LEN_OLDEST: usize = 28;
@@ -72,7 +72,7 @@ const LEN_OLD: usize = 40;
 const MARK: &[u8] = b"oxkeeper";
 const MARK_VERSION: u8 = 1;
 
-/// Why bytes are no notification.
+/// Why bytes are not a notification.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NotificationError {
     #[error("notification of {len} bytes is cut off in its {field}")]
@@ -132,7 +132,7 @@ impl Notification {
         out.freeze()
     }
 
-    /// Version of the sender's configuration; 0 if it names none that can be read.
+    /// Version of the sender's configuration; 0 if there is none that can be read.
     pub fn config_version(&self) -> i64 {
         let text = self.config.as_deref().unwrap_or_default();
         let version = text.rsplit(|byte| *byte == b'\n').find_map(|line| {

@@ -1,4 +1,4 @@
-//! All serve the same transactions in the same order, each was proposed once, and none is ever lost (I-2, I-3, I-4, I-9).
+//! All servers serve the same transactions in the same order, each was proposed once, and none is ever lost (I-2, I-3, I-4, I-9).
 
 use super::{Check, Event};
 use bytes::Bytes;
@@ -29,7 +29,7 @@ impl Agreement {
         }
         for (zxid, payload) in &tree[common..] {
             if !self.proposed.get(zxid).is_some_and(|all| all.contains(payload)) {
-                return Err(format!("{at} serves {zxid:?}, which nobody proposed"));
+                return Err(format!("{at} serves {zxid:?}, which was never proposed"));
             }
             self.committed.push((*zxid, payload.clone()));
         }
@@ -67,7 +67,7 @@ impl Check for Agreement {
 }
 
 #[test]
-fn another_order_a_loss_and_an_invention_are_found() {
+fn reordered_lost_and_invented_transactions_are_found() {
     use super::planted::{entries, fails, holds, leads};
     let three = entries(&[(1, 1), (1, 2), (1, 3)]);
     let mut check = Agreement::default();
@@ -81,5 +81,5 @@ fn another_order_a_loss_and_an_invention_are_found() {
     fails(&mut check, Event::Applied { at: 1, tree: &other, leads: None }, "as transaction 1");
     fails(&mut check, leads(2, 2, &three[..1]), "has lost");
     let invented = entries(&[(1, 1), (1, 2), (1, 4)]);
-    fails(&mut check, Event::Applied { at: 0, tree: &invented, leads: None }, "nobody proposed");
+    fails(&mut check, Event::Applied { at: 0, tree: &invented, leads: None }, "never proposed");
 }

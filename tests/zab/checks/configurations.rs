@@ -1,5 +1,5 @@
-//! What is in force was committed, by the quorums of all configurations that might decide, no server goes back, and none forgets at a
-//! start what counted when it acknowledged something.
+//! A configuration in force was committed by quorums of all configurations that count, no server goes back to an older one, and none
+//! forgets at a start a configuration that counted when it acknowledged something.
 
 use super::{Check, Event};
 use oxkeeper::model::{View, Zxid};
@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 pub struct Configurations {
-    /// Those that a leader put in force, by version.
+    /// Configurations that a leader put in force, by version.
     decided: BTreeMap<i64, View>,
-    /// Version of the newest that each server had in force.
+    /// Version of the newest configuration that each server had in force.
     in_force: BTreeMap<usize, i64>,
 }
 
@@ -45,19 +45,19 @@ impl Check for Configurations {
             };
         }
         if !*leads {
-            return Err(format!("{at} has {version:#x} in force, which no leader decided"));
+            return Err(format!("{at} has {version:#x} in force, which no leader committed"));
         }
         if let Some((newest, _)) =
             self.decided.last_key_value().filter(|(newest, _)| version < **newest)
         {
-            return Err(format!("{at} decides {version:#x} after {newest:#x}"));
+            return Err(format!("{at} commits {version:#x} after {newest:#x}"));
         }
         self.decided.insert(version, (*view).clone());
         Ok(())
     }
 }
 
-/// A start finds all configurations that counted at the last acknowledgement, unless one after them is in force.
+/// A start finds all configurations that counted at the last acknowledgement, unless a newer one is in force.
 fn remembers(at: usize, acknowledged: &BTreeSet<i64>, views: &[&View]) -> Result<(), String> {
     let in_force = views.first().map_or(0, |view| view.version);
     let counts = |version: i64| views.iter().any(|view| view.version == version);
@@ -75,12 +75,12 @@ mod tests {
     use support::views::view_of;
 
     #[test]
-    fn configurations_in_force_without_a_decision_are_found() {
+    fn uncommitted_older_and_forgotten_configurations_are_found() {
         let view = |version| view_of(version, [1, 2, 3], []);
         let (first, second, third) = (view(5), view(7), view(9));
         let mut check = Configurations::default();
         let in_force = |at, view, leads| Event::InForce { at, view, leads };
-        fails(&mut check, in_force(1, &first, false), "no leader decided");
+        fails(&mut check, in_force(1, &first, false), "no leader committed");
         holds(&mut check, in_force(1, &second, true));
         holds(&mut check, in_force(2, &second, false));
         fails(&mut check, in_force(2, &first, false), "goes back");

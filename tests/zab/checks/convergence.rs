@@ -1,4 +1,5 @@
-//! Once faults stop, all have the same, in memory and on disk (that it comes to rest at all, the world itself asserts).
+//! Once faults stop, all servers have the same transactions, in memory and on disk (that they come to rest at all, the world itself
+//! asserts).
 
 use super::{Check, Event};
 use support::disk::Entry;
@@ -33,7 +34,7 @@ impl Check for Convergence {
 }
 
 #[test]
-fn who_is_left_behind_is_found() {
+fn server_that_lacks_transactions_is_found() {
     use super::planted::{entries, fails, holds};
     let tree = entries(&[(1, 1), (1, 2)]);
     let mut check = Convergence::default();

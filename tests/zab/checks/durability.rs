@@ -1,4 +1,4 @@
-//! When a leader commits, what it commits is on the disks of a quorum: at that very moment, not some time later.
+//! When a leader commits a transaction, it is on the disks of a quorum: at that very moment, not some time later.
 
 use super::{Check, Event};
 
@@ -25,7 +25,7 @@ impl Check for Durability {
 }
 
 #[test]
-fn a_commit_too_early_is_found() {
+fn commit_before_a_quorum_has_it_on_disk_is_found() {
     use super::planted::{entries, fails, holds};
     let tree = &entries(&[(1, 1)])[..];
     holds(&mut Durability, Event::Applied { at: 0, tree, leads: Some((2, 2)) });

@@ -9,24 +9,24 @@ use support::disk::{Disk, Entry};
 pub enum Fault {
     /// The checks are told that a follower begins to serve with another last transaction.
     OtherTransaction,
-    /// They are told that a server of no configuration had established each epoch first.
+    /// The checks are told that a server in no configuration had established each epoch first.
     SecondLeader,
-    /// They are told that each server serves a transaction less again.
+    /// The checks are told that each server serves one transaction less than before.
     StepBack,
-    /// They are told that a later epoch is established right after each one, so that what is committed comes late.
+    /// The checks are told that a later epoch is established right after each one, so that commits come late.
     LaterEpoch,
-    /// They are told that what a leader commits is on a disk less than a quorum has.
+    /// The checks are told that what a leader commits is on one disk less than a quorum.
     FewDisks,
-    /// They are told that the disk of a learner is empty whenever it sends a packet.
+    /// The checks are told that the disk of a learner is empty whenever it sends a packet.
     EmptyDisk,
-    /// They are told that a configuration is in force that no leader has proposed.
+    /// The checks are told that a configuration is in force that no leader has proposed.
     UndecidedView,
-    /// They are told that the last transaction is on no disk when all have come to rest.
+    /// The checks are told that the last transaction is on no disk when all servers have come to rest.
     ShortDisk,
 }
 
 impl Fault {
-    /// Tells the checks of an event, and of what is not so: in its place, before or after it.
+    /// Tells the checks of an event, and of one that did not happen: in its place, before or after it.
     pub fn tell(
         self,
         event: Event<'_>,

@@ -18,17 +18,17 @@ use oxkeeper::zab::Packet;
 use std::collections::BTreeSet;
 use support::disk::{Disk, Entry};
 
-/// What a world tells of.
+/// What a world tells the checks.
 pub enum Event<'a> {
-    /// A leader gave a transaction its place.
+    /// A leader proposed a transaction.
     Proposed { entry: &'a Entry },
     /// An epoch is established; `holders` of `quorum` voters have all of `tree` on disk.
     Leads { at: usize, epoch: Epoch, tree: &'a [Entry], holders: usize, quorum: usize },
     /// A server begins to serve what it has applied.
     Follows { at: usize, tree: &'a [Entry] },
-    /// One that serves has applied more; of a leader also, as above, how many disks have it.
+    /// A server that serves has applied more; `leads`: of a leader, how many disks have it and how many are a quorum.
     Applied { at: usize, tree: &'a [Entry], leads: Option<(usize, usize)> },
-    /// A packet to a leader, by one that was told of epoch `told` and has logged `known`.
+    /// A packet to a leader from a learner that was sent epoch `told` and has logged `known`.
     ToLeader {
         at: usize,
         packet: &'a Packet,
@@ -38,14 +38,14 @@ pub enum Event<'a> {
     },
     /// A packet to a learner.
     ToLearner { at: usize, packet: &'a Packet, disk: &'a Disk },
-    /// A configuration is in force; `leads`: its server decides so.
+    /// A configuration is in force; `leads`: its server is the leader that commits it.
     InForce { at: usize, view: &'a View, leads: bool },
     /// A server has read its disk: `acknowledged` are the versions of configurations that counted at its last acknowledgement and
     /// may have been committed, `views` those that count now, the one in force first.
     Starts { at: usize, acknowledged: &'a BTreeSet<i64>, views: &'a [&'a View] },
     /// A server's disk, its configuration too, is as it was some time ago.
     OlderView { at: usize },
-    /// All faults are over: applied, and on disk.
+    /// All faults are over: what a server has applied, and what is on its disk.
     Calm { at: usize, tree: &'a [Entry], disk: &'a [Entry] },
 }
 
@@ -112,7 +112,7 @@ impl Checks {
         ]
     }
 
-    /// Everything that anybody was ever told is committed.
+    /// Everything that any server ever took for committed.
     pub fn committed(&self) -> &[Entry] {
         self.agreement.committed()
     }
@@ -137,7 +137,7 @@ pub mod planted {
     }
 
     pub fn fails(check: &mut dyn Check, mut event: Event<'_>, about: &str) {
-        let error = check.see(&mut event).expect_err("it finds the planted fault");
+        let error = check.see(&mut event).expect_err("the check finds the planted fault");
         assert!(error.contains(about), "{error}");
     }
 

@@ -22,7 +22,7 @@ impl Check for OneLeader {
 }
 
 #[test]
-fn two_leaders_are_found() {
+fn second_leader_of_an_epoch_is_found() {
     use super::planted::{fails, holds, leads};
     let mut check = OneLeader::default();
     holds(&mut check, leads(0, 1, &[]));

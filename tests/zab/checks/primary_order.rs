@@ -1,5 +1,5 @@
-//! Transactions are committed in the order their leader gave them, without one missing between, and a leader begins only
-//! after all that earlier ones committed (I-5, I-6, I-7).
+//! Transactions are committed in the order of their leader's proposals, without a gap, and a leader begins only after all that
+//! earlier leaders committed (I-5, I-6, I-7).
 
 use super::{Check, Event};
 use oxkeeper::model::{Epoch, Zxid};
@@ -7,7 +7,7 @@ use support::disk::Entry;
 
 #[derive(Clone, Debug, Default)]
 pub struct PrimaryOrder {
-    /// Last of what is committed, and how many.
+    /// The last committed zxid, and how many transactions are committed.
     last: Zxid,
     count: usize,
     /// The newest epoch that was established.
@@ -22,13 +22,13 @@ impl PrimaryOrder {
                 return Err(format!("{at} serves {zxid:?} first after epoch {newest} began"));
             }
             if *zxid <= self.last {
-                return Err(format!("{at} serves {zxid:?} behind {:?}", self.last));
+                return Err(format!("{at} serves {zxid:?} after {:?}", self.last));
             }
             let begins = zxid.epoch() != self.last.epoch();
             let follows =
                 if begins { zxid.counter() == 1 } else { Some(*zxid) == self.last.next() };
             if !follows {
-                return Err(format!("{at} serves {zxid:?} right behind {:?}", self.last));
+                return Err(format!("{at} serves {zxid:?} right after {:?}", self.last));
             }
             (self.last, self.count) = (*zxid, self.count + 1);
         }
@@ -61,13 +61,13 @@ fn holes_steps_back_and_late_commits_are_found() {
     use super::planted::{entries, fails, holds, leads};
     let mut check = PrimaryOrder::default();
     holds(&mut check, leads(0, 1, &[]));
-    fails(&mut check, Event::Follows { at: 0, tree: &entries(&[(1, 2)]) }, "right behind");
+    fails(&mut check, Event::Follows { at: 0, tree: &entries(&[(1, 2)]) }, "right after");
     let tree = entries(&[(1, 1), (1, 2)]);
     holds(&mut check, Event::Follows { at: 0, tree: &tree });
     let hole = entries(&[(1, 1), (1, 2), (1, 4)]);
-    fails(&mut check, Event::Follows { at: 0, tree: &hole }, "right behind");
+    fails(&mut check, Event::Follows { at: 0, tree: &hole }, "right after");
     let back = entries(&[(1, 1), (1, 2), (1, 1)]);
-    fails(&mut check, Event::Follows { at: 0, tree: &back }, "serves 1:1 behind");
+    fails(&mut check, Event::Follows { at: 0, tree: &back }, "serves 1:1 after");
     holds(&mut check, leads(1, 2, &tree));
     let late = entries(&[(1, 1), (1, 2), (1, 3)]);
     fails(&mut check, Event::Applied { at: 0, tree: &late, leads: None }, "after epoch 2 began");

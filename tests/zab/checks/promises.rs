@@ -1,4 +1,4 @@
-//! Nobody says what its disk does not know yet: epochs, histories and acknowledgements (I-8, I-12).
+//! No server sends an epoch, a NEWLEADER or an ACK before its disk has what that packet stands for (I-8, I-12).
 
 use super::{Check, Event};
 use oxkeeper::zab::Packet;
@@ -17,12 +17,12 @@ impl Check for Promises {
                 if disk.accepted < *epoch =>
             {
                 let (saved, epoch) = (disk.accepted.0, epoch.0);
-                return Err(format!("{at} tells of epoch {epoch}, and its disk of {saved}"));
+                return Err(format!("{at} sends epoch {epoch}, and its disk has {saved}"));
             }
             Event::ToLearner { at, packet: Packet::NewLeader { epoch, .. }, disk }
                 if disk.current < *epoch =>
             {
-                return Err(format!("{at} says NEWLEADER before epoch {} is saved", epoch.0));
+                return Err(format!("{at} sends NEWLEADER before epoch {} is saved", epoch.0));
             }
             Event::ToLeader { at, packet: Packet::AckEpoch { .. }, disk, told, .. }
                 if disk.accepted < *told =>
@@ -47,7 +47,7 @@ impl Check for Promises {
 }
 
 #[test]
-fn words_before_deeds_are_found() {
+fn packets_ahead_of_their_senders_disk_are_found() {
     use super::planted::{entries, fails, holds};
     use oxkeeper::model::{Epoch, Zxid};
     use oxkeeper::zab::Promise;
@@ -73,7 +73,7 @@ fn words_before_deeds_are_found() {
     };
     fails(&mut Promises, promise, "promises epoch 1");
     let packet = &Packet::LeaderInfo { epoch: Epoch(3) };
-    fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "tells of epoch 3");
+    fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "sends epoch 3");
     let packet = &Packet::NewLeader { epoch: Epoch(3), view: bytes::Bytes::new() };
     fails(&mut Promises, Event::ToLearner { at: 0, packet, disk: &disk }, "NEWLEADER");
 }

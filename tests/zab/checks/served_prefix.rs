@@ -1,4 +1,4 @@
-//! What a server has shown to clients it shows for ever: neither an election nor a restart takes it back.
+//! What a server has served to clients it serves for ever: neither an election nor a restart takes it back.
 
 use super::{Check, Event};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ impl Check for ServedPrefix {
 }
 
 #[test]
-fn going_back_is_found() {
+fn server_that_serves_fewer_transactions_again_is_found() {
     use super::planted::{entries, fails, holds};
     let tree = entries(&[(1, 1), (1, 2)]);
     let mut check = ServedPrefix::default();

@@ -13,7 +13,7 @@ pub type Micros = u64;
 pub const MS: Micros = 1000;
 /// Servers that start together start within this time.
 pub const STARTS_TOGETHER_US: Micros = 100 * MS;
-/// They must serve within this time after the last start: less than initLimit, which is 1 s.
+/// Servers that start together must serve within this time after the last start: less than initLimit, which is 1 s.
 pub const SERVES_US: Micros = 800 * MS;
 
 /// A fault that the simulator itself makes, for tests of the checks: each is one that a check has to find.

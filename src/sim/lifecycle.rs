@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// After the last fault the ensemble has to come to rest within this time.
 const REST_US: Micros = 20_000 * MS;
-/// How often that is looked at.
+/// How often a world looks whether the ensemble is at rest.
 const LOOK_US: Micros = 20 * MS;
 /// The ensemble is at rest when it has been idle for this time.
 const STILL_US: Micros = 100 * MS;

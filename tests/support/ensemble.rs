@@ -13,23 +13,23 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// What a server does, at the moment it does it.
 pub enum Seen<'a> {
-    /// It has read its disk.
+    /// The server has read its disk.
     Starts,
-    /// It is given an input.
+    /// The server is given an input.
     Input(&'a Input),
-    /// It asks for an action, which is performed next.
+    /// The server gives an action, which is performed next.
     Action(&'a Action),
     ToLearner(&'a Packet),
     ToLeader(&'a Packet),
-    /// It leads an established epoch from now on.
+    /// The server leads an established epoch from now on.
     Leads(Epoch),
-    /// It serves under a leader from now on.
+    /// The server serves under a leader from now on.
     Follows,
-    /// It has applied what is committed through a zxid.
+    /// The server has applied what is committed through a zxid.
     Applied(Zxid),
-    /// It begins a turn of several inputs.
+    /// The server begins a turn of several inputs.
     Turn,
-    /// It ends, because a configuration file can't be written. Its actions after that one are not performed.
+    /// The server ends, because a configuration file can't be written. Its later actions are not performed.
     Fails,
 }
 

@@ -128,7 +128,7 @@ pub enum Seen<'a> {
     Mismatch {
         server: usize,
     },
-    /// A leader is about to end a session of which it has not heard for so long.
+    /// A leader is about to expire a session of which it has not heard for `silent_ms`.
     Expires {
         session: i64,
         silent_ms: u64,

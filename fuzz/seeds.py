@@ -14,7 +14,7 @@ SNAPSHOT_HEADER = 16
 
 
 def records():
-    """Each golden record behind the number of its codec, in the order of `records!` in jute's tests."""
+    """Each golden record after the number of its codec, in the order of `records!` in jute's tests."""
     codecs = (ROOT / "jute/tests/codecs/lib.rs").read_text().split("\nrecords! {")[1]
     names = [name.lower() for name in re.findall(r"^    \w+ (\w+)", codecs, re.MULTILINE)]
     for line in (GOLDEN / "records.txt").read_text().splitlines():
@@ -25,7 +25,7 @@ def records():
 
 
 def entries(log):
-    """The entries of a log file, without their seals."""
+    """The entries of a log file, without their checksums, lengths and end bytes."""
     at = LOG_HEADER
     while at + 12 <= len(log):
         (size,) = struct.unpack_from(">i", log, at + 8)
@@ -36,7 +36,7 @@ def entries(log):
 
 
 def sealed(log):
-    """As the target `log` takes them: each behind a byte that is its length."""
+    """Entries as the target `log` takes them: each after a byte that is its length."""
     short = [entry for entry in entries(log) if len(entry) < 256]
     return b"\1" + b"".join(bytes([len(entry)]) + entry for entry in short)
 
@@ -62,7 +62,7 @@ def moves():
 
 
 def said_in(path):
-    """What the dialer and the other side said on a captured connection."""
+    """What the dialing end and the accepting end sent on a captured connection."""
     sides, speaker = {">": "", "<": ""}, ">"
     for line in path.read_text().splitlines():
         speaker = line[0] if line[0] in sides else speaker
@@ -77,9 +77,9 @@ def phases():
 
 
 def peers():
-    """For each phase: nothing more, what peers say there, all that a captured connection brought, and a tree to its end."""
+    """For each phase: nothing more, what peers send there, all that a captured connection brought, and a tree to its end."""
     plain, with_configs = 0, 3
-    # As `one_move` of tests/support/peer_bytes.rs: 16 times the connection's place, and the kind of move.
+    # As `one_move` of tests/support/peer_bytes.rs reads them: 16 times the connection's place, and the kind of move.
     said, report_all, tick, connect, end, elect, snapshot = 5, 10, 11, 12, 13, 14, 15
     last, following, of_epoch = 1, 3, 2
     propose, propose_and_commit, commit, inform, activate, new_leader, ack = 0, 1, 2, 3, 5, 6, 10
@@ -91,7 +91,7 @@ def peers():
         for connection in range(2):
             moves = b"".join(bytes([16 * connection + said, what, zxid, report_all]) for what, zxid in whole)
             yield bytes([phase, plain, 0]) + moves + bytes([tick, report_all, 16 * 4 + tick, report_all])
-        # Configurations, which are committed.
+        # Reconfigurations, which are committed.
         for view in (10, 11, 12, 13):
             reconfig = bytes([said, 16 * view + propose_and_commit, following, report_all, said, activate, last, report_all])
             yield bytes([phase, with_configs, 0]) + reconfig + reconfig
@@ -103,7 +103,7 @@ def peers():
         # The connections end, and another leader is elected; one more learner connects.
         for leader in (1, 2, 3):
             yield bytes([phase, plain, 0, end, end, 16 * leader + elect, report_all, tick, report_all, connect, said, 16 * 2 + 12, of_epoch, report_all, snapshot, report_all])
-    # What is left of the tree that phases with SNAP begin with.
+    # The second half of the tree whose first half phases with SNAP begin with.
     tree = tree_stream(4)
     rest = tree[len(tree) // 2 :] + b"\0\0\0\x0aBenWasHere"
     for phase in range(len(phases())):
@@ -120,7 +120,7 @@ def packet(kind, zxid, data):
 
 
 def tree_stream(znodes):
-    """As tests/support/trees.rs."""
+    """The same as `tree_stream` of tests/support/trees.rs."""
     nodes = [("", b"")] + [(f"/{number}", b"\7" * 100) for number in range(znodes)]
     parts = [struct.pack(">i", len(path)) + path.encode() + struct.pack(">i", len(data)) + data + b"\xff" * 8 + bytes(60) for path, data in nodes]
     return bytes(8) + b"".join(parts) + b"\0\0\0\x01/"
@@ -130,7 +130,7 @@ def hellos():
     """For each opening and phase: the hello of a learner, of an observer and of a server that dials the election port."""
     info = struct.pack(">qiq", 2, 0x10000, 0)
     quorum = [packet(kind, 1 << 32, info) for kind in (11, 16)]
-    # As `one_move` of tests/support/hello_bytes.rs.
+    # As `one_move` of tests/support/hello_bytes.rs reads them.
     learner_bytes, learner_opening, connect, opening, hello, caller_bytes, message, accept, late = 0, 4, 6, 7, 8, 9, 10, 12, 16 * 4 + 13
     calls = [next(said_in(capture)) for capture in (GOLDEN / "election").glob("*.hex")]
     short = [call for call in calls if len(call) < 256]

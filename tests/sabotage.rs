@@ -1,9 +1,9 @@
-//! Bugs put back, one at a time: each must be found. Nothing of them is in the source: `tests/sabotage` holds a file for each,
-//! with the text that it replaces. All of them are put into one copy of the project, each behind a switch.
+//! Bugs that are put back one at a time; tests must find each of them. None of them is in the source: `tests/sabotage` has a file for
+//! each, with the text that it replaces. All of them are put into one copy of the project, each behind a switch.
 //!
-//! `cargo test --test sabotage` looks whether every bug still finds its text; `cargo test --test sabotage -- --ignored` makes the
-//! copy, compiles it, and runs there what must find them. After that the copy is under `target/tmp/sabotage`, and in it
-//! `OXKEEPER_BUG=NAME cargo run --release --features sim --bin sim-spoilt -- --seconds 60` hunts one bug in whole worlds.
+//! `cargo test --test sabotage` checks that the text of every bug is still in the source; `cargo test --test sabotage -- --ignored` makes
+//! the copy, compiles it, and runs there the tests that must find the bugs. After that the copy is under `target/tmp/sabotage`, and in it
+//! `OXKEEPER_BUG=NAME cargo run --release --features sim --bin sim-spoilt -- --seconds 60` looks for one bug in the simulator's worlds.
 
 #![allow(clippy::disallowed_methods, reason = "a test writes files and starts cargo")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
@@ -22,16 +22,16 @@ use support::written::expect_file;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const MUSEUM: &str = "docs/museum.md";
-/// What is never part of the project.
+/// Folders that are not part of the project.
 const SKIPPED: [&str; 5] = ["target", ".git", "data", "node_modules", "__pycache__"];
 
 #[test]
-fn every_bug_finds_its_text_once_and_names_what_finds_it() {
+fn every_bug_replaces_a_text_that_occurs_once_and_names_what_finds_it() {
     let root = Path::new(ROOT);
     let all = bugs::read_all(root);
     let mut complaints: Vec<String> = bugs::spoilt(root, &all).err().into_iter().collect();
     let museum = std::fs::read_to_string(root.join(MUSEUM)).unwrap();
-    // The table that is made of the files names all they do.
+    // The table is made of the files, and so has all references; only the rest of the page counts.
     let (before, after) = page::around(&museum);
     for bug in &all {
         let Bug { name, museum: reference, script, test, .. } = bug;
@@ -45,7 +45,7 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
             complaints.push(format!("{name}: there is no script {script}"));
         }
         if script.is_none() && test.is_none() && !bug.in_worlds() && !bug.in_whole() {
-            complaints.push(format!("{name}: nothing is to find it"));
+            complaints.push(format!("{name}: no script, test or world is to find it"));
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -54,7 +54,7 @@ fn every_bug_finds_its_text_once_and_names_what_finds_it() {
 
 #[test]
 #[should_panic(expected = "BUG=nonsense: no such bug; there are [\"AckBeforeFlush\"")]
-fn a_bug_that_is_not_there_is_refused() {
+fn unknown_name_of_a_bug_is_refused() {
     bugs::only(bugs::read_all(Path::new(ROOT)), Some("nonsense"));
 }
 
@@ -74,7 +74,8 @@ const ADDED: [(&str, &str); 3] = [
     ("tests/worlds.rs", "tests/sabotage/worlds.rs"),
 ];
 
-/// The project with all bugs in it. What has not changed is not written, so that it is not compiled again.
+/// Makes the copy of the project with all bugs in it; gives its folder. Unchanged files are not written, so that they are not compiled
+/// again.
 fn copy(bugs: &[Bug]) -> PathBuf {
     let root = Path::new(ROOT);
     let mut spoilt = bugs::spoilt(root, bugs).unwrap_or_else(|complaints| panic!("{complaints}"));
@@ -117,7 +118,7 @@ fn list(root: &Path, under: &str, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// Runs tests of the copy with a bug put back, or with none; whether they pass.
+/// Runs tests of the copy with a bug put back, or with none; gives whether they pass.
 fn passes(copy: &Path, bug: Option<&str>, arguments: &[&str]) -> bool {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));

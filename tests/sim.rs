@@ -1,4 +1,4 @@
-//! Whole ensembles in one process (`src/sim`): worlds from fixed seeds, and faults planted into them.
+//! The simulator (`src/sim`): worlds from fixed seeds, and faults planted into them.
 //!
 //! `cargo test --release --features sim --test sim`; `sim --seconds 60` tries fresh seeds.
 
@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What becomes of a world, and its lines.
+/// The outcome of a world, and the lines of its trace.
 fn told(plan: &Plan) -> (Outcome, String) {
     let lines = Rc::new(RefCell::new(String::new()));
     let taken = lines.clone();
@@ -45,9 +45,9 @@ fn runs(plan: &Plan) -> Outcome {
     outcome
 }
 
-// What a world's machines of agreement were given makes them do the same again, so that whatever fails has a script.
+// Each world that fails can become a script, unless learners may be left behind in it: that depends on sizes, which scripts don't have.
 #[test]
-fn every_world_can_be_told_as_a_script() {
+fn inputs_of_every_world_become_a_script_unless_lag_is_limited() {
     for seed in 1..=60 {
         let Outcome { failure, tapes, .. } = run(&Plan::of(seed), Tracing::Inputs);
         assert!(failure.is_none(), "seed {seed}: {failure:?}");
@@ -58,9 +58,9 @@ fn every_world_can_be_told_as_a_script() {
     }
 }
 
-// What must hold holds, and what can happen does happen.
+// Every fault and every situation has to come often enough in these worlds, and every property has to hold in them.
 #[test]
-fn worlds_from_fixed_seeds() {
+fn worlds_from_fixed_seeds_reach_every_fault_and_hold_every_property() {
     let mut counts = BTreeMap::<&str, u64>::new();
     for seed in 1..=300 {
         let outcome = runs(&Plan::of(seed));
@@ -99,19 +99,19 @@ fn worlds_from_fixed_seeds() {
         ("unsynced writes cut", 40),
         ("sent again", 1000),
         ("lost with a connection", 200),
-        ("votes said twice", 50),
+        ("notifications sent again", 50),
         ("sectors damaged", 50),
         ("data quarantined", 10),
         ("configurations adopted", 200),
-        ("exchanges before a protocol", 100),
-        ("exchanges broken off", 5),
+        ("openings completed", 100),
+        ("openings broken off", 5),
         ("read after the close", 20),
         ("inputs from closed connections", 100),
         ("chunks read together", 1000),
         ("tasks starved", 100),
-        ("given up with much unsent", 1),
+        ("disconnected with too many unsent bytes", 1),
         ("leaders isolated", 100),
-        ("leaders thwarted", 100),
+        ("leaders cut off while they synchronise", 100),
         ("power cuts after truncations", 3),
         ("worlds of seven voters", 10),
         ("worlds of two voters", 5),
@@ -138,7 +138,7 @@ fn worlds_from_fixed_seeds() {
         ("worlds that start together", 10),
         ("sessions expired", 100),
         ("voters that go on alone", 1),
-        ("reads where nobody leads", 10),
+        ("reads without a leader", 10),
         ("starts without the disk of logs", 30),
         ("worlds with Java members", 60),
         ("worlds with an oracle and changes", 3),
@@ -154,18 +154,18 @@ fn worlds_from_fixed_seeds() {
         ("conditional reconfigurations of another version", 5),
     ] {
         let count = counts.get(what).copied().unwrap_or(0);
-        assert!(enough <= count, "{what}: {count} in all worlds, and {enough} were wanted");
+        assert!(enough <= count, "{what}: {count} in all worlds, fewer than {enough}");
     }
 }
 
 #[test]
-fn a_seed_decides_everything() {
+fn two_runs_of_one_seed_have_the_same_trace() {
     let ((_, first), (_, second)) = (told(&Plan::of(7)), told(&Plan::of(7)));
     assert!(first.lines().count() > 1000);
     assert!(first == second, "two runs of one seed differ");
 }
 
-/// The first world of those from `seed` on that fails, and how.
+/// The plan of the first of so many worlds that fails, and its failure.
 fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Failure)> {
     (1..=worlds).find_map(|seed| {
         let mut climate = Climate::of(seed);
@@ -176,7 +176,7 @@ fn first_failure(worlds: u64, spoil: impl Fn(&mut Climate)) -> Option<(Plan, Fai
     })
 }
 
-/// A climate in which a planted fault may show.
+/// Changes a climate so that a planted fault may show in it.
 fn plant_into(climate: &mut Climate, plant: Plant) {
     if plant == Plant::WrongOracle {
         *climate = Climate { voters: 2, oracle: true, ..Climate::calm(climate.seed) };
@@ -194,7 +194,7 @@ fn plant_into(climate: &mut Climate, plant: Plant) {
     }
 }
 
-// Each check sees what goes on in a world: it finds the fault that was planted for it.
+// Each check sees what happens in a world: it finds the fault that was planted for it.
 #[test]
 fn planted_faults_are_found() {
     let table: &[(Plant, &[&str])] = &[
@@ -236,7 +236,7 @@ fn planted_faults_are_found() {
 
 // Where members change, too, nothing may be lost but what the checks are told.
 #[test]
-fn more_lost_than_told_is_found_where_members_change() {
+fn loss_that_checks_are_not_told_is_found_where_members_change() {
     let found = first_failure(40, |climate| {
         let (plant, seed) = (Some(Plant::MoreIsLost), climate.seed);
         let calm = Climate::calm(seed);
@@ -246,9 +246,9 @@ fn more_lost_than_told_is_found_where_members_change() {
     assert!(["one leader", "primary order", "agreement", "durability"].contains(&check), "{check}");
 }
 
-// What a failure does not need is left out of its plan.
+// Steps that a failure does not need are left out of its plan.
 #[test]
-fn a_failing_plan_shrinks() {
+fn failing_plan_shrinks_to_fewer_steps_that_fail_too() {
     let spoil = |climate: &mut Climate| climate.plant = Some(Plant::LostEvent);
     let (plan, failure) = first_failure(60, spoil).expect("it is found");
     let fails = |kept: &[usize]| {
@@ -268,9 +268,9 @@ fn calm(seed: u64, actions: Vec<(u64, usize, ClientAction)>) -> Plan {
     Plan { climate, steps: actions.into_iter().map(step).collect() }
 }
 
-// The server with the connection of a session that has expired closes it: a follower too.
+// The server of the client's connection closes it when the session has expired, also if that server is a follower.
 #[test]
-fn a_silent_client_learns_that_its_session_is_over() {
+fn silent_client_is_told_that_its_session_is_over() {
     for seed in 1..=12 {
         let actions = (0..3)
             .map(|client| (1000, client, ClientAction::Sleep { for_us: 4000 * MS }))
@@ -280,9 +280,8 @@ fn a_silent_client_learns_that_its_session_is_over() {
     }
 }
 
-// With nothing going wrong nothing is lost, refused or done late.
 #[test]
-fn a_calm_world() {
+fn world_without_faults_loses_no_session_and_does_every_write() {
     let create = Op::Create { ephemeral: false, sequential: false, with_stat: true };
     let requests = |path| {
         let ops = [create.clone(), Op::Set { large: false }, Op::Get { watch: true }];
@@ -295,6 +294,6 @@ fn a_calm_world() {
     let outcome = runs(&calm(3, actions));
     let count = |what| outcome.counts.get(what).copied().unwrap_or(0);
     assert_eq!((count("sessions lost"), count("sessions"), count("writes")), (0, 4, 13));
-    // One leads until the power is gone everywhere, and one after that.
+    // One leader until the power cut of all machines, and one after that.
     assert_eq!((count("leaders"), count("power cuts")), (2, 3));
 }

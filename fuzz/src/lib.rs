@@ -1,4 +1,4 @@
-//! A simulated disk with files of any content, and starts on it; and a limit on memory.
+//! For the targets: a simulated disk with files of any content, starts on that disk, and a limit on memory.
 
 use cap::Cap;
 use oxkeeper::model::Zxid;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// libFuzzer's own limit on an allocation works with a sanitizer only.
+/// Limits memory: libFuzzer's own limit on an allocation works with a sanitizer only.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// So much more may be allocated at one time than before an input, which has at most 4096 bytes.
+/// Limit on the memory that may be allocated at one time beyond what was before an input, which has at most 4096 bytes.
 const MEMORY_MAX: usize = 8 << 20;
 
-/// Aborts where what is run has more memory than [`MEMORY_MAX`] at one time.
+/// Runs something, and aborts if that has more than [`MEMORY_MAX`] allocated at one time.
 pub fn within_memory<T>(run: impl FnOnce() -> T) -> T {
     let limit = ALLOCATOR.allocated() + MEMORY_MAX;
     ALLOCATOR.set_limit(limit).expect("a limit above what is allocated");
@@ -32,7 +32,7 @@ pub fn within_memory<T>(run: impl FnOnce() -> T) -> T {
 static FOLDERS: LazyLock<Folders> =
     LazyLock::new(|| Folders::new(Path::new("/d"), Path::new("/d")));
 
-/// Where snapshots and logs lie.
+/// The folder of snapshots and logs.
 pub static DIR: LazyLock<PathBuf> = LazyLock::new(|| FOLDERS.logs.clone());
 
 pub fn put(disk: &SimDisk, path: &Path, bytes: &[u8]) {
@@ -53,7 +53,7 @@ pub fn tree(disk: &SimDisk) -> Result<Tree, String> {
     reason.map(|_| restorer.finish().tree)
 }
 
-/// The same, in three numbers: digest, zxid, znodes.
+/// Three numbers of the tree that a start finds: digest, zxid, znodes.
 #[allow(dead_code)]
 pub fn restore(disk: &SimDisk) -> Result<(u64, Zxid, usize), String> {
     tree(disk).map(|tree| (tree.digest(), tree.last_zxid(), tree.node_count()))

@@ -1,5 +1,5 @@
-//! Any text as a configuration: it is understood, or every problem is told in words.
-//! Lines behind a line `--` are `-D` flags; a line `++` makes the rest positional arguments.
+//! Any text as a configuration: it is accepted, or refused with a message for every problem.
+//! Lines after a line `--` are `-D` flags; a line `++` makes the rest positional arguments.
 
 #![no_main]
 
@@ -18,11 +18,11 @@ fuzz_target!(|input: &[u8]| {
     let (file, flags) = text.split_once("\n--\n").unwrap_or((&text, ""));
     let flags: Vec<String> = flags.lines().map(str::to_owned).collect();
     let environment = Environment::from([("SERVER_JVMFLAGS".to_owned(), flags.join(" "))]);
-    // Bytes as they are when there are no flags: a file need not be text.
+    // Without flags the bytes are taken as they are: a file need not be text.
     let bytes = if flags.is_empty() { input } else { file.as_bytes() };
     let source = Source { name: "zoo.cfg", text: bytes, my_id: None };
     match parse(source, &environment, &flags) {
         Ok(config) => assert!(0 < config.tick_time_ms, "a tick takes time"),
-        Err(error) => assert!(!error.to_string().trim().is_empty(), "a problem is told in words"),
+        Err(error) => assert!(!error.to_string().trim().is_empty(), "a refusal has a message"),
     }
 });

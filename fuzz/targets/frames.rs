@@ -1,7 +1,7 @@
-//! A client that says anything: bytes as they come, or frames with right lengths and any content, over several
-//! connections. Nothing panics, what is logged gives the same tree when it is replayed, and replies are whole frames.
+//! A client that sends anything: bytes as they come, or frames with valid lengths and any content, over several connections.
+//! Nothing panics, what is logged gives the same tree when it is replayed, and replies are whole frames.
 //!
-//! The input is a list of moves: a byte that chooses, then what it needs.
+//! The input is a list of moves: a byte that chooses the move, then what the move needs.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use oxkeeper::tree::{Options, Tree};
 use support::moves::Moves;
 use support::standalone::{SETTINGS, Standalone};
 
-/// Operations clients send, so that a byte finds them.
+/// Operations that clients send, from which a byte of the input chooses.
 const KINDS: [i32; 32] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 100, 101, 102, 103,
     104, 105, 106, 107, -1, -10, -11,

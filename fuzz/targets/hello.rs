@@ -1,5 +1,5 @@
-//! Any bytes over connections that have just been made, to the quorum port and to the election port, with an opening and without
-//! one: they are refused with a reason or understood, and the member never asserts, never ends, and keeps no more than it received.
+//! Any bytes over new connections to the quorum port and to the election port, with an opening and without one: they are refused with
+//! a reason or understood, and the member never fails an assertion, never ends, and keeps no more bytes than it received.
 //!
 //! What an input means is in `tests/support/hello_bytes.rs`.
 

@@ -1,8 +1,8 @@
 //! Any bytes as a transaction log: a start either refuses with a reason or restores a tree, and the next start on what
 //! the first one left restores the same.
 //!
-//! The first byte chooses: the bytes are the file, or they are entries, sealed as records so that the fuzzer gets behind
-//! the checksum.
+//! The first byte chooses: the other bytes are the file, or they are entries, which become records with valid checksums so that the
+//! fuzzer reaches the code after the check.
 
 #![no_main]
 
@@ -33,6 +33,6 @@ fuzz_target!(|input: &[u8]| {
     let file = if choice % 2 == 0 { bytes.to_vec() } else { sealed(bytes) };
     put(&disk, &DIR.join(name), &file);
     let Ok(first) = restore(&disk) else { return };
-    let second = restore(&disk).expect("what was mended can be read");
+    let second = restore(&disk).expect("a log that one start has restored");
     assert_eq!(first, second, "two starts on one log");
 });

@@ -1,5 +1,6 @@
-//! Any bytes as what other members say to one in any phase of any role: they are refused with a reason or understood, what was
-//! understood is the same written and read again, and the member never asserts, never ends, and keeps no more than it received.
+//! Any bytes as what other members send to a member in any phase of any role: packets are refused with a reason or decoded, a decoded
+//! packet is the same written and read again, and the member never fails an assertion, never ends, and keeps no more bytes than it
+//! received.
 //!
 //! What an input means is in `tests/support/peer_bytes.rs`.
 

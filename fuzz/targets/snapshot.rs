@@ -1,7 +1,7 @@
 //! Any bytes as a snapshot: it is refused with a reason or loaded, and what was loaded, written again, loads as the same.
 //!
-//! The first byte chooses: how the file is packed, and whether the bytes are the file, or its body between right header
-//! and right seal.
+//! The first byte chooses how the file is compressed, and whether the other bytes are the file, or its body between a valid header and
+//! a valid checksum.
 
 #![no_main]
 
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
         writer.finish(Trailers::default()).expect("room");
     }
     let Ok(mut loaded) = tree(&disk) else { return };
-    let frozen = loaded.freeze().expect("nobody froze it before");
+    let frozen = loaded.freeze().expect("the tree is not frozen yet");
     let mut body = Vec::new();
     while !loaded.freeze_piece(frozen, &mut body) {}
     loaded.thaw(frozen);

@@ -1,5 +1,5 @@
-//! Any bytes as the first that a client sends: a word is answered, a connect request opens a session, and nothing else
-//! does anything but close the connection.
+//! Any bytes as the first that a client sends: a four-letter word is answered, a connect request opens a session, and anything else
+//! only closes the connection.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fn config() -> &'static Config {
 fuzz_target!(|input: &[u8]| {
     let mut world = support::standalone::Standalone::new(support::standalone::SETTINGS, false);
     let Need::Word(word) = world.greet(input) else { return };
-    let word = Word::from_bytes(word).expect("only known words are words");
+    let word = Word::from_bytes(word).expect("a known four-letter word");
     let status =
         Status { serving: input.last().is_some_and(|last| last % 2 == 0), ..Status::default() };
     let rest = input.get(4..).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Faults that know what hurts: they strike a leader whose history is on few disks, and a disk whose history was just cut.
-//! Nothing in them could not come about by chance; by chance it is rare.
+//! Faults that are timed by the state of the ensemble: they hit a leader whose history is on few disks, and a disk whose log was just
+//! truncated. Random faults can do the same, but seldom do.
 
 use super::network::ProcessId;
 use super::plan::{Crash, CrashKind, MS, Micros};
@@ -7,17 +7,17 @@ use super::process::Server;
 use super::world::World;
 use crate::model::Zxid;
 
-/// While there is no leader, it is looked for this often.
+/// How often `isolate_leader` looks for a leader while there is none.
 const NO_LEADER_US: Micros = 50 * MS;
 
 impl World {
-    /// What the leader sends reaches only one other server for a while, or none; then it crashes, or all
-    /// its connections break.
+    /// For a while what the leader sends reaches only the server `spared`, or no server; then the leader crashes, or all its
+    /// connections to other servers break.
     pub fn isolate_leader(&mut self, spared: usize, for_us: Micros, crash: Option<Crash>) {
         let is_leading =
             |server: &Server| server.process.as_ref().is_some_and(|process| process.is_leading);
         let Some(leader) = self.servers.iter().position(is_leading) else {
-            // Soon there will be one.
+            // There is no leader yet.
             if !self.is_healing {
                 let again = move |world: &mut Self| world.isolate_leader(spared, for_us, crash);
                 self.do_at(self.now_us + NO_LEADER_US, again);
@@ -45,23 +45,23 @@ impl World {
         }
     }
 
-    /// An epoch is open, and its leader begins to synchronise learners: it may not come further, least of all if it has applied
-    /// what is committed nowhere.
+    /// In an adverse climate, cuts off a leader that begins to synchronise learners, so that its epoch may never be established: always
+    /// if the leader has applied transactions that are not committed, otherwise one time in four.
     pub fn thwart_leader(&mut self, leader: usize, applied: Zxid) {
         let hurts = self.checks.history.last() < applied;
         if !self.climate().adverse || self.is_healing || !hurts && !self.rng.one_in(4) {
             return;
         }
-        self.trace.count("leaders thwarted");
+        self.trace.count("leaders cut off while they synchronise");
         if hurts {
-            self.trace.count("leaders thwarted alone with transactions");
+            self.trace.count("leaders cut off with uncommitted transactions applied");
         }
         let for_us = self.rng.range(500, 1000) * MS;
         let starves = self.climate().late_tasks && self.rng.one_in(2);
         let starved = starves.then(|| self.rng.pick(self.servers.len()));
         let all = 0..self.servers.len();
         let others: Vec<usize> = all.filter(|&other| other != leader).collect();
-        // At once, or one server is brought up to date before.
+        // The leader is cut off from all other servers, or from all but one, which it can synchronise.
         let spares = self.rng.one_in(if self.climate().sends_trees { 2 } else { 4 });
         let spared = spares.then(|| self.rng.pick(others.len()));
         let mut first = others.clone();
@@ -86,7 +86,7 @@ impl World {
         });
     }
 
-    /// A history was cut, or is to be replaced: the machine may lose its power just then.
+    /// After a truncation, or when a leader's tree replaces the history or is about to, the machine may lose its power.
     pub fn thwart_cut(&mut self, at: ProcessId, one_in: u64) {
         if !self.climate().adverse || self.is_healing || !self.rng.one_in(one_in) {
             return;

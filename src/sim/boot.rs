@@ -20,23 +20,23 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-/// Bytes of log that are read for one learner at most: few, so that a tree is sent now and then.
+/// Limit on the bytes of log that are read for one learner: small, so that a leader sometimes sends its tree (SNAP).
 const LOG_READ_MAX_BYTES: u64 = 20_000;
 
 /// A process that has started.
 pub struct Booted {
     pub process: Process,
     pub durable: Durable,
-    /// Damaged data was moved away.
+    /// Damaged data was quarantined.
     pub was_quarantined: bool,
-    /// Its operator has written another configuration.
+    /// The operator has rewritten the server's configuration file.
     pub forgets_view: bool,
 }
 
 /// Starts a server on what its disk holds.
 ///
 /// # Errors
-/// Why it can't start.
+/// Why the server can't start.
 pub fn boot(
     server: &Server,
     me: usize,
@@ -106,7 +106,7 @@ pub fn boot(
     Ok(Booted { process, durable, was_quarantined, forgets_view })
 }
 
-/// The settings that a server takes from its configuration, with what is a world's own.
+/// The settings that a server takes from its configuration, and those that only worlds set.
 fn part_settings(
     server: &Server,
     me: usize,
@@ -125,9 +125,11 @@ fn part_settings(
     parts
 }
 
-/// * `believed`: a planted fault: the last zxid of data that was put aside.
+/// What `member` is told of the restored history.
+///
+/// * `believed`: a planted fault: the last zxid of quarantined data, which counts all the same.
 fn history(server: &Server, found: &Found, believed: Option<Zxid>) -> RestoredHistory {
-    // Nothing is replayed where the data was put aside.
+    // Quarantined data is not replayed.
     let is_replayed = found.recovered.last.or(believed).is_some();
     let mismatches = u64::from(is_replayed && server.has_other_digests);
     let history = RestoredHistory::of(&found.recovered, mismatches);
@@ -136,7 +138,7 @@ fn history(server: &Server, found: &Found, believed: Option<Zxid>) -> RestoredHi
 
 /// The tree on a disk, as a member restores it.
 ///
-/// * `may_lack`: otherwise there is no reason for the data to be quarantined.
+/// * `may_lack`: data may be damaged or missing; otherwise it must not be quarantined.
 fn restore(
     disk: &Disk,
     folders: &Folders,
@@ -148,7 +150,7 @@ fn restore(
     let found = start::restore(disk, folders, parts.recovery, &mut restorer, || Duration::ZERO);
     let found = found.map_err(|error| chain(&error))?;
     if found.was_quarantined && !may_lack && !was_marked {
-        return Err("whole data was quarantined".into());
+        return Err("undamaged data was quarantined".into());
     }
     match restorer.finish() {
         (tree, 0) => Ok((tree, found)),
@@ -156,7 +158,7 @@ fn restore(
     }
 }
 
-/// Writes all that will be of a snapshot.
+/// Writes the whole file of a snapshot, which gets its name later.
 ///
 /// # Errors
 /// Those of the disk.

@@ -1,4 +1,4 @@
-//! A client: its session, its connection, and what it knows from its answers.
+//! A client: its session, its connection, and what it knows from replies.
 
 use super::network::EndId;
 use super::plan::{Climate, Micros};
@@ -43,7 +43,7 @@ pub struct Session {
 pub struct Client {
     pub number: usize,
     pub connection: Connection,
-    /// Without a connection it dials from then on.
+    /// A client without a connection dials from this time on.
     pub connects_us: Micros,
     pub session: Session,
     pub timeout_ms: i32,
@@ -56,11 +56,11 @@ pub struct Client {
     pub received_us: Micros,
     pub sent_us: Micros,
     pub asleep_us: Micros,
-    /// It is content to read where nobody leads. Such a client leaves no watches.
+    /// The client accepts read-only servers. Such a client sets no watches.
     pub accepts_read_only: bool,
-    /// When it leaves a server that only lets it read, to look for another one.
+    /// While it is connected to a read-only server: when it leaves that server to look for another one.
     pub leaves_us: Option<Micros>,
-    /// The server to which it connects next.
+    /// The server to which the client connects next.
     pub next_server: Option<usize>,
     pub rng: Rng,
     /// Successful writes since faults ended.
@@ -84,18 +84,18 @@ impl Client {
         }
     }
 
-    /// Whether it has its session over this connection.
+    /// Whether the client has its session on this connection.
     pub fn is_connected_by(&self, end: EndId) -> bool {
         self.connection == Connection::Connected(end)
     }
 
-    /// Whether it is connected with a session, may write and waits for nothing.
+    /// Whether the client is connected with a session, may write and has no outstanding request.
     pub fn is_idle(&self) -> bool {
         let is_connected = matches!(self.connection, Connection::Connected(_));
         is_connected && self.leaves_us.is_none() && self.outstanding.is_empty()
     }
 
-    /// A planned request with what the client knows. `None`: the client knows of no znode for it.
+    /// A planned request, completed with what the client knows. `None`: the client can't or won't send it.
     ///
     /// * `view_of`: the configuration that a server has or had in force last.
     pub fn fill<'a>(
@@ -115,7 +115,7 @@ impl Client {
                 _ => {}
             }
         }
-        // Where it may only read it has no session to end.
+        // At a read-only server there is no session to close.
         if self.leaves_us.is_some() && request.op == Op::Close {
             return None;
         }
@@ -134,7 +134,7 @@ impl Client {
         Some(request)
     }
 
-    /// What is still watched, for another server. `None`: nothing.
+    /// The setWatches request for the next server. `None`: the client has no watches.
     pub fn set_watches(&self) -> Option<Request> {
         let Session { data_watches, child_watches, persistent_watches, .. } = &self.session;
         let data = |was_there: bool| {
@@ -153,7 +153,7 @@ impl Client {
         (!is_empty).then(|| Request::new(Op::SetWatches(lists), ""))
     }
 
-    /// What an answer leaves with the client.
+    /// Keeps what the client learns from a reply: the zxid, watches that it sets, and versions.
     pub fn learn(&mut self, request: &Request, header: ReplyHeader, body: &Body) {
         let (code, path) = (Code(header.err), &request.path);
         let session = &mut self.session;
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    /// What an event leaves with the client: the watches that fired are gone.
+    /// Keeps the zxid of an event, and removes the one-shot watches that have fired.
     pub fn learn_event(&mut self, zxid: i64, kind: EventKind, path: &str) {
         let session = &mut self.session;
         session.last_zxid = session.last_zxid.max(zxid);

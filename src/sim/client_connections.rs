@@ -1,4 +1,4 @@
-//! Client connections at their server: performs what `request::Connection` decides, as `net::client`.
+//! Client connections at their server: performs what `request::Connection` decides, as `net::client` does.
 
 use super::network::{Attached, Chunk, EndId, Holder, ProcessId};
 use super::plan::Plant;
@@ -7,7 +7,7 @@ use super::world::World;
 use crate::request::{Conn, Connection, Need, Outgoing};
 use std::task::Waker;
 
-/// Bytes of a ping and its length.
+/// Length of a ping request with the length before it.
 const PING_LEN: usize = 12;
 
 impl World {
@@ -117,7 +117,7 @@ impl World {
     }
 }
 
-/// Large data stands beside the bytes it belongs between.
+/// Takes all outgoing bytes. Large data is kept apart from the bytes between which it is sent.
 fn take_out(from: &mut Outgoing) -> Vec<u8> {
     let (mut bytes, mut at) = (Vec::with_capacity(from.len()), 0);
     for (place, piece) in &from.shared {

@@ -12,9 +12,9 @@ use crate::request::password;
 use jute::proto::{ConnectRequest, ConnectResponse, ReplyHeader, WatcherEvent};
 use jute::{Decode, DecodeError, Encode, Reader, put_frame};
 
-/// Requests without an answer, at the most.
+/// Limit on a client's outstanding requests.
 const OUTSTANDING_MAX: usize = 40;
-/// A client that may only read looks for another server after so long.
+/// A client of a read-only server looks for another server after this time.
 const READ_ONLY_US: Micros = 300 * MS;
 
 impl World {
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// It receives nothing, and sends nothing.
+    /// Whether the client receives nothing and sends nothing.
     pub fn is_asleep(&self, client: usize) -> bool {
         !self.is_healing && self.now_us < self.clients[client].asleep_us
     }
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// The client's timer: it connects, pings, or gives up a connection that is silent.
+    /// The client's timer: the client connects, pings, or closes a connection that is silent.
     pub fn turn_client(&mut self, client: usize) {
         self.do_at(self.now_us + CLIENT_TURN_US, move |world| world.turn_client(client));
         if self.is_asleep(client) {
@@ -97,7 +97,7 @@ impl World {
                 self.disconnect(client, 0);
             }
             Connection::Connected(_) if found.leaves_us.is_some_and(|at| at <= self.now_us) => {
-                self.note_client(client, || "looks for a server that lets it write".to_owned());
+                self.note_client(client, || "looks for a read-write server".to_owned());
                 self.disconnect(client, 0);
             }
             Connection::Connected(_) if has_pause => {
@@ -134,7 +134,7 @@ impl World {
         self.see(&Seen::Connects { client, session });
     }
 
-    /// The connection ends; requests without an answer may be done or not.
+    /// Ends the client's connection; its outstanding requests may be done or not.
     fn disconnect(&mut self, client: usize, pause_ms: u64) {
         let found = &mut self.clients[client];
         let end = found.end();
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// A client begins anew: it has no session and has seen nothing. One that could only read has no session, but has seen something.
+    /// Takes from a client its session and what it has seen. A client of read-only servers has no session, but has seen zxids.
     pub fn begin_anew(&mut self, client: usize) {
         self.disconnect(client, 0);
         self.forget_session(client);
@@ -210,9 +210,9 @@ impl World {
         found.connection = Connection::Connected(end);
         if read_only {
             found.leaves_us = Some(leaves_us);
-            self.note_client(client, || format!("may only read, with session {session:#x}"));
+            self.note_client(client, || format!("is read-only, with session {session:#x}"));
             self.trace.count(if before == 0 { "read-only sessions" } else { "sessions read-only" });
-            // Only that server knows a new one: where it may write it asks for another.
+            // A new session of a read-only server is known to that server alone: a read-write server is asked for another one.
             return Ok(());
         }
         found.session.id = session;
@@ -239,7 +239,7 @@ impl World {
         } else if let Some(oldest) = found.outstanding.pop_front() {
             oldest
         } else {
-            let why = format!("client {client} is answered {header:?}, and asked nothing");
+            let why = format!("client {client} has no request for the reply {header:?}");
             self.fail("sessions", why);
             return Ok(());
         };
@@ -251,7 +251,7 @@ impl World {
         let is_read_only = self.clients[client].leaves_us.is_some();
         self.trace.count(match (header.err == 0, request.is_write()) {
             (true, true) => "writes",
-            (true, false) if is_read_only => "reads where nobody leads",
+            (true, false) if is_read_only => "reads without a leader",
             (true, false) => "reads",
             (false, _) => "refusals",
         });

@@ -1,4 +1,4 @@
-//! What a world is like: all of it follows from a seed.
+//! The settings of a world: all of them follow from a seed.
 
 use crate::member::opening::{NoOpening, Openings};
 use crate::member::sim_opening::SimOpenings;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 pub type Micros = u64;
 
 pub const MS: Micros = 1000;
-/// Servers that start together start within so long.
+/// Servers that start together start within this time.
 pub const STARTS_TOGETHER_US: Micros = 100 * MS;
-/// Within this of the last start they serve: less than initLimit, a second.
+/// Servers that start together must serve within this time after the last start: less than initLimit, which is 1 s.
 pub const SERVES_US: Micros = 800 * MS;
 
-/// A bug of the world's own, for tests of the checks: each shows what a check is there to find.
+/// A fault that the simulator itself makes, for tests of the checks: each is one that a check has to find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Plant {
-    /// A disk that says it has flushed what is gone with the next power cut.
+    /// A disk that reports as flushed what the next power cut takes.
     LyingDisk,
     /// A server whose epoch files are lost with each crash.
     ForgottenEpochs,
@@ -29,65 +29,65 @@ pub enum Plant {
     LostEvent,
     /// An event that comes twice.
     RepeatedEvent,
-    /// An event after the answer that shows the change.
+    /// An event after the reply that shows the change.
     LateEvent,
-    /// An answer of other data than the server gave.
+    /// A reply with other data than the server sent.
     WrongAnswer,
-    /// An answer with a zxid from before those that were there already.
+    /// A reply with an older zxid than those before it.
     OldZxid,
-    /// Two answers in each other's place.
+    /// Two replies in swapped order.
     SwappedAnswers,
     /// A server that is cut off for ever.
     StuckServer,
-    /// A log thread that says what it is about to do as if it were done.
+    /// A log thread that reports a flush before it happens.
     EarlyReport,
-    /// A damaged disk whose server is believed when it comes back with less than it had acknowledged.
+    /// A server with a damaged disk that votes, although it has less than it had acknowledged.
     UnmissedLoss,
-    /// An event of a lasting watch that never reaches its client.
+    /// An event of a persistent watch that never reaches its client.
     LostLastingEvent,
-    /// Servers that know nothing of `oxkeeper.quorumSync` and `oxkeeper.linearizableReads`.
+    /// Servers that ignore `oxkeeper.quorumSync` and `oxkeeper.linearizableReads`.
     UnconfirmedReads,
-    /// A leader that does not hear its clients' pings.
+    /// A leader that does not process its clients' pings.
     UnheardPings,
-    /// Servers that answer nothing while the first leader is to be elected.
+    /// Election connections that deliver nothing for the first second.
     SlowStart,
-    /// A server that answers writes where nobody leads as if it had done them.
+    /// A read-only server that answers writes as if it had done them.
     WriteInReadOnly,
-    /// A start that makes the folder of logs where their disk is not mounted.
+    /// A start that creates `dataLogDir` where its disk is not mounted.
     MountPointMade,
     /// An oracle that lets a voter go on alone, whatever the other one has committed.
     WrongOracle,
-    /// A server that tells a client who comes back that its session is over, whether it lives or not.
+    /// A server that tells a client which reconnects that its session is over, whether that is so or not.
     RefusedSession,
     /// An operator who empties one more server than the checks are told.
     MoreIsLost,
     /// The checks are told that a server of no configuration had established each epoch first.
     SecondLeader,
-    /// They are told of a proposal in an epoch that has no leader.
+    /// The checks are told of a proposal in an epoch that has no leader.
     UnopenedEpoch,
-    /// They are told that each server serves an earlier state again.
+    /// The checks are told that each server serves an earlier state again.
     StepBack,
-    /// They are told of trees with other digests.
+    /// The checks are told of trees with other digests.
     OtherDigest,
-    /// They are told that what a leader commits is on no disk but its own.
+    /// The checks are told that what a leader commits is on no disk but its own.
     FewDisks,
-    /// They are told that a configuration is in force that was never proposed.
+    /// The checks are told that a configuration is in force that was never proposed.
     UncommittedView,
-    /// They are told of no ACK of NEWLEADER: each epoch is established by its leader's vote alone.
+    /// The checks are told of no ACK of NEWLEADER: each epoch is established by its leader's own ACK alone.
     MinorityEpoch,
-    /// They are told that the disk of a learner is empty when it acknowledges a proposal.
+    /// The checks are told that the disk of a learner is empty when it acknowledges a proposal.
     EarlyAck,
-    /// They are told that the disk of a learner is empty when it acknowledges NEWLEADER.
+    /// The checks are told that the disk of a learner is empty when it acknowledges NEWLEADER.
     ShortHistory,
-    /// They are told that another client is given the same new session.
+    /// The checks are told that another client is given the same new session.
     SharedSession,
-    /// They are told that the currentEpoch of a server that serves is not saved.
+    /// The checks are told that the currentEpoch of a server that serves is not saved.
     UnsavedEpoch,
-    /// They are told of a connection with more unsent bytes than its limit.
+    /// The checks are told of a connection with more unsent bytes than its limit.
     UnsentBytes,
-    /// They are told that a server acts on what comes over a connection that it has closed.
+    /// The checks are told that a server acts on packets of a connection that it has closed.
     HeardAfterClose,
-    /// They are told that the history of a snapshot was cut before the snapshot got its name.
+    /// The checks are told that the history of a snapshot was truncated before the snapshot got its name.
     CutSnapshot,
 }
 
@@ -131,7 +131,7 @@ impl Plant {
     ];
 }
 
-/// What a world is like.
+/// The settings of a world.
 #[derive(Clone, Debug, Default)]
 pub struct Climate {
     pub seed: u64,
@@ -141,26 +141,26 @@ pub struct Climate {
     pub joiners: usize,
     /// Clients change the members of the ensemble, and their roles.
     pub changes: bool,
-    /// Some of these changes require that the configuration is in force which one of the servers has.
+    /// Some of these reconfigurations are conditional: they name the version of the configuration that one of the servers has.
     pub conditional: bool,
     /// Voters have weights and groups, in the first configuration and in some of the later ones.
     pub groups: bool,
     pub clients: usize,
-    /// Transactions between two snapshots, at the most.
+    /// `snapCount`: limit on transactions between two snapshots.
     pub snap_count: u64,
-    /// Every learner gets the whole tree.
+    /// `forceSnapshotSync`: every learner gets the whole tree (SNAP).
     pub sends_trees: bool,
-    /// Its disk takes fifty times as long.
+    /// The server whose disk takes fifty times as long.
     pub slow_disk: Option<usize>,
-    /// Observers connect to any voter, which passes on what the leader sends.
+    /// `observerMasterPort`: observers connect to any voter, which relays what the leader sends.
     pub relays: bool,
-    /// Sessions are their server's own until they make something ephemeral.
+    /// `localSessionsEnabled`: sessions are local until they create an ephemeral znode.
     pub local_sessions: bool,
-    /// Sectors of this server's disk come back wrong now and then. Never of two servers': only one disk may be lost.
+    /// The server whose disk sometimes returns wrong sectors. Never two servers: the data of only one may be lost.
     pub damaged: Option<usize>,
-    /// `oxkeeper.quorumSync`: a leader has its place confirmed before it answers a sync.
+    /// `oxkeeper.quorumSync`: a leader has a quorum confirm that it leads before it answers a sync.
     pub quorum_sync: bool,
-    /// `oxkeeper.linearizableReads`: so it has for each read.
+    /// `oxkeeper.linearizableReads`: each read waits for such a sync.
     pub linearizable_reads: bool,
     /// The first servers start within 100 ms, and nothing fails until they serve.
     pub starts_together: bool,
@@ -170,37 +170,37 @@ pub struct Climate {
     pub loses_files: bool,
     /// `oraclePath`: of two voters at most one at a time may go on without the other, and it has all that was committed then.
     pub oracle: bool,
-    /// The disk of a server's logs is not mounted now and then when the server is to start.
+    /// The disk of `dataLogDir` is sometimes not mounted when a server is to start.
     pub unmounts: bool,
-    /// `readonlymode.enabled`: some clients are content to read where nobody leads.
+    /// `readonlymode.enabled`: some clients accept read-only servers.
     pub read_only: bool,
     /// db.autocreate=false: the operator marks the directories of the first members with `initialize`.
     pub marks_new: bool,
-    /// Counter of an epoch's last zxid: small in some worlds, so that one epoch after the other is used up.
+    /// Counter of an epoch's last zxid: small in some worlds, so that zxids roll over often.
     pub counter_max: u32,
-    /// Every connection between servers opens with an exchange of words ([`SimOpenings`]).
+    /// Every connection between servers begins with an opening, before its protocol ([`SimOpenings`]).
     pub has_openings: bool,
     /// From one machine to another.
     pub latency_us: Micros,
-    /// How long things fail, before all faults end.
+    /// How long there are faults.
     pub lasts_us: Micros,
-    /// Leaders fail when it hurts: what they propose reaches few disks, and they are cut off as soon as their epoch is open.
-    /// So do disks, around truncations.
+    /// Faults are timed by the state of the ensemble (`super::adversary`): leaders fail whose proposals are on few disks, or are cut off
+    /// as soon as their epoch is open, and machines lose power around truncations.
     pub adverse: bool,
-    /// Tasks of learner connections are scheduled late now and then, also those whose connection was closed.
+    /// Tasks of learner connections are sometimes scheduled late, also after their connection was closed.
     pub late_tasks: bool,
-    /// A snapshot takes up to seconds now and then.
+    /// A snapshot sometimes takes seconds.
     pub slow_snapshots: bool,
-    /// So many bytes fit into the socket of a learner connection, and as many may wait for it: the peer is given up then.
+    /// This many bytes fit into the socket of a learner connection, and as many into its outbox; above that the peer is disconnected.
     pub small_buffers: Option<usize>,
-    /// `oxkeeper.lagBytes`: small in some worlds, so that learners are waited for and left behind.
+    /// `oxkeeper.lagBytes`: small in some worlds, so that commits wait for learners, and learners are left behind.
     pub lag_bytes: Option<u64>,
-    /// Quorums lose their data, by an act of their operator while all servers are down.
+    /// An operator destroys the data of a quorum while all servers are down (`super::destruction`).
     pub destroys: bool,
-    /// Servers that say what members running Java say, in their order (`super::java`).
+    /// Servers that send what members running Java send, in Java's order (`super::java`).
     pub java: BTreeSet<usize>,
     pub plant: Option<Plant>,
-    /// The name of a check that finds nothing, so that a test sees whether other checks find a planted fault.
+    /// The name of a check whose findings are ignored, so that a test sees whether other checks find a planted fault.
     pub left_out: Option<&'static str>,
 }
 
@@ -219,7 +219,7 @@ impl Climate {
             voters,
             observers,
             changes,
-            // Two more than three at the most, and one more than five: with more of them less happens to each.
+            // At most two with up to three voters, and one with more: the more servers, the less happens to each.
             joiners: if changes { rng.pick(if voters <= 3 { 3 } else { 2 }) } else { 0 },
             groups: more.one_in(5),
             loses_files: more.one_in(4),
@@ -245,11 +245,11 @@ impl Climate {
             ..Self::calm(seed)
         };
         let damaged = (changes && more.one_in(4)).then(|| more.pick(voters)).or(old.damaged);
-        // One of two is no quorum.
+        // One voter of two is no quorum.
         let damaged = damaged.filter(|_| 2 < voters);
-        // Where each epoch is near its end, a sync that is confirmed brings the next one.
+        // Each confirmation takes a zxid: in epochs of few zxids syncs alone would cause rollovers.
         let has_room = old.counter_max == Zxid::COUNTER_MAX;
-        // Three servers have too few disks for a history that only some of those alive have.
+        // Three servers are too few for a history that only some of the running servers have.
         let adverse = if 3 < voters { !rng.one_in(3) } else { rng.one_in(3) };
         Self {
             adverse,
@@ -257,7 +257,7 @@ impl Climate {
             quorum_sync: old.quorum_sync && has_room,
             linearizable_reads: old.linearizable_reads && has_room,
             starts_together: old.starts_together && !adverse && old.slow_disk.is_none(),
-            // Members that join know nothing at first, and with one that is damaged they would be too many.
+            // Joiners have no data at first; with a damaged server too many members might be without data.
             marks_new: old.marks_new && !(changes && damaged.is_some()),
             snap_count: if adverse { [6, 12, 60][rng.pick(3)] } else { old.snap_count },
             late_tasks: rng.one_in(2),
@@ -280,7 +280,7 @@ impl Climate {
         Self { destroys: self.destroys || destroys, ..self }
     }
 
-    /// Two voters, an oracle, and servers that join, instead of what there is else.
+    /// In some worlds with reconfigurations: two voters, an oracle, and servers that join.
     fn with_changing_pair(self) -> Self {
         if !self.changes || !Rng::new(self.seed, 16).one_in(6) {
             return self;
@@ -289,7 +289,7 @@ impl Climate {
         Self { voters, joiners, oracle: true, groups: false, damaged: None, ..self }
     }
 
-    /// With what has chances of its own, so that all else is as before.
+    /// Settings with random streams of their own, so that the other settings of a seed stay as they were.
     fn with_newest(self) -> Self {
         let mut rng = Rng::new(self.seed, 9);
         let oracle = self.voters == 2 && !self.changes && !rng.one_in(3);
@@ -300,14 +300,14 @@ impl Climate {
             unmounts: rng.one_in(8),
             conditional: rng.one_in(2),
             java: self.java_members(),
-            // Members stay as they are: configuration files would tell of changes that are lost. Leaders are not isolated, since that
-            // may begin at any time.
+            // There are no reconfigurations: configuration files would have lost ones. Leaders are not isolated, since that may begin
+            // at any time.
             destroys: Rng::new(self.seed, 15).one_in(2)
                 && !self.changes
                 && self.damaged.is_none()
                 && !self.adverse
                 && !oracle,
-            // Beside an oracle there are no groups.
+            // An oracle and groups exclude each other.
             groups: self.groups && !oracle,
             lasts_us: self.lasts_us + if read_only { 3000 * MS } else { 0 },
             ..self
@@ -334,17 +334,17 @@ impl Climate {
         }
     }
 
-    /// What speaks first on connections between servers.
+    /// The openings of connections between servers.
     pub fn openings(&self) -> Arc<dyn Openings> {
         if self.has_openings { Arc::new(SimOpenings) } else { Arc::new(NoOpening) }
     }
 
-    /// Whether a client is content to read where nobody leads.
+    /// Whether a client accepts read-only servers.
     pub const fn accepts_read_only(&self, client: usize) -> bool {
         self.read_only && client.is_multiple_of(2)
     }
 
-    /// Voters first, then observers, then those that join.
+    /// Number of servers: voters first, then observers, then joiners.
     pub const fn servers(&self) -> usize {
         self.voters + self.observers + self.joiners
     }

@@ -1,15 +1,16 @@
-//! An operator's act that destroys the data of a quorum, and what is lost by it.
+//! An operator destroys the data of a quorum; what is lost by that is computed, and the checks go on without it.
 //!
-//! All servers stop, the directories of a quorum are emptied or become older copies, and all start again. Everything that is left is on
-//! disks then, and a start on a copy of each says what its server will find. The voter with the latest vote is to lead: what was
-//! committed and is not in its history is lost, computed before any server starts, and the checks go on without just that.
+//! All servers stop, the directories of a quorum are emptied or become older copies, and all servers start again. Everything that remains
+//! is on disks then, and a start on a copy of each disk says what its server will find. The voter with the highest vote is to lead: what
+//! was committed and is not in its history is lost, computed before any server starts, and the checks go on without just that.
 //!
-//! 1. Epochs after the leader's promise may come again, with other transactions. So the operator empties every other server that has
-//!    promised more, and all that do not vote.
+//! 1. Epochs after the leader's acceptedEpoch may come again, with other transactions. So the operator empties every other server with a
+//!    higher acceptedEpoch, and all servers that do not vote.
 //! 2. Where members change, the operator writes one configuration for all servers: the newest in the leader's history, whether it was
-//!    committed or not. What other servers know of later ones is lost with their data.
-//! 3. Clients begin anew: a server would turn away those that have seen what is lost.
-//! 4. Nothing fails until a leader is established: without the servers that are left a quorum of empty ones would elect one of theirs.
+//!    committed or not. What other servers know of later configurations is lost with their data.
+//! 3. Clients begin with new sessions: a server would refuse clients that have seen lost zxids.
+//! 4. There are no faults until a leader is established: without the servers that have data, a quorum of empty servers would elect one
+//!    of themselves.
 
 use super::boot::boot;
 use super::check::{Durable, Seen};
@@ -22,7 +23,7 @@ use crate::model::{Epoch, ServerId, View, Zxid};
 use std::collections::BTreeSet;
 
 impl World {
-    /// * `spared`: voters whose data stays, as far as the others are a quorum. `restores`: those that have one get an older copy.
+    /// * `spared`: voters whose data stays, as far as the others are a quorum. `restores`: servers with an older copy get that.
     pub fn destroy(&mut self, spared: &[usize], restores: bool, keeps: u64, down_us: Micros) {
         // An older configuration may need a machine that is lost for good.
         if self.servers.iter().any(|server| server.is_gone) {
@@ -39,7 +40,7 @@ impl World {
             }
         }
         for server in 0..self.servers.len() {
-            // A damaged sector may show only later, when nobody else has the data.
+            // A damaged sector may show only later, when no other server has the data.
             if !view.is_voter(id(server)) || self.servers[server].is_damaged {
                 self.empty_new(server);
             }
@@ -67,7 +68,7 @@ impl World {
             });
             (0..self.servers.len()).for_each(|server| self.rewrite_configuration(server, &view));
         }
-        // Older copies have what is lost.
+        // Older copies have lost transactions.
         self.servers.iter_mut().for_each(|server| server.backup = None);
         let before = self.checks.history.committed().len();
         self.see(&Seen::Destroyed { left, promised });
@@ -79,17 +80,17 @@ impl World {
         self.is_recovering = true;
     }
 
-    /// The server with the latest vote of those that may lead by the newest configuration in their own history.
+    /// The server with the highest vote of those that may lead by the newest configuration in their own history.
     fn leader_of(&self, found: &[Durable]) -> Option<usize> {
         let may_lead = |&server: &usize| {
             let view = self.checks.history.newest_in(found[server].last);
-            // A voter that weighs nothing is never elected.
+            // A voter with weight 0 is never elected.
             view.is_voter(id(server)) && 0 < view.weight(id(server))
         };
         (0..found.len()).filter(may_lead).max_by_key(|&server| vote(found, server))
     }
 
-    /// Whether a server may start with what it has, and the other one leads all the same.
+    /// Whether `server` may keep its data without keeping `leader` from being elected.
     fn may_follow(&self, view: &View, leader: usize, server: usize, found: &[Durable]) -> bool {
         let has = found[server];
         let newest = self.checks.history.newest_in(has.last);
@@ -99,7 +100,7 @@ impl World {
         view.is_voter(id(server)) && !knows_later && !is_rival && !has_promised_more
     }
 
-    /// The operator's configuration takes the place of what a server knows of any.
+    /// The operator's configuration replaces all that a server has of configurations.
     fn rewrite_configuration(&mut self, server: usize, view: &View) {
         let climate = self.climate().clone();
         let rewrite = |disk| membership::rewrite_files(disk, &climate, server, view);
@@ -111,7 +112,7 @@ impl World {
         self.see(&Seen::ForgetsView { server });
     }
 
-    /// All servers end, and with them what goes wrong.
+    /// All servers lose their power, and all faults end.
     fn stop_all(&mut self, keeps: u64, down_us: Micros) {
         for server in 0..self.servers.len() {
             let kind = CrashKind::Power { keeps: keeps ^ server as u64 };
@@ -120,14 +121,14 @@ impl World {
             found.stalled_us = found.stalled_us.min(self.now_us);
             (found.locked_us, found.losing, found.lost) = (0, None, Zxid::ZERO);
             (found.is_unsure, found.has_lost, found.has_other_digests) = (false, false, false);
-            // Its operator gives it back what it may lack to start.
+            // The operator restores a `myid` that was lost, without which the server does not start.
             let _tried = tried_twice(|| membership::write_my_id(&found.disk, server));
         }
         let due = self.net.mend_all(self.now_us);
         self.expect_arrivals(due);
     }
 
-    /// A server's data becomes an older copy, if there is one.
+    /// Replaces a server's data by an older copy, if there is one.
     fn restore(&mut self, server: usize) -> bool {
         let found = &mut self.servers[server];
         let Some(Backup { disk: old, tree, .. }) = &found.backup else { return false };
@@ -138,7 +139,7 @@ impl World {
         true
     }
 
-    /// A server's data is gone, and its operator says that its directory is new.
+    /// Empties a server's directories, which its operator marks as new.
     fn empty_new(&mut self, server: usize) {
         let climate = self.climate().clone();
         let found = &mut self.servers[server];
@@ -147,7 +148,7 @@ impl World {
         let _tried = tried_twice(|| membership::mark_new(&found.disk, &climate));
     }
 
-    /// What a server will find at its start. Its operator empties one that will not start, or will not vote.
+    /// What a server will find at its start. A server that will not start, or will not vote, is emptied by its operator.
     fn found_by(&mut self, server: usize) -> Durable {
         let (climate, now_us) = (self.climate().clone(), self.now_us);
         let found = &mut self.servers[server];
@@ -165,7 +166,7 @@ impl World {
     }
 }
 
-/// The voters of a configuration that are not spared, and so many of the spared ones that they are a quorum.
+/// The voters of a configuration that are not spared, and as many of the spared ones as make them a quorum.
 fn quorum_without(view: &View, spared: &[usize]) -> BTreeSet<usize> {
     let voters = || view.voters().map(|id| id.0 as usize);
     let mut all: BTreeSet<usize> = voters().filter(|voter| !spared.contains(voter)).collect();

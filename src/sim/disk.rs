@@ -1,4 +1,4 @@
-//! What a server's other threads do: the log thread, snapshots, loading and reading.
+//! What a server's other threads do: the log thread, snapshot threads, loading the tree and reading the log.
 
 use super::boot::write_snapshot;
 use super::check::Seen;
@@ -15,7 +15,7 @@ use crate::tree::Tree;
 use crate::zab::{LearnerConnectionId, LogRead};
 use std::time::Duration;
 
-/// A slow snapshot takes this much longer at the most: longer than an election and a synchronisation.
+/// A slow snapshot takes at most this much longer: longer than an election and a synchronisation.
 const SNAPSHOT_LAGS_MAX_US: Micros = 4000 * MS;
 
 impl World {
@@ -33,7 +33,7 @@ impl World {
         if is_slow { takes_us * 50 } else { takes_us }
     }
 
-    /// All that has queued up goes to the disk; what becomes of it is told a while later.
+    /// The log thread does all that has queued up; its reports reach the driver a while later.
     fn write_log(&mut self, at: ProcessId) {
         let server = at.server;
         if self.climate().plant == Some(Plant::EarlyReport) && self.report_early(at) {
@@ -57,7 +57,7 @@ impl World {
                     thwarted_one_in = thwarted_one_in.or(Some(8));
                 }
                 worker::Event::CannotTruncate { .. } => {
-                    self.trace.count("cuts refused");
+                    self.trace.count("truncations refused");
                     thwarted_one_in = Some(1);
                 }
                 worker::Event::Placed { zxid, replaces, .. } => {
@@ -79,7 +79,7 @@ impl World {
                     durable.current = *epoch;
                 }
                 worker::Event::Failed(_) => {
-                    // A truncation that was begun may be done, or not.
+                    // A truncation of this batch may be done, or not.
                     durable.last = cuts.iter().copied().fold(durable.last, Zxid::min);
                     has_failed = true;
                 }
@@ -129,19 +129,19 @@ impl World {
         self.do_within(100, 6000, move |world| world.write_snapshot(at, job, Vec::new()));
     }
 
-    /// How much longer than usual a snapshot takes; above all one of a tree that holds what is committed nowhere.
+    /// How much longer than usual a snapshot takes: longest if its tree has transactions that are not committed.
     fn snapshot_lags(&mut self, zxid: Zxid) -> Micros {
         let hurts = self.checks.history.last() < zxid;
         let may_be_slow = self.climate().slow_snapshots && !self.is_healing && !self.is_starting();
         if hurts {
-            self.trace.count("snapshots of what is not committed");
+            self.trace.count("snapshots of uncommitted transactions");
         }
         let is_slow = may_be_slow && (hurts || self.rng.one_in(8));
         let low_us = if hurts { SNAPSHOT_LAGS_MAX_US / 8 } else { 10 * MS };
         if is_slow { self.rng.range(low_us, SNAPSHOT_LAGS_MAX_US) } else { 0 }
     }
 
-    /// The next piece of a snapshot, or the whole file. Each snapshot has a thread of its own.
+    /// Takes the next piece of a snapshot, or writes the file after the last one. Each snapshot has a thread of its own.
     fn write_snapshot(&mut self, at: ProcessId, job: SnapshotJob, mut body: Vec<u8>) {
         let Some(process) = self.process(at) else { return };
         let taken = process.shared.snapshot_piece(job.frozen, &mut body);
@@ -182,7 +182,7 @@ impl World {
         });
     }
 
-    /// Loads the tree from the files, whose log was truncated.
+    /// Loads the tree again from the files, after their log was truncated.
     pub fn load_tree(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
         let wanted = process.recovery.while_running();
@@ -223,8 +223,8 @@ impl World {
     }
 }
 
-/// What may be left of a history when a batch is done in part: where it is cut, and nothing for certain where another
-/// server's takes its place.
+/// Where a history may end when a batch is done only in part: where it is truncated, and at zero, which is all that is certain, where a
+/// leader's tree replaces it.
 fn cuts_of(batch: &[Command]) -> Vec<Zxid> {
     let cut = |command: &Command| match command {
         Command::Truncate { to, .. } => Some(*to),

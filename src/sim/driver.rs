@@ -17,7 +17,7 @@ use crate::tree::txn::{Entry, Txn};
 use crate::zab::{Note, Packet};
 use std::io;
 
-/// Inputs processed before their actions are performed: fewer than in the server, so that it happens.
+/// Limit on the inputs of a turn: lower than the server's, so that turns reach it.
 const BATCH_MAX: u64 = 32;
 
 /// A turn of one process.
@@ -38,7 +38,7 @@ impl turn::TurnDriver for Turn<'_> {
         process.is_some_and(|process| !process.member.is_stopping())
     }
 
-    /// Each step reads it: a simulated turn takes no time.
+    /// Nothing to do: each step reads the clock, and a simulated turn takes no time.
     fn read_clock(&mut self) {}
 
     fn on_event(&mut self, event: Input) {
@@ -59,7 +59,7 @@ impl turn::TurnDriver for Turn<'_> {
 }
 
 impl World {
-    /// There is something for the driver.
+    /// Schedules a turn of the driver, unless one is scheduled.
     pub fn wake_driver(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
         if !std::mem::replace(&mut process.turn_is_due, true) {
@@ -118,7 +118,7 @@ impl World {
         let actions = process.actions.len() - before;
         let alone = process.may_go_alone.then_some(ServerId(at.server as i64));
         if resent < process.member.election_messages_resent() {
-            self.trace.count("votes said twice");
+            self.trace.count("notifications sent again");
         }
         self.checks.history.alone = alone;
         if is_stale {
@@ -129,7 +129,7 @@ impl World {
         self.observe(at);
     }
 
-    /// A process has begun: what its machine of agreement is given is kept, if it is wanted.
+    /// Begins the tape with the inputs of a new process's `zab` peer, if tapes are wanted.
     pub fn begin_tape(&mut self, at: ProcessId) {
         if matches!(self.trace.tracing, Tracing::Inputs)
             && let Some(process) = &mut self.servers[at.server].process
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// Notes what comes from other servers, and keeps the epoch in the leader's LEADERINFO.
+    /// Traces what comes from other servers, and keeps the epoch in the leader's LEADERINFO.
     fn note_input(&mut self, at: ProcessId, input: &Input) {
         let Some(process) = self.process(at) else { return };
         let text = match input {
@@ -168,7 +168,7 @@ impl World {
         self.note(at.server, || format!("< {}", short(&text)));
     }
 
-    /// Tells the checks what the step has made of the server.
+    /// Tells the checks what has changed in the server with the step.
     fn observe(&mut self, at: ProcessId) {
         let server = at.server;
         let Some(process) = self.process(at) else { return };
@@ -206,7 +206,7 @@ impl World {
         }
         let Some(process) = self.process(at) else { return };
         let was_leading = std::mem::replace(&mut process.is_leading, mode == Mode::Leading);
-        // With its last commit a leader may have given its place to another.
+        // With its last commit a leader may have handed over to another server.
         let has_committed =
             was_leading && !is_serving && process.served.is_some_and(|at| at < last);
         if !is_serving && !has_committed {
@@ -258,7 +258,7 @@ impl World {
         self.servers.iter().map(Server::acknowledged).collect()
     }
 
-    /// A leader that begins a session, or ends one that its client did not close.
+    /// Tells the checks of a leader that expires a session, and keeps when it heard of a session that it creates.
     fn watch_sessions(&mut self, at: ProcessId, entry: &[u8]) {
         let (now_us, sessions) = (self.now_us, &self.checks.history.model.timeouts);
         let Some(process) = self.servers[at.server].process.as_mut() else { return };
@@ -330,7 +330,7 @@ impl World {
         self.flush_learner_connections(at);
     }
 
-    /// Changes the configuration files; tells why the server has to end.
+    /// Changes the configuration files; gives why the server has to end, if it has to.
     fn change_config_files(&mut self, at: ProcessId, change: &ConfigChange) -> Option<Ended> {
         match change {
             ConfigChange::Committed { view, removes_proposed, .. } => {

@@ -1,4 +1,4 @@
-//! Election connections: performs what `member::election_connections` decides, as `net::election`.
+//! Election connections: performs what `member::election_connections` decides, as `net::election` does.
 
 use super::network::{Attached, Chunk, Holder, ProcessId};
 use super::plan::{MS, Micros};
@@ -7,7 +7,7 @@ use super::world::World;
 use crate::member;
 use crate::member::election_connections::{Action, ConnectionId, Input};
 
-/// A dial that does not get through is tried again after so long.
+/// A dial that does not reach the other server is tried again within this time.
 const RETRY_US: Micros = 50 * MS;
 
 impl World {
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// A dial gets through, is refused, or waits as long as one of the two does not reach the other.
+    /// A dial connects, is refused, or waits as long as one of the two servers does not reach the other.
     fn dial_election(&mut self, at: ProcessId, connection: ConnectionId, to: usize) {
         let is_reached = self.net.reaches(at.server, to);
         let Some(process) = self.process(at) else { return };

@@ -1,4 +1,4 @@
-//! What goes wrong, and how it ends.
+//! Applies the faults of a plan, and ends them.
 
 use super::boot::{Booted, boot};
 use super::check::{Durable, Seen};
@@ -10,9 +10,9 @@ use crate::member::Input;
 use crate::model::Zxid;
 use crate::store::{Disk as _, epoch::EpochFile, purge};
 
-/// A process that is to crash at a change to its disk and makes none crashes after so long.
+/// A process that is to crash at a change to its disk, and makes none, crashes after this time.
 const CRASH_US: Micros = 40 * MS;
-/// A process that ends because of what its disk gives back starts again after so long.
+/// A server whose process ended because of damage, a loss or locked files starts again after this time.
 const DAMAGED_DOWN_US: Micros = 50 * MS;
 
 impl World {
@@ -78,7 +78,7 @@ impl World {
                 let found = &self.servers[server];
                 let Some(process) = &found.process else { return };
                 self.trace.count("purges");
-                // As `autopurge`: beside the server's own disk, and its errors stop nothing.
+                // As `autopurge` does: not through the server's fail-stop disk, so that errors stop nothing.
                 let _files = purge::purge(&found.disk, &process.folders, purge::KEEP_MIN);
             }
         }
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// The process crashes `changes` changes to its disk from now.
+    /// The process will crash after `changes` more changes to its disk.
     fn arm(&mut self, server: usize, changes: u64, crash: Crash) {
         let found = &mut self.servers[server];
         let is_disk_error = matches!(crash.kind, CrashKind::DiskError);
@@ -125,8 +125,8 @@ impl World {
         self.do_at(self.now_us + CRASH_US, move |world| world.crash_if_due(at));
     }
 
-    /// A process that is to crash ends here and now: a change to its disk has failed, or none was made for long. A process
-    /// whose disk refuses the change hears of it, and goes on until its member says how it ends.
+    /// Ends a process that is to crash: a change to its disk has failed, or it made none for long. A process whose disk refuses one
+    /// change gets an error instead, and goes on until its member says how it ends.
     pub fn crash_if_due(&mut self, at: ProcessId) {
         if self.process(at).is_some()
             && let Some(crash) = self.servers[at.server].crash
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// A server can't go on: because it is to crash, or for a reason that should not be.
+    /// A server can't go on: because of a fault, or, which is a failure of the world, for another reason.
     pub fn cannot(&mut self, at: ProcessId, why: &str) {
         let found = &self.servers[at.server];
         let (crash, is_damaged, has_lost) = (found.crash, found.is_damaged, found.has_lost);
@@ -162,7 +162,7 @@ impl World {
 
     /// A server that was asked to stop has finished what its clients had asked.
     pub fn stopped(&mut self, at: ProcessId) {
-        // A member says so after each input.
+        // A stopped member reports that after each input.
         if self.process(at).is_none() {
             return;
         }
@@ -171,7 +171,7 @@ impl World {
         self.crash(at.server, Crash { kind: CrashKind::Process, down_us });
     }
 
-    /// A process ends, and with it all its connections; the next one starts later.
+    /// A process ends, and with it all its connections; the server's next process starts later.
     pub fn crash(&mut self, server: usize, crash: Crash) {
         self.note(server, || format!("! {crash:?}"));
         self.trace.count(match crash.kind {
@@ -196,7 +196,7 @@ impl World {
         match self.plan.climate.plant {
             Some(Plant::ForgottenEpochs) => self.forget_epochs(server),
             Some(Plant::LyingDisk) => {
-                // From here on it only says that it has what it is given.
+                // From here on the disk only reports that it has what is written.
                 self.servers[server].lied = Some(self.servers[server].disk.image());
             }
             _ => {}
@@ -209,11 +209,11 @@ impl World {
         self.do_at(at_us, move |world| world.start(server));
     }
 
-    /// A planted fault.
+    /// A planted fault: the epoch files are lost.
     fn forget_epochs(&mut self, server: usize) {
         let disk = &self.servers[server].disk;
         for name in [EpochFile::Accepted, EpochFile::Current].map(EpochFile::name) {
-            // One that is not there can't be removed.
+            // A file that is not there can't be removed.
             let _gone = disk.remove(&folders().snapshots.join(name));
         }
         let found = &mut self.servers[server].durable;
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// Faults end: every cut is mended, every server that is down starts.
+    /// Ends all faults: every cut is mended, every server that is down starts.
     pub fn heal(&mut self) {
         self.is_healing = true;
         self.note_fault(|| "faults are over".to_owned());

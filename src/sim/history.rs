@@ -27,24 +27,24 @@ pub struct History {
     /// The configuration that the ensemble began with, and those that were committed.
     views: Vec<View>,
     proposed_views: Vec<View>,
-    /// What the operator wrote in every server's files after a quorum had lost its data: it alone decides what is left.
+    /// The configuration that the operator wrote for all servers after a quorum had lost its data: it alone decides what remains.
     rewritten: Option<View>,
     pub model: Model,
-    /// Servers keep sessions to themselves until they make something ephemeral.
+    /// Sessions are local until they create an ephemeral znode.
     pub local_sessions: bool,
-    /// A sync sees all that was answered before it was asked.
+    /// A sync shows all that any reply showed before the sync was sent.
     pub confirms_syncs: bool,
-    /// So does each read.
+    /// Each read shows all that any reply showed before the read was sent.
     pub confirms_reads: bool,
-    /// The server that is looked at, if an oracle lets it go on without the other of two voters.
+    /// The server of the current step, if an oracle lets it go on without the other of two voters.
     pub alone: Option<ServerId>,
-    /// Of a tree without transactions.
+    /// Digest of a tree without transactions.
     first_digest: u64,
 }
 
 impl History {
     /// * `first_digest`: of a new server's tree.
-    /// * `first_view`: what the ensemble begins with.
+    /// * `first_view`: the configuration that the ensemble begins with.
     pub fn new(first_digest: u64, local_sessions: bool, first_view: View) -> Self {
         Self {
             proposed: BTreeMap::new(),
@@ -101,7 +101,7 @@ impl History {
         let is_before = |view: &&View| view.version < zxid.to_wire();
         let Some(newest) = self.views.iter().rev().find(is_before) else { return false };
         match newest.version {
-            // It has the zxid of a leader that began with it.
+            // The version of the first configuration is the zxid with which its first leader began.
             0 => version != 0 && Zxid::from_wire(version).is_some_and(|it| it.counter() == 0),
             newest => newest == version,
         }
@@ -111,21 +111,21 @@ impl History {
     pub fn reconfigurations(&self, after: Zxid, through: Zxid) -> impl Iterator<Item = Zxid> {
         let zxids = self.views.iter().filter_map(|view| Zxid::from_wire(view.version));
         let is_between = move |&zxid: &Zxid| after < zxid && zxid <= through;
-        // One that NEWLEADER alone had named stands in no history.
+        // A configuration that only NEWLEADER named is in no history.
         zxids.filter(is_between).filter(|zxid| self.find(*zxid).is_some())
     }
 
-    /// A configuration is in force that is not committed. It counts from now on if it was proposed in an epoch before the newest
-    /// one, and no later epoch has been established without it: quorums of both configurations acknowledged it with NEWLEADER, from a leader that knows it from
-    /// `.dynamic.next` alone, because its log was cut by a leader that then established no epoch. The leader itself may have
-    /// just established its own.
+    /// Sees a configuration in force that is not committed. It counts from now on if it was proposed in an epoch before the newest
+    /// one, and no later epoch has been established without it: quorums of both configurations acknowledged it with NEWLEADER, from a
+    /// leader that knows it from `.dynamic.next` alone, because its log was truncated by a leader that then established no epoch. The
+    /// epoch of the leader itself may just have been established.
     ///
     /// * `server`: where it is in force.
     pub fn agree_on(&mut self, server: usize, view: &View) {
         let Some(version) = Zxid::from_wire(view.version) else { return };
         let of = |entry: &Bytes| View::from_bytes(config_in(entry)?).ok();
         let was_proposed = self.proposed.get(&version).and_then(of).as_ref() == Some(view);
-        // Its own leader puts it in force by a commit.
+        // The leader that proposed it puts it in force by a commit.
         let is_of_earlier = self.leaders.keys().any(|epoch| version.epoch() < *epoch);
         let last = self.last().epoch();
         let is_excluded = self.leaders.iter().any(|(epoch, (leader, _))| {
@@ -194,7 +194,7 @@ impl History {
         Some(&self.committed[at])
     }
 
-    /// Whether this is where a committed history ends; 0 is where the first one begins.
+    /// Whether a committed transaction has this zxid; also zero, where the history begins.
     pub fn is_committed(&self, zxid: Zxid) -> bool {
         zxid == Zxid::ZERO || self.find(zxid).is_some()
     }
@@ -224,7 +224,7 @@ impl History {
     /// What a history that ends with `last` holds after `after`, in order.
     ///
     /// # Errors
-    /// In words, why there is no such history.
+    /// Why there is no such history.
     pub fn between(&self, after: Zxid, last: Zxid) -> Result<Vec<Zxid>, String> {
         let (mut zxids, mut at) = (Vec::new(), last);
         while after < at {
@@ -239,7 +239,7 @@ impl History {
                 Zxid::new(at.epoch(), at.counter() - 1)
             } else {
                 let Some((_, before)) = self.leaders.get(&at.epoch()) else {
-                    return Err(format!("nobody leads epoch {}", at.epoch().0));
+                    return Err(format!("epoch {} has no leader", at.epoch().0));
                 };
                 *before
             };
@@ -251,7 +251,7 @@ impl History {
         Ok(zxids)
     }
 
-    /// The next transactions are committed.
+    /// Commits the next transactions.
     ///
     /// # Errors
     /// When one of them can't be read.

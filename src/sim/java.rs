@@ -1,10 +1,10 @@
-//! Members that say to others what a member that runs Java 3.8 or 3.9 says, in its order.
+//! Members that send to others what a member running Java 3.8 or 3.9 sends, in Java's order.
 //!
-//! A leader of Java's names in NEWLEADER the newest configuration that it has seen, committed or not, and sends NEWLEADER after all that
-//! it has queued meanwhile (`LearnerHandler.run`, ZooKeeper 3.9.5). A learner of Java's acknowledges NEWLEADER, then UPTODATE, and only
-//! then what was proposed during the synchronisation (`Learner.syncWithLeader`). Only what such a member sends is otherwise; what it
-//! logs, counts and applies is as in every server. So that a Java leader goes on counting the ACKs of a connection that has ended, and
-//! that its learners put in force what NEWLEADER names, is not here: either loses transactions or parts an ensemble (docs/migration.md).
+//! Java's leader names in NEWLEADER the newest configuration that it has seen, committed or not, and sends NEWLEADER after all that it
+//! has queued meanwhile (`LearnerHandler.run`, ZooKeeper 3.9.5). Java's learner acknowledges NEWLEADER, then UPTODATE, and only then what
+//! was proposed during the synchronisation (`Learner.syncWithLeader`). Only what such a member sends differs; what it logs, counts and
+//! applies is as in every server. Two things are left out: Java's leader goes on counting the ACKs of a connection that has ended, and
+//! Java's learners put in force what NEWLEADER names. Either loses transactions or splits an ensemble (docs/migration.md).
 
 use super::network::ProcessId;
 use super::world::World;
@@ -27,7 +27,7 @@ impl World {
         self.climate().java.contains(&server)
     }
 
-    /// What is put on a connection in the place of these bytes.
+    /// The bytes that a Java member sends in place of these.
     pub fn say_as_java(&mut self, at: ProcessId, peer: QuorumPeer, bytes: Bytes) -> Bytes {
         if !self.is_java(at.server) {
             return bytes;
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// A learner that does not serve yet keeps its acknowledgements of proposals.
+    /// A learner that does not serve yet keeps its ACKs of proposals back.
     fn keep_acks(&mut self, at: ProcessId, bytes: Bytes) -> Bytes {
         let Some(process) = self.process(at).filter(|process| !process.is_serving()) else {
             return bytes;
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// What a turn has put on a connection, before it is sent.
+    /// Puts the packets of one turn into Java's order, before they are sent.
     pub fn order_as_java(&mut self, at: ProcessId, peer: QuorumPeer, batch: &mut Vec<Bytes>) {
         if !self.is_java(at.server) {
             return;
@@ -79,7 +79,7 @@ impl World {
         match peer {
             QuorumPeer::Leader { .. } if process.is_serving() => {
                 let late = std::mem::take(&mut process.learner_connections.late_acks);
-                // After that of UPTODATE, and before those of later proposals.
+                // After the ACK of UPTODATE, and before the ACKs of later proposals.
                 let before =
                     batch.iter().position(|bytes| packets(bytes).iter().all(acknowledges_proposal));
                 if !late.is_empty() {

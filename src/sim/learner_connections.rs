@@ -1,4 +1,4 @@
-//! Learner connections: performs what `member` decides about them, as `server::peers` and `net::quorum`.
+//! Learner connections: performs what `member` decides about them, as `server::peers` and `net::quorum` do.
 
 use super::check::Seen;
 use super::network::{Chunk, EndId, Holder, ProcessId};
@@ -13,9 +13,9 @@ use crate::tree::freeze::Frozen;
 use crate::zab::Packet;
 use bytes::{Bytes, BytesMut};
 
-/// The task of a connection that was closed is scheduled within this.
+/// The task of a connection that was closed is scheduled within this time.
 const CLOSED_LATE_MAX_MS: u64 = 1500;
-/// One in so many reads is the last one for a while: the task is scheduled again within [`LATE_READ_MAX_MS`].
+/// After one read in this many, the task is scheduled late: within [`LATE_READ_MAX_MS`].
 const LATE_READ_ONE_IN: u64 = 200;
 const LATE_READ_MAX_MS: u64 = 300;
 
@@ -39,9 +39,9 @@ impl World {
                 }
             }
             Action::CloseLeader => self.close_leader(at),
-            // Every server listens everywhere here.
+            // A simulated server always listens at all its addresses.
             Action::ListenForLearners(_) | Action::SetMembers(_) | Action::MoveClientPort(_) => {}
-            // The driver's own.
+            // The driver performs these itself.
             Action::Log(_)
             | Action::Wake(_)
             | Action::WriteSnapshot(_)
@@ -76,7 +76,7 @@ impl World {
         self.process(at)?.learner_connections.all.get_mut(&peer)
     }
 
-    /// Puts bytes after all that was put before; they are sent at the end of the driver's turn.
+    /// Queues bytes for a peer; they are sent at the end of the driver's turn.
     fn put(&mut self, at: ProcessId, peer: QuorumPeer, bytes: Bytes) {
         let bytes = self.say_as_java(at, peer, bytes);
         self.see_packets(at, peer, &bytes);
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// What the driver's turn has put is sent.
+    /// Sends what the driver's turn has queued.
     pub fn flush_learner_connections(&mut self, at: ProcessId) {
         let Some(process) = self.process(at) else { return };
         let all = process.learner_connections.all.iter();
@@ -105,7 +105,7 @@ impl World {
         let batch = bytes.iter().map(cost).sum();
         let Some(connection) = self.learner_connection(at, peer) else { return };
         if !connection.outbox.put(bytes) {
-            self.trace.count("given up with much unsent");
+            self.trace.count("disconnected with too many unsent bytes");
             return self.close_connection(at, peer);
         }
         if !connection.is_closed {
@@ -156,7 +156,7 @@ impl World {
         !connection.is_blocked && connection.sleeps_until_us <= now_us
     }
 
-    /// The other end has read, or the task is scheduled again.
+    /// Goes on after the other end has read, or when the task is scheduled again.
     fn go_on_sending(&mut self, at: ProcessId, peer: QuorumPeer) {
         match self.learner_connection(at, peer) {
             Some(connection) if connection.outbox.is_in_tree() => self.send_piece(at, peer),
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// The next piece of a tree goes to a learner.
+    /// Sends the next piece of a tree to a learner.
     fn send_piece(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         if !self.can_send(at, peer) {
@@ -201,8 +201,8 @@ impl World {
         }
     }
 
-    /// The driver closes a connection: its handle is dropped, after what was put in this turn. The task ends when it is
-    /// scheduled, and takes up first what has come until then.
+    /// The driver closes a connection: its handle is dropped, after what was queued in this turn. The connection's task ends when it is
+    /// scheduled next, and before that reads what has come until then.
     pub fn close_connection(&mut self, at: ProcessId, peer: QuorumPeer) {
         let is_late = self.climate().late_tasks && self.rng.one_in(2);
         let for_us = if is_late { self.rng.range(1, CLOSED_LATE_MAX_MS) * MS } else { 0 };
@@ -245,7 +245,7 @@ impl World {
         }
     }
 
-    /// The tasks of a server's connections are not scheduled for so long.
+    /// The tasks of a server's learner connections are not scheduled for this time.
     pub fn starve_tasks(&mut self, server: usize, for_us: Micros) {
         self.trace.count("tasks starved");
         let (at, until_us) = (self.process_id(server), self.now_us + for_us);
@@ -270,7 +270,7 @@ impl World {
         connection.is_some_and(|connection| now_us < connection.sleeps_until_us)
     }
 
-    /// A connection ends by itself, and reports it.
+    /// Ends a connection, and reports that to the driver.
     pub fn give_up(&mut self, at: ProcessId, peer: QuorumPeer) {
         let connection = self.learner_connection(at, peer);
         if let Some(end) = connection.and_then(|connection| connection.end) {
@@ -279,7 +279,7 @@ impl World {
         self.lose_connection(at, peer);
     }
 
-    /// A connection is gone.
+    /// Removes a connection that has ended, and reports that to the driver.
     fn lose_connection(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         let mut events = Vec::new();
@@ -287,7 +287,7 @@ impl World {
         let Some(mut connection) = process.learner_connections.all.remove(&peer) else { return };
         connection.outbox.close(now_ms, &mut events);
         if connection.end.is_some() && !connection.receiving.is_opened() {
-            self.trace.count("exchanges broken off");
+            self.trace.count("openings broken off");
         }
         self.take_sent(at, peer, events);
         self.report(at, Input::Disconnected { from: peer, why: "ended".to_owned() });
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// A learner must have sent its hello by now, or has until later.
+    /// Ends a connection whose peer has not sent its first packet by the deadline; before the deadline, looks again then.
     pub fn check_hello(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         let Some(connection) = self.learner_connection(at, peer) else { return };
@@ -369,7 +369,7 @@ impl World {
         }
         let is_opened_now = !was_opened && connection.receiving.is_opened();
         if is_opened_now && !bytes.is_empty() {
-            self.trace.count("exchanges before a protocol");
+            self.trace.count("openings completed");
         }
         events.into_iter().for_each(|event| self.take_received(at, peer, event));
         match received {

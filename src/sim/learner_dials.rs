@@ -1,4 +1,4 @@
-//! Dials of leaders, and what a learner connection is when it begins.
+//! Dials of leaders, and the beginning of learner connections.
 
 use super::network::{Attached, EndId, Holder, ProcessId};
 use super::plan::{MS, Micros};
@@ -11,10 +11,10 @@ use crate::member::quorum_outbox::QuorumOutbox;
 use crate::member::{Input, QuorumPeer};
 use crate::zab::LearnerConnectionId;
 
-/// An attempt that does not reach the other machine tries again within this.
+/// An attempt that does not reach the other machine is repeated within this time.
 const SILENT_RETRY_US: Micros = 20 * MS;
 
-/// * `limit`: of unsent bytes, where it is not the usual one. `dialing`: the server that is dialed.
+/// * `limit`: on unsent bytes, if it is not the default one. `dialing`: the server that is dialed.
 fn new_connection(
     limit: Option<usize>,
     end: Option<EndId>,
@@ -56,7 +56,7 @@ impl World {
         self.do_within(50, 1000, move |world| world.go_on_dialing(at, peer));
     }
 
-    /// Does what a dial of the leader is to do next.
+    /// Performs the next steps of a dial of the leader.
     fn go_on_dialing(&mut self, at: ProcessId, peer: QuorumPeer) {
         let now_ms = self.now_us / MS;
         loop {
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// An attempt to reach the leader is answered, or not yet.
+    /// An attempt to reach the leader succeeds, fails, or is repeated later.
     fn attempt(&mut self, at: ProcessId, peer: QuorumPeer, address: usize, until_ms: u64) {
         let now_ms = self.now_us / MS;
         let dialing = self.learner_connection(at, peer).and_then(|found| found.dialing.as_ref());

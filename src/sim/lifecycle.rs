@@ -13,11 +13,11 @@ use super::workload::{Op, PATHS, Request, Required};
 use super::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Once faults are over all has to come to rest within this.
+/// After the last fault the ensemble has to come to rest within this time.
 const REST_US: Micros = 20_000 * MS;
-/// Looked at this often.
+/// How often a world looks whether the ensemble is at rest.
 const LOOK_US: Micros = 20 * MS;
-/// Rest is what lasts so long.
+/// The ensemble is at rest when it has been idle for this time.
 const STILL_US: Micros = 100 * MS;
 
 /// What became of a world.
@@ -28,9 +28,9 @@ pub struct Outcome {
     /// Transactions that were committed.
     pub committed: usize,
     pub lasted_us: Micros,
-    /// What happened how often.
+    /// How often each thing happened.
     pub counts: BTreeMap<&'static str, u64>,
-    /// With [`Tracing::Inputs`]: what each process's machine of agreement was given.
+    /// With [`Tracing::Inputs`]: the inputs of each process's `zab` peer.
     pub tapes: Vec<Tape>,
 }
 
@@ -56,7 +56,7 @@ impl World {
         if self.climate().starts_together {
             self.run_until(STARTS_TOGETHER_US + SERVES_US);
             if self.checks.history.leaders.is_empty() {
-                self.see_restless(format!("no epoch has been led yet: {}", self.describe()));
+                self.see_restless(format!("no epoch is established yet: {}", self.describe()));
             }
         }
         if self.climate().plant == Some(Plant::TamperedTree) {
@@ -77,7 +77,7 @@ impl World {
         if self.failure.is_some() {
             return;
         }
-        // Whatever was committed is there again after the power was gone everywhere.
+        // All that was committed has to be there again after a power cut of all machines.
         for server in 0..self.servers.len() {
             let keeps = self.rng.below(1000);
             self.crash(server, Crash { kind: CrashKind::Power { keeps }, down_us: 0 });
@@ -101,7 +101,8 @@ impl World {
         }
     }
 
-    /// A client that has read what was never committed is let in nowhere until as much is committed: others write.
+    /// A client that has seen the zxid of a transaction that was never committed is refused by all servers until as much is committed;
+    /// so the other clients write.
     fn outdo_uncommitted(&mut self) {
         let end_us = self.now_us + REST_US;
         let is_ahead = |world: &Self| {
@@ -115,7 +116,7 @@ impl World {
         }
     }
 
-    /// All serve, a write of each client succeeds, and all have the same.
+    /// All members have to serve, a write of each client has to succeed, and then all members have the same tree.
     fn come_to_rest(&mut self) {
         self.wait_for_rest("before the last writes");
         self.wait_for_ends();
@@ -154,7 +155,7 @@ impl World {
         let end_us = self.now_us + REST_US;
         let mut still_us = 0;
         while self.failure.is_none() {
-            // Again each time: what a client asked for before may bring a lost server back.
+            // Again each time: a reconfiguration that a client sent earlier may make a lost server a member again.
             self.replace_lost();
             self.run_until(self.now_us + LOOK_US);
             still_us = if self.is_at_rest() { still_us + LOOK_US } else { 0 };

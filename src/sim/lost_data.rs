@@ -1,8 +1,8 @@
 //! Data that is damaged, lost or old, and what a server's operator does about it.
 //!
-//! What a server can tell leaves it without a vote until a leader has sent its tree; so much may be lost of a minority at
-//! any time. What it can't tell is the operator's to avoid: a server that votes with less than it had is allowed only while
-//! a quorum of other servers has all of it, in each configuration that any server believes in.
+//! A server that notices its loss does not vote until a leader has sent its tree; so much may be lost by a minority at any time. A loss
+//! that a server can't notice has to be avoided by its operator: a server may vote with less than it had only while a quorum of other
+//! servers has all of it, in each configuration that any server counts.
 
 use super::boot::boot;
 use super::check::{Durable, Seen};
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 impl World {
-    /// A byte comes back wrong from now on. * `place`: picks it.
+    /// Damages a byte of a disk, which is read wrong from now on. * `place`: picks the byte.
     pub fn damage(&mut self, server: usize, place: u64) {
         let Some((path, at)) = some_byte(&self.servers[server].disk, place) else { return };
         if self.servers[server].disk.flip(&path, at) {
@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// A copy of a disk as a power cut would leave it: an operator may come back to it later.
+    /// Copies a disk as a power cut would leave it: an operator may restore the copy later.
     pub fn back_up(&mut self, server: usize) {
         let found = &mut self.servers[server];
         let disk = found.disk.image().crash(0);
@@ -53,8 +53,8 @@ impl World {
         }
     }
 
-    /// A process ends, and the next one does not start while the disk of its logs is not mounted, if it has followed or led
-    /// before. That start is of a copy: that it comes about at all is the failure.
+    /// Ends a process, and checks that the next one does not start while the disk of `dataLogDir` is not mounted, if the server has
+    /// followed or led before. That start is on a copy of the disk; if it succeeds, the world fails.
     pub fn unmount(&mut self, server: usize, down_us: Micros) {
         if self.servers[server].process.is_none() {
             return;
@@ -142,7 +142,7 @@ impl World {
             Loss::OldData | Loss::OldDisk => found.backup.is_some(),
             Loss::DynamicFile => membership::dynamic_file(&found.disk).is_some(),
             Loss::ProposedFile => found.disk.open(&membership::proposed_file()).is_ok(),
-            // Only where clients change the ensemble it can do without, and two are left to vote.
+            // Only where clients may reconfigure the ensemble without this machine, and two machines are left to vote.
             Loss::Machine => {
                 let left = self.servers.iter().filter(|other| !other.is_gone).count();
                 self.climate().changes && 3 <= left
@@ -151,17 +151,17 @@ impl World {
         }
     }
 
-    /// Whether the server tells that its data is not whole, so that it does not vote with it.
+    /// Whether the server notices that its data is incomplete, so that it does not vote with it.
     fn is_noticed(&self, server: usize, loss: Loss) -> bool {
         let current =
             epoch::read(&self.servers[server].disk, &folders().snapshots, EpochFile::Current);
         let durable = self.servers[server].durable;
         let was_led = current.is_ok_and(|epoch| epoch.is_some_and(|epoch| 0 < epoch.0));
         match loss {
-            // Its operator empties it.
+            // The server does not start, and its operator empties it.
             Loss::AcceptedEpoch | Loss::Snapshots => was_led && self.climate().marks_new,
             Loss::SnapshotFolder | Loss::Data => self.climate().marks_new,
-            // What its log says of it otherwise is less than it promised.
+            // The epoch at the end of the log, which is taken otherwise, is lower than acceptedEpoch.
             Loss::CurrentEpoch => durable.last.epoch() < durable.accepted,
             Loss::Digests | Loss::DynamicFile | Loss::MyId | Loss::Machine => true,
             Loss::BothEpochs | Loss::Logs | Loss::ProposedFile | Loss::OldData | Loss::OldDisk => {
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Whether nothing is lost with it that was committed.
+    /// Whether nothing that was committed is lost with these files.
     fn may_lose(&self, server: usize, loss: Loss) -> bool {
         if let Loss::DynamicFile | Loss::MyId = loss {
             return true;
@@ -183,7 +183,7 @@ impl World {
         let votes_again =
             matches!(loss, Loss::SnapshotFolder | Loss::Data | Loss::OldData | Loss::OldDisk);
         if self.servers[server].is_unsure && votes_again && !is_noticed {
-            // What it had before it lost its vote, and promised, nobody can compare any more.
+            // What the server had and had promised before it lost its vote is not known any more, so no other server makes up for it.
             return false;
         }
         let all = 0..self.servers.len();
@@ -191,7 +191,7 @@ impl World {
         let counts = |&other: &usize| {
             let found = &self.servers[other];
             let is_whole = other != server && !found.is_damaged && !found.is_unsure;
-            // An observer acknowledges no proposal of a reconfiguration that has it vote: without that nobody removes the machine.
+            // An observer does not acknowledge the reconfiguration that makes it a voter, so it does not help to remove the machine.
             let observes = newest.is_some_and(|view| view.is_observer(ServerId(other as i64)));
             let acknowledges = loss != Loss::Machine || !observes;
             is_whole && acknowledges && (is_noticed || self.makes_up_for(other, server))
@@ -201,7 +201,7 @@ impl World {
         views.iter().all(|view| view.has_quorum(&others))
     }
 
-    /// Whether a server has all that another one has promised, and all that it may have helped to commit.
+    /// Whether `other` has promised all that `server` has, and has all that `server` may have helped to commit.
     pub fn makes_up_for(&self, other: usize, server: usize) -> bool {
         let (has, lost) = (self.servers[other].durable, self.servers[server].durable);
         let history = &self.checks.history;
@@ -236,17 +236,17 @@ impl World {
         self.newest_view().is_some_and(|view| view.members.keys().any(is_gone))
     }
 
-    /// The members that are left, where one is lost for good and the ensemble can do without it.
+    /// The members without the lost ones, if a member is lost for good and the ensemble can do without it.
     pub fn members_without_lost(&self) -> Option<String> {
         let newest = self.newest_view()?;
         let is_left = |id: &ServerId| !self.servers[id.0 as usize].is_gone;
-        // A reconfiguration needs a quorum of its voters that follow and don't observe before it.
+        // A reconfiguration needs a quorum of its voters that are followers before it, and not observers.
         let follows = |id: &ServerId| is_left(id) && !newest.is_observer(*id);
         let all = || (0..self.servers.len()).map(|server| ServerId(server as i64));
         if !self.has_lost() || all().filter(follows).count() < 2 {
             return None;
         }
-        // No ensemble becomes one of a single voter: followers that are no members vote then.
+        // No reconfiguration leaves a single voter, so followers that are no members become voters then.
         let are_few = newest.voters().filter(is_left).count() < 2;
         let line = |server: usize| {
             let id = ServerId(server as i64);
@@ -269,7 +269,7 @@ impl World {
         } else if let Some(view) = newest
             && membership::dynamic_file(disk).is_some_and(|path| is_gone(&path))
         {
-            // Another member's file, with its version.
+            // The operator copies another member's file, with its version.
             membership::files(disk).commit(&view, true, false)
         } else {
             if climate.marks_new {
@@ -291,14 +291,14 @@ pub fn empty(disk: &SimDisk) {
     [folders().logs, folders().snapshots].iter().for_each(|folder| clear(disk, folder, ""));
 }
 
-/// The files of a folder whose names begin like that are gone.
+/// Removes the files of a folder whose names begin with `begin`.
 fn clear(disk: &SimDisk, folder: &Path, begin: &str) {
     let names = disk.list(folder).unwrap_or_default();
     let names = names.iter().filter(|name| name.starts_with(begin));
     names.for_each(|name| gone(disk, &folder.join(name)));
 }
 
-/// A file is gone, for good.
+/// Removes a file durably.
 fn gone(disk: &SimDisk, path: &Path) {
     let _refused = tried_twice(|| disk.remove(path));
     let sync = || path.parent().map_or(Ok(()), |folder| disk.sync_dir(folder));
@@ -309,13 +309,12 @@ pub fn copy(from: &SimDisk, to: &SimDisk, folder: &Path) {
     for name in from.list(folder).unwrap_or_default() {
         let path = folder.join(name);
         let copied = || read_file(from, &path).and_then(|bytes| replace_file(to, &path, &bytes));
-        // An unfinished copy of a log would be taken for one (D-14).
+        // An unfinished copy of a log would be taken for a whole one (D-14).
         let _tried = tried_twice(copied);
     }
 }
 
-/// A byte of a snapshot, or of a record of the log that is not the last of its file: damage to the last one looks
-/// like what a power cut leaves.
+/// A byte of a snapshot, or of a log record that is not the last one of its file: damage to the last one looks like a torn flush.
 fn some_byte(disk: &SimDisk, place: u64) -> Option<(PathBuf, u64)> {
     let folders = folders();
     let logs = names::logs(disk, &folders.logs).ok()?;

@@ -17,11 +17,10 @@ use std::path::{Path, PathBuf};
 const CONFIG_FILE: &str = "/conf/zoo.cfg";
 /// A comment in a file that an operator has written after the server had written its own.
 const REWRITTEN: &str = "# written again";
-/// Where followers take observers, in worlds where they do.
+/// `observerMasterPort`, in worlds in which observers connect to followers.
 const OBSERVER_PORT: u16 = 2889;
 
-/// The members that the operator wrote for a server: those that begin together know of each other, and one that joins of them
-/// and of itself.
+/// The members in the configuration that the operator wrote for a server: the first servers, and in a joiner's file also the joiner.
 fn members(climate: &Climate, me: usize) -> Vec<String> {
     let first = climate.voters + climate.observers;
     let mut lines: Vec<String> = (0..first).map(|at| member(at, at < climate.voters)).collect();
@@ -35,7 +34,7 @@ fn members(climate: &Climate, me: usize) -> Vec<String> {
         ));
     }
     if first <= me {
-        // Either is an operator's way to begin with one that is to vote later; where there are groups it would be in none.
+        // Operators start a server that is to vote later as either; with groups, a participant would be in none of them.
         lines.push(member(me, me.is_multiple_of(2) && !climate.groups));
     }
     lines
@@ -73,7 +72,7 @@ fn zoo_cfg(climate: &Climate, members: Vec<String>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What the ensemble begins with.
+/// The configuration that the ensemble begins with.
 ///
 /// # Panics
 /// If what the operator wrote is no configuration.
@@ -114,7 +113,7 @@ pub fn rewrite_files(disk: &SimDisk, climate: &Climate, me: usize, view: &View) 
     replace_file(disk, Path::new(CONFIG_FILE), zoo_cfg(climate, members).as_bytes())
 }
 
-/// Says that a server's directory is new, where that has to be said.
+/// Marks a server's directory as new, in worlds with `db.autocreate=false`.
 ///
 /// # Errors
 /// Those of the disk.
@@ -135,13 +134,14 @@ pub fn my_id() -> PathBuf {
     Path::new(DATA_DIR).join("myid")
 }
 
-/// Where a server keeps the configuration in force, once it has written it, and where it keeps one that is proposed.
+/// The file with the configuration in force, once the server has written it.
 pub fn dynamic_file(disk: &SimDisk) -> Option<PathBuf> {
     let text = read_file(disk, Path::new(CONFIG_FILE)).ok()?;
     let entries = config::parse_properties(&text).ok()?;
     Some(PathBuf::from(entries.get("dynamicConfigFile")?.value.clone()))
 }
 
+/// The file with a proposed configuration, `.dynamic.next`.
 pub fn proposed_file() -> PathBuf {
     dynamic::beside(Path::new(CONFIG_FILE), dynamic::NEXT)
 }
@@ -154,7 +154,7 @@ pub fn files(disk: &SimDisk) -> ConfigFiles<SimDisk> {
 /// Reads the configuration of a server from its disk. A server that was removed from the ensemble does not start with the
 /// files that it has written itself: its operator writes others, by which it joins again.
 ///
-/// Also tells whether these are files that its operator has written again.
+/// Also gives whether the operator has written these files again.
 ///
 /// # Errors
 /// As [`config::load`], and those of the disk.

@@ -1,16 +1,17 @@
-//! A whole ensemble in one process: servers, their disks, their network, their clients and the time they live in.
+//! The simulator: a whole ensemble in one process, with its servers, their disks, the network, the clients and virtual time.
 //!
-//! The very code that ships: `member` around `replica` with `zab`, `request` and `tree`, the connections of clients, and `store` on
-//! virtual disks. What `server` and `net` do between them, moving values, is done here on one thread, one thing after the
-//! other, so that a seed decides everything. A world has its faults for a while; then they end, and all has to come to
-//! rest. [`check`] says what must hold.
+//! It runs the code that ships: `member` around `replica` with `zab`, `request` and `tree`, the machines of client connections, and
+//! `store` on virtual disks. What `server` and `net` do, moving values between these, is done here on one thread, one task after the
+//! other, so that a seed decides everything. One simulated run is a *world*: for a while servers, disks, clocks and the network have
+//! faults; then the faults end, and the ensemble has to come to rest. [`check`] has the properties that must hold.
 //!
-//! Reading order: `climate` (what a world is like), [`plan`] (what will happen), [`workload`] (what clients send), `world` (how it happens), `process`, `boot`,
-//! `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`, `client_requests`, `faults`,
-//! `destruction` (a quorum's data is lost), `java` (what members running Java say otherwise), [`history`] (what was agreed on), [`check`], `lifecycle`, [`shrink`].
+//! Reading order: `climate` (the settings of a world), [`plan`] (its faults and client actions), [`workload`] (requests and replies),
+//! `world` (the scheduler), `process`, `boot`, `driver`, `disk` and the three kinds of connections (what a server's threads do), `client`,
+//! `client_requests`, `faults`, `destruction` (a quorum loses its data), `java` (what members running Java send otherwise), [`history`]
+//! (what was proposed and committed), [`check`], `lifecycle`, [`shrink`].
 //!
 //! # Not here
-//! Sockets, threads, and the locks between threads: those are the business of the tests of `net`, and of `shuttle`.
+//! Sockets, threads, and the locks between threads: the tests of `net` and of `shuttle` have those.
 
 mod adversary;
 mod boot;

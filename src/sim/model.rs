@@ -1,6 +1,6 @@
-//! The replicated state at every zxid, in the plainest way: what is read is compared with it.
+//! A plain model of the tree at every zxid, with which replies and trees are compared.
 //!
-//! It shares with the tree the decoding of transactions, and nothing else.
+//! The model shares with the tree the decoding of transactions, and nothing else.
 
 use crate::model::{EventKind, op, path};
 use crate::tree::txn::{CreateKind, Txn};
@@ -22,7 +22,7 @@ impl Node {
     /// Whether a client's stat is of this znode; times are left out.
     pub fn is(&self, stat: &Stat) -> bool {
         let ours = Stat {
-            // Clients are told how many children were created and deleted together.
+            // The cversion that clients get counts created and deleted children together.
             cversion: self.stat.cversion.wrapping_mul(2).wrapping_sub(self.stat.num_children),
             data_length: self.data.as_ref().map_or(0, |data| data.len() as i32),
             ..self.stat
@@ -48,18 +48,18 @@ fn span(
     all[from..].iter().copied().take_while(move |(zxid, _)| *zxid <= through)
 }
 
-/// Whether a path is another one, or below it.
+/// Whether `at` is `path`, or below it.
 pub fn is_from(path: &str, at: &str) -> bool {
     let rest = at.strip_prefix(path.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// All states there were.
+/// The tree at every zxid.
 #[derive(Default)]
 pub struct Model {
     /// Each znode's states, oldest first; `None`: it was not there.
     nodes: BTreeMap<String, Vec<(i64, Option<Node>)>>,
-    /// What watchers of a path could have heard.
+    /// The events that watches of a path could have had.
     events: BTreeMap<String, Vec<(i64, EventKind)>>,
     pub sessions: BTreeMap<i64, SessionSpan>,
     /// Milliseconds after which a silent session ends.
@@ -68,7 +68,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A new server's.
+    /// The model of a new server's tree.
     pub fn new() -> Self {
         let mut model = Self::default();
         let stat = Stat { num_children: 1, ..Stat::default() };
@@ -88,7 +88,7 @@ impl Model {
         self.at(path, i64::MAX)
     }
 
-    /// What watchers of a path could have heard after `after` and through `through`, in order.
+    /// The events that watches of a path could have had after `after` and through `through`, in order.
     pub fn events(
         &self,
         path: &str,
@@ -162,7 +162,7 @@ impl Model {
                 self.sessions.insert(header.client_id, span);
             }
             Txn::CloseSession { .. } => {
-                // Whatever the list says: all that the session owned.
+                // All znodes that the session owned, whatever the transaction lists.
                 for path in self.owned_by(header.client_id) {
                     self.delete(&path);
                 }

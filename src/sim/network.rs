@@ -61,11 +61,11 @@ struct End {
     holder: Holder,
     incoming: VecDeque<(Micros, Chunk)>,
     last_us: Micros,
-    /// Something is due and cannot pass.
+    /// A chunk is due and a cut keeps it from arriving.
     waits: bool,
 }
 
-/// Something will arrive at this end then.
+/// When a chunk will arrive, and at which end.
 pub type Due = (Micros, EndId);
 
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Network {
         Self { latency_us, rng: Rng::new(seed, 3), ..Self::default() }
     }
 
-    /// Until then much of what these two nodes send each other is lost, and sent again.
+    /// Until `until_us` much of what these two nodes send each other is lost, and sent again.
     pub fn lose_much(&mut self, one: Node, other: Node, until_us: Micros) {
         self.lossy.insert((one.min(other), one.max(other)), until_us);
     }
@@ -100,7 +100,7 @@ impl Network {
         let until_us = self.lossy.get(&(one.min(other), one.max(other)));
         if until_us.is_some_and(|&until_us| now_us < until_us) && self.rng.one_in(3) {
             self.lost += 1;
-            // Each time it waits longer for its turn.
+            // Each time it is sent again after a longer pause.
             return self.rng.range(20, 300) * MS;
         }
         let base = self.rng.range(self.latency_us / 2, self.latency_us * 2);
@@ -170,7 +170,7 @@ impl Network {
         Some((end.last_us, to))
     }
 
-    /// What arrives at this end now. An end that is told of the other end's close is closed.
+    /// The chunk that arrives at this end now, if any. An end that is told of the other end's close is closed.
     pub fn arrive(&mut self, now_us: Micros, to: EndId) -> Option<Chunk> {
         let end = self.ends.get_mut(&to)?;
         let is_cut = self.cuts.contains_key(&(end.peer, end.node));
@@ -223,7 +223,7 @@ impl Network {
         }
     }
 
-    /// One fault less; gives what can arrive again.
+    /// Ends one of the faults that cut a node off from another; gives what can arrive again.
     pub fn mend(&mut self, now_us: Micros, from: Node, to: Node) -> Vec<Due> {
         let Some(count) = self.cuts.get_mut(&(from, to)) else { return Vec::new() };
         *count -= 1;
@@ -234,7 +234,7 @@ impl Network {
         self.resume(now_us)
     }
 
-    /// No fault is left; gives what can arrive again.
+    /// Ends all cuts and losses; gives what can arrive again.
     pub fn mend_all(&mut self, now_us: Micros) -> Vec<Due> {
         self.cuts.clear();
         self.lossy.clear();

@@ -1,8 +1,8 @@
-//! What answers two voters when one of them asks whether it may go on without the other (`oraclePath`).
+//! The oracle that says whether one of two voters may go on without the other (`oraclePath`).
 //!
-//! Nothing in a server keeps it from telling both yes, or one that lacks what the other has committed alone: that is the
-//! business of whatever answers. The one of a world is right. Where members change, it says yes only to one of two voters of the newest
-//! configuration that anybody knows of: a server that does not know of a later one would go on beside it.
+//! No server notices an oracle that says yes to both voters, or to a voter that lacks what the other one has committed alone: to be right
+//! is up to the oracle. The oracle of a world is right. Where members change, it says yes only to one of the two voters of the newest
+//! configuration that any server knows of: a server that does not know of a later configuration would go on beside its voters.
 
 use super::network::ProcessId;
 use super::plan::{MS, Micros, Plant};
@@ -10,13 +10,13 @@ use super::world::World;
 use crate::member::Input;
 use crate::model::ServerId;
 
-/// A server reads its file again within this.
+/// A server reads the oracle's file again within this time.
 const READ_US: Micros = 60 * MS;
-/// Between a no to both and the next yes.
+/// Longest time between a no to both voters and the next yes.
 const PAUSE_US: Micros = 150 * MS;
 
 impl World {
-    /// Neither may go on alone from now on, and soon this one may.
+    /// No voter may go on alone from now on, and soon after that `server` may, if one is given.
     pub fn turn_oracle(&mut self, server: Option<usize>) {
         if self.oracle == server {
             return;
@@ -32,15 +32,15 @@ impl World {
     fn agree_with(&mut self, server: usize) {
         let is_right = self.is_of_newest_pair(server) && self.knows_all(server);
         if self.oracle.is_some() || !is_right && self.climate().plant != Some(Plant::WrongOracle) {
-            return self.trace.count("answers of the oracle that did not come about");
+            return self.trace.count("oracle could not say yes");
         }
-        self.trace.count("answers of the oracle");
-        self.note_fault(|| format!("the oracle agrees with {server}"));
+        self.trace.count("oracle said yes");
+        self.note_fault(|| format!("the oracle lets {server} go on alone"));
         self.oracle = Some(server);
         self.tell_of_oracle(self.process_id(server));
     }
 
-    /// The process learns what the oracle says when it looks.
+    /// The process learns what the oracle says when it reads the oracle's file next.
     pub fn tell_of_oracle(&mut self, at: ProcessId) {
         self.do_within(0, READ_US, move |world| {
             let agrees = world.oracle == Some(at.server);
@@ -55,7 +55,7 @@ impl World {
         is_one && self.believed_views().iter().all(|other| other.version <= view.version)
     }
 
-    /// Whether no other voter goes on alone, and a server knows all of each.
+    /// Whether no other voter goes on alone, and the server `server` has all that each of them has.
     fn knows_all(&self, server: usize) -> bool {
         let views = self.believed_views();
         let votes = |&other: &usize| views.iter().any(|view| view.is_voter(ServerId(other as i64)));
@@ -63,14 +63,14 @@ impl World {
         others.all(|other| !self.goes_alone(other) && self.knows_all_of(server, other))
     }
 
-    /// Whether a server has been told that it may, and not yet that it may not.
+    /// Whether a server was told that it may go on alone, or is about to read the oracle's answer.
     fn goes_alone(&self, server: usize) -> bool {
         let Some(process) = &self.servers[server].process else { return false };
         let is_told = |input: &Input| matches!(input, Input::Oracle { .. });
         process.may_go_alone || process.events.iter().any(is_told)
     }
 
-    /// Whether a server's disk has all that the other one may have committed, and all that this one has promised.
+    /// Whether a server's disk has all that the other server may have committed, and the other server's epochs.
     fn knows_all_of(&self, server: usize, other: usize) -> bool {
         let durable = self.servers[server].durable;
         let other_process = self.servers[other].process.as_ref();

@@ -1,7 +1,7 @@
-//! What will happen in a world: all of it follows from its seed and its climate.
+//! The faults and client actions of a world: all of them follow from its seed and its climate.
 //!
-//! A plan is made before its world begins, as a list of steps that stand for themselves: a fault brings its own end with
-//! it. So steps can be left out to find those that a failure needs ([`super::shrink`]).
+//! A plan is made before its world begins, as a list of independent steps: a fault has its own end. So steps can be left out to find
+//! those that a failure needs ([`super::shrink`]).
 
 pub use super::climate::{Climate, MS, Micros, Plant, SERVES_US, STARTS_TOGETHER_US};
 use super::workload::{self, Request};
@@ -27,18 +27,18 @@ pub struct Crash {
     pub down_us: Micros,
 }
 
-/// Something goes wrong. A fault that lasts says for how long.
+/// A fault. One that lasts says for how long.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// A server's process ends, `changes` changes to its disk from now.
+    /// A server's process ends after `changes` more changes to its disk.
     Crash { server: usize, changes: u64, crash: Crash },
-    /// A server is asked to stop, and starts again so long after it has.
+    /// A server is asked to stop, and starts again `down_us` after it has stopped.
     Stop { server: usize, down_us: Micros },
     /// All machines lose their power at once.
     PowerCutAll { keeps: u64, down_us: Micros },
     /// A server, or all its machine, stands still.
     Stall { server: usize, for_us: Micros },
-    /// Nothing passes from one of these nodes to one of the others, or back. Clients count on from the servers.
+    /// Nothing passes from the nodes `from` to the nodes `to`, and with `both_ways` nothing back. Nodes are the servers, then the clients.
     Cut { from: Vec<usize>, to: Vec<usize>, both_ways: bool, for_us: Micros },
     /// All connections between two nodes break, with what is on its way.
     Break { one: usize, other: usize },
@@ -48,31 +48,31 @@ pub enum Fault {
     Purge { server: usize },
     /// A disk is slow for a while.
     SlowDisk { server: usize, for_us: Micros },
-    /// Between two nodes much is lost for a while, and sent again.
+    /// Much of what two nodes send each other is lost for a while, and sent again.
     Lossy { one: usize, other: usize, for_us: Micros },
-    /// What the leader sends reaches only the server `spared`, or none if it is that itself, for so long; then it
-    /// crashes, or all its connections to other servers break.
+    /// For a while what the leader sends reaches only the server `spared`, or no server if the leader is `spared` itself; then the
+    /// leader crashes, or all its connections to other servers break.
     IsolateLeader { spared: usize, for_us: Micros, crash: Option<Crash> },
     /// The tasks of a server's learner connections are not scheduled for a while; its driver is.
     StarveTasks { server: usize, for_us: Micros },
-    /// A byte of a file of the server whose disk is damaged comes back wrong. * `kills`: its process ends too, so that the
-    /// file is read soon.
+    /// A byte of a file of the server whose disk is damaged is read wrong. * `kills`: the server's process ends too, so that the file is
+    /// read soon.
     Damage { server: usize, place: u64, kills: bool, down_us: Micros },
     /// A server's disk is copied.
     BackUp { server: usize },
     /// A server's configuration files can't be written.
     LockConfiguration { server: usize, for_us: Micros },
-    /// The oracle lets this one of two voters go on without the other, or neither.
+    /// The oracle lets this one of two voters go on without the other, or, with `None`, neither.
     Oracle { server: Option<usize> },
     /// A server's process ends, and the next one does not start while the disk of its logs is not mounted.
     Unmount { server: usize, down_us: Micros },
-    /// All servers stop, and those not spared, or a quorum, start again without their data or with an older copy of it.
+    /// All servers stop, and those that are not spared, at least a quorum, start again without their data or with an older copy of it.
     Destroy { spared: Vec<usize>, restores: bool, keeps: u64, down_us: Micros },
     /// A server's process ends, and files are gone or old when the next one starts.
     Lose { server: usize, loss: Loss, down_us: Micros },
 }
 
-/// What a server's next process does not find as it was.
+/// The files that a server's next process finds missing or older.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Loss {
     AcceptedEpoch,
@@ -90,7 +90,7 @@ pub enum Loss {
     MyId,
     /// All of version-2 is as it was when it was copied.
     OldData,
-    /// All files are.
+    /// All files are as they were when the disk was copied.
     OldDisk,
     /// The digests in the log are not those of the tree.
     Digests,
@@ -171,7 +171,7 @@ impl Plan {
         Self::in_climate(Climate::of(seed))
     }
 
-    /// What happens to the climate's seed in a climate that may have been changed.
+    /// The plan for the seed of a climate that a test may have changed.
     pub fn in_climate(climate: Climate) -> Self {
         let mut rng = Rng::new(climate.seed, 2);
         let mut steps = Vec::new();
@@ -186,9 +186,9 @@ impl Plan {
             }
         }
         let mut at_us = 0;
-        // Some worlds are rough, some are nearly calm: what one hides the other may show.
+        // Some worlds have many faults, some have few: either may show what the other hides.
         let pause_ms = [60, 200, 600][rng.pick(3)];
-        // Its own faults need leaders that live for a while.
+        // The faults of an adverse climate need leaders that live for a while.
         let pause_ms = if climate.adverse { 4 * pause_ms } else { pause_ms };
         loop {
             at_us += rng.range(1, 2 * pause_ms) * MS;
@@ -226,7 +226,7 @@ impl Plan {
             add_faults(&climate, 14, 100..900, &mut steps, |rng| destruction(rng, &climate));
         }
         if climate.starts_together {
-            // Clients may come.
+            // There are no faults until the servers serve; clients may connect.
             let is_calm = |at_us| at_us < STARTS_TOGETHER_US + SERVES_US;
             steps.retain(|step| matches!(step.what, What::Client { .. }) || !is_calm(step.at_us));
         }
@@ -281,9 +281,9 @@ fn some_fault(rng: &mut Rng, climate: &Climate) -> Fault {
     }
 }
 
-/// Faults of one kind, with chances of their own.
+/// Adds faults of one kind, with a random stream of their own.
 ///
-/// * `pause_ms`: between one and the next.
+/// * `pause_ms`: between one fault and the next.
 fn add_faults(
     climate: &Climate,
     stream: u64,
@@ -299,7 +299,7 @@ fn add_faults(
     }
 }
 
-/// Faults of a climate in which leaders fail when it hurts.
+/// Adds the faults of an adverse climate.
 fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
     let mut rng = Rng::new(climate.seed, 5);
     let mut at_us = 0;
@@ -314,7 +314,7 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
         } else {
             let keeps = rng.below(4000);
             let kind = if rng.one_in(2) { CrashKind::Process } else { CrashKind::Power { keeps } };
-            // Too late for the election that follows.
+            // The server starts again too late for the election that follows.
             let crash = Crash { kind, down_us: rng.range(800, 2000) * MS };
             let crash = rng.one_in(3).then_some(crash);
             let for_us = rng.range(20, 400) * MS;
@@ -324,7 +324,7 @@ fn add_adversities(climate: &Climate, steps: &mut Vec<Step>) {
     }
 }
 
-/// Files that are lost, and copies that are made of them before.
+/// Adds losses of files, and the copies of disks that some of these need.
 fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
     let mut rng = Rng::new(climate.seed, 8);
     let mut at_us = 0;
@@ -333,7 +333,7 @@ fn add_losses(climate: &Climate, steps: &mut Vec<Step>) {
         if climate.lasts_us <= at_us {
             break;
         }
-        // Where a disk may be damaged at any time, no other one is lost.
+        // Where a disk may be damaged at any time, no other server loses files.
         let server = climate.damaged.unwrap_or_else(|| rng.pick(climate.servers()));
         let (loss, down_us) = (Loss::ALL[rng.pick(Loss::ALL.len())], rng.range(5, 900) * MS);
         let fault = match rng.below(6) {
@@ -356,7 +356,7 @@ fn destruction(rng: &mut Rng, climate: &Climate) -> Fault {
     Fault::Destroy { spared, restores, keeps, down_us }
 }
 
-/// One server reaches none of the others for so long that it serves those who only read, and maybe they reach no other.
+/// One server is cut off from the others for so long that it serves read-only clients, which may be cut off together with it.
 fn lonely_server(rng: &mut Rng, climate: &Climate) -> Fault {
     let (server, takes_clients) = (rng.pick(climate.servers()), rng.one_in(2));
     let with_it = |node: usize| match node.checked_sub(climate.servers()) {

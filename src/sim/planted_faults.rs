@@ -1,4 +1,4 @@
-//! Faults that no server makes: they show that the checks look at what goes on in a world.
+//! Planted faults in frames, observations and trees: they prove that the checks see what happens in a world.
 
 use super::check::Seen;
 use super::client::Connection;
@@ -17,7 +17,7 @@ use jute::{Decode as _, Reader};
 const HEADER_LEN: usize = 16;
 
 impl World {
-    /// The frames that reach a client in the place of one.
+    /// The frames that reach a client in place of this one.
     pub fn spoil_frame(&mut self, client: usize, mut frame: Vec<u8>) -> Vec<Vec<u8>> {
         let Some(plant) = self.climate().plant else { return vec![frame] };
         let xid = frame.first_chunk().map_or(0, |head| i32::from_be_bytes(*head));
@@ -49,11 +49,11 @@ impl World {
             Plant::LateEvent | Plant::SwappedAnswers if !found.held.is_empty() => {
                 return vec![frame, std::mem::take(&mut found.held)];
             }
-            // In the data, after its length, or in whatever stands there.
+            // In the data, after its length, or in whatever is at that place.
             Plant::WrongAnswer if is_answer && is_due && HEADER_LEN + 5 < frame.len() => {
                 frame[HEADER_LEN + 5] ^= 1;
             }
-            // The answer to one that shows nothing, without the code that refuses it.
+            // The reply to a request whose replies have no body, without the error code.
             Plant::WriteInReadOnly if is_answer && found.leaves_us.is_some() => {
                 let oldest = found.outstanding.front();
                 if oldest.is_some_and(|(_, request)| matches!(request.op, Op::Delete | Op::Sync)) {
@@ -70,7 +70,7 @@ impl World {
         vec![frame]
     }
 
-    /// Tells the checks of what was seen, and of something that is not so: in its place, before or after it.
+    /// Tells the checks what was seen, and something false: in place of it, before it or after it.
     pub fn see_spoilt(&mut self, plant: Plant, seen: &Seen<'_>) {
         if let (Plant::SecondLeader, &Seen::Leads { epoch, last, disks, .. }) = (plant, seen) {
             let server = self.servers.len();

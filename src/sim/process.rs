@@ -1,4 +1,4 @@
-//! A server: a disk that outlives its processes, and while a process lives all that `server` would hold.
+//! A server: a disk that outlives its processes, and, while a process lives, all that `server` would hold.
 
 use super::check::{Durable, Standing};
 use super::network::{EndId, ProcessId};
@@ -41,19 +41,19 @@ pub struct ClientConnection {
 
 /// One end of a learner connection.
 pub struct SimLearnerConnection {
-    /// `None`: it is not made yet.
+    /// `None`: the dial has not connected yet.
     pub end: Option<EndId>,
     /// At a learner: the server that it dials.
     pub dialing: Option<(usize, Dial)>,
     pub receiving: QuorumConnection,
     pub outbox: QuorumOutbox,
-    /// Put since the driver's last turn.
+    /// Queued since the driver's last turn.
     pub unsent: Vec<Bytes>,
     /// The socket takes nothing until the other end has read.
     pub is_blocked: bool,
-    /// Its task is not scheduled before that.
+    /// The connection's task is not scheduled before this time.
     pub sleeps_until_us: Micros,
-    /// The driver has closed it: it ends when its task is scheduled.
+    /// The driver has closed the connection, which ends when its task is scheduled.
     pub is_closed: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct LearnerConnections {
     pub accepted: u64,
     /// Number of the dial of the current leader.
     pub leader_dial: Option<u64>,
-    /// What a Java member will acknowledge once it serves.
+    /// ACKs that a Java member keeps back until it serves.
     pub late_acks: Vec<u8>,
 }
 
@@ -87,7 +87,7 @@ pub struct Process {
     pub log_is_due: bool,
     /// Number of snapshots that are being written.
     pub snapshots: usize,
-    /// Reports of its own threads and inputs from other servers that the driver has not taken yet, in the order in which they
+    /// Reports of the process's own threads and inputs from other servers that the driver has not taken yet, in the order in which they
     /// came.
     pub events: Vec<Input>,
     pub commands: Vec<ClientCommand>,
@@ -97,28 +97,28 @@ pub struct Process {
     pub actions: Vec<Action>,
     pub began_us: Micros,
     pub learner_connections: LearnerConnections,
-    /// With a leader that is dialed.
+    /// Time limits of a dial of the leader.
     pub patience: Patience,
     /// Limit on what a packet of a learner connection brings.
     pub entry_max: usize,
     pub election_connections: SimElectionConnections,
     pub clients: BTreeMap<EndId, ClientConnection>,
-    /// The epoch in the LEADERINFO of its current leader.
+    /// The epoch in the LEADERINFO of the current leader.
     pub leader_epoch: Epoch,
-    /// The last zxid of its tree when it last served.
+    /// The last zxid of the tree when the process last served.
     pub served: Option<Zxid>,
-    /// When its epoch was established, while it leads.
+    /// While the process leads: when its epoch was established.
     pub leads_us: Option<Micros>,
-    /// When it last took something from the client of each session that is connected to it, or the session began.
+    /// By session: when the process last took something from its client, which is connected here, or when the session began.
     pub heard: BTreeMap<i64, Micros>,
-    /// Whether it led after its last step.
+    /// Whether the process led after its last step.
     pub is_leading: bool,
     pub standing: Option<Standing>,
-    /// Its oracle lets it go on without the other of two voters, as it heard last.
+    /// The last answer of the oracle: whether this server may go on without the other of two voters.
     pub may_go_alone: bool,
-    /// The configuration that its files named when it started, until the actions of its first turn are performed. The process
-    /// before it may have ended between the rename of a file and the sync of its folder, and until this one has synced the
-    /// folder (`ConfigChange::TryOut`), a power cut gives the older file back. It has sent nothing by then.
+    /// The configuration that the files named at the start, until the actions of the first turn are performed. The process before this
+    /// one may have ended between the rename of a file and the sync of its folder, and until this process has synced the folder
+    /// (`ConfigChange::TryOut`), a power cut gives the older file back. The process has sent nothing by then.
     pub found_view: Option<View>,
 }
 
@@ -133,7 +133,7 @@ impl Process {
         &self.member.replica.peer().core.view
     }
 
-    /// What it believes of its own history while it serves.
+    /// The epochs and zxids in memory, which checks compare while the process serves.
     pub fn standing(&self) -> Standing {
         let core = &self.member.replica.peer().core;
         Standing {
@@ -145,7 +145,7 @@ impl Process {
         }
     }
 
-    /// Whether there is a leader whose history it serves.
+    /// Whether the process serves the history of a leader, which may be itself.
     pub fn is_serving(&self) -> bool {
         !matches!(self.member.replica.mode(), Mode::Resting | Mode::ReadOnly)
     }
@@ -155,7 +155,7 @@ impl Process {
         self.shared.state.tree.read().last_zxid()
     }
 
-    /// Whether this came from a leader whose connection its driver has closed since.
+    /// Whether this input came from a leader whose connection the driver has closed since.
     pub fn is_stale(&self, input: &Input) -> bool {
         let dial = match input {
             Input::Packets { from: QuorumPeer::Leader { dial }, .. }
@@ -171,7 +171,7 @@ impl Process {
         !self.events.is_empty() || !self.commands.is_empty()
     }
 
-    /// Whether nothing is on its way through it.
+    /// Whether the process has nothing to do.
     pub fn is_quiet(&self) -> bool {
         self.events.is_empty()
             && self.commands.is_empty()
@@ -201,21 +201,21 @@ pub struct Server {
     pub tree: Zxid,
     /// How far its wall clock is off.
     pub wall_off_ms: i64,
-    /// Its machine stands still until then.
+    /// Its machine stands still until this time.
     pub stalled_us: Micros,
-    /// Its process starts again then.
+    /// Its next process starts at this time.
     pub starts_us: Micros,
-    /// Its process was asked to stop, and the next one starts so long after its end.
+    /// Its process was asked to stop, and the next one starts this long after its end.
     pub stop_us: Option<Micros>,
     /// The crash that is about to end its process.
     pub crash: Option<Crash>,
-    /// Its disk is slow until then.
+    /// Its disk is slow until this time.
     pub slow_us: Micros,
     /// Sectors of its disk came back wrong, and it has not served since.
     pub is_damaged: bool,
-    /// The end of the history that was quarantined or lost: its disk had it when it acknowledged it.
+    /// The end of the history that was quarantined or lost, which its disk had when the server acknowledged it.
     pub lost: Zxid,
-    /// Its data counts for nothing until it has served again.
+    /// Its data does not count until the server has served again.
     pub is_unsure: bool,
     /// Files were lost while it was down, and it has not served since.
     pub has_lost: bool,
@@ -223,7 +223,7 @@ pub struct Server {
     pub has_other_digests: bool,
     /// Its machine is lost for good.
     pub is_gone: bool,
-    /// Its configuration files can't be written until then.
+    /// Its configuration files can't be written until this time.
     pub locked_us: Micros,
     /// What is lost before its next process starts.
     pub losing: Option<Loss>,
@@ -250,7 +250,8 @@ impl Server {
         self.durable.last.max(self.lost)
     }
 
-    /// It serves: its data is whole again. False if it has no snapshot, so that it could not start again with what it logs next.
+    /// Notes that the server serves, so that its data is whole again. `false`: it has no snapshot, and could not start again with what it
+    /// logs next.
     pub fn becomes_whole(&mut self) -> bool {
         self.lost = Zxid::ZERO;
         if !self.has_lost && !self.is_unsure {
@@ -265,8 +266,7 @@ impl Server {
     }
 }
 
-/// Where every server of a world keeps its files.
-/// Makes a change again if it is refused: a disk of worlds that refuses a change refuses it once.
+/// Makes a change to a disk again if it is refused: a simulated disk that refuses a change refuses it once.
 ///
 /// # Errors
 /// Those of the second time.
@@ -274,6 +274,7 @@ pub fn tried_twice<T>(change: impl Fn() -> io::Result<T>) -> io::Result<T> {
     change().or_else(|_| change())
 }
 
+/// Where every server of a world keeps its files.
 pub fn folders() -> Folders {
     Folders::new(Path::new(DATA_DIR), Path::new(LOG_DIR))
 }

@@ -1,4 +1,4 @@
-//! A tree restored from files on one thread; the server has one that parses and builds on two.
+//! A tree restored from files on one thread; the server's restorer parses and builds on two.
 
 use crate::model::Zxid;
 use crate::store::{Progress, Restore, Trailers};
@@ -31,8 +31,8 @@ impl SimRestorer {
         Self { options, parser, batch: Batch::default(), rebuild }
     }
 
-    /// The tree, and how many digests differ from the logged ones. Ephemeral znodes of sessions that are gone stay: an
-    /// ensemble agrees on their end.
+    /// The tree, and how many digests differ from the logged ones. Ephemeral znodes of sessions that are gone stay: an ensemble agrees
+    /// on their deletion.
     pub fn finish(self) -> (Tree, u64) {
         (self.rebuild.tree, self.rebuild.digest_mismatches)
     }

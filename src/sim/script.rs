@@ -1,9 +1,9 @@
-//! From a world that fails to a script of `tests/zab`: what its servers' machines of agreement were given, and when they
-//! were started with what, as lines that `tests/zab/script.rs` reads.
+//! Turns a world that fails into a script of `tests/zab`: the inputs of each process's `zab` peer, and the state with which it started,
+//! as lines that `tests/zab/script.rs` reads.
 //!
-//! With a bug put back (`tests/sabotage`) the script is of one server, from its start to the first thing it does otherwise than without that
-//! bug: it reads one way with it and another way without. Without one it is all that all of them were given, one process
-//! after the other. What they make of it is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` does that.
+//! With a bug put back (`tests/sabotage`) the script has one server, from its start to the first input that it answers otherwise than
+//! without that bug: so the script's outcome differs with the bug and without it. Without a bug the script has all inputs of all
+//! processes, one process after the other. The outcome is not written: `UPDATE_EXPECT=1 cargo test --test zab scripts` writes it.
 
 use super::plan::Micros;
 use crate::model::{Epochs, Member, PeerAddress, Role, ServerId, View, Zxid};
@@ -13,10 +13,10 @@ use crate::zab::{self, Action, Input, Notification, Packet, Peer, Promise, Setti
 use bytes::Bytes;
 use std::fmt::Debug;
 
-/// In front of a payload that proposes a configuration, as scripts have it.
+/// The prefix of a payload that proposes a configuration, as scripts have it.
 const VIEW: &str = "view ";
 
-/// How a process's machine began.
+/// The state with which a process's peer started.
 #[derive(Clone, Debug)]
 struct Start {
     me: ServerId,
@@ -30,20 +30,20 @@ struct Start {
     has_oracle: bool,
 }
 
-/// What one process's machine of agreement was given.
+/// The recorded inputs of one process's `zab` peer.
 #[derive(Clone, Debug)]
 pub struct Tape {
     start: Start,
-    /// As a script can say it: payloads say no more than their zxids, or the configuration they propose.
+    /// As a script has them: payloads are reduced to their zxids, or to the configuration that they propose.
     inputs: Vec<(Micros, Input)>,
 }
 
 /// The script of a world that failed.
 ///
-/// * `title`: lines that say where it is from. `spoil`: puts a bug back, or takes it out again.
+/// * `title`: lines that say where the script is from. `spoil`: puts a bug back, or takes it out again.
 ///
-/// `None`: no machine of agreement does anything else because of that bug; or learners may be left behind in that world, which the
-/// sizes of transactions decide, and scripts have none.
+/// `None`: no peer answers otherwise because of that bug; or learners may be left behind in that world, which the sizes of transactions
+/// decide, and scripts have no sizes.
 pub fn script(title: &str, tapes: &[Tape], spoil: Option<&dyn Fn(bool)>) -> Option<String> {
     let lag_max = Settings::DEFAULT.lag_bytes_max;
     if tapes.iter().any(|tape| tape.start.settings.lag_bytes_max != lag_max) {
@@ -77,7 +77,7 @@ impl Tape {
         let core = &replica.peer().core;
         let start = Start {
             me: core.me,
-            // Those of scripts: how often a vote is sent again does not show in them.
+            // The settings of scripts, which don't show how often a notification is sent again.
             settings: Settings { resend_min_ms: 200, resend_max_ms: 60_000, ..core.settings },
             view: plain(&core.view),
             proposed: core.all_views().skip(1).map(plain).collect(),
@@ -93,19 +93,19 @@ impl Tape {
         self.start.me.0 as usize
     }
 
-    /// The machine was given these inputs.
+    /// Records inputs of the peer.
     pub fn keep(&mut self, now_us: Micros, inputs: Vec<Input>) {
         self.inputs.extend(inputs.into_iter().map(|input| (now_us, said(input))));
     }
 
-    /// A script's server begins with a tick.
+    /// Without a first tick: a script's server begins with one.
     fn as_played(&self) -> Self {
         let has_tick = self.inputs.first().is_some_and(|(_, input)| *input == Input::Tick);
         let inputs = self.inputs[usize::from(has_tick)..].to_vec();
         Self { start: self.start.clone(), inputs }
     }
 
-    /// Without packets that only keep a connection alive, or are not for agreement.
+    /// Without packets that only keep a connection alive, or are for clients' requests and sessions.
     fn terse(&self) -> Self {
         let is_kept = |input: &Input| match input {
             Input::Leader { packet } | Input::Learner { packet, .. } => !matches!(
@@ -153,8 +153,8 @@ impl Tape {
         at
     }
 
-    /// Whether a server can be given that. One that no longer hears that its leader lives gives it up, and then its disk
-    /// reports what it never asked for.
+    /// Whether a server can get these inputs. Without pings a learner leaves its leader, and then its disk reports what the learner never
+    /// asked for.
     fn is_possible(&self) -> bool {
         let mut peer = self.peer();
         self.inputs.iter().all(|(_, input)| {
@@ -226,7 +226,7 @@ fn put_ticks(ticks: &mut u32, to: &mut String) {
     }
 }
 
-/// What a server does about an input, as far as a script shows it.
+/// The actions of a peer after an input, as far as a script shows them.
 fn visible(peer: &mut Peer, input: Input) -> Vec<Action> {
     let mut actions = Vec::new();
     peer.step(input, &mut actions);
@@ -234,7 +234,7 @@ fn visible(peer: &mut Peer, input: Input) -> Vec<Action> {
     actions
 }
 
-/// A configuration with addresses as scripts have them.
+/// A configuration, with the addresses that scripts have.
 fn plain(view: &View) -> View {
     let member = |(&id, member): (&ServerId, &Member)| {
         let host = format!("host{}", id.0);
@@ -259,7 +259,7 @@ fn payload(zxid: Zxid, entry: &[u8]) -> Bytes {
     text.into()
 }
 
-/// An input with no more in it than a script says.
+/// An input reduced to what a script says.
 fn said(mut input: Input) -> Input {
     match &mut input {
         Input::Propose { zxid, payload: entry } => *entry = payload(*zxid, entry),
@@ -318,7 +318,7 @@ fn members(view: &View) -> String {
 
 /// ` knows Z voters 1 2` of each configuration.
 ///
-/// * `follows`: version of the one that the last of them follows.
+/// * `follows`: version of the configuration that the last of these follows.
 fn known(views: &[View], follows: Option<i64>) -> String {
     let newest = views.last().map(|view| view.version);
     let known = |view: &View| {

@@ -1,8 +1,8 @@
-//! From a plan that fails to a smaller one that fails too.
+//! Shrinks a plan that fails to a smaller one that fails too.
 
-/// Tries to leave out steps, more and more of them at a time, until none can go.
+/// Tries to leave out steps, at first half of them at a time, then smaller and smaller parts, until no step can be left out.
 ///
-/// * `count`: of steps. `fails`: whether the plan with only these steps still does.
+/// * `count`: of steps. `fails`: whether the plan with only these steps still fails.
 ///
 /// Gives the places of the steps that are needed.
 ///

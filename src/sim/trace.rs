@@ -10,7 +10,7 @@ pub enum Tracing {
     Off,
     /// Each line is handed over as it comes, so that nothing is lost when a world ends in a panic.
     To(Box<dyn FnMut(&str)>),
-    /// There are none: the inputs of each machine of agreement are kept, until a property does not hold.
+    /// There are no lines: the inputs of each `zab` peer are recorded, until a property does not hold.
     Inputs,
 }
 
@@ -19,7 +19,7 @@ pub struct Trace {
     pub tracing: Tracing,
     /// Number of lines that would have been written: two runs of one plan have the same.
     pub events: u64,
-    /// What happened how often: a world in which nothing does proves nothing.
+    /// How often each thing happened: a world in which nothing happens proves nothing.
     pub counts: BTreeMap<&'static str, u64>,
 }
 

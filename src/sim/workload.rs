@@ -42,7 +42,7 @@ pub enum Op {
     GetPair,
     /// multi: creates a sequential znode and sets another one, together.
     CreateAndSet { ephemeral: bool },
-    /// addWatch: a watch that stays. * `recursive`: for all below the path too.
+    /// addWatch: a persistent watch. * `recursive`: for all below the path too.
     AddWatch { recursive: bool },
     /// reconfig
     Reconfig {
@@ -89,14 +89,14 @@ pub struct Request {
     pub version: i32,
 }
 
-/// A watch that an answer leaves with its session, on the request's path.
+/// A watch that a reply sets, on the request's path.
 pub enum Watch {
     Data,
     Children,
     Persistent { recursive: bool },
 }
 
-/// What was answered, where there is anything to it.
+/// The body of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     Nothing,
@@ -117,8 +117,8 @@ pub fn member(server: usize, votes: bool) -> String {
 
 /// Groups and weights of voters, as lines of a configuration. None if there would be no quorum without the voter `spared`.
 ///
-/// * `lightest`: the least weight. A voter that weighs nothing is not elected, and votes for none whose history is shorter
-///   than its own, so that there may be no leader if a configuration that is proposed needs its vote, here and in ZooKeeper.
+/// * `lightest`: the lowest weight. A voter with weight 0 is not elected, and votes for no server whose history is shorter than its own,
+///   so that there may be no leader if a configuration that is proposed needs its vote, here and in ZooKeeper.
 pub fn quorum_system(
     rng: &mut Rng,
     voters: &[usize],
@@ -157,7 +157,7 @@ impl Request {
         Self { op, path: path.to_owned(), data: Vec::new(), version: -1 }
     }
 
-    /// A create that succeeds wherever a leader is: with it a world shows that it works.
+    /// A create that succeeds if there is a leader: it shows at the end of a world that writes work.
     pub fn create_end() -> Self {
         Self::new(Op::Create { ephemeral: false, sequential: true, with_stat: false }, "/end")
     }
@@ -190,7 +190,7 @@ impl Request {
 
     pub fn some_reconfig(rng: &mut Rng, climate: &Climate) -> Self {
         let server = rng.pick(climate.servers());
-        // Where there are groups only a whole configuration can be asked for; beside an oracle most make two voters again.
+        // With groups only a non-incremental reconfiguration is possible; with an oracle most of them give two voters again.
         let is_whole = (climate.groups || climate.oracle) && !rng.one_in(4);
         let is_spared = climate.damaged.is_some();
         let (mut joining, mut leaving, mut members) = (None, None, None);
@@ -222,12 +222,12 @@ impl Request {
         )
     }
 
-    /// Whether it only shows what there is.
+    /// Whether it only reads.
     pub const fn is_read(&self) -> bool {
         matches!(self.op, Op::Get { .. } | Op::Exists { .. } | Op::Children { .. } | Op::GetPair)
     }
 
-    /// The watch that an answer with this code leaves.
+    /// The watch that a reply with this code sets.
     pub fn watch_left(&self, code: Code) -> Option<Watch> {
         match self.op {
             Op::Exists { watch: true } if code == Code::NO_NODE => Some(Watch::Data),
@@ -260,7 +260,7 @@ impl Request {
         }
     }
 
-    /// Appends it as a frame.
+    /// Appends the request as a frame.
     pub fn put(&self, xid: i32, to: &mut Vec<u8>) {
         put_frame(to, |to| {
             RequestHeader { xid, kind: self.kind() }.encode(to);
@@ -348,10 +348,10 @@ impl Request {
         SetDataRequest { path, data, version: self.version }.encode(to);
     }
 
-    /// Reads the answer's body.
+    /// Reads the reply's body.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is none.
+    /// [`DecodeError`] if these bytes are not the body of a reply to this request.
     pub fn answer(&self, header: ReplyHeader, body: &[u8]) -> Result<Body, DecodeError> {
         let mut from = Reader::new(body);
         if header.err != 0 {
@@ -393,7 +393,7 @@ fn some_pair(rng: &mut Rng, climate: &Climate) -> String {
     kept.map(|server| member(server, votes(server))).collect::<Vec<_>>().join(",")
 }
 
-/// A whole configuration. Where a disk may be damaged at any time the others are a quorum.
+/// A whole configuration. Where a disk may be damaged at any time, the other servers are a quorum.
 fn some_members(rng: &mut Rng, climate: &Climate) -> String {
     let (mut lines, mut voters) = (Vec::new(), Vec::new());
     for server in 0..climate.servers() {
@@ -453,7 +453,7 @@ fn read_one(from: &mut Reader<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
     Ok(from.read::<GetDataResponse<'_>>()?.data.map(<[u8]>::to_vec))
 }
 
-/// Whether this code says only that the session is over, or at another server.
+/// Whether this code says only that the session has expired or moved.
 pub const fn is_of_session(code: Code) -> bool {
     matches!(code, Code::SESSION_EXPIRED | Code::SESSION_MOVED)
 }

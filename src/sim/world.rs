@@ -1,6 +1,6 @@
-//! A whole ensemble and its clients in one process, one thing after the other.
+//! A whole ensemble and its clients in one process, and the scheduler that runs them, one task after the other.
 //!
-//! Everything that happens is a task at a time; tasks of the same time happen in the order in which they were scheduled.
+//! Everything that happens is a task with a time; tasks with the same time run in the order in which they were scheduled.
 
 use super::check::{Checks, Failure, Seen};
 use super::client::Client;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Period of a client's timer.
 pub const CLIENT_TURN_US: Micros = 20 * MS;
-/// A machine that stands still is looked at again after so long.
+/// A task of a machine that stands still is tried again after this time.
 const LATER_US: Micros = 5 * MS;
 
 type Task = Box<dyn FnOnce(&mut World)>;
@@ -35,13 +35,13 @@ pub struct World {
     pub failure: Option<Failure>,
     pub rng: Rng,
     pub trace: Trace,
-    /// One for each process, if they are wanted.
+    /// One for each process, if tapes are wanted.
     pub tapes: Vec<Tape>,
     /// Faults are over.
     pub is_healing: bool,
     /// A quorum has lost its data, and no leader is established yet.
     pub is_recovering: bool,
-    /// The one of two voters that may go on without the other.
+    /// The one of two voters that the oracle lets go on without the other.
     pub oracle: Option<usize>,
 }
 
@@ -147,7 +147,7 @@ impl World {
         self.do_at(at_us, task);
     }
 
-    /// The machine that is to do this stands still: it may be able to in a while.
+    /// Tries a task again later, because its machine stands still.
     pub fn do_soon(&mut self, task: impl FnOnce(&mut Self) + 'static) {
         self.do_at(self.now_us + LATER_US, task);
     }
@@ -174,7 +174,7 @@ impl World {
         self.now_us < self.servers[server].stalled_us
     }
 
-    /// Servers that start together are given the time to serve.
+    /// Whether servers that start together still have time until they must serve.
     pub const fn is_starting(&self) -> bool {
         self.climate().starts_together && self.now_us < STARTS_TOGETHER_US + SERVES_US
     }
@@ -215,7 +215,7 @@ impl World {
         self.failure.get_or_insert(Failure { check, what });
     }
 
-    /// Lets time pass, until then or until a property does not hold.
+    /// Lets time pass until `end_us`, or until a property does not hold.
     pub fn run_until(&mut self, end_us: Micros) {
         while self.failure.is_none() {
             let Some(first) = self.tasks.first_entry().filter(|first| first.key().0 <= end_us)

@@ -1,27 +1,27 @@
-//! Bugs that can be put back, a file each, and the text of a source tree that has them all.
+//! Bugs that can be put back, a file for each, and the text of a source tree with all of them.
 //!
 //! A file `NAME.bug` says in comments what the bug is, in the first line with one sentence, then `KEY: VALUE` lines, then edits:
 //!
 //! | Key | Value |
 //! |---|---|
-//! | `museum` | what stands in `docs/museum.md` about it, separated by commas, or `none` |
-//! | `script` | the script under `tests/zab` that reads differently with it |
+//! | `museum` | texts in `docs/museum.md` that are about it, separated by commas, or `none` |
+//! | `script` | the script under `tests/zab` whose outcome differs with it |
 //! | `worlds` | `yes: N`: the random worlds of `tests/zab` find it, the Nth first; `seldom: N`; `no: BOUND or REASON` |
-//! | `whole` | the same of the worlds of `src/sim`; `yes: N, with a script`: and one becomes a script that shows it |
-//! | `small` | the same of small ensembles: `yes: STATES: ENSEMBLE` or `no: BOUND or REASON` |
+//! | `whole` | the same for the worlds of `src/sim`; `yes: N, with a script`: and one becomes a script that shows it |
+//! | `small` | the same for small ensembles: `yes: STATES: ENSEMBLE` or `no: BOUND or REASON` |
 //! | `test` | `TARGET NAME` of a test that fails with it, as in `members a_session_ends`; the target `lib` is for unit tests |
 //!
-//! What says `yes` of `worlds` and `whole` is looked for each time; what they find `seldom` is not. `page.rs` writes all of this into
+//! Bugs with `yes` in `worlds` or `whole` are looked for each time; bugs with `seldom` are not. `page.rs` writes all of this into
 //! `docs/museum.md`.
 //!
-//! An edit is `@@ FILE`, the lines that it replaces, `=>`, and the lines in their place. What is replaced occurs once in FILE,
-//! and no two edits overlap. The word BUG in what takes its place is true while the bug is put back.
+//! An edit is `@@ FILE`, the lines that it replaces, `=>`, and the lines in their place. The replaced lines occur once in FILE, and no
+//! two edits overlap. BUG in the new lines is true while the bug is put back.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// One place of the source that is written otherwise.
+/// One edit of a source file.
 pub struct Edit {
     pub file: String,
     old: String,
@@ -34,11 +34,11 @@ pub struct Bug {
     pub what: String,
     pub museum: String,
     pub script: Option<String>,
-    /// What finds it, as its file says: random worlds of `tests/zab`, worlds of `src/sim`, small ensembles.
+    /// Whether random worlds of `tests/zab`, worlds of `src/sim` and small ensembles find it, as its file says.
     pub worlds: Option<String>,
     pub whole: Option<String>,
     pub small: Option<String>,
-    /// Target and name.
+    /// Target and name of a test that fails with it.
     pub test: Option<(String, String)>,
     pub edits: Vec<Edit>,
 }
@@ -55,7 +55,7 @@ impl Bug {
     }
 }
 
-/// All of them, by name.
+/// All bugs, in the order of their names.
 ///
 /// # Panics
 /// when a file can't be read or understood, with its name.
@@ -75,7 +75,7 @@ pub fn read_all(root: &Path) -> Vec<Bug> {
             .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{name}: {line}?")))
             .collect();
         let known = ["museum", "script", "worlds", "whole", "small", "test"];
-        keys.keys().for_each(|key| assert!(known.contains(key), "{name}: what is {key}?"));
+        keys.keys().for_each(|key| assert!(known.contains(key), "{name}: unknown key {key}"));
         let text = |key: &str| keys.get(key).map(|value| (*value).to_owned());
         for key in ["worlds", "whole", "small"] {
             let Some(found) = keys.get(key) else { continue };
@@ -89,7 +89,7 @@ pub fn read_all(root: &Path) -> Vec<Bug> {
         });
         let name: &'static str = name.leak();
         Bug {
-            what: what.unwrap_or_else(|| panic!("{name}: what is it?")).to_owned(),
+            what: what.unwrap_or_else(|| panic!("{name}: no sentence")).to_owned(),
             museum: text("museum").unwrap_or_else(|| panic!("{name}: no museum line")),
             script: text("script"),
             worlds: text("worlds"),
@@ -106,7 +106,7 @@ pub fn read_all(root: &Path) -> Vec<Bug> {
 /// The bug of this name, or all.
 ///
 /// # Panics
-/// when there is none of this name.
+/// when no bug has this name.
 pub fn only(mut all: Vec<Bug>, name: Option<&str>) -> Vec<Bug> {
     let Some(name) = name else { return all };
     let known: Vec<&str> = all.iter().map(|bug| bug.name).collect();
@@ -125,7 +125,7 @@ pub fn switch(root: &Path, bugs: &[Bug]) -> String {
     text.replace(empty, &full)
 }
 
-/// What the copy needs beside the bugs.
+/// The edits that the copy needs beside the bugs.
 pub fn harness(root: &Path) -> Vec<Edit> {
     let text = std::fs::read_to_string(root.join("tests/sabotage/harness.edits")).expect("a text");
     let edits = &text[text.find("@@ ").expect("it has edits")..];
@@ -144,13 +144,13 @@ fn edits_in(name: &str, text: &str, condition: &str) -> Vec<Edit> {
     blocks.map(edit).collect()
 }
 
-/// Bytes of a file, the bug that replaces them, and its edit.
+/// A range of bytes of a file, the bug that replaces them, and its edit.
 type ChangedBytes<'a> = (Range<usize>, &'a str, &'a Edit);
 
-/// The files that the bugs and the harness change, with all of that done.
+/// The texts of the files that the bugs and the harness change, with all edits made.
 ///
 /// # Errors
-/// A line for each edit whose text is not there, is there several times, or is changed by two.
+/// A line for each edit whose text is not in its file, is there several times, or overlaps another edit's.
 pub fn spoilt(root: &Path, bugs: &[Bug]) -> Result<BTreeMap<String, String>, String> {
     let harness = harness(root);
     let all = bugs.iter().flat_map(|bug| bug.edits.iter().map(|edit| (bug.name, edit)));

@@ -1,11 +1,11 @@
-//! A test of the copy that `tests/sabotage.rs` makes: for each bug that is put back into agreement a script reads differently, and
-//! the random worlds of `tests/zab` find it. `BUG=NAME` looks for one only.
+//! A test of the copy that `tests/sabotage.rs` makes: for each bug that is put back into `zab` the outcome of its script differs, and
+//! the random worlds of `tests/zab` find it. `BUG=NAME` looks for one bug only.
 
 #![allow(clippy::disallowed_methods, reason = "a test has a budget of time, and takes a name")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
 mod sabotage {
-    #[allow(dead_code, reason = "what makes the copy is not asked for in it")]
+    #[allow(dead_code, reason = "functions that make the copy are not used in it")]
     pub mod bugs;
 }
 mod zab {
@@ -13,7 +13,7 @@ mod zab {
     #[allow(dead_code, reason = "no other fault is planted beside a bug")]
     pub mod checks;
     pub mod conditions;
-    #[allow(dead_code, reason = "a trace is for those who mend")]
+    #[allow(dead_code, reason = "a trace is for debugging")]
     pub mod explorer;
     pub mod losses;
     pub mod notation;
@@ -36,11 +36,11 @@ use zab::conditions::Conditions;
 use zab::world::World;
 use zab::{explorer, scopes, script};
 
-/// A bug is found within so many seconds of random worlds, or it is not; on a busy machine so many worlds take longer.
+/// How long a bug is looked for in random worlds, and in how many of them at least: on a busy machine they take longer.
 const BUDGET: Duration = Duration::from_secs(30);
 const WORLDS: u64 = 10_000;
 
-/// What the first world says in which the bug shows, and how many lived before.
+/// The number of the first world in which the bug shows, and what it says; or how many worlds there were, and `None`.
 fn hunt(bug: &'static str) -> (u64, Option<String>) {
     let began = Instant::now();
     let mut seed = 0;
@@ -54,7 +54,7 @@ fn hunt(bug: &'static str) -> (u64, Option<String>) {
     (seed, None)
 }
 
-/// What a search of small ensembles says of a bug. First a twentieth of the states of each is looked at, then all.
+/// What a search of small ensembles says about a bug. First a twentieth of the states of each ensemble is looked at, then all.
 fn explore(bug: &'static str, states_max: usize, time_max: Duration) -> String {
     let began = Instant::now();
     let mut states = 0;
@@ -74,8 +74,8 @@ fn explore(bug: &'static str, states_max: usize, time_max: Duration) -> String {
     format!("nothing in {states} states, {seconds} s")
 }
 
-/// What of small ensembles shows each bug: for `docs/museum.md`, which has the figures. `STATES=N` looks at so many states of
-/// each ensemble and not at 200,000, and `MINUTES=N` for so long at those of each bug.
+/// Prints which small ensemble shows each bug: for `docs/museum.md`, which has the figures. `STATES=N` looks at N states of each ensemble
+/// and not at 200,000; `MINUTES=N` looks for each bug for N minutes at most.
 #[test]
 #[ignore = "takes minutes"]
 fn small_ensembles_against_every_bug() {
@@ -94,7 +94,7 @@ fn small_ensembles_against_every_bug() {
 }
 
 #[test]
-fn every_bug_is_found() {
+fn every_bug_is_found_by_its_script_and_by_random_worlds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let all = bugs::only(bugs::read_all(root), std::env::var("BUG").ok().as_deref());
     std::panic::set_hook(Box::new(|_| {})); // These panics are wanted.
@@ -106,7 +106,7 @@ fn every_bug_is_found() {
             let play = || switch::with(name, || script::outcome(&text));
             let played = catch_unwind(AssertUnwindSafe(play));
             if played.is_ok_and(|played| played == text) {
-                complaints.push(format!("{name}: {file} does not notice it"));
+                complaints.push(format!("{name}: the outcome of {file} is the same with it"));
             }
         }
         if !bug.in_worlds() {

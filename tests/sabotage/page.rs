@@ -5,8 +5,8 @@ use super::bugs::Bug;
 
 const BEGIN: &str = "<!-- bugs: written from tests/sabotage/*.bug, not by hand -->\n";
 const END: &str = "<!-- end of bugs -->\n";
-/// What worlds and small ensembles of agreement alone say of other code.
-const NOWHERE: &str = "not its place";
+/// In the columns of tests of `zab` alone: the bug is in other code.
+const NOWHERE: &str = "outside of `zab`";
 const HEAD: &str = "\
 | Bug | What it does | Script or test | Random worlds | Worlds of `sim` | Small ensembles |
 |---|---|---|---|---|---|
@@ -42,14 +42,14 @@ fn row(bug: &Bug) -> String {
     format!("| {} | {what} | {} | {worlds} | {whole} | {small} |\n", bug.name, named.join(", "))
 }
 
-/// Shorter where a figure says it.
+/// A finding as the table has it: shorter where a figure is enough.
 fn found(text: &str) -> String {
     let text = text.strip_prefix("yes: ").unwrap_or(text);
     let bound = text.strip_prefix("no: ").filter(|bound| bound.starts_with("not in "));
     bound.unwrap_or(text).replace('|', "\\|")
 }
 
-/// A test by the file that it is in, as the rest of the page writes it.
+/// A test with the file that it is in, as the rest of the page writes it.
 fn named(target: &str, test: &str) -> String {
     let Some((path, name)) = test.rsplit_once("::") else {
         return format!("tests/{target}.rs::{test}");

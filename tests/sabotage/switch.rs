@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::sync::LazyLock;
 
-/// All bugs: what makes the copy writes their names here.
+/// The names of all bugs: `tests/sabotage.rs` writes them here when it makes the copy.
 const KNOWN: &[&str] = &[];
 
 static NAMED: LazyLock<Option<&'static str>> = LazyLock::new(|| {
@@ -23,10 +23,10 @@ pub fn has(bug: &str) -> bool {
     ON.get() == Some(bug)
 }
 
-/// Whether any is.
+/// Whether any bug is put back.
 ///
 /// # Panics
-/// when the environment names one that is unknown, as all functions here do.
+/// when the environment names an unknown bug, as all functions here do.
 pub fn is_on() -> bool {
     ON.get().is_some()
 }
@@ -48,7 +48,7 @@ pub fn with<T>(bug: &'static str, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Switches the bug that the environment names, if it does.
+/// A switch for the bug that the environment names, if it names one.
 pub fn named() -> Option<Box<dyn Fn(bool)>> {
     (*NAMED).map(|bug| Box::new(move |on: bool| set(on.then_some(bug))) as Box<dyn Fn(bool)>)
 }

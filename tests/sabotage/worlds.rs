@@ -1,11 +1,11 @@
-//! A test of the copy that `tests/sabotage.rs` makes: whole worlds (`src/sim`) find bugs that are put back. `BUG=NAME` looks for
-//! one only.
+//! A test of the copy that `tests/sabotage.rs` makes: the simulator's worlds (`src/sim`) find bugs that are put back. `BUG=NAME` looks
+//! for one bug only.
 
 #![allow(clippy::disallowed_methods, reason = "a test takes a name")]
 #![allow(clippy::print_stdout, reason = "what was found is worth a line")]
 
 mod sabotage {
-    #[allow(dead_code, reason = "what makes the copy is not asked for in it")]
+    #[allow(dead_code, reason = "functions that make the copy are not used in it")]
     pub mod bugs;
 }
 mod zab {
@@ -20,7 +20,7 @@ use sabotage::bugs::{self, Bug};
 use std::path::Path;
 use zab::script;
 
-/// Those that worlds have to find.
+/// The bugs that worlds have to find.
 fn wanted() -> Vec<Bug> {
     let mut all = bugs::read_all(Path::new(env!("CARGO_MANIFEST_DIR")));
     let only = std::env::var("BUG").ok();
@@ -38,7 +38,7 @@ fn becomes_script(bug: &Bug) -> bool {
 
 /// The first world that fails with a bug, and how.
 ///
-/// * `fits`: of these worlds.
+/// * `fits`: whether a world is tried.
 fn first_failure(bug: &'static str, fits: impl Fn(&Plan) -> bool) -> (Plan, Failure) {
     let found = (1..=1000).map(Plan::of).filter(fits).find_map(|plan| {
         let failure = switch::with(bug, || run(&plan, Tracing::Off)).failure?;
@@ -48,19 +48,18 @@ fn first_failure(bug: &'static str, fits: impl Fn(&Plan) -> bool) -> (Plan, Fail
 }
 
 #[test]
-fn bugs_put_back_are_found() {
+fn every_bug_put_back_is_found_by_simulated_worlds() {
     for Bug { name, .. } in wanted() {
         let (plan, Failure { check, what }) = first_failure(name, |_| true);
         println!("{name}: seed {}: {check}: {what}", plan.climate.seed);
     }
 }
 
-// A world that fails becomes a smaller one, and that a script of one server, which reads one way with the bug and another
-// way without.
+// The plan of a world that fails is shrunk, and its world becomes a script of one server, whose outcome differs with the bug.
 #[test]
-fn a_failing_world_becomes_a_script() {
+fn failing_world_becomes_a_script_that_shows_the_bug() {
     for Bug { name, .. } in wanted().into_iter().filter(becomes_script) {
-        // Others have no scripts.
+        // Worlds with a limit on lag have no scripts.
         let (plan, failure) = first_failure(name, |plan| plan.climate.lag_bytes.is_none());
         let fails = |kept: &[usize]| {
             let outcome = switch::with(name, || run(&plan.only(kept), Tracing::Off));
@@ -73,7 +72,7 @@ fn a_failing_world_becomes_a_script() {
         let text = tapes::script(&title, &outcome.tapes, Some(&spoil)).expect("a server differs");
         let sound = script::outcome(&text);
         println!("{name}: {} steps, a script of {} lines", kept.len(), sound.lines().count());
-        assert_eq!(script::outcome(&sound), sound, "{name} is not there, and it fails");
+        assert_eq!(script::outcome(&sound), sound, "the script fails without {name}");
         let spoilt = switch::with(name, || script::outcome(&sound));
         assert_ne!(spoilt, sound, "{name} does not show in\n{sound}");
     }

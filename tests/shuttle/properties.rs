@@ -1,4 +1,4 @@
-//! What must hold in every schedule.
+//! The properties that must hold in every schedule, each with a planted fault that breaks it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use shuttle::thread::spawn;
 use super::world::{Event, Meddler, TestClient, World, explore, finds};
 use support::requests::{Said, create, delete, get, hello, hello_again, set, watch};
 
-/// Data and stat of a getData answer.
+/// Data and stat of a getData reply.
 fn value(said: &Said) -> Option<(String, Stat)> {
     let Said::Reply { err: 0, body, .. } = said else { return None };
     let mut from = Reader::new(body);
@@ -48,7 +48,8 @@ fn apply(tree: &mut Tree, entry: &[u8]) {
     tree.apply(&entry.header, &entry.txn, &mut Effects::new());
 }
 
-/// `W R W` of two clients: answered in order, and each read shows its own first write and not the second.
+/// Each of two clients sends writes, a read, a write and a read, pipelined: replies come in order, and a read shows the writes before it
+/// and not the write after it.
 fn pipelines(gated: bool) {
     let world = World::new(Tree::new(Options::default()));
     let clients: Vec<_> = ["/x", "/y"]
@@ -62,7 +63,7 @@ fn pipelines(gated: bool) {
                 if gated {
                     client.send(&[read]);
                 } else {
-                    client.turn(); // The fault: the read is served as soon as it has come.
+                    client.turn(); // The fault: the read does not wait for the writes before it.
                     read_past_the_gate(&mut client, 3, path);
                 }
                 client.ask(&[set(4, path, "2"), get(5, path)], 5);
@@ -78,13 +79,13 @@ fn pipelines(gated: bool) {
     world.stop();
 }
 
-/// A read with nothing to hold it back.
+/// A read that does not wait for the writes before it.
 fn read_past_the_gate(client: &mut TestClient, xid: i32, path: &str) {
     let said = look(client, xid, path);
     client.said.push(said);
 }
 
-/// A getData answer as of now.
+/// A getData reply from the tree as it is now.
 fn look(client: &TestClient, xid: i32, path: &str) -> Said {
     let tree = client.shared.state.tree.read();
     let zxid = tree.last_zxid().to_wire();
@@ -100,16 +101,16 @@ fn look(client: &TestClient, xid: i32, path: &str) -> Said {
 
 // rows: P-83
 #[test]
-fn pipelines_answer_in_order() {
+fn pipelined_reads_and_writes_are_answered_in_order() {
     explore(2000, || pipelines(true));
 }
 
 #[test]
-fn pipelines_can_fail() {
+fn read_that_does_not_wait_for_earlier_writes_is_found() {
     finds(200, || pipelines(false));
 }
 
-/// One client watches `/a` and looks at it again and again while another changes it.
+/// One client reads and watches `/a` again and again while another client changes it.
 fn watching(one_section: bool) {
     let world = World::new(small_tree());
     let mut watcher = world.client();
@@ -135,7 +136,7 @@ fn watching(one_section: bool) {
     });
     writing.join().expect("the writer is served");
     let mut watcher = watching.join().expect("the watcher is served");
-    // Sessions are logged too, so the last entry need not be a write.
+    // Sessions are logged too, so the last entry need not be a setData.
     let is_write = |entry: &[u8]| Entry::decode(entry).is_ok_and(|e| e.header.kind == op::SET_DATA);
     let logged = world.stop();
     let last = logged.iter().rfind(|(_, entry)| is_write(entry)).expect("there were writes").0;
@@ -143,7 +144,7 @@ fn watching(one_section: bool) {
     check_watching(&watcher.said, last);
 }
 
-/// The fault: value, watch and place in the outbox each have a section of their own.
+/// The fault: the value, the watch and the reply's place in the outbox each have a critical section of their own.
 fn watch_in_three_sections(client: &mut TestClient, xid: i32) {
     let said = look(client, xid, "/a");
     {
@@ -154,7 +155,7 @@ fn watch_in_three_sections(client: &mut TestClient, xid: i32) {
     client.said.push(said);
 }
 
-/// An event stands behind the reply that left its watch, and before any reply that shows the change; none is lost.
+/// Checks that an event comes after the reply that set its watch and before any reply that shows the change, and that none is lost.
 fn check_watching(said: &[Said], last: Zxid) {
     let mut watched_since = None;
     for said in said {
@@ -169,27 +170,27 @@ fn check_watching(said: &[Said], last: Zxid) {
                 watched_since = Some(stat.mzxid);
             }
         } else if let Said::Event { zxid, .. } = said {
-            let since = watched_since.take().expect("an event without a watch that was told of");
-            assert!(since < *zxid, "an event of {zxid} to one who saw {since}");
+            let since = watched_since.take().expect("an event before the reply that set its watch");
+            assert!(since < *zxid, "an event of {zxid} after a reply that shows {since}");
         }
     }
     if let Some(since) = watched_since {
-        assert_eq!(since, last.to_wire(), "a change after the watch was never told of");
+        assert_eq!(since, last.to_wire(), "no event for a change after the watch was set");
     }
 }
 
 // rows: P-33
 #[test]
-fn events_and_replies_tell_one_story() {
+fn watch_event_comes_before_any_reply_that_shows_its_change() {
     explore(2000, || watching(true));
 }
 
 #[test]
-fn events_and_replies_can_fail() {
+fn watch_set_in_a_critical_section_of_its_own_is_found() {
     finds(1000, || watching(false));
 }
 
-/// A session is taken over while its old connection reads, watches and writes.
+/// A client reconnects to its session while its old connection reads, watches and writes.
 fn takeover(meddler: Meddler) {
     let world = World::meddled(small_tree(), meddler);
     let (mut old, mut writer) = (world.client(), world.client());
@@ -205,7 +206,7 @@ fn takeover(meddler: Meddler) {
                 old.turn();
                 assert!(
                     !was_taken || old.said.len() == before,
-                    "the old connection is told something after the new one was welcomed"
+                    "the old connection is sent something after the new one has the session"
                 );
                 if old.is_closed() {
                     return;
@@ -234,7 +235,7 @@ fn takeover(meddler: Meddler) {
     assert_eq!(events, 0, "an event of the old connection reached the new one");
 }
 
-/// The fault: the new connection is welcomed, and then the old one is closed.
+/// The fault: the new connection gets the session first, and then the old connection is closed.
 fn welcome_first(shared: &Shared, command: ClientCommand) -> Option<ClientCommand> {
     let ClientCommand::Reopen(ReopenSession { conn, session, timeout_ms }) = &command else {
         return Some(command);
@@ -255,16 +256,16 @@ fn welcome_first(shared: &Shared, command: ClientCommand) -> Option<ClientComman
 
 // rows: P-18
 #[test]
-fn a_takeover_silences_the_old_connection_first() {
+fn reconnect_closes_the_old_connection_before_the_new_one_has_the_session() {
     explore(2000, || takeover(|_, command| Some(command)));
 }
 
 #[test]
-fn a_takeover_can_fail() {
+fn reconnect_that_closes_the_old_connection_too_late_is_found() {
     finds(1000, || takeover(welcome_first));
 }
 
-/// A connection ends while its watch fires; another one comes and may get its number.
+/// A connection ends while its watch fires; another connection is made and may get its id.
 fn reuse(watches_first: bool) {
     let world = World::new(small_tree());
     let (mut ending, mut writer) = (world.client(), world.client());
@@ -275,7 +276,7 @@ fn reuse(watches_first: bool) {
         if watches_first {
             ending.machine.end();
         } else {
-            // The fault: the number is free before its watches are gone.
+            // The fault: the id is free before its watches are removed.
             let id = ending.machine.conn().id;
             ending.shared.conns.remove(id);
             let _tree = ending.shared.state.tree.read();
@@ -298,28 +299,28 @@ fn reuse(watches_first: bool) {
     world.stop();
     next.turn();
     let stale = next.said.iter().find(|said| matches!(said, Said::Event { .. }));
-    assert_eq!(stale, None, "an event for the one that had the number before");
+    assert_eq!(stale, None, "an event for the connection that had the id before");
 }
 
 // rows: P-77
 #[test]
-fn a_number_is_free_once_its_watches_are_gone() {
+fn connection_id_is_free_only_after_its_watches_are_removed() {
     explore(2000, || reuse(true));
 }
 
 #[test]
-fn a_number_can_fail() {
+fn connection_id_that_is_free_too_early_is_found() {
     finds(40_000, || reuse(false));
 }
 
-/// Znodes below the root: enough for the scan to take more than one hold.
+/// Znodes below the root: enough that the scan holds the tree's lock more than once.
 const MANY: i64 = 4300;
 
 fn name(at: i64) -> String {
     format!("/n{at:04}")
 }
 
-/// The stream of a tree with many znodes; made once.
+/// The stream of a tree with [`MANY`] znodes; made once.
 fn base() -> &'static [u8] {
     static STREAM: OnceLock<Vec<u8>> = OnceLock::new();
     STREAM.get_or_init(|| {
@@ -343,7 +344,7 @@ fn load(stream: &[u8], zxid: Zxid) -> Tree {
 
 type Dump = BTreeMap<String, (Option<Vec<u8>>, Stat)>;
 
-/// Every znode below the root whose name is in the range, and those below it.
+/// Every znode below the root whose path is in the range.
 fn dump(tree: &Tree, range: std::ops::Range<&str>) -> Dump {
     let mut found = Dump::new();
     let mut left = vec![String::new()];
@@ -359,7 +360,7 @@ fn dump(tree: &Tree, range: std::ops::Range<&str>) -> Dump {
     found
 }
 
-/// A snapshot is taken piece by piece while a client creates, changes and deletes what is scanned already and what is not.
+/// A snapshot is taken piece by piece while a client creates, changes and deletes znodes that are scanned already and others that are not.
 fn snapshot(frozen_pieces: bool) {
     let start = Zxid::from_wire(MANY).expect("a zxid");
     let world = World::new(load(base(), start));
@@ -378,7 +379,7 @@ fn snapshot(frozen_pieces: bool) {
     if frozen_pieces {
         while !world.shared.state.tree.read().freeze_piece(frozen, &mut stream) {}
     } else {
-        // The fault: two holds and nothing that keeps what changes in between.
+        // The fault: the tree's lock is held twice, and nothing keeps what changes in between.
         for range in ["/".."/n2000", "/n2000".."0"] {
             walked.append(&mut dump(&world.shared.state.tree.read(), range));
         }
@@ -399,11 +400,11 @@ fn snapshot(frozen_pieces: bool) {
 }
 
 #[test]
-fn a_snapshot_is_of_one_zxid() {
+fn snapshot_has_the_tree_of_one_zxid() {
     explore(200, || snapshot(true));
 }
 
 #[test]
-fn a_snapshot_can_fail() {
+fn snapshot_of_an_unfrozen_tree_is_found() {
     finds(2000, || snapshot(false));
 }

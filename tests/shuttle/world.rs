@@ -1,4 +1,4 @@
-//! Threads around the machines: one drives the replica, one is the log, one for each client.
+//! The threads around the machines: one drives the replica, one is the log thread, and each client has one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum Event {
     Stop,
 }
 
-/// A server of threads.
+/// A server whose parts are threads of shuttle.
 pub struct World {
     pub shared: Arc<Shared>,
     pub events: Sender<Event>,
@@ -40,7 +40,7 @@ pub struct World {
     log: JoinHandle<()>,
 }
 
-/// Does with a command what the replica would, but wrongly. `None`: has done it.
+/// A planted fault: does what the replica would do with a command, but wrongly. `None`: it has done it.
 pub type Meddler = fn(&Shared, ClientCommand) -> Option<ClientCommand>;
 
 impl World {
@@ -67,7 +67,7 @@ impl World {
         Self { shared, events, frozen, driver, log }
     }
 
-    /// Ends the driver and the log; all that was asked before has been done. Returns what was logged.
+    /// Ends the driver and the log thread after all that was requested before is done. Returns what was logged.
     pub fn stop(self) -> Vec<(Zxid, Bytes)> {
         self.events.send(Event::Stop).expect("the driver lives");
         let logged = self.driver.join().expect("the driver ends well");
@@ -81,7 +81,7 @@ impl World {
     }
 }
 
-/// The log: whatever was appended meanwhile is flushed together.
+/// The log thread: all that was appended meanwhile is flushed together.
 fn flush(appended: &Receiver<Zxid>, events: &Sender<Event>) {
     while let Ok(mut last) = appended.recv() {
         while let Ok(more) = appended.try_recv() {
@@ -132,7 +132,7 @@ fn drive(
     logged
 }
 
-/// Wakes a client's thread.
+/// Wakes a client's thread when its connection has something to do.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,
@@ -156,14 +156,14 @@ impl Bell {
     }
 }
 
-/// A client and its connection, moved by one thread as `net` moves them.
+/// A client and its connection, driven by one thread as `net` drives the connection.
 pub struct TestClient {
     pub machine: Connection,
     bell: Arc<Bell>,
     input: Vec<u8>,
     need: Need,
     ear: Ear,
-    /// All that came so far.
+    /// All replies and events so far.
     pub said: Vec<Said>,
     pub shared: Arc<Shared>,
     events: Sender<Event>,
@@ -199,13 +199,13 @@ impl TestClient {
         }
     }
 
-    /// Sends and stays until `replies` answers have come in all.
+    /// Sends requests, and takes turns until `replies` replies have come in all.
     pub fn ask(&mut self, requests: &[Vec<u8>], replies: usize) {
         self.send(requests);
         self.until(|said| replies <= self::replies(said));
     }
 
-    /// Goes on until what came is enough, or the connection is closed.
+    /// Takes turns until what came is enough, or the connection is closed.
     pub fn until(&mut self, enough: impl Fn(&[Said]) -> bool) {
         loop {
             self.turn();
@@ -234,7 +234,7 @@ impl TestClient {
         }
     }
 
-    /// Takes what the machine wants sent.
+    /// Takes the replies and events that the connection's machine sends.
     pub fn hear(&mut self) {
         let bytes = drain(&mut self.machine.unsent);
         self.said.extend(self.ear.hear(&bytes));
@@ -249,14 +249,14 @@ pub fn replies(said: &[Said]) -> usize {
     said.iter().filter(|said| matches!(said, Said::Reply { .. })).count()
 }
 
-/// Tries `count` schedules, half of them drawn step by step, half by priorities that change a few times.
+/// Tries `count` schedules, half of them random at each step, half by priorities that change a few times.
 pub fn explore(count: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
     let count = if std::env::var_os("OXKEEPER_LONG").is_some() { count * 20 } else { count };
     run(RandomScheduler::new_from_seed(1, count / 2), scenario);
     run(PctScheduler::new_from_seed(2, 3, count / 2), scenario);
 }
 
-/// Some schedule of `count` must fail.
+/// Asserts that one of `count` schedules fails.
 #[track_caller]
 pub fn finds(count: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
     let tried = || {
@@ -269,6 +269,6 @@ pub fn finds(count: usize, scenario: impl Fn() + Send + Sync + Copy + 'static) {
 fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 19; // Trees are built on it.
-    config.failure_persistence = shuttle::FailurePersistence::None; // The seed says it all.
+    config.failure_persistence = shuttle::FailurePersistence::None; // Seeds are fixed.
     shuttle::Runner::new(scheduler, config).run(scenario);
 }

@@ -67,7 +67,7 @@ fn wrong_answers_are_found() {
 }
 
 #[test]
-fn reconfiguration_judged_without_the_version_it_names_is_found() {
+fn reconfiguration_whose_named_version_is_not_checked_is_found() {
     let (mut check, mut history) = (Answers::default(), history());
     let view = View { version: at(5), ..first_view() };
     let write = |counter, kind, path, text: &str| {
@@ -110,7 +110,7 @@ fn reconfiguration_judged_without_the_version_it_names_is_found() {
 #[test]
 fn writes_that_were_not_sent_or_are_done_twice_are_found() {
     let mut check = Answers::default();
-    fails(&mut check, &Seen::Disconnected { client: 0 }, &history(), "which nobody sent");
+    fails(&mut check, &Seen::Disconnected { client: 0 }, &history(), "never sent");
     let mut history = history();
     let again = entry(zxid(1, 5), (7, 2), op::DELETE, |to| write::delete(to, "/a"));
     history.propose(zxid(1, 5), again.into());
@@ -118,12 +118,12 @@ fn writes_that_were_not_sent_or_are_done_twice_are_found() {
     let mut check = Answers::default();
     let request = &Request::new(Op::Ping, "");
     holds(&mut check, &asks(0, 9, request), &new_history());
-    fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "stands before it");
+    fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "committed after its request");
 }
 
-// A leader that lets a session expire may hear its client close it just after that: Java proposes both.
+// A leader that expires a session may get its client's closeSession just after that: Java proposes both.
 #[test]
-fn write_of_a_closed_session_is_found_and_a_second_close_is_none() {
+fn write_of_a_closed_session_is_found_and_a_second_close_is_not() {
     let mut history = history();
     let close = |counter, xid| {
         entry(zxid(1, counter), (7, xid), op::CLOSE_SESSION, |to| write::close_session(to, &[]))
@@ -139,11 +139,11 @@ fn write_of_a_closed_session_is_found_and_a_second_close_is_none() {
     holds(&mut check, &Seen::Disconnected { client: 0 }, &history);
     history.propose(zxid(1, 7), late.into());
     history.commit(&[zxid(1, 7)]).unwrap();
-    fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "which does not live");
+    fails(&mut check, &Seen::Disconnected { client: 0 }, &history, "which is not open");
 }
 
 #[test]
-fn zxids_going_back_and_answers_out_of_order_are_found() {
+fn zxids_going_back_and_replies_out_of_order_are_found() {
     let (mut check, history) = (Sessions::default(), history());
     let request = &Request::new(Op::GetPair, "");
     let asked = |xid| asks(0, xid, request);
@@ -158,7 +158,7 @@ fn zxids_going_back_and_answers_out_of_order_are_found() {
 }
 
 #[test]
-fn zxids_may_go_back_where_a_read_only_server_showed_what_nobody_committed() {
+fn zxid_may_go_back_after_a_read_only_server_showed_an_uncommitted_one() {
     let (mut check, history) = (Sessions::default(), history());
     let request = &Request::new(Op::GetPair, "");
     let answered = |xid, counter| is_answered(0, xid, request, counter);
@@ -177,13 +177,13 @@ fn zxids_may_go_back_where_a_read_only_server_showed_what_nobody_committed() {
 }
 
 #[test]
-fn sessions_that_come_back_or_live_on_are_found() {
+fn expired_sessions_that_come_back_or_live_on_are_found() {
     let (mut check, history) = (Sessions::default(), history());
     let welcomed = |session, is_new| Seen::Welcomed { client: 0, session, is_new };
     holds(&mut check, &welcomed(7, true), &history);
     holds(&mut check, &welcomed(7, false), &history);
-    fails(&mut check, &welcomed(8, true), &history, "nobody knows");
-    fails(&mut check, &welcomed(7, true), &history, "anew");
+    fails(&mut check, &welcomed(8, true), &history, "never created");
+    fails(&mut check, &welcomed(7, true), &history, "again");
     holds(&mut check, &Seen::AllAtRest, &history);
     holds(&mut check, &Seen::Expired { client: 0, session: 7 }, &history);
     fails(&mut check, &Seen::AllAtRest, &history, "and lives");
@@ -191,7 +191,7 @@ fn sessions_that_come_back_or_live_on_are_found() {
 }
 
 #[test]
-fn living_sessions_that_a_client_is_told_are_over_are_found() {
+fn living_session_that_a_client_is_told_is_over_is_found() {
     let (mut check, history) = (LivingSessions::default(), history());
     let told = |session| Seen::ToldExpired { client: 0, session };
     let request = &Request::new(Op::GetPair, "");
@@ -200,7 +200,7 @@ fn living_sessions_that_a_client_is_told_are_over_are_found() {
     holds(&mut check, &told(7), &history);
     holds(&mut check, &is_answered(0, 1, request, 2), &history);
     holds(&mut check, &told(8), &history);
-    // One that was local when it was asked for: session 8 stands for it.
+    // A session that was local when the client asked for it: session 8 stands for it.
     holds(&mut check, &asks_for(8), &history);
     holds(&mut check, &told(7), &history);
     holds(&mut check, &asks_for(7), &history);
@@ -210,7 +210,7 @@ fn living_sessions_that_a_client_is_told_are_over_are_found() {
     holds(&mut check, &told(7), &history);
 }
 
-/// Two clients ask at the same time, the answer that comes last shows less, and its client asks once more.
+/// Two clients send a request at the same time, the reply that comes last has an older zxid, and its client sends another request.
 fn two_are_answered(check: &mut RealTime, request: &Request, history: &History) {
     holds(check, &asks(0, 1, request), history);
     holds(check, &asks(1, 1, request), history);
@@ -220,7 +220,7 @@ fn two_are_answered(check: &mut RealTime, request: &Request, history: &History) 
 }
 
 #[test]
-fn write_before_one_that_was_answered_is_found() {
+fn write_with_an_older_zxid_than_one_answered_before_it_is_found() {
     let (mut check, history) = (RealTime::default(), history());
     let request = &Request::new(Op::Delete, "/a");
     let answered = |client, counter| is_answered(client, 1, request, counter);
@@ -231,7 +231,7 @@ fn write_before_one_that_was_answered_is_found() {
 }
 
 #[test]
-fn read_that_shows_less_than_was_shown_before_it_is_found_where_reads_are_confirmed() {
+fn stale_read_or_sync_is_found_where_servers_confirm_them() {
     let mut history = history();
     let (get, sync) = (Request::new(Op::Get { watch: false }, "/a"), Request::new(Op::Sync, "/a"));
     for (confirms, request, about) in [
@@ -292,7 +292,7 @@ fn late_lost_repeated_and_wrong_events_are_found() {
     holds(&mut check, &answered(&absent, 1, -101), &history);
     holds(&mut check, &answered(&get, 2, 0), &history);
     holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &history);
-    fails(&mut check, &event(NodeDataChanged, "/a", at(3)), &history, "nothing like that");
+    fails(&mut check, &event(NodeDataChanged, "/a", at(3)), &history, "no watch waits");
     holds(&mut check, &answered(&other, 3, 0), &history);
     fails(&mut check, &answered(&other, 4, 0), &history, "before NodeCreated /e");
     holds(&mut check, &event(NodeCreated, "/e", at(4)), &history);
@@ -300,7 +300,7 @@ fn late_lost_repeated_and_wrong_events_are_found() {
     fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &history, "should have fired");
     let children = Request::new(Op::Children { watch: true }, "/");
     holds(&mut check, &answered(&children, 2, 0), &history);
-    fails(&mut check, &event(NodeChildrenChanged, "/", -1), &history, "told of no watches");
+    fails(&mut check, &event(NodeChildrenChanged, "/", -1), &history, "not sent setWatches");
 }
 
 #[test]
@@ -315,13 +315,13 @@ fn events_of_persistent_watches_that_are_lost_or_repeated_are_found() {
         let other = Request::new(Op::GetPair, "");
         fails(&mut check, &answered(&other, 2, 0), &history, "before NodeCreated /a");
         holds(&mut check, &event(NodeCreated, "/a", at(2)), &history);
-        fails(&mut check, &event(NodeCreated, "/a", at(2)), &history, "heard before");
+        fails(&mut check, &event(NodeCreated, "/a", at(2)), &history, "has come before");
         holds(&mut check, &answered(&other, 2, 0), &history);
-        fails(&mut check, &event(NodeCreated, "/a", at(2)), &history, "nothing like that");
-        fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &history, "happened then");
+        fails(&mut check, &event(NodeCreated, "/a", at(2)), &history, "no watch waits");
+        fails(&mut check, &event(NodeDataChanged, "/a", at(4)), &history, "did not happen");
         holds(&mut check, &event(NodeDataChanged, "/a", at(3)), &history);
         let children = event(NodeChildrenChanged, "/", at(4));
-        fails(&mut check, &children, &history, "nothing like that");
+        fails(&mut check, &children, &history, "no watch waits");
         if recursive {
             holds(&mut check, &event(NodeCreated, "/e", at(4)), &history);
         }

@@ -43,7 +43,7 @@ fn bytes_wait_while_cut_off_and_are_lost_when_the_connection_breaks() {
 }
 
 #[test]
-fn a_closed_end_tells_the_other_one() {
+fn closing_one_end_of_a_connection_closes_the_other_end() {
     let mut network = Network::new(1, 100);
     let end = network.connect(attached(0), attached(1));
     assert!(network.close(0, end.other()).is_some());
@@ -53,7 +53,7 @@ fn a_closed_end_tells_the_other_one() {
 }
 
 #[test]
-fn steps_that_are_needed_stay() {
+fn shrinking_keeps_the_steps_that_a_failure_needs() {
     let mut tries = 0;
     let kept = shrink(500, 1000, |steps| {
         tries += 1;

@@ -1,4 +1,4 @@
-//! For the tests of the checks: a short history, and what a check says of an observation.
+//! For the tests of the checks: a short history, and assertions on what a check says about an observation.
 
 use jute::Encode;
 use jute::txn::{TxnDigest, TxnHeader};
@@ -25,8 +25,7 @@ pub fn entry(
     bytes
 }
 
-/// Epoch 1, led by server 0: session 7 opens, makes /a, sets it (version 1), makes the ephemeral /e.
-/// Of three voters that have done nothing.
+/// The history of three voters without a transaction.
 pub fn new_history() -> History {
     History::new(0, false, first_view())
 }
@@ -37,6 +36,7 @@ pub fn first_view() -> View {
     View::parse(&[0, 1, 2].map(line).join("\n")).expect("three servers")
 }
 
+/// Epoch 1, led by server 0: session 7 opens, creates /a, sets its data (version 1), creates the ephemeral /e.
 pub fn history() -> History {
     let mut history = new_history();
     history.leaders.insert(Epoch(1), (0, Zxid::ZERO));

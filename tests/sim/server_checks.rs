@@ -35,7 +35,7 @@ fn gaps_foreign_proposals_and_leaders_without_the_history_are_found() {
     holds(&mut check, &logs(1, zxid(1, 4)), &history);
     fails(&mut check, &logs(0, zxid(1, 6)), &history, "after 0x100000004");
     fails(&mut check, &logs(1, zxid(1, 7)), &history, "never proposed");
-    fails(&mut check, &logs(1, zxid(2, 1)), &history, "nobody leads");
+    fails(&mut check, &logs(1, zxid(2, 1)), &history, "has no leader");
     fails(&mut check, &leads(2, zxid(1, 3)), &history, "lacks 0x100000004");
     fails(&mut check, &leads(3, zxid(3, 1)), &history, "and has");
     holds(&mut check, &leads(4, zxid(1, 4)), &history);
@@ -44,7 +44,7 @@ fn gaps_foreign_proposals_and_leaders_without_the_history_are_found() {
 }
 
 #[test]
-fn other_history_and_steps_back_are_found() {
+fn diverging_histories_and_steps_back_are_found() {
     let (mut check, history) = (Agreement::default(), history());
     let serves = |server, last, may_go_back| Seen::Applied {
         server,
@@ -65,7 +65,7 @@ fn other_history_and_steps_back_are_found() {
     let logs = |entry| Seen::Logs { server: 2, zxid: zxid(1, 2), entry };
     let right = history.proposal(zxid(1, 2)).unwrap().clone();
     holds(&mut check, &logs(&right), &history);
-    fails(&mut check, &logs(b"other"), &history, "what was not proposed");
+    fails(&mut check, &logs(b"other"), &history, "logs another transaction");
 }
 
 #[test]
@@ -101,14 +101,14 @@ fn commits_without_a_quorum_and_lost_disk_contents_are_found() {
     fails(&mut durability, &started(forgot), &history, "accepted: Epoch(1)");
 }
 
-/// A history whose fifth transaction leaves server 0 alone.
+/// A history whose fifth transaction, a reconfiguration, leaves server 0 as the only member.
 fn reconfigured() -> (History, View) {
     let (mut history, view) = with_proposed_view();
     history.commit(&[zxid(1, 5)]).unwrap();
     (history, view)
 }
 
-/// A history whose leader has proposed to leave server 0 alone.
+/// A history whose leader has proposed server 0 as the only member.
 fn with_proposed_view() -> (History, View) {
     let mut history = history();
     let first = first_view();
@@ -121,9 +121,9 @@ fn with_proposed_view() -> (History, View) {
     (history, view)
 }
 
-// Its zxid is on no disk, as no log has it.
+// The zxid of such a configuration is on no disk, as no log has it.
 #[test]
-fn configuration_that_newleader_alone_named_counts_where_its_leader_has_just_begun() {
+fn configuration_that_only_newleader_named_counts_for_its_newly_established_leader() {
     let (mut history, view) = with_proposed_view();
     history.leaders.insert(Epoch(3), (1, zxid(1, 4)));
     history.agree_on(0, &view);
@@ -141,7 +141,7 @@ fn configuration_that_newleader_alone_named_counts_where_its_leader_has_just_beg
 }
 
 #[test]
-fn reconfigurations_that_one_of_both_configurations_has_not_decided_are_found() {
+fn reconfigurations_without_quorums_of_both_configurations_are_found() {
     let (history, _) = reconfigured();
     let (last, may_go_back) = (zxid(1, 5), false);
     let check = |disks: &[Zxid], about| {
@@ -208,7 +208,7 @@ fn packets_sent_before_the_disk_is_written_are_found() {
     up(&promise, 3, &mut |seen| fails(&mut promises, seen, &history, "promises epoch 3"));
     let down = |packet| Seen::ToLearner { server: 0, packet, durable };
     let info = Packet::LeaderInfo { epoch: Epoch(3) };
-    fails(&mut promises, &down(&info), &history, "tells of epoch 3");
+    fails(&mut promises, &down(&info), &history, "LEADERINFO of epoch 3");
     let new = Packet::NewLeader { epoch: Epoch(2), view: bytes::Bytes::new() };
     fails(&mut promises, &down(&new), &history, "NEWLEADER");
 }
@@ -223,7 +223,7 @@ fn acknowledgement_of_another_history_is_found() {
     }
     let ack = |epoch, counter| Packet::Ack { zxid: zxid(epoch, counter) };
     holds(&mut promises, &up(&ack(1, 3), zxid(2, 1)), &history);
-    // It was cut before epoch 2.
+    // The transaction was truncated before epoch 2.
     fails(&mut promises, &up(&ack(1, 4), zxid(2, 1)), &history, "its disk has");
     let mut check = InitialHistories::default();
     holds(&mut check, &up(&ack(2, 0), zxid(1, 4)), &history);
@@ -286,11 +286,11 @@ fn connection_kept_with_more_unsent_than_its_limit_is_found() {
 fn actions_because_of_a_closed_connection_are_found() {
     let from_closed = |actions| Seen::FromClosed { server: 1, actions };
     holds(&mut closed_connections, &from_closed(0), &history());
-    fails(&mut closed_connections, &from_closed(2), &history(), "1 does 2 things");
+    fails(&mut closed_connections, &from_closed(2), &history(), "1 acts 2 times");
 }
 
 #[test]
-fn snapshot_of_transactions_that_were_cut_is_found() {
+fn snapshot_of_truncated_transactions_is_found() {
     let mut history = history();
     history.leaders.insert(Epoch(2), (1, zxid(1, 3)));
     let named = |last, tree| {

@@ -1,15 +1,16 @@
-//! Planted faults that one check finds and no other check does: of the simulator's checks and of those of `tests/zab`.
+//! Planted faults that one check finds and no other check does, for the checks of the simulator and of `tests/zab`.
 
 use std::fmt::Debug;
 
 /// The name of a check, and a fault that it alone finds.
 pub type Alone<F> = (&'static str, F);
 
-/// Asserts that in the worlds with a fault the first finding is its check's each time, and that nothing is found in the same
-/// worlds without that check.
+/// Asserts that in worlds with a fault the first finding is always its check's, and that nothing is found in the same worlds without
+/// that check.
 ///
-/// * `worlds`: in so many a fault is looked for. `enough`: so often, then no more.
-/// * `failure`: what is found first in the world of a seed, with the name of the check before it, if one check is left out.
+/// * `worlds`: how many are tried for each fault. `enough`: how many with a finding are enough.
+/// * `failure`: the first finding in the world of a seed with a fault, after the name of its check; the check in the last argument is
+///   left out.
 #[track_caller]
 #[allow(clippy::print_stdout, reason = "what was found is worth a line")]
 pub fn assert_found_alone<F: Copy + Debug>(
@@ -44,7 +45,7 @@ pub fn assert_found_alone<F: Copy + Debug>(
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// Asserts that no check is without a planted fault, or without a row in the museum.
+/// Asserts that each check has a planted fault, and a row in docs/museum.md.
 ///
 /// * `checker`: as the rows name it. `checks`: the names of all its checks, in their order.
 #[track_caller]

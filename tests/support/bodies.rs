@@ -1,4 +1,4 @@
-//! Requests as an operation and a body, for tests of what a single server answers.
+//! Requests as an operation and a body, for tests of a single server's replies.
 
 use jute::data::{Acl, Id};
 use jute::proto::{CreateRequest, CreateTtlRequest, DeleteRequest, SetDataRequest};

@@ -1,4 +1,4 @@
-//! A client and the server's machine for its connection, moved by hand.
+//! A client and the server's machine for its connection, which a test drives step by step.
 
 use super::requests::{Ear, drain};
 use oxkeeper::model::sync::Arc;
@@ -12,7 +12,7 @@ pub struct ClientConnection {
     /// Sent by the client and not taken by the machine.
     pub input: Vec<u8>,
     pub need: Need,
-    /// The client takes what it is sent.
+    /// The client reads what it is sent.
     pub fetches: bool,
     ear: Ear,
     /// What the client was sent, one line each.
@@ -52,22 +52,22 @@ impl ClientConnection {
         self.input.extend_from_slice(frames);
     }
 
-    /// Lets the client know how to read the answers to these requests.
+    /// Lets the client know how to read the replies to these requests.
     pub fn expect_answers_to(&mut self, requests: &[u8]) {
         self.ear.asked(requests);
     }
 
-    /// What the client was sent since it was last asked.
+    /// What the client was sent since the last call.
     pub fn heard(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Bytes that lie in the machine because the client does not fetch them.
+    /// Number of bytes that wait in the machine because the client does not read.
     pub fn unsent(&self) -> usize {
         self.machine.as_ref().map_or(0, |machine| machine.unsent.len())
     }
 
-    /// The client's socket is gone; gives what the machine still wants of the replica.
+    /// The client's socket is closed; gives the commands that the machine still has for the replica.
     pub fn leave(&mut self) -> Vec<ClientCommand> {
         let Some(mut machine) = self.machine.take() else { return Vec::new() };
         machine.end();
@@ -81,7 +81,7 @@ impl ClientConnection {
             .unwrap_or_default()
     }
 
-    /// One turn of the connection, as `net` gives it. `true`: something changed.
+    /// One turn of the connection, as `net` makes it. `true`: something changed.
     pub fn turn(&mut self, now_us: u64) -> bool {
         let Some(machine) = &mut self.machine else { return false };
         let has_news = !machine.wait(Waker::noop());

@@ -1,11 +1,11 @@
-//! Configurations as text, and what the parts of a server are told by them.
+//! Configuration as text, and the settings that the parts of a server get from it.
 
 use oxkeeper::config::{Config, Environment, Source, parse};
 use oxkeeper::member::configured::PartSettings;
 use oxkeeper::member::opening::NoOpening;
 use std::sync::Arc;
 
-/// * `lines`: of zoo.cfg, after dataDir and clientPort. `flags`: what start scripts hand over, as in `-Dzookeeper.forceSync=no`.
+/// * `lines`: of zoo.cfg, after dataDir and clientPort. `flags`: as start scripts pass them, such as `-Dzookeeper.forceSync=no`.
 pub fn config(lines: &str, flags: &str) -> Config {
     let text = format!("dataDir=/d\nclientPort=0\n{lines}\n");
     let source = Source { name: "zoo.cfg", text: text.as_bytes(), my_id: Some("1") };
@@ -17,7 +17,7 @@ pub fn parts_of(config: &Config) -> PartSettings {
     PartSettings::of(config, Arc::new(NoOpening), 0, 0)
 }
 
-/// As [`config`].
+/// The settings of the parts; arguments as in [`config`].
 pub fn parts(lines: &str, flags: &str) -> PartSettings {
     parts_of(&config(lines, flags))
 }

@@ -1,11 +1,11 @@
-//! The connections of an ensemble: those of learners to leaders, and those on which notifications travel.
+//! The connections of an ensemble: learner connections, and election connections with their notifications.
 
 use super::disk::Entry;
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, Notification, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// On its way to a learner.
+/// What is on its way to a learner.
 #[derive(Clone, Debug)]
 pub enum Item {
     Packet(Packet),
@@ -44,12 +44,12 @@ pub struct ElectionConnections {
 }
 
 impl ElectionConnections {
-    /// In the place of whatever is unsent.
+    /// Queues a notification in place of an unsent one.
     pub fn put(&mut self, from: usize, to: usize, notification: Notification) {
         self.notifications.insert((from, to), notification);
     }
 
-    /// Connects two; true if they were not connected.
+    /// Connects two servers; true if they were not connected.
     pub fn connect(&mut self, a: usize, b: usize) -> bool {
         self.open.insert((a.min(b), a.max(b)))
     }
@@ -58,7 +58,7 @@ impl ElectionConnections {
         self.open.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Ends a connection, with what is under way on it; gives what its two servers have to be told.
+    /// Ends a connection, with what is on its way; gives the inputs by which its two servers are notified.
     pub fn end(&mut self, a: usize, b: usize) -> Vec<(usize, Input)> {
         if !self.open.remove(&(a.min(b), a.max(b))) {
             return Vec::new();
@@ -77,7 +77,7 @@ impl ElectionConnections {
         ended.into_iter().flat_map(|(a, b)| self.end(a, b)).collect()
     }
 
-    /// Directions in which something is under way.
+    /// The directions, from one server to another, in which a notification is on its way.
     pub fn busy(&self) -> Vec<(usize, usize)> {
         self.notifications.keys().copied().filter(|&(from, to)| self.is_open(from, to)).collect()
     }

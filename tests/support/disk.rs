@@ -1,4 +1,4 @@
-//! A server's disk in memory: what survives a crash, and what is asked of it and not done.
+//! A server's disk in memory: what survives a crash, and the writes that are requested and not done.
 
 use super::epoch_files::{EpochFiles, StartEpochs};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub enum Write {
 }
 
 impl Write {
-    /// What an action asks of the disk.
+    /// The write that an action requests.
     pub fn of(action: &Action) -> Option<Self> {
         Some(match action {
             Action::Append { zxid, payload } => Self::Append((*zxid, payload.clone())),
@@ -32,7 +32,7 @@ impl Write {
         })
     }
 
-    /// What the peer is told once it is done.
+    /// The peer's input when the write is done.
     pub fn report(&self) -> Option<Input> {
         Some(match self {
             Self::Append((through, _)) => Input::Flushed { through: *through },
@@ -46,18 +46,19 @@ impl Write {
 
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
-    /// Records in the order they were appended, with holes if there are any.
+    /// Records in the order in which they were appended, even if there are holes between them.
     pub log: Vec<Entry>,
     /// After how many records the log was told to roll.
     pub rolls: Vec<usize>,
     /// Whole trees that came from leaders, oldest first.
     trees: Vec<Vec<Entry>>,
-    /// What a restart makes of both: the newest tree, then what the log has after it.
+    /// The history that a restart finds in both: the newest tree, then the log's records after it.
     whole: Vec<Entry>,
     pub accepted: Epoch,
     pub current: Epoch,
-    /// The file of each is gone: what it said counts as zero until the next one is written.
+    /// The file acceptedEpoch is gone: the epoch counts as zero until the file is written again.
     pub lacks_accepted: bool,
+    /// The file currentEpoch is gone: the epoch counts as zero until the file is written again.
     pub lacks_current: bool,
     /// The configuration of the next start, if it is not the first one.
     pub view: Option<View>,
@@ -67,7 +68,7 @@ pub struct Disk {
     pub lies: bool,
     /// The history was lost, and no tree has come since.
     pub is_unsure: bool,
-    /// Asked and not done, in order. Lost in a crash.
+    /// Requested writes that are not done, in order. A crash loses them.
     pub asked: VecDeque<Write>,
 }
 
@@ -76,21 +77,21 @@ pub fn last_of(entries: &[Entry]) -> Zxid {
 }
 
 impl Disk {
-    /// Asks for what an action wants of the disk; `false`: nothing.
+    /// Requests the write of an action; `false`: the action has none.
     pub fn ask(&mut self, action: &Action) -> bool {
         let write = Write::of(action);
         self.asked.extend(write.clone());
         write.is_some()
     }
 
-    /// Does what was asked first. What it gives has been performed.
+    /// Does the write that was requested first, and gives it.
     pub fn write(&mut self) -> Option<Write> {
         let write = self.asked.pop_front()?;
         self.perform(write.clone());
         Some(write)
     }
 
-    /// Does the appends that were asked first together, as a log thread flushes them; gives the last of their zxids.
+    /// Does the appends at the head of the queue together, as a log thread flushes them; gives the last of their zxids.
     pub fn flush(&mut self) -> Option<Zxid> {
         let mut through = None;
         while let Some(Write::Append(_) | Write::Roll) = self.asked.front() {
@@ -101,14 +102,14 @@ impl Disk {
         through
     }
 
-    /// The first write of the log thread, or the first tree; it is not performed.
+    /// Takes the first write of the log thread, or the first tree, off the queue without doing it.
     pub fn take(&mut self, is_tree: bool) -> Option<Write> {
         let is_next = |write: &Write| matches!(write, Write::Install(..)) == is_tree;
         let at = self.asked.iter().position(is_next)?;
         self.asked.remove(at)
     }
 
-    /// What was asked of the log thread and not done.
+    /// The writes of the log thread that are not done.
     pub fn asked_of_log(&self) -> impl Iterator<Item = &Write> {
         self.asked.iter().filter(|write| !matches!(write, Write::Install(..)))
     }
@@ -130,7 +131,7 @@ impl Disk {
         &self.whole
     }
 
-    /// Whether what is left after a truncation is all that was there before it: not if it goes through a tree that came whole.
+    /// Whether a truncation leaves the whole history through `to`: not if it would cut through a tree that came from a leader.
     pub fn can_cut(&self, to: Zxid) -> bool {
         let mut cut = self.clone();
         cut.perform(Write::Truncate(to));
@@ -168,19 +169,19 @@ impl Disk {
         }
     }
 
-    /// All is lost but the epochs and the configuration.
+    /// Loses the log and all trees; the epochs and the configuration remain.
     pub fn lose(&mut self) {
         (self.log, self.trees, self.is_unsure) = (Vec::new(), Vec::new(), true);
         self.restore();
     }
 
-    /// The records of the log are lost.
+    /// Loses the records of the log.
     pub fn lose_log(&mut self) {
         self.log.clear();
         self.restore();
     }
 
-    /// One of the epoch files is lost, or both are.
+    /// Loses one of the epoch files, or both.
     pub fn lose_epochs(&mut self, accepted: bool, current: bool) {
         if accepted {
             (self.accepted, self.lacks_accepted) = (Epoch(0), true);
@@ -190,7 +191,7 @@ impl Disk {
         }
     }
 
-    /// What the next process begins with: its epochs, and the end of its history; `None`: nothing there counts.
+    /// What the next process starts with: its epochs, and the end of its history; `None`: its history does not count.
     pub fn start(&mut self) -> (Epochs, Option<Zxid>) {
         let files = EpochFiles {
             accepted: (!self.lacks_accepted).then_some(self.accepted),

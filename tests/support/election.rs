@@ -1,13 +1,13 @@
-//! Elections with the outcome that a test wants: what the other voters say on their election ports.
+//! Elections with the outcome that a test wants: the notifications of the other voters.
 
 use oxkeeper::model::ServerId;
 use oxkeeper::zab::{Input, Notification, Peer, PeerState, Role, Vote};
 use std::collections::BTreeSet;
 
-/// What ends the election that is under way at `peer` with `leader`: nothing, if there is none.
+/// The inputs that end the election at `peer` with `leader` as the leader; none if there is no election.
 ///
-/// The other voters say that their election is over. Only the other one of two voters is still looking when it is to lead: it is
-/// no quorum, so this server has to vote for it.
+/// The other voters say that their election is over. Only if the other one of two voters is to lead, it is still looking: it is no
+/// quorum alone, so this server has to vote for it.
 pub fn votes_for(peer: &Peer, leader: ServerId) -> Vec<Input> {
     let Role::Looking(Some(election)) = peer.role() else { return Vec::new() };
     let (core, round) = (&peer.core, election.round());

@@ -23,7 +23,7 @@ pub struct ElectionNet {
     tasks: TaskTracker,
 }
 
-/// What the connections have reported.
+/// The events that the connections have reported.
 #[derive(Clone)]
 pub struct Inbox(Arc<Mutex<UnboundedReceiver<Event>>>);
 
@@ -34,7 +34,7 @@ impl Inbox {
 }
 
 impl ElectionNet {
-    /// Listens. Needs a runtime around it.
+    /// Binds the election port. Has to be called within a runtime.
     pub fn start(settings: Settings, peers: ServerAddresses) -> (Self, Inbox) {
         let (inputs, receiver) = unbounded_channel();
         let (events, reported) = unbounded_channel();

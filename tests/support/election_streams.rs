@@ -41,7 +41,7 @@ impl ElectionStreams {
         member.step(Input::Election(Election::Received { connection, bytes }));
     }
 
-    /// The server at the other end says what its opening says.
+    /// The server at the other end sends the bytes of its opening.
     pub fn say_opening(&mut self, member: &mut EnsembleMember, connection: ConnectionId) {
         let said = words_of(&*self.openings, ConnectionKind::Election).dialer;
         self.receive(member, connection, &said);
@@ -52,8 +52,8 @@ impl ElectionStreams {
         member.step(Input::Election(Election::Ended { connection, error: None }));
     }
 
-    /// Checks that what came of the bytes of each connection does not depend on how they were cut, that no more of it is kept than
-    /// came, and that hellos and notifications are the same written and read again.
+    /// Checks that what is decoded from the bytes of each connection does not depend on how they were cut, that no more bytes are kept
+    /// than came, and that hellos and notifications are the same written and read again.
     pub fn check(&self) {
         for bytes in self.received.values() {
             let whole = self.read(&[bytes]);
@@ -91,7 +91,7 @@ fn check_again(received: &Received) {
         Received::Message(message) => {
             let Ok(read) = Notification::decode(message) else { return };
             let again = Notification::decode(&read.encode()).expect("what we write can be read");
-            // Older forms are written as the one of today.
+            // Notifications in older formats are written in the current one.
             assert_eq!((again.state, again.vote, again.round), (read.state, read.vote, read.round));
         }
     }

@@ -1,4 +1,4 @@
-//! One server in an election, without the rest of its peer: it looks, or has settled and answers those that look.
+//! One server in an election, without the rest of its peer: it is looking, or has settled and answers servers that are looking.
 
 use bytes::Bytes;
 use oxkeeper::model::ServerId;
@@ -16,9 +16,9 @@ impl Elector {
         Self::Looking(Box::new(Election::begin(setup, out)))
     }
 
-    /// Leads, or follows.
+    /// A server that leads or follows.
     ///
-    /// * `config`: what it tells others of its configuration.
+    /// * `config`: the configuration in its notifications.
     pub fn settled(me: i64, elected: Elected, config: &'static str) -> Self {
         let Elected { vote, round, electors } = elected;
         let state = if vote.leader.0 == me { PeerState::Leading } else { PeerState::Following };
@@ -34,7 +34,7 @@ impl Elector {
         }
     }
 
-    /// Another server's notification arrives; `false`: this one leads, and those that still stand by their vote are no quorum.
+    /// Another server's notification arrives; `false`: this server leads, and the servers that still vote for it are no quorum.
     pub fn hear(
         &mut self,
         views: &Views,

@@ -13,27 +13,27 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// What a server does, at the moment it does it.
 pub enum Seen<'a> {
-    /// It has read its disk.
+    /// The server has read its disk.
     Starts,
-    /// It is given an input.
+    /// The server is given an input.
     Input(&'a Input),
-    /// It asks for an action, which is performed next.
+    /// The server gives an action, which is performed next.
     Action(&'a Action),
     ToLearner(&'a Packet),
     ToLeader(&'a Packet),
-    /// It leads an established epoch from here on.
+    /// The server leads an established epoch from now on.
     Leads(Epoch),
-    /// It serves under a leader from here on.
+    /// The server serves under a leader from now on.
     Follows,
-    /// It has applied what is committed through a zxid.
+    /// The server has applied what is committed through a zxid.
     Applied(Zxid),
-    /// It begins a turn of several inputs.
+    /// The server begins a turn of several inputs.
     Turn,
-    /// It ends, because a configuration file can't be written. Nothing that it asked for after that is performed.
+    /// The server ends, because a configuration file can't be written. Its later actions are not performed.
     Fails,
 }
 
-/// What looks at the servers of an ensemble.
+/// Observes the servers of an ensemble.
 pub trait Witness {
     fn see(&mut self, servers: &[Server], at: usize, seen: Seen<'_>);
 }
@@ -51,7 +51,7 @@ pub struct Ensemble<W> {
     pub numbers_by_learner: bool,
     pub(super) first_view: View,
     settings: Settings,
-    /// What the servers have to be told of, in order.
+    /// Inputs that the servers are still to be given, in order.
     pub(super) pending: VecDeque<(usize, Input)>,
     pub(super) next_connection: u64,
     /// `Some`: a server is taking the inputs of a turn.
@@ -61,7 +61,7 @@ pub struct Ensemble<W> {
 }
 
 impl<W: Witness> Ensemble<W> {
-    /// The servers of `first_view`, which are down, with empty disks.
+    /// An ensemble of the servers of `first_view`, which are down, with empty disks.
     pub fn new(first_view: View, settings: Settings, witness: W) -> Self {
         let count = first_view.members.keys().map(|id| id.0 as usize + 1).max().unwrap_or(0);
         Self {
@@ -80,9 +80,9 @@ impl<W: Witness> Ensemble<W> {
         }
     }
 
-    /// Power is gone: of what is on its way to the disk some may have got there.
+    /// A server loses its power; some of the writes that are not done may still have happened.
     ///
-    /// * `logged`, `trees`: how many of the writes of the log thread and of trees still happen.
+    /// * `logged`, `trees`: how many writes of the log thread, and how many trees, still happen.
     pub fn crash(&mut self, at: usize, logged: usize, trees: usize) {
         let server = &mut self.servers[at];
         let log: Vec<_> = (0..logged).map_while(|_| server.disk.take(false)).collect();
@@ -124,7 +124,7 @@ impl<W: Witness> Ensemble<W> {
         self.step(at, Input::Tick);
     }
 
-    /// The configurations by which a server decides: one that is down by those that it starts with.
+    /// The configurations by which a server decides; for a server that is down, those with which it starts.
     pub fn views_of(&self, at: usize) -> Vec<View> {
         match &self.servers[at].peer {
             Some(peer) => peer.core.all_views().cloned().collect(),
@@ -139,24 +139,23 @@ impl<W: Witness> Ensemble<W> {
         server.peer.iter().flat_map(|peer| peer.core.all_views()).cloned().collect()
     }
 
-    /// A leader proposes what one of its clients asked for; gives its zxid.
+    /// The zxid with which a leader proposes its client's next request.
     pub fn next_zxid(&mut self, at: usize) -> Zxid {
         let server = &mut self.servers[at];
         server.proposed = server.proposed.next().expect("an epoch is long");
         server.proposed
     }
 
-    /// The log thread gets on by one.
+    /// The log thread does its next write.
     pub fn write_log(&mut self, at: usize) {
         if let Some(write) = self.servers[at].disk.take(false) {
             self.written(at, write);
         }
     }
 
-    /// A tree is written, unless the log is to be truncated first: the log thread gives it its name, after what it was asked
-    /// before (`member::disk_work`). The store itself is not here, since searches copy whole worlds at every step: that a
-    /// truncation is marked as superseded is for tests of `member`, what then becomes of the log for those of `store`, and
-    /// `sim` has all of them together.
+    /// A tree is written, unless the log is to be truncated first: the log thread gives the tree its name, after what was requested
+    /// before that (`member::disk_work`). The store itself is not here, since searches copy whole worlds at every step: that a truncation
+    /// is marked as superseded is tested in `member`, what then becomes of the log in `store`, and `sim` has all of them together.
     pub fn write_tree(&mut self, at: usize) {
         let disk = &mut self.servers[at].disk;
         if disk.is_to_be_cut() {
@@ -173,7 +172,7 @@ impl<W: Witness> Ensemble<W> {
         match write {
             Write::Truncate(to) if !server.disk.can_cut(to) => {
                 if server.disk.trees_asked() > 0 {
-                    return self.step(at, report); // The tree that comes takes the place of all.
+                    return self.step(at, report); // The leader's tree will replace everything.
                 }
                 server.tree = server.disk.whole().to_vec();
                 let last = last_of(&server.tree);
@@ -205,7 +204,7 @@ impl<W: Witness> Ensemble<W> {
         }
         let packet = match connection.to_learner.pop_front() {
             None => return false,
-            // An earlier packet of the same turn had the learner leave.
+            // At an earlier packet of the same turn the learner left its leader.
             Some(_) if self.servers[learner].connection != Some(id) => {
                 self.discarded += 1;
                 return true;
@@ -224,14 +223,14 @@ impl<W: Witness> Ensemble<W> {
         true
     }
 
-    /// The notification that is under way from one server to another arrives; true if there was one.
+    /// The notification that is on its way from one server to another arrives; true if there was one.
     pub fn hear(&mut self, from: usize, to: usize) -> bool {
         let Some(notification) = self.elections.take(from, to) else { return false };
         self.step(to, Input::Notification { from: ServerId(from as i64), notification });
         true
     }
 
-    /// The server that leads, or is about to.
+    /// The server that leads, in an established epoch or before that.
     pub fn leader(&self) -> Option<usize> {
         let leads = |server: &Server| {
             matches!(server.peer.as_ref().map(Peer::role), Some(Role::Leading(_)))

@@ -7,8 +7,8 @@ use oxkeeper::zab::{Input, Peer, Role};
 use std::collections::BTreeSet;
 
 impl<W: Witness> Ensemble<W> {
-    /// A server hears that `leader` leads: from those who follow it, or would vote for it, and from as many others as make it the
-    /// leader. More of them would be taken for quorums of proposed configurations that nobody has asked.
+    /// A server gets votes for `leader`: those of the servers that follow it or would vote for it, and of as many others as are needed
+    /// for a quorum. More of these would count as quorums of proposed configurations whose voters have not voted.
     pub fn is_elected(&mut self, at: usize, leader: usize) {
         self.servers[at].is_looking = false;
         let Some(peer) = &self.servers[at].peer else { return };
@@ -30,7 +30,7 @@ impl<W: Witness> Ensemble<W> {
         }
     }
 
-    /// Whether a server follows another one, or looks for a leader and has no more than that one has.
+    /// Whether a server follows `leader`, or is looking and its history is not ahead of that one's.
     fn backs(&self, at: usize, leader: usize) -> bool {
         let peer = |at: usize| self.servers.get(at).and_then(|server| server.peer.as_ref());
         let history = |peer: &Peer| (peer.core.current, peer.core.history.last());

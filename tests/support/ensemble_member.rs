@@ -1,5 +1,5 @@
-//! One member of an ensemble whose other members a test makes up. Its log, its snapshots and its sockets do what the member asks of
-//! them when the test says so; what the other members say is up to the test.
+//! One member of an ensemble whose other members are played by a test. The member's log, snapshots and sockets perform its actions when
+//! the test says so; the test also decides what the other members send.
 
 use super::builders::{election_settings, shared};
 use super::election::votes_for;
@@ -25,15 +25,15 @@ pub struct EnsembleMember {
     pub is_reachable: bool,
     /// The last zxid in the log.
     logged: oxkeeper::model::Zxid,
-    /// Connections of learners so far.
+    /// Number of learner connections so far.
     pub learners: u64,
-    /// What other servers say in the openings of their election connections.
+    /// What other servers send in the openings of their election connections.
     caller_opening: Vec<u8>,
-    /// Steps in each role.
+    /// Number of steps in each role.
     pub roles: BTreeMap<&'static str, usize>,
 }
 
-/// Settings of member `me`, which takes observers at no port of its own.
+/// Settings of member `me`, without an `observerMasterPort`.
 pub fn ensemble_settings(me: ServerId, view: View) -> EnsembleSettings {
     EnsembleSettings {
         my_id: me,
@@ -48,7 +48,7 @@ pub fn ensemble_settings(me: ServerId, view: View) -> EnsembleSettings {
 }
 
 impl EnsembleMember {
-    /// A member that starts with this tree and the epochs before the first election of the test.
+    /// A member that starts with this tree and these epochs, before its first election.
     pub fn start(
         tree: Tree,
         zab: zab::Settings,
@@ -62,7 +62,7 @@ impl EnsembleMember {
         Self::of(replica, Some(ensemble))
     }
 
-    /// A server without an ensemble starts.
+    /// A standalone server that starts with this tree.
     pub fn start_standalone(tree: Tree) -> Self {
         let shared = shared(tree, Limits::default());
         Self::of(Replica::standalone(shared, replica::Settings::DEFAULT, 0), None)
@@ -109,9 +109,9 @@ impl EnsembleMember {
 
     /// Time passes.
     pub fn pass(&mut self, ms: u64) {
-        // A driver asks after each turn.
+        // A driver asks for the deadline after each turn.
         let due_us = self.host.member.next_deadline_us();
-        assert!(self.host.now.us < due_us + 1_000_000, "a deadline long ago");
+        assert!(self.host.now.us < due_us + 1_000_000, "a deadline passed long ago");
         if !self.has_ended() {
             let out = self.host.pass(ms);
             self.perform(out);
@@ -130,7 +130,7 @@ impl EnsembleMember {
         actions.into_iter().for_each(|action| sockets.perform(action, || *is_reachable));
     }
 
-    /// The role of the member now, as tests count it.
+    /// The member's current role, as tests count roles.
     pub fn role_name(&self) -> &'static str {
         match (self.host.member.replica.mode(), self.role()) {
             (Mode::Resting | Mode::ReadOnly, _) => "not serving",
@@ -151,10 +151,9 @@ impl EnsembleMember {
         *self.roles.entry(self.role_name()).or_default() += 1;
     }
 
-    /// A thread or a socket has done what it was asked first, and reports it; `false`: nothing was asked.
+    /// A thread or a socket does its first pending action and reports that to the member; `false`: nothing was pending.
     ///
-    /// * `declines`: a snapshot of the member's own is not written, and a log that does not begin where it is to be truncated stays
-    ///   as it is.
+    /// * `declines`: a snapshot of the member's own is not written, and a log that can't be truncated there stays as it is.
     pub fn report(&mut self, declines: bool) -> bool {
         if let Some(command) = self.host.asked.log.front() {
             let may_stay = matches!(command, Command::Truncate { replaced: false, .. });
@@ -206,7 +205,7 @@ impl EnsembleMember {
         self.sockets.election.contains(&connection).then_some(connection)
     }
 
-    /// Another server's election connection brings a notification; the server connects before that if it has no connection.
+    /// A notification comes over another server's election connection; the server connects before that if it has no connection.
     pub fn notify(&mut self, from: ServerId, notification: &Notification) {
         let known = self.host.accepted.get(&from).copied();
         let Some(connection) = known.or_else(|| self.accept()) else { return };

@@ -1,4 +1,4 @@
-//! What a server of an [`Ensemble`] does with its inputs: one, or all of a turn, and then what follows from them.
+//! Gives a server of an [`Ensemble`] one input, or all inputs of a turn, and performs the actions that follow.
 
 use super::connections::{Item, LearnerConnection};
 use super::disk::{Entry, Write, last_of};
@@ -9,7 +9,7 @@ use oxkeeper::model::{ServerId, Zxid};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, LogRead, Packet};
 use std::collections::{BTreeSet, VecDeque};
 
-/// What a server does outside of its memory.
+/// An action outside of a server's memory.
 #[derive(Clone)]
 enum Effect {
     Write(Write),
@@ -30,25 +30,25 @@ enum Effect {
     Other(Action),
 }
 
-/// A turn in which a server takes several inputs before it performs what they led to.
+/// A turn in which a server takes several inputs before the actions after them are performed.
 #[derive(Clone, Default)]
 pub struct Turn {
     effects: VecDeque<Effect>,
-    /// Learner connections that the server closed in this turn: what else they brought is discarded.
+    /// Learner connections that the server closed in this turn: later packets from them are discarded.
     closed: BTreeSet<Id>,
 }
 
 impl<W: Witness> Ensemble<W> {
-    /// One input and all that follows from it at once.
+    /// Gives one input, and performs at once all that follows from it.
     pub fn step(&mut self, at: usize, input: Input) {
         self.pending.push_back((at, input));
         self.settle();
     }
 
-    /// Several inputs in one turn, as a driver takes them (`src/member/turn.rs`): the server's memory follows each at once, and
-    /// what they ask of its disk, files and connections is performed after all of them, in order.
+    /// Gives several inputs in one turn, as a driver does (`src/member/turn.rs`): the server's memory changes with each at once, and their
+    /// actions on its disk, files and connections are performed after all of them, in order.
     ///
-    /// * `events`: makes inputs of this server alone happen.
+    /// * `events`: gives inputs to this server only.
     pub fn turn(&mut self, at: usize, events: impl FnOnce(&mut Self)) {
         self.witness.see(&self.servers, at, Seen::Turn);
         self.turn = Some(Turn::default());
@@ -87,7 +87,7 @@ impl<W: Witness> Ensemble<W> {
         }
     }
 
-    /// Does what an action changes in the server's memory; gives what is to be done outside of it.
+    /// Performs an action in the server's memory; gives what is to be performed outside of it.
     fn take_in(
         &mut self,
         at: usize,
@@ -150,7 +150,7 @@ impl<W: Witness> Ensemble<W> {
             }
             Action::StopServing => (server.serves, server.leads) = (false, None),
             Action::Look { .. } => server.is_looking = true,
-            // What `replica` answers for a server without clients: here are peers alone.
+            // `replica` answers a PING; there is none here, and a server without clients has no sessions to report.
             Action::FromLeader { packet: packet @ Packet::Ping { .. } } => {
                 return self.say_to_leader(at, &packet.to_bytes());
             }
@@ -164,7 +164,7 @@ impl<W: Witness> Ensemble<W> {
         None
     }
 
-    /// Does what a server asked for outside of its memory; gives what it is told of that at once.
+    /// Performs an action outside of a server's memory; gives the input that the server gets at once from that.
     fn perform(&mut self, at: usize, effect: Effect) -> Option<Input> {
         let server = &mut self.servers[at];
         match effect {

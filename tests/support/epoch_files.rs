@@ -1,4 +1,4 @@
-//! The two epoch files of a disk in memory: what of them is gone, and what the store makes of the rest at a start.
+//! The two epoch files of a disk in memory, either of which may be gone, and the epochs that the store finds in them at a start.
 
 use oxkeeper::model::{Epoch, Epochs, Zxid};
 use oxkeeper::store::epoch::{self, EpochFile};
@@ -16,14 +16,14 @@ pub struct EpochFiles {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StartEpochs {
     pub epochs: Epochs,
-    /// What the start has written down.
+    /// The epoch files after the start.
     pub files: EpochFiles,
-    /// Which epoch the history stands for is not known: it is put aside.
+    /// The history is quarantined, because its epoch is not known.
     pub puts_aside: bool,
 }
 
 impl EpochFiles {
-    /// * `last`: of the history; `None`: nothing there counts.
+    /// * `last`: of the history; `None`: the history does not count.
     pub fn start(self, last: Option<Zxid>) -> StartEpochs {
         if let Self { accepted: Some(accepted), current: Some(current) } = self {
             let epochs = Epochs { accepted, current };

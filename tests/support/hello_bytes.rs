@@ -1,4 +1,4 @@
-//! What a fuzzer sends over connections that have just been made, to the quorum port and to the election port (fuzz target `hello`).
+//! What a fuzzer sends over new connections to the quorum port and to the election port (fuzz target `hello`).
 //!
 //! The input: which openings there are, a phase, a byte of settings, and a list of moves.
 
@@ -13,7 +13,7 @@ use oxkeeper::member::election_hello::Hello;
 use oxkeeper::model::ServerId;
 use std::sync::Arc;
 
-/// Of a member that takes learners, and of one that does not.
+/// Phases in which a member accepts learners, and phases in which it does not.
 const PHASES: [Phase; 5] = [
     Phase::Looking,
     Phase::LeaderAwaitsEpochs,
@@ -31,12 +31,12 @@ struct Ports {
     fresh: Vec<QuorumPeer>,
 }
 
-/// Plays an input; the member as it is then.
+/// Plays an input, and gives the member after that.
 ///
 /// * `openings`: those that inputs may choose.
 ///
 /// # Panics
-/// When the member ends, asserts, or keeps more than it received.
+/// When the member ends, fails an assertion, or keeps more bytes than it received.
 pub fn play(input: &[u8], openings: &[Arc<dyn Openings>]) -> LearnerStreams {
     let mut moves = Moves(input);
     let openings = openings[usize::from(moves.byte()) % openings.len()].clone();
@@ -69,7 +69,7 @@ impl Ports {
         match (choice % 16, fresh, caller) {
             (0..3, Some(peer), _) => learners.receive(peer, moves.bytes()),
             (3, Some(peer), _) => {
-                // As much as the rest of the input has.
+                // All the rest of the input.
                 learners.receive(peer, moves.take(usize::MAX));
             }
             (4, Some(peer), _) => learners.open(peer),

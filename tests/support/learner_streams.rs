@@ -19,7 +19,7 @@ struct Stream {
     connection: QuorumConnection,
     /// All bytes of the peer.
     received: Vec<u8>,
-    /// What came of them. SNAP stands for it and its tree.
+    /// The packets in them. A SNAP stands for itself and its tree.
     packets: Vec<Packet>,
 }
 
@@ -37,7 +37,7 @@ impl LearnerStreams {
         Self { member, streams: BTreeMap::new(), openings, entry_max }
     }
 
-    /// Open connections: that to the leader first, then those of learners in the order in which they came.
+    /// Open connections: the one to the leader first, then those of learners in the order in which they came.
     pub fn peers(&self) -> Vec<QuorumPeer> {
         let is_leader = |peer: &QuorumPeer| matches!(peer, QuorumPeer::Leader { .. });
         let (leader, learners): (Vec<_>, Vec<_>) =
@@ -52,7 +52,7 @@ impl LearnerStreams {
         peer
     }
 
-    /// Dials of the leader that the member made are connected, and closed connections are forgotten.
+    /// Connects the dials of the leader that the member has made, and forgets connections that it has closed.
     pub fn follow_member(&mut self) {
         let closed =
             self.peers().into_iter().filter(|&peer| !self.member.host.member.is_current(peer));
@@ -99,7 +99,7 @@ impl LearnerStreams {
         self.member.host.now.us / 1000
     }
 
-    /// The peer says what its opening says.
+    /// The peer sends the bytes of its opening.
     pub fn open(&mut self, peer: QuorumPeer) {
         let said = words_of(&*self.openings, ConnectionKind::Learner);
         match peer {
@@ -108,7 +108,7 @@ impl LearnerStreams {
         }
     }
 
-    /// The peer sends these packets, and the member's threads do what follows from each.
+    /// The peer sends these packets, and after each the member's threads do all their work.
     pub fn send(&mut self, peer: QuorumPeer, packets: &[Packet]) {
         for packet in packets {
             self.receive(peer, &packet.to_bytes());
@@ -116,7 +116,7 @@ impl LearnerStreams {
         }
     }
 
-    /// Bytes of a peer. A connection is closed that refuses them.
+    /// The peer sends bytes. A connection that refuses them is closed.
     pub fn receive(&mut self, peer: QuorumPeer, bytes: &[u8]) {
         let now_ms = self.now_ms();
         let Some(stream) = self.streams.get_mut(&peer) else { return };
@@ -151,7 +151,7 @@ impl LearnerStreams {
         self.follow_member();
     }
 
-    /// Time passes: deadlines of connections, then those of the member.
+    /// Time passes, for the member, then for the deadlines of connections.
     pub fn pass(&mut self, ms: u64) {
         self.member.pass(ms);
         let now_ms = self.now_ms();
@@ -164,13 +164,13 @@ impl LearnerStreams {
         self.follow_member();
     }
 
-    /// The member's threads and sockets do all that they were asked.
+    /// The member's threads and sockets do all their pending work.
     pub fn report_all(&mut self) {
         self.member.report_all();
         self.follow_member();
     }
 
-    /// Checks that what came of the bytes of a connection does not depend on how they were cut, and that its packets are the same
+    /// Forgets a connection, and checks that the packets decoded from its bytes do not depend on how these were cut, and are the same
     /// written and read again.
     fn forget(&mut self, peer: QuorumPeer, is_whole: bool) {
         let Some(Stream { received, packets, .. }) = self.streams.remove(&peer) else { return };

@@ -1,15 +1,17 @@
-//! What the tests share: virtual disks, connections, clocks and chance, and what performs the actions of the machines on them.
+//! What tests, benches and fuzz targets share: virtual disks, connections and clocks, and what performs the actions of the server's
+//! machines on them.
 //!
 //! What servers decide, the machines that ship decide. There are two exceptions (ARCHITECTURE.md), for peers without a member and a
-//! replica: [`ensemble`] decides which connection to a leader is current, [`ensemble_turns`] and [`peer`] answer PING and SYNC. Each file uses those above it in this list only:
+//! replica: [`ensemble`] decides which connection to a leader is current, [`ensemble_turns`] and [`peer`] answer PING and SYNC. Each file
+//! uses only those above it in this list:
 //!
 //! * Values: [`views`], configurations with their members; [`txns`], transactions as a log has them; [`packets`], packets read from
-//!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and answers as the
+//!   the bytes of learner connections; [`bodies`], requests as an operation and a body; [`requests`], requests and replies as the
 //!   bytes of a connection; [`configured`], configuration as text, and the settings that come of it; [`builders`], peers, trees,
-//!   limits and settings; [`trees`], trees as a leader sends them; [`openings`], what the two ends of an opening say; [`moves`], choices
-//!   that a fuzzer makes.
-//! * What other servers say: [`election`], votes that end an election as a test wants; [`stranger`], any packets and notifications.
-//! * Checks of worlds: [`alone`], faults that one check finds and no other; [`quorums`], which servers are enough to decide.
+//!   limits and settings; [`trees`], trees as a leader sends them; [`openings`], the bytes that the two ends of an opening send;
+//!   [`moves`], choices that a fuzzer makes.
+//! * What other servers send: [`election`], votes that end an election as a test wants; [`stranger`], random packets and notifications.
+//! * Checks of worlds: [`alone`], faults that one check finds and no other; [`quorums`], which servers are a quorum.
 //! * Disks: [`epoch_files`], of which some may be gone; [`disk`], a list of entries and epochs that a search can copy; [`store`], the store that ships, on a disk with sectors.
 //! * One machine: [`elector`], a server in an election; [`peer`] and [`replica`], on a [`disk`]; [`client`], a client with the
 //!   server's machine for its connection; [`standalone`], a replica with one client; [`member`], a whole member on a [`store`]; [`sockets`], what a

@@ -1,4 +1,4 @@
-//! One member on a virtual disk, and the clock of its server: what its threads were asked, and how they answer.
+//! One member on a virtual disk, with the clock of its server, the pending work of its threads, and their reports.
 
 use super::builders::WALL_MS;
 use super::store::{LogThread, ServerDisk};
@@ -18,7 +18,7 @@ use oxkeeper::tree::Options;
 use oxkeeper::zab::{LearnerConnectionId, Notification};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A log that is to be read for a learner.
+/// A part of the log that is to be read for a learner.
 #[derive(Clone, Copy, Debug)]
 pub struct LogToRead {
     connection: LearnerConnectionId,
@@ -27,13 +27,13 @@ pub struct LogToRead {
     limit_bytes: u64,
 }
 
-/// What the member's threads were asked and have not done, in order for each of them.
+/// The work that the member's threads have not done yet, in order for each thread.
 #[derive(Default)]
 pub struct PendingWork {
     pub log: VecDeque<Command>,
     pub snapshots: VecDeque<SnapshotJob>,
     pub reads: VecDeque<LogToRead>,
-    /// How often the tree is to be loaded again.
+    /// How often the tree is still to be loaded again.
     pub loads: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct MemberOnDisk {
 const LOG: LogOptions = LogOptions { prealloc: 1 << 12, size_limit: 0, force_sync: true };
 
 impl MemberOnDisk {
-    /// On a new disk, which has the tree in a snapshot.
+    /// A member on a new disk, which has the replica's tree in a snapshot.
     pub fn new(replica: Replica, ensemble: Option<EnsembleSettings>) -> Self {
         let (place, last) = {
             let mut tree = replica.shared().state.tree.write();
@@ -77,12 +77,12 @@ impl MemberOnDisk {
         Self { member, shared, now, place, log, asked, accepted, ended: None }
     }
 
-    /// Gives an input, asks the threads for what the member wants of them, and returns all actions.
+    /// Gives an input, hands work to the threads, and returns all actions.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         self.act(|member, now, out| member.step(now, input, out))
     }
 
-    /// As [`MemberOnDisk::step`], with the ports that a server begins with.
+    /// Starts the member, as [`MemberOnDisk::step`]; the actions open the ports of a server.
     pub fn start(&mut self) -> Vec<Action> {
         self.act(Member::start)
     }
@@ -129,8 +129,8 @@ impl MemberOnDisk {
         self.step(Input::Client(command))
     }
 
-    /// The log thread does what it was asked first, or so many commands together; gives the changes to the disk at each report, and
-    /// the reports, of which the member has not been told.
+    /// The log thread does its first commands, this many together; gives for each report the number of changes to the disk until then,
+    /// and the report, which the member has not been given.
     pub fn run_log(&mut self, commands: usize) -> Vec<(u64, Event)> {
         let batch = self.asked.log.drain(..commands.min(self.asked.log.len())).collect();
         let mut reports = Vec::new();
@@ -138,12 +138,12 @@ impl MemberOnDisk {
         reports
     }
 
-    /// What the log thread does when nothing waits.
+    /// The log thread does what it does when no command waits.
     pub fn idle(&mut self) {
         self.log.idle();
     }
 
-    /// As [`MemberOnDisk::step`]; the log thread does at once what it is asked, and what follows from that is added.
+    /// As [`MemberOnDisk::step`], with a log thread that does its commands at once; the actions after its reports are added.
     pub fn settle(&mut self, input: Input) -> Vec<Action> {
         let mut actions = self.step(input);
         while !self.asked.log.is_empty() {
@@ -154,7 +154,7 @@ impl MemberOnDisk {
         actions
     }
 
-    /// Writes a snapshot; what the member is to be told. The tree may have been replaced meanwhile.
+    /// Writes a snapshot, and gives the report for the member. The tree may have been replaced meanwhile.
     pub fn write_snapshot(&self, job: SnapshotJob) -> Input {
         let tree = self.shared.state.tree.read();
         let is_held = tree.holds(job.frozen);
@@ -162,20 +162,20 @@ impl MemberOnDisk {
         Input::SnapshotWritten { job, draft }
     }
 
-    /// What the member is to be told of the log that it wanted read first.
+    /// Reads the log for the member's first pending request, and gives the report for the member.
     pub fn read_log(&mut self) -> Option<Input> {
         let LogToRead { connection, from, through, limit_bytes } = self.asked.reads.pop_front()?;
         let read = self.place.read_log(from, through, limit_bytes);
         Some(Input::LogRead { connection, read })
     }
 
-    /// What it is to be told of the tree that it wanted loaded.
+    /// Loads the tree again, if that is pending, and gives the report for the member.
     pub fn load_tree(&mut self, options: Options) -> Option<Input> {
         self.asked.loads = self.asked.loads.checked_sub(1)?;
         Some(self.place.load_again(options))
     }
 
-    /// Another server dials the election port, unless it is full.
+    /// Another server dials the election port; `None`: the member has too many connections there.
     pub fn accept(&mut self) -> Option<(ConnectionId, Vec<Action>)> {
         let connection = self.member.next_election_connection()?;
         let peer = "here".to_owned();
@@ -183,7 +183,7 @@ impl MemberOnDisk {
     }
 }
 
-/// What another server sends with a notification over its election connection: its hello before that, over a new one.
+/// The bytes with which another server sends a notification over its election connection, after its hello if the connection is new.
 pub fn notification_bytes(from: ServerId, notification: &Notification, is_new: bool) -> Bytes {
     let mut bytes = Vec::new();
     if is_new {

@@ -23,7 +23,7 @@ impl<'a> Moves<'a> {
         self.take(len)
     }
 
-    /// One of these; `None` if there is none.
+    /// Chooses one of these; `None` if `all` is empty.
     pub fn choose<T: Copy>(&mut self, all: &[T]) -> Option<T> {
         let choice = usize::from(self.byte());
         all.get(choice % all.len().max(1)).copied()

@@ -1,9 +1,9 @@
-//! What the two ends of an opening say.
+//! The bytes that the two ends of an opening send.
 
 use bytes::BytesMut;
 use oxkeeper::member::opening::{ConnectionKind, Opened, Openings};
 
-/// All that each end says.
+/// All that each end sends.
 #[derive(Default)]
 pub struct Words {
     pub dialer: Vec<u8>,

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use oxkeeper::zab::Packet;
 
-/// The packets in `bytes`, which must hold whole ones.
+/// The packets in `bytes`, which must be whole.
 pub fn packets(bytes: &[u8]) -> Vec<Packet> {
     let mut bytes = BytesMut::from(bytes);
     let mut packets = Vec::new();

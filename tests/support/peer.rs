@@ -8,9 +8,9 @@ use oxkeeper::zab::{Action, Input, LogRead, Packet, Peer};
 pub struct PeerOnDisk {
     pub peer: Peer,
     pub disk: Disk,
-    /// What the log has for any learner.
+    /// What a read of the log gives, for any learner.
     pub log: LogRead,
-    /// Zxid of the tree that is sent; `None`: what is committed.
+    /// Zxid of the tree that is sent; `None`: the last committed one.
     pub tree: Option<Zxid>,
 }
 
@@ -19,7 +19,7 @@ impl PeerOnDisk {
         Self { peer, disk: Disk::default(), log: LogRead::default(), tree: None }
     }
 
-    /// Gives an input, asks the disk for what the peer wants of it, and returns all actions.
+    /// Gives an input, requests the writes that follow from it, and returns all actions.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
         self.peer.step(input, &mut actions);
@@ -29,8 +29,8 @@ impl PeerOnDisk {
         actions
     }
 
-    /// What the server around the peer answers at once to an action: it has read the log for a learner, has frozen its tree for
-    /// one, and passes the sync of one on.
+    /// The input with which the server around the peer answers an action at once: it has read the log for a learner, has frozen its tree
+    /// for a learner, or passes a learner's sync on.
     pub fn answer(&self, action: &Action) -> Option<Input> {
         match action {
             &Action::ReadLog { connection, .. } => {
@@ -49,7 +49,7 @@ impl PeerOnDisk {
         }
     }
 
-    /// The disk does what it was asked first: what the peer has to be told of.
+    /// The disk does its first pending write; gives the peer's input.
     pub fn written(&mut self) -> Option<Input> {
         self.disk.write()?.report()
     }
@@ -63,7 +63,7 @@ impl PeerOnDisk {
         actions
     }
 
-    /// What ends the election that is under way with `leader`.
+    /// The inputs that end the election with `leader` as the leader.
     pub fn votes_for(&self, leader: i64) -> Vec<Input> {
         votes_for(&self.peer, ServerId(leader))
     }

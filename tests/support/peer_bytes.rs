@@ -14,17 +14,17 @@ use oxkeeper::model::{Epoch, ServerId, Zxid, op};
 use oxkeeper::zab::Packet;
 use std::sync::Arc;
 
-/// Of the settings: the rest of the input is one stream of bytes.
+/// A bit of the settings: the rest of the input is one stream of bytes.
 const IS_STREAM: u8 = 0x80;
-/// The limit on entries by Java's defaults, and a limit that short inputs reach.
+/// The limit on entries with Java's defaults, and a limit that short inputs reach.
 const ENTRIES_MAX: [usize; 4] = [2 * 0xf_ffff, 2 * 0xf_ffff, 2 * 0xf_ffff, 512];
 const KINDS: [i32; 20] =
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 0x6f78];
 
-/// Plays an input from its phase on; the member as it is then.
+/// Plays an input from its phase on, and gives the member after that.
 ///
 /// # Panics
-/// When the member ends, asserts, or keeps more than it received.
+/// When the member ends, fails an assertion, or keeps more bytes than it received.
 pub fn play(input: &[u8]) -> LearnerStreams {
     let mut moves = Moves(input);
     let phase = moves.choose(&Phase::ALL).unwrap_or(Phase::Looking);
@@ -56,7 +56,7 @@ fn check(streams: &LearnerStreams) {
     assert!(!streams.member.has_ended(), "{:?}", streams.member.host.ended);
 }
 
-/// One connection brings all of this, in reads of 64 bytes; the member's threads keep up.
+/// One connection brings all of these bytes, in reads of 64 bytes; the member's threads keep up.
 fn stream(streams: &mut LearnerStreams, choice: usize, bytes: &[u8]) {
     let peers = streams.peers();
     let Some(&peer) = peers.get(choice % peers.len().max(1)) else { return };
@@ -127,7 +127,7 @@ fn zxid(streams: &LearnerStreams, moves: &mut Moves<'_>) -> i64 {
     }
 }
 
-/// A packet with right lengths and anything in it.
+/// A packet with valid lengths and any content.
 fn packet(streams: &LearnerStreams, moves: &mut Moves<'_>) -> Vec<u8> {
     let choice = moves.byte();
     let mut packet = Vec::new();
@@ -137,7 +137,7 @@ fn packet(streams: &LearnerStreams, moves: &mut Moves<'_>) -> Vec<u8> {
         0xff => put_i32(&mut packet, -1),
         len => put_buffer(&mut packet, moves.take(usize::from(len))),
     }
-    // Identities come with one packet in six.
+    // One packet in six has auth data.
     if usize::from(choice) < 240 - 2 * KINDS.len() {
         put_i32(&mut packet, -1);
     } else {
@@ -148,7 +148,7 @@ fn packet(streams: &LearnerStreams, moves: &mut Moves<'_>) -> Vec<u8> {
     packet
 }
 
-/// Packets that mean something: what a leader proposes and commits, or what a learner acknowledges.
+/// Valid packets: what a leader proposes and commits, or what a learner acknowledges.
 fn peers_packets(streams: &LearnerStreams, moves: &mut Moves<'_>) -> Vec<Packet> {
     let choice = moves.byte();
     let core = streams.member.core();
@@ -181,7 +181,7 @@ fn peers_packets(streams: &LearnerStreams, moves: &mut Moves<'_>) -> Vec<Packet>
     }
 }
 
-/// A transaction: a write, a configuration, a record of another kind, or anything.
+/// A transaction: a write, a configuration, a record of another kind, or any bytes.
 fn entry(zxid: Zxid, choice: u8, moves: &mut Moves<'_>) -> Bytes {
     match choice {
         0..8 => write(zxid),

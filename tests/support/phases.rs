@@ -1,4 +1,4 @@
-//! A member in each phase of each role: its peers behave up to there.
+//! A member in each phase of each role, which it reaches with peers that send valid packets.
 
 use super::builders::learner_info;
 use super::ensemble_member::{EnsembleMember, ensemble_settings};
@@ -17,9 +17,9 @@ pub use oxkeeper::member::opening::{NoOpening, Openings};
 
 const ME: ServerId = ServerId(1);
 const LEADER: ServerId = ServerId(2);
-/// Where the log ends before the first election: where the captures of Java's members begin.
+/// The last zxid of the log before the first election: the zxid at which the captures of Java's members begin.
 const LAST: Zxid = Zxid::new(Epoch(1), 0xf);
-/// The last zxid that the leader has committed where the member serves under it.
+/// The last zxid that the leader has committed in the phases in which the member serves.
 const COMMITTED: Zxid = Zxid::new(EPOCH, 1);
 /// The leader's epoch.
 const EPOCH: Epoch = Epoch(2);
@@ -29,7 +29,7 @@ const SESSION: SessionId = SessionId(0x0300_0000_0000_0001);
 pub enum Phase {
     /// In an election.
     Looking,
-    /// Elected; an observer has said its epoch, no voter has, and one more learner has connected.
+    /// Elected; an observer has sent its acceptedEpoch, no voter has, and one more learner has connected.
     LeaderAwaitsEpochs,
     /// LEADERINFO is sent to a follower and an observer.
     LeaderAwaitsAckEpochs,
@@ -80,7 +80,9 @@ impl Phase {
         Self::ObserverMaster,
     ];
 
-    /// * `settings`: a bit for each setting of the member that changes what it takes from its peers.
+    /// Starts a member and brings it into this phase.
+    ///
+    /// * `settings`: a bit for each setting of the member that changes which packets it accepts.
     /// * `entry_max`: `jute.maxbuffer` and its `extrasize` together.
     pub fn enter(
         self,

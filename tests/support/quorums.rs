@@ -1,8 +1,8 @@
-//! Which servers are enough to decide, counted here and not by what the servers count with.
+//! Which servers are a quorum, counted here without the code with which the servers count.
 
 use oxkeeper::model::{Role, Rule, ServerId, View};
 
-/// How much of a configuration's quorum some servers are, and how much of it they have to be: votes, or groups that are won.
+/// How many votes, or groups that are won, some servers have in a configuration, and how many a quorum needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Count {
     pub there: usize,
@@ -24,7 +24,7 @@ impl Count {
             }
             Rule::Hierarchical { groups, weights } => (groups, weights),
         };
-        // Of each group: the weight of those who are there, and that of all.
+        // For each group: the weight of the voters that are there, and the weight of the whole group.
         let weight = |id: &ServerId| weights.get(id).copied().unwrap_or(u64::from(votes(*id)));
         let sums = groups.values().map(|group| {
             let there = group.iter().filter(|id| votes(**id) && is_there(**id));

@@ -1,4 +1,4 @@
-//! One replica on a virtual disk, and the clock of its server.
+//! One replica on a virtual disk, with the clock of its server.
 
 use super::builders::{WALL_MS, shared};
 use super::disk::{Disk, Write};
@@ -19,7 +19,7 @@ pub struct ReplicaOnDisk {
     installs: VecDeque<Frozen>,
     /// Snapshots that were begun.
     pub frozen: Vec<Frozen>,
-    /// How often the tree was to be loaded again.
+    /// How often the replica has requested that the tree is loaded again.
     pub rebuilds: usize,
     pub wall_ms: i64,
 }
@@ -50,7 +50,7 @@ impl ReplicaOnDisk {
         }
     }
 
-    /// Gives an input, performs what follows, and returns what is for other servers.
+    /// Gives an input, performs the actions that follow, and returns those for other servers.
     pub fn step(&mut self, input: Input) -> Vec<zab::Action> {
         let mut actions = Vec::new();
         self.replica.step(input, &mut actions);
@@ -62,7 +62,7 @@ impl ReplicaOnDisk {
         for action in actions {
             match action {
                 Action::Install(_) | Action::Rebuild | Action::Peer(_) if self.is_alone => {
-                    panic!("a server that is alone has no peers")
+                    panic!("a standalone server has no peers")
                 }
                 Action::Append { zxid, entry } => {
                     self.disk.ask(&zab::Action::Append { zxid, payload: entry });
@@ -105,7 +105,7 @@ impl ReplicaOnDisk {
         self.step(Input::Tick { wall_ms: self.wall_ms })
     }
 
-    /// The disk does what it was asked first: what the replica has to be told of.
+    /// The disk does its first pending write; gives the replica's inputs.
     pub fn written(&mut self) -> Option<Vec<Input>> {
         let write = self.disk.write()?;
         let ended = matches!(write, Write::Install(..)).then(|| {
@@ -118,7 +118,7 @@ impl ReplicaOnDisk {
         Some(ended.into_iter().chain(report).collect())
     }
 
-    /// The disk does everything that it was asked; returns what is for other servers.
+    /// The disk does all pending writes; returns the actions for other servers.
     pub fn write_all(&mut self) -> Vec<zab::Action> {
         let mut to_others = Vec::new();
         while let Some(done) = self.written() {
@@ -127,7 +127,7 @@ impl ReplicaOnDisk {
         to_others
     }
 
-    /// A server that is alone flushes what was appended, all of it together; `false`: nothing was.
+    /// A standalone server flushes all that was appended, together; `false`: nothing was appended.
     pub fn flush(&mut self) -> bool {
         let Some(through) = self.disk.flush() else { return false };
         self.step(Input::Flushed { through, now_us: 2 });

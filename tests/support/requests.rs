@@ -1,4 +1,4 @@
-//! Requests as bytes, and what came back as lines of text.
+//! Requests as bytes, and replies and events as lines of text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -49,7 +49,7 @@ fn create_with(xid: i32, path: &str, data: &str, flags: i32, acl: &Acl) -> Vec<u
     request(xid, op::CREATE, &CreateRequest { path, data, acl, flags })
 }
 
-/// From here on one address may use the znode and no other.
+/// Sets the ACL so that one address may use the znode and no other.
 pub fn set_acl_for(xid: i32, path: &str, address: &str) -> Vec<u8> {
     set_acl(xid, path, &Acl { perms: perms::ALL, who: Identity::new("ip", address) })
 }
@@ -69,7 +69,7 @@ pub fn delete(xid: i32, path: &str) -> Vec<u8> {
     request(xid, op::DELETE, &DeleteRequest { path: Some(path.into()), version: -1 })
 }
 
-/// Reads that are a path and a watch flag: getData, exists, getChildren, getChildren2.
+/// A read whose body is a path and a watch flag: getData, exists, getChildren, getChildren2.
 pub fn look(xid: i32, kind: i32, path: &str, watch: bool) -> Vec<u8> {
     request(xid, kind, &GetDataRequest { path: Some(path.into()), watch })
 }
@@ -102,7 +102,7 @@ pub fn close(xid: i32) -> Vec<u8> {
     raw(xid, op::CLOSE_SESSION, &[])
 }
 
-/// What a client brings back after a reconnect.
+/// setWatches, which a client sends after a reconnect.
 pub fn set_watches(since: i64, data: &[&str], exist: &[&str], child: &[&str]) -> Vec<u8> {
     let list = |paths: &[&str]| -> Vector<'_, Ustring<'_>> {
         Vector::Owned(paths.iter().map(|&path| Some(path.to_owned().into())).collect())
@@ -146,7 +146,7 @@ pub fn drain(out: &mut Outgoing) -> Vec<u8> {
     bytes
 }
 
-/// One thing a server said.
+/// One frame that a server sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Welcome(Welcome),
@@ -154,7 +154,7 @@ pub enum Said {
     Reply { xid: i32, zxid: i64, err: i32, body: Vec<u8> },
 }
 
-/// The client's end of a connection: cuts frames and knows what it asked.
+/// The client's end of a connection: cuts the bytes into frames, and knows the operations of its requests.
 #[derive(Default)]
 pub struct Ear {
     bytes: Vec<u8>,
@@ -163,7 +163,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Notes what is asked, so that the answer can be read.
+    /// Notes the operations of these requests, so that the replies can be read.
     pub fn asked(&mut self, frames: &[u8]) {
         let mut rest = frames;
         while let Some(len) = rest.first_chunk::<4>().map(|head| u32::from_be_bytes(*head)) {
@@ -175,7 +175,7 @@ impl Ear {
         }
     }
 
-    /// The next thing said, once all its bytes are there.
+    /// Takes bytes, and gives all frames that are whole.
     pub fn hear(&mut self, bytes: &[u8]) -> Vec<Said> {
         self.bytes.extend_from_slice(bytes);
         let mut said = Vec::new();
@@ -205,14 +205,14 @@ impl Ear {
         Said::Event { zxid: header.zxid, kind: event.kind, state: event.state, path }
     }
 
-    /// One line for one thing said.
+    /// One line for one frame.
     pub fn line(&self, said: &Said) -> String {
         match said {
             Said::Welcome(welcome) => welcome_line(welcome),
             Said::Event { zxid, kind, state, path } => {
                 let kind = ["NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged"]
                     [*kind as usize - 1];
-                assert_eq!(*state, 3, "a server says SyncConnected and nothing else (P-31)");
+                assert_eq!(*state, 3, "an event's state is SyncConnected (P-31)");
                 format!("event @{zxid} {kind} {path}")
             }
             Said::Reply { xid, zxid, err: 0, body } => {
@@ -237,8 +237,8 @@ fn welcome_line(welcome: &Welcome) -> String {
     format!("session {:#x} {} ms{flag}", welcome.session_id, welcome.timeout_ms)
 }
 
-/// What a body says, shortly: data in quotes, version, path or children; of a multi the operations of its answers, which have no body
-/// there, or their errors.
+/// A reply's body as text: data in quotes, version, path or children; of a multi the operations of its answers, which must have no
+/// body, or their errors.
 fn body_text(kind: i32, body: &[u8]) -> String {
     let mut from = Reader::new(body);
     let mut text = String::new();

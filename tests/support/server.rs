@@ -1,4 +1,4 @@
-//! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member that runs Java says otherwise than ours.
+//! One server of an [`Ensemble`](super::ensemble::Ensemble), and what a member running Java sends otherwise than ours.
 
 use super::builders::WALL_MS;
 use super::disk::{Disk, Entry, Write, last_of};
@@ -12,12 +12,12 @@ use oxkeeper::tree::{Options, Tree};
 use oxkeeper::zab::{Action, Input, LearnerConnectionId as Id, Packet, Peer, Settings};
 use std::collections::VecDeque;
 
-/// One server. What a crash takes from it comes first.
+/// One server. The fields that a crash resets come first.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     /// `None`: it is down.
     pub peer: Option<Peer>,
-    /// What is applied.
+    /// The transactions that are applied.
     pub tree: Vec<Entry>,
     /// Proposed or logged here and not applied.
     pub tail: VecDeque<Entry>,
@@ -31,31 +31,31 @@ pub struct Server {
     pub proposed: Zxid,
     /// The epoch of its leader's LEADERINFO.
     pub told: Epoch,
-    /// To its leader.
+    /// Its connection to its leader.
     pub connection: Option<Id>,
-    /// What a Java learner says later than ours.
+    /// ACKs that a Java learner sends later than ours.
     pub unsaid: Vec<Packet>,
     pub disk: Disk,
     /// What its oracle says, if it has one.
     pub oracle: Option<bool>,
-    /// As learner it acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile. As leader it
-    /// names the configuration that Java names in NEWLEADER.
+    /// As a learner it acknowledges in Java's order: NEWLEADER, UPTODATE, and only then what was proposed meanwhile. As the leader it
+    /// names in NEWLEADER the configuration that Java names.
     pub is_java: bool,
     /// A planted fault: it does not know that its history was lost.
     pub misses_loss: bool,
     /// The machine is lost, for good.
     pub is_gone: bool,
-    /// `Some`: its configuration files can't be written. The server ends when it has to write one, and of what the log thread was
-    /// asked for so many writes still happen; and it does not start.
+    /// `Some`: its configuration files can't be written. The server ends when it has to write one, and then this many pending writes of
+    /// the log thread still happen; and the server does not start.
     pub refuses_config: Option<usize>,
 }
 
 thread_local! {
-    /// The tree of a history without configurations. To make one takes longer than all else of a start.
+    /// The tree of a history without configurations. Making a tree takes longer than the rest of a start.
     static WITHOUT_CONFIGS: Tree = Tree::new(Options::default());
 }
 
-/// What a start reads of the configurations of a leader's tree, of which the last one counts, and of the log after it.
+/// Reads what a start finds of the configurations in a leader's tree, of which the last one counts, and in the log after it.
 fn read_configs<R>(
     from_tree: &[Entry],
     from_log: &[Entry],
@@ -89,14 +89,14 @@ impl Server {
         let mut peer = Peer::member(me, settings, view, epochs, last);
         peer.core.finds_view = view_in;
         tell_of_saved(&mut peer, self.disk.next.clone(), epochs.current, last);
-        // What was proposed is in the log, committed or not.
+        // Proposed configurations are in the log, committed or not.
         let (from_tree, from_log) = self.tree.split_at(self.disk.newest_tree_len());
         read_configs(from_tree, from_log, |configs| tell_of_history(&mut peer, configs));
         peer.core.oracle = self.oracle;
         self.peer = Some(peer);
     }
 
-    /// Power is gone: only the disk is left.
+    /// The server loses its power: only the disk remains.
     pub fn end(&mut self) {
         let mut disk = std::mem::take(&mut self.disk);
         disk.asked.clear();
@@ -105,14 +105,14 @@ impl Server {
             Self { disk, oracle, is_java, misses_loss, is_gone, refuses_config, ..Self::default() };
     }
 
-    /// What a running server does about an input.
+    /// The actions of a running server after an input.
     pub fn answer(&mut self, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
         self.peer.as_mut().expect("it runs").step(input, &mut actions);
         actions
     }
 
-    /// What an action asks of the disk; what is in memory follows at once. Gives also the actions that this leads to.
+    /// The write that an action requests; the server's memory changes at once. Also gives the actions that follow from that.
     pub fn take_in(&mut self, action: &Action) -> (Write, Vec<Action>) {
         let mut write = Write::of(action).expect("it is for the disk");
         let mut views = None;
@@ -131,7 +131,7 @@ impl Server {
         (write, more)
     }
 
-    /// A leader of Java's names the newest configuration that it has seen, committed or not.
+    /// Java's leader names in NEWLEADER the newest configuration that it has seen, committed or not.
     pub fn say_as_java(&self, packets: &mut [Packet]) {
         let Some(peer) = self.peer.as_ref().filter(|_| self.is_java) else { return };
         for packet in packets {
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    /// What a learner says now: one of Java's keeps acknowledgements of proposals until it follows.
+    /// The packets that a learner sends now: Java's learner keeps its ACKs of proposals back until it follows.
     pub fn say_later_as_java(&mut self, packets: Vec<Packet>) -> Vec<Packet> {
         let is_early = self.is_java && !self.serves;
         let waits = |packet: &Packet| matches!(packet, Packet::Ack { zxid } if is_early && zxid.counter() != 0);

@@ -1,4 +1,4 @@
-//! The sockets of one member whose peers a test makes up: what they have to report.
+//! The sockets of one member whose peers are played by a test, and their reports.
 
 use super::packets::packets;
 use oxkeeper::member::election_connections::{self, ConnectionId, Input as Election};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Default)]
 pub struct Sockets {
-    /// What the member is to be told, in order.
+    /// Reports for the member, in order.
     pub reports: VecDeque<Input>,
     /// The current dial of a leader, or the last one.
     pub dial: u64,
@@ -18,7 +18,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Takes all that is sent, which must be packets.
+    /// Performs an action. All bytes that are sent must be packets.
     ///
     /// * `connects`: whether the dial of an election port succeeds.
     pub fn perform(&mut self, action: Action, connects: impl FnOnce() -> bool) {
@@ -68,7 +68,7 @@ impl Sockets {
         }
     }
 
-    /// Nothing more is reported of an election connection.
+    /// Ends an election connection, and drops its reports.
     pub fn end_election(&mut self, connection: ConnectionId) {
         self.election.remove(&connection);
         self.reports.retain(|report| {

@@ -1,4 +1,4 @@
-//! One server without sockets, files or clocks: a connection's machine, the replica, and a log that keeps what it gets.
+//! One standalone server without sockets, files or clocks: a client connection's machine, the replica, and a log in memory.
 
 use super::builders::limits;
 use super::client::open;
@@ -27,17 +27,17 @@ pub const SETTINGS: Settings = Settings {
     ..Settings::DEFAULT
 };
 
-/// Where the client is.
+/// The client's address.
 const ADDRESS: &str = "127.0.0.1";
 
 pub struct Standalone {
     pub server: ReplicaOnDisk,
     client: Connection,
-    /// While set, the log's disk takes its time.
+    /// While set, the disk of the log does nothing.
     pub disk_hangs: bool,
     /// Why the connection was closed.
     pub closed: Option<String>,
-    /// Of the connection that speaks.
+    /// The session of the current connection.
     pub session: i64,
     xid: i32,
 }
@@ -75,7 +75,7 @@ impl Standalone {
         assert!(session_id == 0 || session_id == self.session);
     }
 
-    /// From here on another connection speaks; the one that did is returned, still open.
+    /// Makes a new connection the current one; the earlier one is returned, still open.
     pub fn connect(&mut self, session_id: i64) -> Connection {
         let new = open(&self.server.shared, ADDRESS, 0);
         let old = std::mem::replace(&mut self.client, new);
@@ -83,18 +83,18 @@ impl Standalone {
         old
     }
 
-    /// An earlier connection speaks again; the one that did is returned, still open.
+    /// Makes an earlier connection the current one again; the one before is returned, still open.
     pub fn speak(&mut self, client: Connection) -> Connection {
         std::mem::replace(&mut self.client, client)
     }
 
-    /// The first bytes of one more connection, and what it needs after them.
+    /// Sends the first bytes of a new connection; gives what the connection needs after them.
     pub fn greet(&mut self, bytes: &[u8]) -> Need {
         self.client = open(&self.server.shared, ADDRESS, 0);
         self.client.advance(bytes, 1).1
     }
 
-    /// The connection that speaks ends without a word.
+    /// The current connection ends without closeSession.
     pub fn hang_up(&mut self) {
         self.client.end();
         for command in std::mem::take(&mut self.client.commands) {
@@ -102,7 +102,7 @@ impl Standalone {
         }
     }
 
-    /// Sends bytes, right or wrong, and returns what came back. What is no whole frame is forgotten.
+    /// Sends bytes, valid or not, and returns what came back. An unfinished frame is forgotten.
     pub fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut at = 0;
         loop {
@@ -124,7 +124,7 @@ impl Standalone {
         self.received()
     }
 
-    /// What is there for the client by now.
+    /// The bytes that are there for the client by now.
     pub fn received(&mut self) -> Vec<u8> {
         self.client.collect();
         drain(&mut self.client.unsent)
@@ -139,7 +139,7 @@ impl Standalone {
         while !self.disk_hangs && self.server.flush() {}
     }
 
-    /// The disk has everything.
+    /// The disk flushes everything.
     pub fn flush(&mut self) {
         while self.server.flush() {}
     }
@@ -201,7 +201,7 @@ impl Standalone {
 impl Drop for Standalone {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_eq!(self.server.replica.stats.digest_mismatches, 0, "each digest was foretold");
+            assert_eq!(self.server.replica.stats.digest_mismatches, 0, "each digest was predicted");
         }
     }
 }

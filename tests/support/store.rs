@@ -33,7 +33,7 @@ impl ServerDisk {
         Self { sim, disk, packing, folders: Folders::new(Path::new("/data"), Path::new("/log")) }
     }
 
-    /// One whose server has this tree, in a snapshot.
+    /// A new disk with this tree in a snapshot.
     pub fn with_tree(tree: &mut Tree) -> Self {
         let place = Self::new(SimDisk::new(), Packing::Plain);
         recover::prepare_folders(&place.disk, &place.folders, true).expect("a new disk");
@@ -43,7 +43,7 @@ impl ServerDisk {
         place
     }
 
-    /// What a server that is alone makes of the disk at its start.
+    /// The tree that a standalone server restores from the disk at its start.
     ///
     /// # Errors
     /// A refusal, or a state that does not fit its own digests and sessions.
@@ -68,7 +68,7 @@ impl ServerDisk {
         }
     }
 
-    /// What a running member is told of its tree when it loads it again.
+    /// Loads the tree again, and gives the report for a running member.
     pub fn load_again(&self, options: Options) -> Input {
         let wanted = RecoverOptions { running: true, ..RecoverOptions::default() };
         let mut restorer = Restorer::new(options).keep_orphans();
@@ -108,14 +108,14 @@ impl ServerDisk {
     }
 }
 
-/// What the log thread does, without the thread.
+/// The log thread's worker, without the thread.
 pub struct LogThread {
     sim: SimDisk,
     worker: Worker<Disk, Clock>,
 }
 
 impl LogThread {
-    /// Does a batch; `done` hears of each event: changes to the disk so far, and what was done.
+    /// Does a batch; `done` gets each event, after the number of changes to the disk so far.
     pub fn run(&mut self, mut batch: Vec<Command>, mut done: impl FnMut(u64, Event)) {
         let sim = &self.sim;
         self.worker.run(&mut batch, &mut |event| match event {
@@ -124,7 +124,7 @@ impl LogThread {
         });
     }
 
-    /// What it does when nothing waits.
+    /// Does what the log thread does when no command waits.
     pub fn idle(&mut self) {
         if self.worker.wants_ahead() {
             self.worker.prepare_ahead(&mut |event| panic!("{event:?}"));
@@ -141,7 +141,7 @@ pub struct Snapshot<'d> {
 impl Snapshot<'_> {
     /// Writes the next piece; `true`: there are none left.
     ///
-    /// The same calls as `server::snapshots` makes, a turn of the script between any two.
+    /// These are the calls that `server::snapshots` makes; a script may do other things between any two.
     pub fn piece(&mut self, tree: &Tree) -> bool {
         let mut piece = Vec::new();
         let ended = tree.freeze_piece(self.frozen, &mut piece);
@@ -151,7 +151,7 @@ impl Snapshot<'_> {
         piece.is_empty() && ended
     }
 
-    /// All of it is on disk, and has no name yet.
+    /// Ends the snapshot, which is then on disk and has no name yet.
     pub fn draft(self) -> Draft {
         self.writer.draft(trailers(self.frozen, true)).unwrap()
     }

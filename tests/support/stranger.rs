@@ -1,4 +1,4 @@
-//! What servers say that say anything: random packets and notifications that often mean something to the server that hears them.
+//! Random packets and notifications, many of which are meaningful to the server that gets them.
 
 use super::builders::learner_info;
 use super::views::{member, view_of};
@@ -7,10 +7,10 @@ use oxkeeper::model::Rng;
 use oxkeeper::model::{Epoch, Role as Kind, ServerId, SessionId, View, Zxid};
 use oxkeeper::zab::{Core, LearnerInfo, Notification, Packet, PeerState, Request, Vote};
 
-/// The server that hears it.
+/// The server that gets them.
 pub const ME: ServerId = ServerId(1);
 
-/// Servers 1 to `count`, [`ME`] with `role`.
+/// A configuration of servers 1 to `count`, [`ME`] with `role`.
 pub fn view(version: i64, count: i64, role: Kind) -> View {
     let mut view = view_of(version, 1..=count, []);
     view.members.insert(ME, member(ME, role));
@@ -19,7 +19,7 @@ pub fn view(version: i64, count: i64, role: Kind) -> View {
 
 pub struct Stranger {
     pub random: Rng,
-    /// What is in a proposal with this zxid.
+    /// Makes the transaction of a proposal with this zxid.
     pub entry: fn(&mut Self, &Core, Zxid) -> Bytes,
 }
 
@@ -39,7 +39,7 @@ impl Stranger {
         }
     }
 
-    /// Often one that means something here.
+    /// A random zxid, often one that is meaningful to the server.
     pub fn zxid(&mut self, core: &Core) -> Zxid {
         let (last, committed, epoch) =
             (core.history.last(), core.history.committed(), core.accepted);
@@ -121,7 +121,7 @@ impl Stranger {
         (self.entry)(self, core, zxid)
     }
 
-    /// Often a sync.
+    /// A random request, often a sync.
     fn request(&mut self) -> Request {
         const OPS: [i32; 16] = [-11, -10, 0, 1, 2, 5, 7, 9, 13, 14, 15, 16, 19, 20, 100, i32::MAX];
         let op = if self.below(2) == 0 { 9 } else { OPS[self.below(16) as usize] };
@@ -134,7 +134,7 @@ impl Stranger {
         Request { session, xid, op, body, who: vec![] }
     }
 
-    /// Sessions and their timeouts; often not whole.
+    /// Sessions and their timeouts, sometimes cut off.
     fn sessions(&mut self) -> Bytes {
         let (count, cut) = (self.below(3), if self.below(4) == 0 { self.below(12) } else { 0 });
         let mut data = Vec::new();

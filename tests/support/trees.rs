@@ -4,9 +4,9 @@ use oxkeeper::model::Zxid;
 use oxkeeper::tree::load::Loader;
 use oxkeeper::tree::{Options, Tree};
 
-/// The stream of a tree with the root and so many znodes with 100 bytes of data each.
+/// The stream of a tree with the root and this many znodes with 100 bytes of data each.
 pub fn tree_stream(znodes: usize) -> Vec<u8> {
-    let mut stream = vec![0; 8]; // No sessions, no access lists.
+    let mut stream = vec![0; 8]; // No sessions, no ACLs.
     let mut znode = |path: &str, data: &[u8]| {
         for part in [path.as_bytes(), data] {
             stream.extend_from_slice(&(part.len() as u32).to_be_bytes());
@@ -21,7 +21,7 @@ pub fn tree_stream(znodes: usize) -> Vec<u8> {
     stream
 }
 
-/// The tree in that stream.
+/// The tree in the stream of [`tree_stream`].
 pub fn tree_at(zxid: Zxid, znodes: usize) -> Box<Tree> {
     let mut loader = Loader::new(Options::default());
     let taken = loader.take(&tree_stream(znodes)).expect("a tree");

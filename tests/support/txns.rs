@@ -5,7 +5,7 @@ use jute::Encode;
 use jute::txn::{SetDataTxn, TxnHeader};
 use oxkeeper::model::{Zxid, op};
 
-/// Of a `kind` whose record is that of setData, which a reconfiguration's is.
+/// A transaction of a `kind` whose record is that of setData, as a reconfiguration's is.
 pub fn set_data(zxid: Zxid, kind: i32, path: &str, data: &[u8]) -> Bytes {
     let mut entry = Vec::new();
     let zxid = zxid.to_wire();

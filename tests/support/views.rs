@@ -2,7 +2,7 @@
 
 use oxkeeper::model::{Member, PeerAddress, Role, Rule, ServerId, View};
 
-/// In front of a payload that proposes a configuration.
+/// The prefix of a payload that proposes a configuration.
 pub const VIEW: &str = "view ";
 
 pub fn view_in(payload: &[u8]) -> Option<View> {

@@ -1,5 +1,5 @@
 //! Election connections of several servers without sockets: the machine that ships at each server, and a network between them in
-//! virtual time. A seed chooses delays; a test chooses who runs, and which servers are cut off from each other.
+//! virtual time. A seed chooses delays; a test chooses which servers run, and which are cut off from each other.
 
 use super::builders::election_settings;
 use bytes::Bytes;
@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A server's end of a connection.
 type End = (i64, ConnectionId);
 
-/// Happens at an end.
+/// What arrives at an end of a connection.
 enum Arrival {
-    /// The dial gets through to a server, or does not.
+    /// The end's dial connects to this server, or fails.
     Dial(i64),
     Input(Input),
 }
 
-/// Where what is sent from an end goes.
+/// One direction of a connection: where the bytes that an end sends go.
 struct Direction {
     to: End,
     /// When the last of it arrives; later bytes don't overtake it.
@@ -44,7 +44,7 @@ pub struct VirtualElectionNet {
 }
 
 impl VirtualElectionNet {
-    /// Servers 1 to `servers`, which do not run yet.
+    /// Servers 1 to `servers`, which are not running yet.
     ///
     /// * `delay_max_ms`: for a dial, and for what is sent, which take at least 1 ms.
     pub fn new(seed: u64, servers: i64, delay_max_ms: u64) -> Self {
@@ -63,7 +63,7 @@ impl VirtualElectionNet {
         }
     }
 
-    /// Starts a server that does not run.
+    /// Starts a server that is not running.
     pub fn start(&mut self, id: i64) {
         let machine = ElectionConnections::new(election_settings(id), self.addresses.clone());
         let before = self.machines.insert(id, machine);
@@ -132,7 +132,7 @@ impl VirtualElectionNet {
         self.now_ms
     }
 
-    /// The next report, and the server that it is for; `None`: there is none until `until_ms`, which it is now.
+    /// The next report, and its server; `None`: there is no report until `until_ms`, to which the clock is set.
     pub fn next_report(&mut self, until_ms: u64) -> Option<(i64, Event)> {
         while self.reports.is_empty() {
             let arrival_ms = self.due.first_key_value().map(|(&(at_ms, _), _)| at_ms);
@@ -217,7 +217,7 @@ impl VirtualElectionNet {
         self.transmit(accepting, |connection| Input::Connected { connection, peer });
     }
 
-    /// Forgets a connection: nothing more is sent over it.
+    /// Removes a connection: nothing more is sent over it.
     fn part(&mut self, end: End) {
         if let Some(direction) = self.directions.remove(&end) {
             self.directions.remove(&direction.to);

@@ -1,6 +1,6 @@
 //! Pages that a test writes.
 
-#![allow(clippy::disallowed_methods, reason = "who runs a test says whether it may write")]
+#![allow(clippy::disallowed_methods, reason = "the environment says whether a test may write")]
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Every answer says what is so at its zxid: a read shows that very state, a write is the transaction of that zxid, and a
-//! refusal is what that state calls for. A write is done once at the most, and those of a session in their order.
+//! Every reply fits the state at its zxid: a read shows that state, a write is the transaction with that zxid, and a request is refused
+//! if that state requires it. A write is done at most once, and the writes of a session are done in their order.
 
 use super::seen::{Answered, Check, Seen};
 use crate::model::path::parent;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct Answers {
-    /// How much of the history was looked at.
+    /// How many committed transactions were checked.
     seen: usize,
-    /// The last write of each session that stands in it.
+    /// The xid of the last write of each session among these.
     written: BTreeMap<i64, i32>,
     /// The last xid each session has sent.
     sent: BTreeMap<i64, i32>,
@@ -23,7 +23,7 @@ pub struct Answers {
 impl Check for Answers {
     fn see(&mut self, seen: &Seen<'_>, history: &History) -> Result<(), String> {
         if let Seen::Destroyed { .. } = seen {
-            // What is left is read again: later writes of a session may be lost, and earlier ones be committed now.
+            // The remaining history is checked again: later writes of a session may be lost, and earlier ones be committed now.
             *self = Self { sent: std::mem::take(&mut self.sent), ..Self::default() };
         }
         self.read_history(history)?;
@@ -46,7 +46,7 @@ impl Check for Answers {
 }
 
 impl Answers {
-    /// What was committed since: the writes of each session once, in order, by a session that lives.
+    /// Checks what was committed since the last call: the writes of each session are there once, in order, and the session is open.
     fn read_history(&mut self, history: &History) -> Result<(), String> {
         for committed in &history.committed()[self.seen..] {
             let entry = Entry::decode(&committed.entry).map_err(|error| error.to_string())?;
@@ -58,30 +58,30 @@ impl Answers {
                 _ => false,
             };
             let is_upgrade = history.local_sessions && entry.header.kind == op::CREATE_SESSION;
-            // No client's request, or it changes nothing.
+            // Not a client's request, or one that changes nothing.
             if xid == 0 || is_refused || is_upgrade {
                 continue;
             }
             let span = history.model.sessions.get(&session);
-            // A session that its server kept to itself may have written before.
+            // A local session may have written before it became global.
             let is_open =
                 history.local_sessions || span.is_some_and(|span| span.opened < zxid.to_wire());
             let closed = span.and_then(|span| span.closed);
             let was_closed = closed.is_some_and(|at| at < zxid.to_wire());
-            // As Java's: closeSession is proposed without a look at the session, and changes nothing the second time.
+            // As in Java: closeSession is proposed without a check of the session, and changes nothing the second time.
             if was_closed && entry.header.kind == op::CLOSE_SESSION {
                 continue;
             }
             if !is_open || was_closed {
-                return Err(format!("{zxid} is by session {session:#x}, which does not live"));
+                return Err(format!("{zxid} is by session {session:#x}, which is not open"));
             }
             if self.sent.get(&session).copied().unwrap_or(0) < xid {
-                return Err(format!("{zxid} is request {xid} of {session:#x}, which nobody sent"));
+                return Err(format!("{zxid} is request {xid} of {session:#x}, never sent"));
             }
             let before = self.written.insert(session, xid);
             if let Some(before) = before.filter(|&before| xid <= before) {
                 return Err(format!(
-                    "{zxid} is request {xid} of {session:#x}, whose request {before} stands before it"
+                    "{zxid} is request {xid} of {session:#x}, committed after its request {before}"
                 ));
             }
         }
@@ -96,7 +96,7 @@ const MAY_REFUSE_CHANGE: [Code; 5] = [
     Code::NEW_CONFIG_NO_QUORUM,
     Code::BAD_VERSION,
     Code::BAD_ARGUMENTS,
-    // One voter among observers.
+    // A single voter with observers.
     Code::MARSHALLING_ERROR,
 ];
 
@@ -108,7 +108,7 @@ fn judge(answered: &Answered<'_>, history: &History) -> Result<(), String> {
         return Err("that is not committed".to_owned());
     }
     let code = Code(header.err);
-    // Only its server has to know of the end of a local session.
+    // Only the server of a local session has to know that the session has ended.
     let is_local = history.local_sessions && !history.model.sessions.contains_key(&session);
     if is_of_session(code) || request.op == Op::Close && is_local {
         return Ok(());
@@ -138,8 +138,8 @@ fn judge(answered: &Answered<'_>, history: &History) -> Result<(), String> {
     if code.is_ok() { state.shows(request, body) } else { Ok(()) }
 }
 
-/// Whether a reconfiguration was refused for the version that it names, if and only if another one was in force. While one is
-/// under way nobody looks at the version.
+/// Checks that a reconfiguration was refused for the version that it names if and only if another version was in force. While another
+/// reconfiguration is under way, a leader does not look at the version.
 fn requires(required: Required, code: Code, zxid: Zxid, history: &History) -> Result<(), String> {
     let is_met = match required {
         Required::Any | Required::Of(_) => true,
@@ -151,8 +151,8 @@ fn requires(required: Required, code: Code, zxid: Zxid, history: &History) -> Re
     Err(format!("code {code}, and {required:?} is {}in force", if is_met { "" } else { "not " }))
 }
 
-/// A server that nobody leads lets clients read what it has, which may end with what was never committed: of that no more
-/// is known here than that it was proposed.
+/// Checks a reply of a server without a leader (read-only). Its tree may end with transactions that were never committed: of those
+/// only that they were proposed is checked.
 fn judge_read_only(answered: &Answered<'_>, history: &History) -> Result<(), String> {
     let &Answered { request, header, body, .. } = answered;
     let (zxid, code) = (Zxid::from_wire(header.zxid).ok_or("no zxid")?, Code(header.err));
@@ -173,7 +173,7 @@ fn judge_read_only(answered: &Answered<'_>, history: &History) -> Result<(), Str
     }
 }
 
-/// Whether this transaction is that request, and its answer tells of it.
+/// Checks that this transaction is that request, and that the reply fits it.
 fn is_done(request: &Request, body: &Body, txn: &Txn<'_>, state: &State<'_>) -> Result<(), String> {
     let Request { op, path, data, version } = request;
     let differs = || Err(format!("which became {txn:?}, and was answered {body:?}"));
@@ -213,7 +213,7 @@ impl State<'_> {
         self.model.at(path, self.zxid)
     }
 
-    /// The code that a request calls for in this state.
+    /// The code with which this state refuses a request; OK if it does not.
     fn refusal(&self, request: &Request) -> Code {
         let Request { op, path, version, .. } = request;
         let exists = self.node(path).is_some();
@@ -257,7 +257,7 @@ impl State<'_> {
         }
     }
 
-    /// Whether a read's answer is of this state.
+    /// Checks that a read's reply shows this state.
     fn shows(&self, request: &Request, body: &Body) -> Result<(), String> {
         let data_of = |path: &str| self.node(path).and_then(|node| node.data.as_deref());
         let path = &request.path;
@@ -288,7 +288,7 @@ impl State<'_> {
             (Op::SetPair { fails: false }, Body::Parts(codes))
                 if PAIR.iter().all(|path| self.node(path).is_some()) =>
             {
-                Err(format!("{codes:?}, and nothing speaks against it"))
+                Err(format!("{codes:?}, although both znodes exist"))
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What has to hold in every world, whatever fails. The faults that each property must find are in `tests/sim`.
+//! The properties that must hold in every world, whatever fails. `tests/sim` has a planted fault for each, which it must find.
 //!
 //! The invariants of "Multi-Grained Specifications for Distributed System Model Checking and Verification" (EuroSys'25),
 //! with the properties that keep them here. ZooKeeper's own TLA+ specification has the first seven too.
@@ -6,7 +6,7 @@
 //! ```text
 //! I-1   primary uniqueness           one_leader
 //! I-2   integrity                    agreement: what is served was proposed, once
-//! I-3   agreement                    agreement: one history, of which every server that serves holds a beginning
+//! I-3   agreement                    agreement: one history, of which every server that serves has a prefix
 //! I-4   total order                  agreement
 //! I-5   local primary order          primary_order
 //! I-6   global primary order         primary_order
@@ -14,16 +14,17 @@
 //! I-8   initial history integrity    initial_histories, promises: NEWLEADER is acknowledged when history and epoch are on disk
 //! I-9   commit completeness          durability: what is committed is on the disks of a quorum, and stays there
 //! I-10  history consistency          agreement, digests: equal last zxid, equal history and equal tree
-//! I-11  no bad state                 states; the assertions of `zab`, which no world may set off; convergence
+//! I-11  no bad state                 states; the assertions of `zab`, which must not fail in any world; convergence
 //! I-12  no bad acknowledgement       promises: the acknowledged transaction itself is on the disk
 //! I-13  no bad proposal              primary_order: only the epoch's leader proposes, and without a gap
 //! I-14  no bad commit                durability, agreement: only what was proposed and is on a quorum's disks
 //! ```
 //!
-//! What clients are promised: `answers` (each says what is so at its zxid; a write is done once), `sessions`, `watches`,
-//! `real_time`, `early_expiry`, `living_sessions`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none holds what was cut from the log),
-//! `configurations` (what is in force was committed, and no server
-//! goes back), `quorums` (those that decided under one configuration have a voter in common), `memory` (no server that takes nothing costs another more than the limit), `closed_connections` (what comes over them is discarded).
+//! The guarantees to clients: `answers` (each reply fits the state at its zxid; a write is done once), `sessions`, `watches`,
+//! `real_time`, `early_expiry`, `living_sessions`. That every world comes to rest: `convergence`. Beside these: `snapshots` (none has
+//! what was truncated from the log), `configurations` (a configuration in force was committed, and no server goes back to an older one),
+//! `quorums` (those that decided under one configuration have a voter in common), `memory` (unsent bytes for a server that reads nothing
+//! are bounded), `closed_connections` (what a closed connection had received is discarded).
 
 pub mod answers;
 pub mod quorums;
@@ -38,27 +39,27 @@ use crate::tree::Tree;
 
 pub use seen::{Answered, Check, Durable, Seen, Standing};
 
-/// What does not hold.
+/// A property that does not hold.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Failure {
-    /// Name of the check; `panic` when the server itself found it.
+    /// Name of the check; `panic` if a server could not go on.
     pub check: &'static str,
     pub what: String,
 }
 
-/// Number of properties that judge a new leader before it becomes part of the history.
+/// Number of checks, the first ones, that see a new leader before the history has it.
 const OF_LEADERS: usize = 2;
 
 pub struct Checks {
     pub history: History,
-    /// The name of a check that finds nothing.
+    /// The name of a check whose findings are ignored.
     pub left_out: Option<&'static str>,
     all: Vec<(&'static str, Box<dyn Check>)>,
 }
 
 impl Checks {
     /// * `first`: a new server's tree.
-    /// * `first_view`: what the ensemble begins with.
+    /// * `first_view`: the configuration that the ensemble begins with.
     pub fn new(first: &Tree, local_sessions: bool, first_view: View) -> Self {
         let all: Vec<(&'static str, Box<dyn Check>)> = vec![
             ("one leader", Box::new(servers::one_leader)),

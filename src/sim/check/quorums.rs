@@ -1,4 +1,4 @@
-//! Quorums of neighbouring configurations that decided have a voter in common.
+//! Any two quorums that decided under one configuration have a voter in common.
 
 use super::seen::{Check, Seen};
 use crate::model::{Epoch, ServerId, View, Zxid};
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Servers = BTreeSet<ServerId>;
 
-/// Any two sets of voters that decided under one configuration have a voter in common that weighs something; voters without a
-/// weight are not in the sets. A set decides an epoch, with the ACKs of NEWLEADER, or a commit, with the ACKs of the transaction.
+/// Any two sets of voters that decided under one configuration have a voter in common that has a weight; voters with weight 0 are not in
+/// the sets. A set decides an epoch, with the ACKs of NEWLEADER, or a commit, with the ACKs of the transaction.
 ///
-/// A change from one configuration to the next is decided by a set of each of the two. So it has a voter in common with all that
-/// was decided before it and with all that is decided after it. Sets of two different configurations need not have one.
+/// A reconfiguration is decided by a set of each of the two configurations. So it has a voter in common with all that was decided
+/// before it and with all that is decided after it. Sets of two different configurations need not have one.
 ///
-/// The sets are made of packets and disks, and no rule of quorums is asked: so that a rule that takes too few servers for a quorum
-/// is found as well. What one of two voters decides because an oracle lets it is no set.
+/// The sets are taken from packets and disks, and the servers' rule for quorums is not used, so that a rule that takes too few servers
+/// for a quorum is found as well. What one of two voters decides alone because an oracle lets it is not counted.
 #[derive(Default)]
 pub struct Quorums {
     /// By epoch: the servers that acknowledged its NEWLEADER, and the one that sent it.
@@ -25,7 +25,7 @@ pub struct Quorums {
     acknowledged: BTreeMap<Epoch, BTreeMap<ServerId, Zxid>>,
     /// By the version of a configuration: the sets that decided under it.
     decided: BTreeMap<i64, BTreeSet<Servers>>,
-    /// What was committed when it was looked at last.
+    /// The last committed zxid when this was checked last.
     committed: Zxid,
 }
 
@@ -55,7 +55,7 @@ impl Check for Quorums {
             }
             Seen::Applied { server, last, commits: Some(disks), .. } if self.committed < last => {
                 let of_epoch = self.acknowledged.get(&last.epoch()).cloned().unwrap_or_default();
-                // Of a change and what follows it, committed together, more may have the change.
+                // If a reconfiguration is committed together with what follows it, more servers may have the reconfiguration.
                 let have = |zxid: Zxid| {
                     let has = |(&id, &through): (&ServerId, &Zxid)| (zxid <= through).then_some(id);
                     let mut voters: Servers = of_epoch.iter().filter_map(has).collect();
@@ -76,8 +76,8 @@ impl Check for Quorums {
 }
 
 impl Quorums {
-    /// What was decided through `last` is a decision of the configuration there, and of both configurations of each change that is
-    /// committed with it.
+    /// Records what was decided through `last`: by the configuration in force there, and by both configurations of each
+    /// reconfiguration that is committed with it.
     ///
     /// * `deciders`: the servers that have decided what has this zxid.
     fn record(
@@ -91,7 +91,7 @@ impl Quorums {
         self.committed = before.max(last);
         let changes = history.reconfigurations(before, last);
         let views = changes.flat_map(|zxid| history.deciders(zxid).map(move |view| (zxid, view)));
-        // The first of these is the one that `last` itself has brought, or that was in force there.
+        // The first of these is the configuration that `last` itself proposed, or that was in force there.
         let mut views = views.chain(history.deciders(last).take(1).map(|view| (last, view)));
         views.try_for_each(|(zxid, view)| {
             self.record_under(view, what, &deciders(zxid), history.alone)

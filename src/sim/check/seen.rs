@@ -1,4 +1,4 @@
-//! What the checks of a world are told.
+//! The observations that the checks of a world get.
 
 use crate::model::{Epoch, EventKind, View, Zxid};
 use crate::sim::history::History;
@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use crate::zab::Packet;
 use jute::proto::ReplyHeader;
 
-/// What a server's disk holds for certain.
+/// What a server's disk durably has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Durable {
     /// The end of its history.
@@ -16,7 +16,7 @@ pub struct Durable {
     pub current: Epoch,
 }
 
-/// What a server that serves believes.
+/// What a server that serves has in memory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Standing {
     pub accepted: Epoch,
@@ -40,7 +40,7 @@ pub struct Answered<'a> {
 /// An observation. `disks`: the end of the history that each server has on disk, or had when it acknowledged it.
 #[derive(Clone, Copy)]
 pub enum Seen<'a> {
-    /// A server has started with the state that it found. `before`: what its disk held for certain.
+    /// A server has started with the state that it found. `before`: what its disk durably had.
     Started {
         server: usize,
         found: Durable,
@@ -54,7 +54,7 @@ pub enum Seen<'a> {
         last: Zxid,
         disks: &'a [Zxid],
     },
-    /// A server hands this to its log.
+    /// A server gives this entry to its log thread.
     Logs {
         server: usize,
         zxid: Zxid,
@@ -64,8 +64,8 @@ pub enum Seen<'a> {
     Applied {
         server: usize,
         last: Zxid,
-        /// It is an observer that has just begun to serve and may learn from a follower, which knows of a commit later than the
-        /// leader: later too than this observer may have heard of it from its master before.
+        /// The server is an observer that has just begun to serve and may learn from a follower. A follower learns of a commit after
+        /// the leader does, so this observer may have heard of it earlier, from the master that it had before.
         may_go_back: bool,
         digest: u64,
         commits: Option<&'a [Zxid]>,
@@ -75,36 +75,36 @@ pub enum Seen<'a> {
         server: usize,
         view: &'a View,
     },
-    /// The data of a quorum is lost while all servers are down. `left`: the end of the latest history that is left, and `promised`: the
-    /// promise of its server, later than which no disk has anything.
+    /// The data of a quorum is lost while all servers are down. `left`: the end of the latest history that remains. `promised`: the
+    /// acceptedEpoch of its server; no disk has anything of a later epoch.
     Destroyed {
         left: Zxid,
         promised: Epoch,
     },
-    /// What a server knew of configurations is lost with its disk.
+    /// The configurations that a server knew are lost with its disk.
     ForgetsView {
         server: usize,
     },
-    /// A server serves, and believes something new.
+    /// A server serves, and its epochs or zxids in memory have changed.
     Stands {
         server: usize,
         standing: Standing,
         durable: Durable,
     },
-    /// A packet to a leader, from a learner whose leader said that this is its epoch.
+    /// A learner sends a packet to its leader. `told`: the epoch in the leader's LEADERINFO.
     ToLeader {
         server: usize,
         packet: &'a Packet,
         durable: Durable,
         told: Epoch,
     },
-    /// A packet to a learner.
+    /// A server sends a packet to a learner.
     ToLearner {
         server: usize,
         packet: &'a Packet,
         durable: Durable,
     },
-    /// Bytes were put for another server, `batch` of them together, and its connection was kept. `unsent`: all that wait then.
+    /// Bytes for another server were queued, `batch` of them together, and its connection was kept. `unsent`: all its queued bytes then.
     Queued {
         server: usize,
         unsent: usize,
@@ -128,13 +128,13 @@ pub enum Seen<'a> {
     Mismatch {
         server: usize,
     },
-    /// A leader is about to end a session of which it has not heard for so long.
+    /// A leader is about to expire a session of which it has not heard for `silent_ms`.
     Expires {
         session: i64,
         silent_ms: u64,
         timeout_ms: u64,
     },
-    /// A server took what came from a leader whose connection it had closed, and so many actions followed.
+    /// A server processed an input from a leader whose connection it had closed. `actions`: how many actions followed.
     FromClosed {
         server: usize,
         actions: usize,
@@ -147,7 +147,7 @@ pub enum Seen<'a> {
         request: &'a Request,
     },
     Answered(Answered<'a>),
-    /// As `Answered`, by a server that nobody leads.
+    /// As `Answered`, by a server without a leader (read-only).
     AnsweredReadOnly(Answered<'a>),
     /// A client receives an event.
     Event {
@@ -159,7 +159,7 @@ pub enum Seen<'a> {
     /// A client asks a server for its session.
     Connects {
         client: usize,
-        /// 0: for a new one.
+        /// 0: the client asks for a new session.
         session: i64,
     },
     /// A client's connection is gone, with all requests that were not answered on it.
@@ -177,13 +177,13 @@ pub enum Seen<'a> {
         client: usize,
         session: i64,
     },
-    /// A client gives its session up: it was told that it is over, or has asked for its end.
+    /// A client gives its session up: it was told that the session is over, or has closed it.
     Expired {
         client: usize,
         session: i64,
     },
-    /// All faults are over, everything has come to rest, and this is a member's tree. `mismatches`: digests that were not those
-    /// its leaders had computed.
+    /// All faults are over, the ensemble has come to rest, and this is a member's tree. `mismatches`: how many digests were not those
+    /// that its leaders had computed.
     AtRest {
         server: usize,
         tree: &'a Tree,
@@ -191,7 +191,7 @@ pub enum Seen<'a> {
     },
     /// All members' trees were seen at rest.
     AllAtRest,
-    /// The world should have come to rest long ago.
+    /// The ensemble should have come to rest long ago.
     Restless {
         why: &'a str,
     },

@@ -28,7 +28,7 @@ pub fn primary_order(seen: &Seen<'_>, history: &History) -> Result<(), String> {
             if epoch <= last.epoch() {
                 return Err(format!("{server} leads epoch {} and has {last}", epoch.0));
             }
-            // A leader whose epoch is over may learn only now that a quorum had its history: it commits nothing any more.
+            // A leader whose epoch is over may learn only now that a quorum had its history: it commits nothing more.
             let is_over =
                 history.leaders.last_key_value().is_some_and(|(newest, _)| epoch < *newest);
             let lost = history.last();
@@ -40,7 +40,7 @@ pub fn primary_order(seen: &Seen<'_>, history: &History) -> Result<(), String> {
         Seen::Logs { server, zxid, .. } if history.proposal(zxid).is_none() => {
             let epoch = zxid.epoch();
             let Some((leader, _)) = history.leaders.get(&epoch) else {
-                return Err(format!("{server} logs {zxid}, and nobody leads its epoch"));
+                return Err(format!("{server} logs {zxid}, whose epoch has no leader"));
             };
             if *leader != server {
                 return Err(format!("{server} logs {zxid}, which {leader} never proposed"));
@@ -55,8 +55,8 @@ pub fn primary_order(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// All serve one history; each transaction in it was proposed, once; and no server ever goes back in it, but for an observer
-/// that changes its master (I-2, I-3, I-4, I-10, I-14). Its clients come back only to a server that knows what they have seen.
+/// All servers serve one history; each transaction in it was proposed, once; and no server ever goes back in it, except an observer
+/// that changes its master (I-2, I-3, I-4, I-10, I-14): its clients reconnect only to a server that has what they have seen.
 #[derive(Default)]
 pub struct Agreement {
     /// How far each server has served.
@@ -68,7 +68,7 @@ impl Check for Agreement {
         match *seen {
             Seen::Logs { server, zxid, entry } => match history.proposal(zxid) {
                 Some(proposed) if proposed[..] != *entry => {
-                    Err(format!("{server} logs as {zxid} what was not proposed as that"))
+                    Err(format!("{server} logs another transaction as {zxid} than was proposed"))
                 }
                 _ => Ok(()),
             },
@@ -96,7 +96,7 @@ impl Check for Agreement {
     }
 }
 
-/// Equal last zxid, equal tree: its digest is the one that its leader computed, on every server (I-10).
+/// Servers with the same last zxid have the same tree: its digest is the one that the leader computed (I-10).
 pub fn digests(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     // What a server finds at its start may end with transactions that were never committed.
     let (server, last, digest) = match *seen {
@@ -118,11 +118,11 @@ pub fn digests(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// Committed transactions are on the disks of a quorum at that very moment, a reconfiguration on those of both
-/// configurations, whatever its leader believes; and no disk loses what it had for certain (I-9, I-14).
+/// A transaction is on the disks of a quorum at the moment it is committed, a reconfiguration on those of a quorum of both
+/// configurations, whatever the leader has counted; and no disk loses what it durably had (I-9, I-14).
 #[derive(Default)]
 pub struct Durability {
-    /// What was committed when it was looked at last.
+    /// The last committed zxid when this was checked last.
     committed: Zxid,
 }
 
@@ -166,8 +166,8 @@ fn stays_on_disk(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
         Seen::Started { server, found, before, .. } => {
             let keeps_epochs = before.accepted <= found.accepted && before.current <= found.current;
-            // What a synchronisation brought to a server that was in no epoch yet, it has acknowledged to nobody. Damage may make
-            // it look like a snapshot that was never finished (world 122000003067).
+            // A server with currentEpoch 0 has acknowledged nothing of what its first synchronisation brought. Damage may make that
+            // look like a snapshot that was never finished (world 122000003067).
             let owes_nothing = before.current == Epoch(0) && found.last == Zxid::ZERO;
             if keeps_epochs && (owes_nothing || history.holds(found.last, before.last)) {
                 return Ok(());
@@ -178,10 +178,10 @@ fn stays_on_disk(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// What is in force was committed, and no server goes back.
+/// A configuration in force was committed, and no server goes back to an older one.
 #[derive(Default)]
 pub struct Configurations {
-    /// Version of the newest that each server had in force.
+    /// Version of the newest configuration that each server had in force.
     in_force: BTreeMap<usize, i64>,
 }
 
@@ -195,7 +195,7 @@ impl Check for Configurations {
                 {
                     return Err(format!("{server} goes back to {text} from {before:#x}"));
                 }
-                // Each operator writes files for a server that is to join.
+                // A server that is to join starts with a configuration that its operator wrote.
                 if version != 0 && !history.has_view(view) {
                     return Err(format!("{server} has {text} in force, which was not committed"));
                 }
@@ -210,14 +210,14 @@ impl Check for Configurations {
     }
 }
 
-/// No packet says what the disk does not hold yet: epochs, histories and acknowledgements (I-8, I-12).
+/// No packet with an epoch, a history or an ACK is sent before the sender's disk has it (I-8, I-12).
 pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
         Seen::ToLearner { server, packet: Packet::LeaderInfo { epoch }, durable }
             if durable.accepted < *epoch =>
         {
             let (epoch, saved) = (epoch.0, durable.accepted.0);
-            Err(format!("{server} tells of epoch {epoch}, and its disk of {saved}"))
+            Err(format!("{server} sends LEADERINFO of epoch {epoch}, and its disk has {saved}"))
         }
         Seen::ToLearner { server, packet: Packet::NewLeader { epoch, .. }, durable }
             if durable.current < *epoch =>
@@ -246,7 +246,7 @@ pub fn promises(seen: &Seen<'_>, history: &History) -> Result<(), String> {
 /// A learner that acknowledges NEWLEADER has all of the history that the epoch begins with on its disk (I-8).
 #[derive(Default)]
 pub struct InitialHistories {
-    /// By epoch, until it is established: who acknowledged it, and the end of the history on its disk then.
+    /// By epoch, until it is established: the servers that acknowledged its NEWLEADER, and the end of the history on their disks then.
     acknowledged: BTreeMap<Epoch, Vec<(usize, Zxid)>>,
 }
 
@@ -279,8 +279,8 @@ impl Check for InitialHistories {
     }
 }
 
-/// No server that serves is in a state it cannot have come to: it believes nothing of its disk that this does not hold, and
-/// the epochs, the end of its history and what of it is committed stand in their order (I-11).
+/// No server that serves is in an impossible state: its memory counts nothing as on disk that its disk lacks, and its epochs, its last
+/// zxid and its committed zxid are in order (I-11).
 pub fn states(seen: &Seen<'_>, _: &History) -> Result<(), String> {
     let &Seen::Stands { server, standing, durable } = seen else { return Ok(()) };
     match complaint(standing, durable) {
@@ -294,11 +294,11 @@ pub fn states(seen: &Seen<'_>, _: &History) -> Result<(), String> {
 fn complaint(believed: Standing, durable: Durable) -> Option<&'static str> {
     let Standing { accepted, current, committed, last, flushed } = believed;
     if durable.accepted < accepted || durable.current < current {
-        Some("it believes in an epoch that is not saved")
+        Some("it is in an epoch that is not saved")
     } else if durable.last < flushed {
-        Some("it believes in a history that is not flushed")
+        Some("it counts a history that is not flushed")
     } else if accepted < current {
-        Some("it follows an epoch it never promised itself to")
+        Some("it is in an epoch that it never promised")
     } else if current < last.epoch() {
         Some("its history goes on after its epoch")
     } else if last < committed {
@@ -308,7 +308,7 @@ fn complaint(believed: Standing, durable: Durable) -> Option<&'static str> {
     }
 }
 
-/// What waits for a server that takes nothing costs the others a limit, and the batch that went beyond it.
+/// The unsent bytes for a server that reads nothing are bounded: by the limit and the batch that went beyond it.
 pub fn memory(seen: &Seen<'_>, _: &History) -> Result<(), String> {
     match *seen {
         Seen::Queued { server, unsent, limit, batch } if limit + batch < unsent => {
@@ -318,18 +318,18 @@ pub fn memory(seen: &Seen<'_>, _: &History) -> Result<(), String> {
     }
 }
 
-/// What comes over the connection to a leader that was given up is discarded: the next leader may be another one.
+/// Packets of a leader whose connection was closed are discarded: they would otherwise be taken for packets of the next leader.
 pub fn closed_connections(seen: &Seen<'_>, _: &History) -> Result<(), String> {
     match *seen {
         Seen::FromClosed { server, actions: count @ 1.. } => {
-            Err(format!("{server} does {count} things because of a connection that it had closed"))
+            Err(format!("{server} acts {count} times because of a connection that it had closed"))
         }
         _ => Ok(()),
     }
 }
 
-/// A snapshot that a start may take holds nothing that was cut from its server's log before it got its name (I-10). A start
-/// prefers a leader's tree to all that is older.
+/// A snapshot that a start may load has nothing that was truncated from its server's log before the snapshot got its name (I-10). A
+/// start prefers a leader's tree to all snapshots that are older than the tree.
 pub fn snapshots(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
         Seen::Named { server, zxid, tree, durable }
@@ -342,7 +342,7 @@ pub fn snapshots(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     }
 }
 
-/// After the last fault every member serves, all have the same tree, and it is the one that the history makes.
+/// After the last fault every member serves, and all have the same tree, which is the one that the committed history makes.
 pub fn convergence(seen: &Seen<'_>, history: &History) -> Result<(), String> {
     match *seen {
         Seen::Restless { why } => Err(why.to_owned()),
@@ -358,13 +358,13 @@ pub fn convergence(seen: &Seen<'_>, history: &History) -> Result<(), String> {
 
 fn compare(tree: &Tree, history: &History) -> Result<(), String> {
     if tree.last_zxid() != history.last() {
-        return Err(format!("ends with {}, all with {}", tree.last_zxid(), history.last()));
+        return Err(format!("ends with {}, not {}", tree.last_zxid(), history.last()));
     }
     let open = history.model.sessions.iter().filter(|(_, span)| span.closed.is_none());
     let wanted: BTreeSet<i64> = open.map(|(&id, _)| id).collect();
     let found: BTreeSet<i64> = tree.sessions().keys().copied().collect();
     if wanted != found {
-        return Err(format!("has sessions {found:x?}, those that live are {wanted:x?}"));
+        return Err(format!("has sessions {found:x?}, the open ones are {wanted:x?}"));
     }
     let mut count = 0;
     for (path, node) in history.model.paths() {
@@ -375,7 +375,7 @@ fn compare(tree: &Tree, history: &History) -> Result<(), String> {
             return Err(format!("has {path:?} with {:?}, and not {node:?}", znode.stat()));
         }
     }
-    // Beside the root, which Java counts twice, there are the four of the system's own.
+    // Java counts the root twice; /zookeeper and the two znodes below it are made by no transaction.
     let own = tree.node_count() - 1 - 3;
     if own == count { Ok(()) } else { Err(format!("has {own} znodes, and not {count}")) }
 }

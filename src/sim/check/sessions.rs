@@ -1,5 +1,5 @@
-//! Promises to sessions: time goes forward wherever the client connects, answers come in the order of the requests,
-//! ephemerals live as long as their session, a session that has expired never comes back, and writes are linearizable.
+//! Guarantees to sessions: a client never sees an older zxid, whichever server it connects to; replies come in the order of the
+//! requests; ephemerals live as long as their session; an expired session never comes back; and writes are linearizable.
 
 use super::seen::{Answered, Check, Seen};
 use crate::model::{Code, Zxid};
@@ -24,10 +24,10 @@ impl Check for Sessions {
             Seen::Welcomed { client, session, is_new } => {
                 let span = history.model.sessions.get(&session);
                 if span.is_none() && !history.local_sessions {
-                    return Err(format!("session {session:#x} of {client}, which nobody knows"));
+                    return Err(format!("session {session:#x} of {client} was never created"));
                 }
                 if is_new && !self.opened.insert(session) {
-                    return Err(format!("session {session:#x} is given to client {client} anew"));
+                    return Err(format!("session {session:#x} is given to client {client} again"));
                 }
                 if self.expired.contains(&session) {
                     let opened = span.map_or(0, |span| span.opened);
@@ -55,7 +55,7 @@ impl Check for Sessions {
                 let is_read_only = matches!(seen, Seen::AnsweredReadOnly(_));
                 let newest = self.newest.entry(client).or_default();
                 let (before, by_read_only) = *newest;
-                // The next epoch does not have what a read-only server showed and nobody committed.
+                // The next epoch lacks transactions that a read-only server showed and that were never committed.
                 let is_committed =
                     Zxid::from_wire(before).is_some_and(|zxid| history.is_committed(zxid));
                 let may_go_back = by_read_only && !is_read_only && !is_committed;
@@ -77,7 +77,7 @@ impl Sessions {
     fn at_the_end(&self, history: &History) -> Result<(), String> {
         let model = &history.model;
         if let Some(session) = self.expired.iter().find(|&&session| model.is_alive(session)) {
-            return Err(format!("session {session:#x} was said to be over, and lives"));
+            return Err(format!("session {session:#x} was reported as over, and lives"));
         }
         let is_orphan = |owner| owner != 0 && !model.is_alive(owner);
         match model.paths().find(|(_, node)| is_orphan(node.stat.ephemeral_owner)) {
@@ -89,8 +89,8 @@ impl Sessions {
     }
 }
 
-/// A write that was answered before another one was sent stands before it in the history. What any answer showed before a
-/// read or sync was sent, that shows too, where servers promise it.
+/// A write that was answered before another write was sent comes before it in the history. A read or sync shows all that any reply
+/// showed before it was sent, where servers guarantee that (`oxkeeper.linearizableReads`, `oxkeeper.quorumSync`).
 #[derive(Default)]
 pub struct RealTime {
     /// The newest zxid of an answered write.
@@ -110,7 +110,7 @@ impl Check for RealTime {
             Seen::Answered(Answered { client, request, header, .. }) => {
                 let (zxid, is_write) = (header.zxid, request.is_write());
                 let floors = self.floors.remove(&(client, header.xid)).unwrap_or_default();
-                // The end of a session that only its server knew is no transaction.
+                // The end of a local session is no transaction.
                 let is_local = history.local_sessions && request.op == Op::Close;
                 // A write that was refused may take no place in the history.
                 if is_local || is_of_session(Code(header.err)) || is_write && header.err != 0 {
@@ -143,17 +143,20 @@ impl Check for RealTime {
     }
 }
 
-/// No client is told that its session is over while it lives and no leader has proposed its end. There are two exceptions. One is a
-/// client that was answered nothing yet: a leader that does not know yet that another one has begun a session may say so, as Java's
-/// does (world 140000006541). To one that was answered, its history is too old. The other is a session that only another server knew
-/// when the client asked, and that became global after that (world 340000022401): Java says so too.
+/// No client is told that its session is over while the session lives and no leader has proposed its end. There are two exceptions.
+///
+/// 1. A client that has had no reply yet in the session: a leader that does not know yet of the session, which another leader created,
+///    may tell the client so, as Java's does (world 140000006541). A client that has had a reply is refused by such a leader, whose
+///    history is too old for it.
+/// 2. A session that was local to another server when the client asked, and became global after that (world 340000022401): Java tells
+///    the client so too.
 #[derive(Default)]
 pub struct LivingSessions {
     /// Sessions whose end a server has logged.
     closing: BTreeSet<i64>,
-    /// Clients that were answered in their present session.
+    /// Clients that have had a reply in their current session.
     answered: BTreeSet<usize>,
-    /// Clients whose session lived on all servers when they asked for it last.
+    /// Clients whose session was global and open when they asked for it last.
     asked_alive: BTreeSet<usize>,
 }
 
@@ -193,10 +196,10 @@ impl Check for LivingSessions {
     }
 }
 
-/// Clocks of sessions go on by ticks.
+/// The clocks of sessions advance by this.
 const TICK_MS: u64 = 5;
 
-/// A leader ends no session before all of its timeout has gone by since it heard of it.
+/// A leader expires no session before its whole timeout has passed since the leader last heard of it.
 ///
 /// # Errors
 /// What does not hold.

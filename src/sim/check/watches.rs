@@ -1,5 +1,5 @@
-//! A watch fires for the first change after the answer that left it, once, before any answer that shows the change; and
-//! none is lost while its session lives, at whatever server the session is.
+//! A watch fires once, for the first change after the reply that set the watch, and before any reply that shows the change. No watch is
+//! lost while its session lives, whichever server the session is connected to.
 
 use super::seen::{Answered, Check, Seen};
 use crate::model::{Code, EventKind};
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 /// The watches of one client.
 #[derive(Default)]
 struct Watched {
-    /// One-shot watches: the path and whether its data is watched or its children, with the zxid of the answer that left
-    /// the watch.
+    /// One-shot watches: the path and whether its data is watched or its children, with the zxid of the reply that set the watch.
     once: BTreeMap<(String, bool), i64>,
     /// Persistent watches: the path and whether all below is watched, with the zxid through which no more events can come.
     persistent: BTreeMap<(String, bool), i64>,
-    /// Events of persistent watches since, and how often: one transaction may change the children of a path more than once.
+    /// Events of persistent watches after that zxid, and how often each came: one transaction may change the children of a path more
+    /// than once.
     received: BTreeMap<(i64, String, i32), usize>,
-    /// The newest zxid when the connection broke, until the server has been told of the watches again.
+    /// The newest zxid that the client had seen before it reconnected, from the moment it sends setWatches until that is answered.
     since: Option<i64>,
 }
 
@@ -46,7 +46,7 @@ impl Check for Watches {
                 watched.leave(request, Code(header.err), header.zxid);
                 settled.map_err(|why| format!("client {client}: {why}"))
             }
-            // The watches go with their session.
+            // Watches end with their session.
             Seen::Expired { client, .. } | Seen::Welcomed { client, is_new: true, .. } => {
                 self.0.remove(&client);
                 Ok(())
@@ -79,7 +79,7 @@ impl Watched {
     ) -> Result<(), String> {
         let mut fired = Vec::new();
         for is_data in [true, false] {
-            // What was missed is told once for each list of watches.
+            // A missed change gives one event for each list of watches in setWatches.
             let is_told = zxid == -1 && !fired.is_empty();
             if fires(kind, is_data) && !is_told {
                 let left = self.once.remove(&(path.to_owned(), is_data));
@@ -88,25 +88,25 @@ impl Watched {
         }
         let is_persistent = zxid != -1 && self.receive_persistent(zxid, kind, path, model)?;
         if fired.is_empty() && !is_persistent {
-            return Err("nothing like that is waited for".to_owned());
+            return Err("no watch waits for that event".to_owned());
         }
         if zxid == -1 {
-            // Missed while there was no connection: the event says no more than that.
+            // The change was missed while there was no connection; the event does not say when it happened.
             return match self.since {
                 Some(_) => Ok(()),
-                None => Err("the server was told of no watches".to_owned()),
+                None => Err("the client has not sent setWatches".to_owned()),
             };
         }
         for (left, is_data) in fired {
             let first = first_change(model, path, is_data, left, i64::MAX);
             if first != Some((zxid, kind)) {
-                return Err(format!("left at {left:#x}, should have fired for {first:x?}"));
+                return Err(format!("set at {left:#x}, should have fired for {first:x?}"));
             }
         }
         Ok(())
     }
 
-    /// Whether a persistent watch fires for this.
+    /// Whether a persistent watch fires for this event.
     fn receive_persistent(
         &mut self,
         zxid: i64,
@@ -121,13 +121,13 @@ impl Watched {
         let received = self.received.entry((zxid, path.to_owned(), kind as i32)).or_default();
         *received += 1;
         match times(model, path, zxid, kind) {
-            0 => Err("nothing like that happened then".to_owned()),
-            times if times < *received => Err("that was heard before".to_owned()),
+            0 => Err("that did not happen in this transaction".to_owned()),
+            times if times < *received => Err("that event has come before".to_owned()),
             _ => Ok(true),
         }
     }
 
-    /// An answer shows that no event through its zxid is still to come.
+    /// After a reply, no event of a transaction through its zxid may be still to come.
     fn settle(&mut self, request: &Request, zxid: i64, model: &Model) -> Result<(), String> {
         if let Op::SetWatches(_) = request.op {
             self.set_again(zxid, model)?;
@@ -143,7 +143,7 @@ impl Watched {
         Ok(())
     }
 
-    /// The server was told of the watches: those whose change it did not find missed are left anew.
+    /// setWatches is answered: a watch whose change was missed must have fired, and every other watch is set again.
     fn set_again(&mut self, zxid: i64, model: &Model) -> Result<(), String> {
         let since = self.since.take().unwrap_or(0);
         for ((path, is_data), left) in &mut self.once {
@@ -157,7 +157,7 @@ impl Watched {
             }
             *left = zxid;
         }
-        // Events that persistent watches missed are not told.
+        // A persistent watch gets no events for the changes that it missed.
         self.persistent.values_mut().for_each(|left| *left = zxid);
         self.received.clear();
         Ok(())
@@ -182,17 +182,17 @@ impl Watched {
     }
 }
 
-/// How often something happened to a path with one transaction.
+/// How many events of a kind one transaction makes for a path.
 fn times(model: &Model, path: &str, zxid: i64, kind: EventKind) -> usize {
     model.events(path, zxid - 1, zxid).filter(|(_, happened)| *happened == kind).count()
 }
 
-/// Whether a persistent watch at `at` fires for this.
+/// Whether a persistent watch at `at` fires for this event.
 fn covers(at: &str, recursive: bool, path: &str, kind: EventKind) -> bool {
     if recursive { kind != EventKind::NodeChildrenChanged && is_from(at, path) } else { at == path }
 }
 
-/// Whether a one-shot watch on data, or on children, fires for this.
+/// Whether a one-shot watch on data, or on children, fires for an event of this kind.
 const fn fires(kind: EventKind, is_data: bool) -> bool {
     match kind {
         EventKind::NodeDeleted => true,

@@ -2,7 +2,7 @@
 
 use crate::model::Zxid;
 
-/// A quiet moment is waited for once so few zxids are left. They last three days at 1,000 transactions a second.
+/// The leader waits for a quiet moment once this few zxids are left. They last three days at 1,000 transactions a second.
 const LATE_LEFT: u32 = 0x0fff_fffe;
 /// A moment is quiet after nothing was proposed for this long.
 const QUIET_MS: u64 = 1000;
@@ -16,7 +16,7 @@ pub struct QuietMoment {
 }
 
 impl QuietMoment {
-    /// Whether so few zxids are left that each tick has to look for a quiet moment.
+    /// Whether each tick has to look for a quiet moment, as few zxids are left.
     pub const fn is_late(left: u32) -> bool {
         left <= LATE_LEFT
     }

@@ -14,8 +14,8 @@
 //! 4. Configuration files are written before anything that `replica` asked for later is sent.
 //!
 //! # Not here
-//! Agreement (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads (`net`,
-//! `server`).
+//! Election and broadcast (`zab`), requests (`request`) and the order between them (`replica`); sockets, files and threads
+//! (`net`, `server`).
 
 mod actions;
 pub mod config_files;

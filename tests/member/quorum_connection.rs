@@ -119,7 +119,7 @@ fn other_protocols_are_recognised() {
         let mut connection = accepted();
         received(&mut connection, &bytes[..4]).ok();
         let error = connection.check_deadline(HELLO_WITHIN_MS).unwrap_err().to_string();
-        assert!(error.contains(word) || error == "it said nothing that a member says", "{error}");
+        assert!(error.contains(word) || error == "no FOLLOWERINFO or OBSERVERINFO came", "{error}");
     }
 }
 

@@ -133,7 +133,7 @@ fn nothing_is_answered_until_a_required_scheme_is_shown() {
         auth(&mut input, "digest", b"too:late");
         let (taken, need) = machine.advance(&input, 0);
         assert_eq!(taken, shown);
-        let why = "it has shown none of these schemes: digest, key".to_owned();
+        let why = "the client has not authenticated with a required scheme: digest, key".to_owned();
         assert_eq!(need, Need::Close(why));
         assert_eq!(replies(&mut machine).last(), Some(&(kind, 0, -124, 0)));
         assert!(machine.commands.is_empty());

@@ -305,7 +305,7 @@ fn session_does_not_expire_while_this_server_keeps_its_write_waiting() {
     };
     note(&world, SNAPSHOT_SAVED_MAX + 1);
     world.say(writing, [create(1, "/a", "")]);
-    world.pass(60_000); // Sessions have 10 s. Nothing is applied, which would change the saved bytes.
+    world.pass(60_000); // Sessions have 10 s. Nothing is applied: the saved bytes stay as they are.
     assert_eq!(world[writing].need, Need::Relief);
     note(&world, 0);
     world.run();

@@ -1,6 +1,6 @@
 //! One election connection (port 3888) as a machine: bytes in, the hello and messages out, and bytes to be written.
 //!
-//! An opening may speak first ([`Opening`]). Then the dialing server sends its hello, and both send messages with a length
+//! An opening may come first ([`Opening`]). Then the dialing server sends its hello, and both send messages with a length
 //! in front. One write is under way at a time, so that the caller can keep the newest message instead of a queue.
 
 use super::election_hello::{Hello, HelloError};

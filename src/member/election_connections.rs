@@ -1,9 +1,8 @@
 //! The election connections of a server (ZooKeeper: `QuorumCnxManager`): one to each other server, made by the server with
 //! the larger id.
 //!
-//! Messages are opaque. Only the newest unsent message to each server is kept: a vote is of no use once there is a newer
-//! one. The last message sent is sent again over a new connection, since it may have been lost with the old one (Q-25,
-//!
+//! Messages are opaque. Only the newest unsent message to each server is kept: an older vote is of no use. The last message
+//! sent is sent again over a new connection, since it may have been lost with the old one.
 //!
 //! # Not here
 //! What a message means and when to dial again (`zab`): a server is dialed when a message is to be sent to it or when `zab`
@@ -22,8 +21,7 @@ use std::sync::Arc;
 
 use ConnectionStage::{AwaitingHello, Dialing, Established};
 
-/// Limit on servers in no known configuration that have an election connection: joining servers, and strangers that find the
-/// port.
+/// Limit on connected servers in no known configuration: joining servers, and strangers that find the port.
 const UNKNOWN_SERVERS_MAX: usize = 64;
 /// Limit on accepted connections whose hello has not come.
 const AWAITED_HELLOS_MAX: usize = 256;
@@ -426,9 +424,8 @@ impl ElectionConnections {
         self.connections.remove(&connection);
         out.push(Action::Close { connection });
         if fate == Fate::DialBack && !is_one_too_many {
-            // This server may have a connection to the peer. 1. The peer may have lost it, so it has dialed. 2. Or the peer
-            // dialed while it was being made. So it stays until there is another connection: its end would look like the
-            // peer's end.
+            // A connection to the peer may be left. 1. The peer may have lost it, so it has dialed. 2. Or the peer dialed
+            // while it was made. So it stays until there is another connection: its end would look like the peer's end.
             self.dial_again(id, hello.addresses, now_ms, out);
         }
     }

@@ -6,6 +6,8 @@ use crate::replica::Mode;
 use crate::zab::{LearnerConnectionId, Peer, Role};
 
 impl Member {
+    /// Asserts what holds after a step.
+    ///
     /// # Panics
     /// When an invariant is broken.
     ///

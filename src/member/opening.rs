@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A protocol that comes before a connection's own protocol.
 ///
-/// The connection calls [`Self::step`] once when it is made, with no input, since either end may be the first to send;
+/// The connection calls [`Opening::step`] once when it is made, with no input, since either end may be the first to send;
 /// and then whenever bytes have arrived, until the answer is [`Opened::Done`] or an error.
 pub trait Opening: Send {
     /// Takes the bytes of the opening from the front of `input`, and appends to `output` what is to be sent.

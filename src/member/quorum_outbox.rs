@@ -254,7 +254,7 @@ impl QuorumOutbox {
                     events.push(OutboxEvent::TreeEnded(tree.frozen));
                 }
             }
-            // Pieces before this one have been sent, for the caller has come for another.
+            // Pieces before this one have been sent, since the caller asks for another.
             Piece::More if sending.reported_ms + PROGRESS_EVERY_MS < now_ms => {
                 sending.reported_ms = now_ms;
                 events.push(OutboxEvent::Progress);

@@ -57,7 +57,7 @@ pub fn tell_of_history(peer: &mut zab::Peer, configs: LastConfigs<'_>) {
     }
 }
 
-/// Version of a configuration; an empty text is that of a server that was never told one.
+/// Version of a configuration; a server without one has an empty text.
 fn version_of(text: &[u8]) -> Option<i64> {
     if text.is_empty() { Some(0) } else { View::from_bytes(text).ok().map(|view| view.version) }
 }

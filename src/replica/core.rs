@@ -1,4 +1,4 @@
-//! What the replica has in every role: the tree it shares with connections, agreement, the order of requests, time.
+//! What the replica has in every role: the tree it shares with connections, `zab`, the order of requests, time.
 
 use super::digest_mismatches::DigestMismatches;
 use super::ended_sessions::EndedSessions;
@@ -52,9 +52,9 @@ pub struct Core {
     pub settings: Settings,
     /// Monotonic milliseconds: the ticks that were counted.
     pub now_ms: u64,
-    /// Monotonic microseconds of the last input that told them.
+    /// Monotonic microseconds of the last input that had them.
     pub now_us: u64,
-    /// Wall-clock milliseconds of the last input that told them.
+    /// Wall-clock milliseconds of the last input that had them.
     pub wall_ms: i64,
     /// Requests in the order in which they are applied and answered.
     pub inflight: VecDeque<Inflight>,

@@ -183,7 +183,7 @@ pub const fn ping(mode: Mode) -> Ping {
 pub enum LeadersAnswer {
     /// The client or observer that waits for it is answered.
     Answer,
-    /// `zab` lets no answer through to this role: it has asked for nothing.
+    /// `zab` lets no answer through to this role: it has sent no request.
     Never,
 }
 

@@ -59,7 +59,7 @@ impl ForwardedRequests {
         self.syncs.push_back(SyncAsker::Observer(connection));
     }
 
-    /// The request that the transaction of `session` and `xid` answers, if a client of this server asked for it.
+    /// The request of this server's client that the transaction of `session` and `xid` answers, if there is one.
     pub fn take_proposed(&mut self, session: SessionId, xid: i32) -> Option<Inflight> {
         self.first(session, false, |inflight| inflight.xid == xid)
     }

@@ -7,6 +7,8 @@ use super::role::Role;
 use crate::model::sync::Ordering;
 use crate::zab;
 
+/// Asserts what holds after a step, in release builds too.
+///
 /// # Panics
 /// When an invariant is broken.
 ///
@@ -89,6 +91,8 @@ fn assert_flags(core: &Core, mode: Mode) {
     }
 }
 
+/// Asserts the invariants that are costly to check:
+///
 /// 1. Zxids in the order strictly increase.
 /// 2. On a server that serves: applied <= committed, and each zxid that waits is after the applied one. The check takes the
 ///    tree's lock.

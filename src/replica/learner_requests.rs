@@ -23,7 +23,7 @@ impl Leading {
         Self { processor, quiet: QuietMoment::default() }
     }
 
-    /// Whether each tick has to ask [`Self::stands_down`].
+    /// Whether each tick has to call [`Self::stands_down`].
     pub fn nears_its_end(&self, core: &Core) -> bool {
         let last = self.processor.prep.last();
         QuietMoment::is_late(core.settings.counter_max.saturating_sub(last.counter()))

@@ -28,7 +28,7 @@ pub struct Drafts {
     proposals: Vec<(Zxid, Range<usize>)>,
 }
 
-/// The rights of the client that asks for a batch.
+/// The rights of the client that has sent a batch.
 struct Rights {
     owner: Owner,
     /// Whether the session is valid and the asker owns it.

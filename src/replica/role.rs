@@ -7,7 +7,7 @@
 //! ```text
 //!            start, alone -> Standalone
 //! start, of an ensemble -> Resting -> ReadOnly      2 s without a leader, readonlymode.enabled
-//!                             |  ^------- '         an election has ended, or begins anew
+//!                             |  ^------- '         an election has ended, or begins again
 //!                             |--> Leading   --.    Action::Lead
 //!                             |--> Following --|    Action::Follow
 //!                             '--> Observing --|    Action::Follow, as an observer
@@ -197,7 +197,7 @@ impl Role {
         give_up_requests(core, forwarded);
     }
 
-    /// Serves read-only clients when there has been no leader for long enough. To be asked at each tick.
+    /// Serves read-only clients when there has been no leader for long enough. To be called at each tick.
     pub fn consider_read_only(&mut self, core: &mut Core) {
         let Self::Resting(resting) = self else { return };
         let is_looking = matches!(core.zab.role(), zab::Role::Looking(_));

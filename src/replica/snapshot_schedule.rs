@@ -4,7 +4,7 @@ use crate::model::Rng;
 
 /// Counts the transactions and bytes logged since the last roll, and says when the next one is due.
 ///
-/// The limit is drawn anew after each roll, from half of the setting to all of it, so that the servers of an
+/// The limit is drawn again after each roll, from half of the setting to all of it, so that the servers of an
 /// ensemble don't take their snapshots together.
 ///
 /// Source: `SyncRequestProcessor.shouldSnapshot`, ZooKeeper 3.9. Java's size also counts what a file is padded with, so

@@ -21,7 +21,7 @@ impl QuietMoment {
         left <= LATE_LEFT
     }
 
-    /// Whether the leader should stand down now. To be asked at each tick.
+    /// Whether the leader should stand down now. To be called at each tick.
     ///
     /// * `last`: the last zxid proposed. `left`: zxids of its epoch after it.
     pub fn is_time(&mut self, last: Zxid, left: u32, now_ms: u64) -> bool {
@@ -48,7 +48,7 @@ mod tests {
         };
         let mut is_time = |counter, now_ms| is_time_in(1, counter, now_ms);
         assert!(!is_time(LATE - 1, 0) && !is_time(LATE - 1, 90_000));
-        // Each transaction begins the wait anew.
+        // Each transaction begins the wait again.
         assert!(!is_time(LATE, 90_000) && !is_time(LATE + 1, 90_999));
         assert!(!is_time(LATE + 1, 91_998) && is_time(LATE + 1, 91_999));
         // In the next epoch there is time again.

@@ -1,4 +1,4 @@
-//! What a client may ask, when it may be answered, and with what bytes.
+//! Clients' requests: which are allowed, when they are answered, and with what bytes.
 //!
 //! A connection is one pure machine ([`Connection`]): frames, handshake, gate, outbox. It answers reads itself under the
 //! shared lock of the tree; writes become [`ClientCommand`]s to `replica`, which prepares them with [`prep`], and answers

@@ -179,7 +179,7 @@ fn create<'a>(kind: i32, request: CreateRequest<'a>) -> Result<(i32, Write<'a>),
 
 fn create_ttl(request: CreateTtlRequest<'_>) -> (i32, Write<'_>) {
     let mut creation = Creation::with_ttl(request);
-    // With another flag it is what the flag says, and the TTL is not looked at.
+    // With another flag the flag decides the kind of znode, and the TTL is ignored.
     match creation.request.flags {
         5 | 6 => {}
         4 => (creation.kind, creation.ttl_ms) = (op::CREATE_CONTAINER, NO_TTL),
